@@ -1,0 +1,201 @@
+//! Events: what is decided before it happens, and rows: what the log holds of it.
+
+use thiserror::Error;
+
+use crate::data::{
+    AgentKilledData, AssistantData, CommandData, ErrorData, ForkData, ForkRole, InterruptedData,
+    MarkData, RewindData, SummaryData, SystemData, ToolCallData, ToolResultData, UsageData,
+    UserData, write,
+};
+use crate::ids::{AgentId, Micros, RowRef};
+use crate::kind::{Kind, Part, StoredKind, UnknownKind};
+
+/// One thing that is to happen to an agent. It has happened once its row is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The system prompt from here on.
+    System { text: String, data: SystemData },
+    /// A message to the agent.
+    User { text: String, data: UserData },
+    /// Text of the model.
+    Assistant { text: String, data: AssistantData },
+    /// A call of a tool; `shown` is for the screen only.
+    ToolCall { shown: Option<String>, data: ToolCallData },
+    /// What came of it; `shown` is for the screen only.
+    ToolResult { shown: Option<String>, data: ToolResultData },
+    /// An empty page.
+    Clear,
+    /// A place to return to.
+    Mark(MarkData),
+    /// A return to an earlier row.
+    Rewind(RewindData),
+    /// One side of a fork.
+    Fork { text: String, data: Box<ForkData> },
+    /// A command and what it printed.
+    Command { output: Option<String>, data: CommandData },
+    /// Agents were killed.
+    AgentKilled(AgentKilledData),
+    /// What a response cost.
+    Usage(UsageData),
+    /// A turn was stopped.
+    Interrupted(InterruptedData),
+    /// A turn failed.
+    Error { text: String, data: ErrorData },
+    /// A text, or nothing, in place of a range of turns.
+    Summary { text: Option<String>, data: SummaryData },
+}
+
+impl Event {
+    /// The kind of row this event becomes.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::System { .. } => Kind::System,
+            Self::User { .. } => Kind::User,
+            Self::Assistant { .. } => Kind::Assistant,
+            Self::ToolCall { .. } => Kind::ToolCall,
+            Self::ToolResult { .. } => Kind::ToolResult,
+            Self::Clear => Kind::Clear,
+            Self::Mark(_) => Kind::Mark,
+            Self::Rewind(_) => Kind::Rewind,
+            Self::Fork { .. } => Kind::Fork,
+            Self::Command { .. } => Kind::Command,
+            Self::AgentKilled(_) => Kind::AgentKilled,
+            Self::Usage(_) => Kind::Usage,
+            Self::Interrupted(_) => Kind::Interrupted,
+            Self::Error { .. } => Kind::Error,
+            Self::Summary { .. } => Kind::Summary,
+        }
+    }
+
+    /// Says whether the row is one of the few from which path and settings are computed.
+    pub fn is_control(&self) -> bool {
+        match self {
+            Self::Clear
+            | Self::Rewind(_)
+            | Self::Mark(_)
+            | Self::Summary { .. }
+            | Self::System { .. } => true,
+            Self::Fork { data, .. } => data.role == Some(ForkRole::Child),
+            Self::Command { data, .. } => data.set.is_some(),
+            Self::Error { data, .. } => data.omit.is_some(),
+            Self::User { .. }
+            | Self::Assistant { .. }
+            | Self::ToolCall { .. }
+            | Self::ToolResult { .. }
+            | Self::AgentKilled(_)
+            | Self::Usage(_)
+            | Self::Interrupted(_) => false,
+        }
+    }
+
+    /// Makes the row that is to be stored for `agent`.
+    ///
+    /// U+0000 in the text becomes U+2400, because PostgreSQL refuses it; data keeps it escaped.
+    pub fn into_row(self, agent: AgentId, created_at: Micros) -> NewRow {
+        let kind = self.kind();
+        let control = self.is_control();
+        let (content, data) = self.into_parts();
+        NewRow {
+            agent,
+            kind,
+            control,
+            content: content.map(without_nul),
+            data,
+            created_at,
+        }
+    }
+
+    fn into_parts(self) -> (Option<String>, Option<String>) {
+        match self {
+            Self::System { text, data } => (Some(text), Some(write(&data))),
+            Self::User { text, data } => (Some(text), Some(write(&data))),
+            Self::Assistant { text, data } => (Some(text), Some(write(&data))),
+            Self::ToolCall { shown, data } => (shown, Some(write(&data))),
+            Self::ToolResult { shown, data } => (shown, Some(write(&data))),
+            Self::Clear => (None, None),
+            Self::Mark(data) => (None, Some(write(&data))),
+            Self::Rewind(data) => (None, Some(write(&data))),
+            Self::Fork { text, data } => (Some(text), Some(write(&data))),
+            Self::Command { output, data } => (output, Some(write(&data))),
+            Self::AgentKilled(data) => (None, Some(write(&data))),
+            Self::Usage(data) => (None, Some(write(&data))),
+            Self::Interrupted(data) => (None, Some(write(&data))),
+            Self::Error { text, data } => (Some(text), Some(write(&data))),
+            Self::Summary { text, data } => (text, Some(write(&data))),
+        }
+    }
+}
+
+fn without_nul(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "\u{2400}")
+    } else {
+        text
+    }
+}
+
+/// A row on its way to the store, which gives it its sequence number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRow {
+    /// Whose row it is.
+    pub agent: AgentId,
+    /// What it is.
+    pub kind: Kind,
+    /// Whether path or settings are computed from it.
+    pub control: bool,
+    /// Its text.
+    pub content: Option<String>,
+    /// Its JSON, stored byte for byte.
+    pub data: Option<String>,
+    /// When it was made.
+    pub created_at: Micros,
+}
+
+/// Why a row may not be inserted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InsertError {
+    /// The kind is not one that this program writes.
+    #[error(transparent)]
+    Kind(#[from] UnknownKind),
+    /// The kind must have this part.
+    #[error("a row of kind `{kind}` needs {part}")]
+    Missing { kind: Kind, part: &'static str },
+    /// The kind must not have this part.
+    #[error("a row of kind `{kind}` has no {part}")]
+    Surplus { kind: Kind, part: &'static str },
+}
+
+impl NewRow {
+    /// Checks the row against its kind's insert rule. Every store does so before it writes.
+    pub fn check(&self) -> Result<(), InsertError> {
+        let rule = self.kind.insert_rule();
+        self.check_part(rule.content, self.content.is_some(), "content")?;
+        self.check_part(rule.data, self.data.is_some(), "data")
+    }
+
+    fn check_part(&self, rule: Part, there: bool, part: &'static str) -> Result<(), InsertError> {
+        let kind = self.kind;
+        match (rule, there) {
+            (Part::Required, false) => Err(InsertError::Missing { kind, part }),
+            (Part::Absent, true) => Err(InsertError::Surplus { kind, part }),
+            (Part::Required | Part::Optional, true) | (Part::Optional | Part::Absent, false) => {
+                Ok(())
+            }
+        }
+    }
+}
+
+/// One stored event. Nothing ever changes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Where it stands.
+    pub at: RowRef,
+    /// What it is.
+    pub kind: StoredKind,
+    /// Its text.
+    pub content: Option<String>,
+    /// Its JSON as stored.
+    pub data: Option<String>,
+    /// When it was made.
+    pub created_at: Micros,
+}

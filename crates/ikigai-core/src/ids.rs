@@ -1,0 +1,182 @@
+//! Identifiers: who an event belongs to, where in the log it stands, and when it was made.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use thiserror::Error;
+use uuid::{Builder, Uuid, Version};
+
+/// Why a text is not an identifier.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is not an id: 22 base64url characters of a version 4 UUID, the first a letter or digit")]
+pub struct ParseIdError(String);
+
+/// Length of every written identifier.
+pub const ID_CHARS: usize = 22;
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+fn encode(uuid: Uuid) -> [u8; ID_CHARS] {
+    let bits = uuid.as_u128();
+    let mut out = [0_u8; ID_CHARS];
+    for (i, slot) in out.iter_mut().enumerate() {
+        // 128 bits are 21 groups of six and a last one of two, which is padded with zeros.
+        let six = if i < 21 {
+            (bits >> (122 - 6 * i)) & 63
+        } else {
+            (bits & 3) << 4
+        };
+        *slot = ALPHABET[usize::try_from(six).unwrap_or(0)];
+    }
+    out
+}
+
+fn decode(text: &str) -> Option<Uuid> {
+    let bytes = text.as_bytes();
+    if bytes.len() != ID_CHARS || !bytes[0].is_ascii_alphanumeric() {
+        return None;
+    }
+    let mut bits = 0_u128;
+    for (i, byte) in bytes.iter().enumerate() {
+        let six = ALPHABET.iter().position(|known| known == byte)? as u128;
+        if i < 21 {
+            bits = bits << 6 | six;
+        } else if six & 15 == 0 {
+            bits = bits << 2 | six >> 4;
+        } else {
+            return None;
+        }
+    }
+    let uuid = Uuid::from_u128(bits);
+    (uuid.get_version() == Some(Version::Random)).then_some(uuid)
+}
+
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// Makes an id of 16 random bytes; `None` if it would not begin with a letter or
+            /// digit, so that the caller draws again.
+            pub fn from_random(bytes: [u8; 16]) -> Option<Self> {
+                let uuid = Builder::from_random_bytes(bytes).into_uuid();
+                encode(uuid)[0].is_ascii_alphanumeric().then_some(Self(uuid))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(std::str::from_utf8(&encode(self.0)).unwrap_or_default())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIdError;
+
+            fn from_str(text: &str) -> Result<Self, ParseIdError> {
+                decode(text).map(Self).ok_or_else(|| ParseIdError(text.chars().take(64).collect()))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(de::Error::custom)
+            }
+        }
+    };
+}
+
+id_type! {
+    /// Names one agent for ever, across forks and machines. Written as 22 base64url characters.
+    AgentId
+}
+id_type! {
+    /// Names one session: a workspace to which agents belong.
+    SessionId
+}
+id_type! {
+    /// Names one running process of ikigai, which may own agents.
+    ProcessId
+}
+
+/// Position of a row in its agent's log: from 1, without a gap. 0 means "before the first row".
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// The position after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The position before this one, 0 for the first.
+    #[must_use]
+    pub const fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Number of a lease: whoever takes an agent over raises it, which fences the former holder off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Epoch(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Microseconds since 1970 in UTC.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Micros(pub i64);
+
+/// Refers to one row for ever: its agent and its position there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RowRef {
+    /// Whose row it is.
+    pub agent: AgentId,
+    /// Where it stands in that agent's log.
+    pub seq: Seq,
+}
+
+impl RowRef {
+    /// Refers to row `seq` of `agent`.
+    pub const fn new(agent: AgentId, seq: Seq) -> Self {
+        Self { agent, seq }
+    }
+}
+
+impl fmt::Display for RowRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}.{}", self.agent, self.seq)
+    }
+}

@@ -1,0 +1,218 @@
+//! The kinds of event: one closed list, from the store to the renderer.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// What an event is. There is no other list of kind names anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// The system prompt, from this row on.
+    System,
+    /// What a person, a parent or another agent said to the agent.
+    User,
+    /// Text of the model.
+    Assistant,
+    /// A tool call of the model.
+    ToolCall,
+    /// What came of a tool call.
+    ToolResult,
+    /// An empty page: nothing before it is remembered.
+    Clear,
+    /// A place to return to.
+    Mark,
+    /// A return to an earlier row.
+    Rewind,
+    /// A child was made; written into both histories.
+    Fork,
+    /// A command of the user and what it printed, or a setting.
+    Command,
+    /// Agents were killed.
+    AgentKilled,
+    /// What a response cost.
+    Usage,
+    /// A turn was stopped.
+    Interrupted,
+    /// A turn failed.
+    Error,
+    /// A text, or nothing, in place of a range of turns.
+    Summary,
+}
+
+/// The kind name that older stores used for tool results.
+pub const LEGACY_TOOL: &str = "tool";
+
+/// Why a name is not a kind that can be written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is not a kind of event")]
+pub struct UnknownKind(pub String);
+
+impl Kind {
+    /// Every kind, in the order of the enum.
+    pub const ALL: [Self; 15] = [
+        Self::System,
+        Self::User,
+        Self::Assistant,
+        Self::ToolCall,
+        Self::ToolResult,
+        Self::Clear,
+        Self::Mark,
+        Self::Rewind,
+        Self::Fork,
+        Self::Command,
+        Self::AgentKilled,
+        Self::Usage,
+        Self::Interrupted,
+        Self::Error,
+        Self::Summary,
+    ];
+
+    /// The stored name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::ToolCall => "tool_call",
+            Self::ToolResult => "tool_result",
+            Self::Clear => "clear",
+            Self::Mark => "mark",
+            Self::Rewind => "rewind",
+            Self::Fork => "fork",
+            Self::Command => "command",
+            Self::AgentKilled => "agent_killed",
+            Self::Usage => "usage",
+            Self::Interrupted => "interrupted",
+            Self::Error => "error",
+            Self::Summary => "summary",
+        }
+    }
+
+    /// Says whether rows of this kind are part of what the model is told.
+    pub const fn is_conversation(self) -> bool {
+        match self {
+            Self::System | Self::User | Self::Assistant | Self::ToolCall | Self::ToolResult => true,
+            Self::Clear
+            | Self::Mark
+            | Self::Rewind
+            | Self::Fork
+            | Self::Command
+            | Self::AgentKilled
+            | Self::Usage
+            | Self::Interrupted
+            | Self::Error
+            | Self::Summary => false,
+        }
+    }
+
+    /// The rule by which a row of this kind may be inserted.
+    pub const fn insert_rule(self) -> InsertRule {
+        use Part::{Absent, Optional, Required};
+        let (content, data) = match self {
+            Self::System | Self::User => (Required, Optional),
+            Self::Assistant | Self::Fork | Self::Error => (Required, Required),
+            Self::ToolCall | Self::ToolResult | Self::Command | Self::Summary => {
+                (Optional, Required)
+            }
+            Self::Clear => (Absent, Absent),
+            Self::Mark => (Absent, Optional),
+            Self::Rewind | Self::AgentKilled | Self::Usage | Self::Interrupted => {
+                (Absent, Required)
+            }
+        };
+        InsertRule { content, data }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(name: &str) -> Result<Self, UnknownKind> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| UnknownKind(name.chars().take(64).collect()))
+    }
+}
+
+/// Whether a row of some kind has a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It must be there.
+    Required,
+    /// It may be there.
+    Optional,
+    /// It must not be there.
+    Absent,
+}
+
+/// Which parts a row must have to be inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InsertRule {
+    /// The text.
+    pub content: Part,
+    /// The JSON object.
+    pub data: Part,
+}
+
+/// Says whether a stored kind name, or its absence, belongs to the conversation. Total.
+pub fn is_conversation_kind(name: Option<&str>) -> bool {
+    match name {
+        None => false,
+        Some(LEGACY_TOOL) => true,
+        Some(name) => name.parse().is_ok_and(Kind::is_conversation),
+    }
+}
+
+/// The kind of a stored row, which may be of an older or a newer program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum StoredKind {
+    /// A kind of this program.
+    Known(Kind),
+    /// `tool`, read as a tool result.
+    LegacyTool,
+    /// Something else; the row stays in the log, is reported and skipped.
+    Unknown(Box<str>),
+}
+
+impl StoredKind {
+    /// Reads a stored name. Total.
+    pub fn of(name: &str) -> Self {
+        match name.parse() {
+            Ok(kind) => Self::Known(kind),
+            Err(_) if name == LEGACY_TOOL => Self::LegacyTool,
+            Err(_) => Self::Unknown(name.into()),
+        }
+    }
+
+    /// The stored name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Known(kind) => kind.name(),
+            Self::LegacyTool => LEGACY_TOOL,
+            Self::Unknown(name) => name,
+        }
+    }
+
+    /// The kind that such a row is read as, if there is one.
+    pub const fn read_as(&self) -> Option<Kind> {
+        match self {
+            Self::Known(kind) => Some(*kind),
+            Self::LegacyTool => Some(Kind::ToolResult),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for StoredKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
