@@ -1,0 +1,60 @@
+# Shared by the scripts of this folder: sourced, never run.
+# shellcheck shell=bash
+
+set -euo pipefail
+
+# The root of the workspace; every script works from there.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+die() {
+    printf 'error: %s\n' "$1" >&2
+    shift
+    local hint
+    for hint in "$@"; do
+        printf 'hint: %s\n' "$hint" >&2
+    done
+    exit 1
+}
+
+# need_command COMMAND PACKAGE…: makes sure that COMMAND exists, installing the Debian packages
+# named when we may, and says what to do when we may not.
+need_command() {
+    local command=$1
+    shift
+    if command -v "$command" >/dev/null; then
+        return 0
+    fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "installing $* for \`$command\`" >&2
+        if { apt-get install -y --no-install-recommends "$@" ||
+            { apt-get update && apt-get install -y --no-install-recommends "$@"; }; } >&2; then
+            command -v "$command" >/dev/null && return 0
+        fi
+    fi
+    die "\`$command\` is missing and could not be installed" \
+        "install the package(s) $* (or what gives \`$command\` on your system) and run this again"
+}
+
+# Everything that a build needs: cargo, and a C compiler for the bundled SQLite.
+need_toolchain() {
+    command -v cargo >/dev/null ||
+        die "\`cargo\` was not found" "install Rust 1.95 or newer with rustup, or put cargo on the PATH"
+    need_command cc gcc libc6-dev
+}
+
+# workspace_files PATTERN…: the files of the workspace as they stand, committed or not, one a line.
+workspace_files() {
+    local file
+    git -c core.quotepath=off ls-files --cached --others --exclude-standard -- "$@" |
+        LC_ALL=C sort -u | while IFS= read -r file; do
+        if [ -f "$file" ]; then
+            printf '%s\n' "$file"
+        fi
+    done
+}
+
+# usage: prints the comment at the head of the calling script.
+usage() {
+    sed -n '2,${ /^#/!q; s/^# \{0,1\}//p; }' "$0"
+}
