@@ -1,0 +1,229 @@
+//! The working place of a check: a store, a session in it, and agents whose leases it holds.
+
+use std::sync::Arc;
+
+use ikigai_core::{
+    AgentId, Direction, Epoch, Event, NewRow, PageQuery, Row, RowRef, Seq, SessionId, Span,
+};
+use ikigai_store::{
+    Batch, CommitError, Committed, Effect, Head, HeadClaim, LeaseClaim, NewAgent, Store,
+};
+
+use super::Rig;
+use super::samples::at;
+use crate::IdSource;
+
+/// A process at work in one session.
+pub(super) struct Desk {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) session: SessionId,
+    pub(super) ids: IdSource,
+}
+
+impl Desk {
+    /// Makes the session of a check, as the first process.
+    pub(super) async fn first(rig: &dyn Rig) -> Self {
+        let ids = IdSource::new(1);
+        let desk = Self {
+            store: rig.store(),
+            session: ids.session(),
+            ids,
+        };
+        let session = Effect::MakeSession {
+            session: desk.session,
+            name: "work".to_owned(),
+            directory: "/home/ada/work".to_owned(),
+            at: at(0),
+        };
+        desk.effects([session]).await.unwrap();
+        desk
+    }
+
+    /// The place of the second process in the session of the first.
+    pub(super) fn second(&self, rig: &dyn Rig) -> Self {
+        Self {
+            store: rig.second(),
+            session: self.session,
+            ids: IdSource::new(2),
+        }
+    }
+
+    /// A new agent of the session, not made yet.
+    pub(super) fn new_agent(&self, name: &str) -> NewAgent {
+        NewAgent {
+            id: self.ids.agent(),
+            name: name.to_owned(),
+            session: self.session,
+            parent: None,
+            fork_point: None,
+            created_at: at(0),
+        }
+    }
+
+    /// Makes an agent and holds its lease.
+    pub(super) async fn agent(&self, name: &str) -> Holder {
+        let agent = self.new_agent(name);
+        let id = agent.id;
+        self.effects([Effect::CreateAgent { agent, owned: true }])
+            .await
+            .unwrap();
+        self.holder(id, Epoch(1), Seq(0))
+    }
+
+    /// Makes an agent whose lease nobody holds.
+    pub(super) async fn idle_agent(&self, name: &str) -> AgentId {
+        let agent = self.new_agent(name);
+        let id = agent.id;
+        self.effects([Effect::CreateAgent {
+            agent,
+            owned: false,
+        }])
+        .await
+        .unwrap();
+        id
+    }
+
+    /// What this process believes to hold.
+    pub(super) fn holder(&self, agent: AgentId, epoch: Epoch, head: Seq) -> Holder {
+        Holder {
+            store: Arc::clone(&self.store),
+            agent,
+            epoch,
+            head,
+        }
+    }
+
+    /// Commits effects alone.
+    pub(super) async fn effects(
+        &self,
+        effects: impl IntoIterator<Item = Effect>,
+    ) -> Result<Committed, CommitError> {
+        let with = effects.into_iter().collect();
+        self.store
+            .commit(Batch {
+                with,
+                ..Batch::default()
+            })
+            .await
+    }
+
+    /// Commits one row by the right that anyone has.
+    pub(super) async fn lease_free(&self, row: NewRow) -> Result<Committed, CommitError> {
+        let heads = vec![HeadClaim {
+            agent: row.agent,
+            lease: None,
+        }];
+        self.store
+            .commit(Batch {
+                heads,
+                rows: vec![row],
+                with: Vec::new(),
+            })
+            .await
+    }
+
+    /// Newest row and lease of an agent that is there.
+    pub(super) async fn head(&self, agent: AgentId) -> Head {
+        self.store
+            .head(agent)
+            .await
+            .unwrap()
+            .expect("the agent is there")
+    }
+
+    /// All rows of an agent, oldest first.
+    pub(super) async fn rows(&self, agent: AgentId) -> Vec<Row> {
+        all_rows(&*self.store, agent).await
+    }
+
+    /// The texts of all rows of an agent, oldest first.
+    pub(super) async fn texts(&self, agent: AgentId) -> Vec<String> {
+        let rows = self.rows(agent).await;
+        rows.into_iter()
+            .map(|row| row.content.unwrap_or_default())
+            .collect()
+    }
+}
+
+/// Whoever holds, or held, the lease of an agent.
+#[derive(Clone)]
+pub(super) struct Holder {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) agent: AgentId,
+    pub(super) epoch: Epoch,
+    /// The newest row it knows of.
+    pub(super) head: Seq,
+}
+
+impl Holder {
+    /// The claim to append after the newest row it knows of.
+    pub(super) fn claim(&self) -> HeadClaim {
+        let lease = LeaseClaim {
+            epoch: self.epoch,
+            expected: self.head,
+        };
+        HeadClaim {
+            agent: self.agent,
+            lease: Some(lease),
+        }
+    }
+
+    /// Refers to one of the agent's rows.
+    pub(super) fn row(&self, seq: u64) -> RowRef {
+        RowRef::new(self.agent, Seq(seq))
+    }
+
+    /// Commits rows of this agent with effects.
+    pub(super) async fn commit(
+        &mut self,
+        rows: Vec<NewRow>,
+        with: Vec<Effect>,
+    ) -> Result<Committed, CommitError> {
+        let done = self
+            .store
+            .commit(Batch {
+                heads: vec![self.claim()],
+                rows,
+                with,
+            })
+            .await?;
+        if let Some(last) = done.rows.last() {
+            self.head = last.seq;
+        }
+        Ok(done)
+    }
+
+    /// Appends events.
+    pub(super) async fn append(
+        &mut self,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Result<Committed, CommitError> {
+        let rows = events
+            .into_iter()
+            .map(|event| event.into_row(self.agent, at(0)))
+            .collect();
+        self.commit(rows, Vec::new()).await
+    }
+}
+
+/// All rows of an agent, oldest first.
+pub(super) async fn all_rows(store: &dyn Store, agent: AgentId) -> Vec<Row> {
+    let span = Span::new(agent, Seq(1), Seq(i64::MAX as u64));
+    let query = PageQuery {
+        span,
+        direction: Direction::Forwards,
+        limit: usize::MAX,
+    };
+    store.page(query).await.unwrap()
+}
+
+/// The row that `new` is to have become.
+pub(super) fn stored(new: NewRow, seq: Seq) -> Row {
+    Row {
+        at: RowRef::new(new.agent, seq),
+        kind: ikigai_core::StoredKind::Known(new.kind),
+        content: new.content,
+        data: new.data,
+        created_at: new.created_at,
+    }
+}

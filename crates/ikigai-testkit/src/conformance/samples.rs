@@ -1,0 +1,189 @@
+//! One event of each kind, and events that checks use again and again.
+
+use ikigai_core::data::{
+    AgentKilledData, Amounts, AssistantData, Category, Cause, CommandData, ErrorData, ForkContext,
+    ForkData, ForkRole, InterruptedData, KilledBy, MarkData, RewindData, SummaryData, SystemData,
+    SystemOrigin, ToolCallData, ToolResultData, UsageData, UserData, UserOrigin, Via,
+};
+use ikigai_core::{AgentId, Event, Kind, Micros, NewRow, RowRef, Seq, Settings};
+
+/// The time `n` microseconds into a check.
+pub(super) fn at(n: i64) -> Micros {
+    Micros(1_700_000_000_000_000 + n)
+}
+
+/// A message of the user.
+pub(super) fn user(text: &str) -> Event {
+    let data = UserData {
+        origin: Some(UserOrigin::Typed),
+        ..UserData::default()
+    };
+    Event::User {
+        text: text.to_owned(),
+        data,
+    }
+}
+
+/// A row with a message of the user.
+pub(super) fn user_row(agent: AgentId, text: &str) -> NewRow {
+    user(text).into_row(agent, at(0))
+}
+
+/// The row about a fork in the parent's log.
+pub(super) fn parents_fork_row(parent: AgentId, child: AgentId) -> NewRow {
+    let data = ForkData {
+        role: Some(ForkRole::Parent),
+        child_uuid: Some(child),
+        ..ForkData::default()
+    };
+    let text = format!("Forked child {child}");
+    Event::Fork {
+        text,
+        data: Box::new(data),
+    }
+    .into_row(parent, at(0))
+}
+
+/// The row about a fork in the child's log.
+pub(super) fn childs_fork_row(parent: AgentId, child: AgentId) -> NewRow {
+    let data = ForkData {
+        role: Some(ForkRole::Child),
+        parent_uuid: Some(parent),
+        context: Some(ForkContext::Fresh),
+        parent_name: Some("parent".to_owned()),
+        settings: Some(Settings::default()),
+        ..ForkData::default()
+    };
+    let text = format!("Forked from {parent}");
+    Event::Fork {
+        text,
+        data: Box::new(data),
+    }
+    .into_row(child, at(0))
+}
+
+/// The row about a kill in the killer's log.
+pub(super) fn kill_row(killer: AgentId, target: AgentId) -> NewRow {
+    Event::AgentKilled(AgentKilledData {
+        target: Some(target),
+        killed: Some(vec![target]),
+        by: Some(KilledBy::User),
+    })
+    .into_row(killer, at(0))
+}
+
+/// A rewind to one's own row.
+pub(super) fn rewind(agent: AgentId, target: u64, from: u64) -> Event {
+    Event::Rewind(RewindData {
+        target: Some(RowRef::new(agent, Seq(target))),
+        from: Some(RowRef::new(agent, Seq(from))),
+        via: Some(Via::Rewind),
+        files: None,
+    })
+}
+
+/// A mark with a label.
+pub(super) fn mark(label: &str) -> Event {
+    Event::Mark(MarkData {
+        label: Some(label.to_owned()),
+    })
+}
+
+/// One event of each kind, in the order of [`Kind::ALL`].
+pub(super) fn one_of_each_kind(agent: AgentId) -> Vec<Event> {
+    Kind::ALL
+        .into_iter()
+        .map(|kind| one_of(kind, agent))
+        .collect()
+}
+
+fn one_of(kind: Kind, agent: AgentId) -> Event {
+    let row = |seq| Some(RowRef::new(agent, Seq(seq)));
+    match kind {
+        Kind::System => Event::System {
+            text: "You are terse.".to_owned(),
+            data: SystemData {
+                origin: Some(SystemOrigin::Start),
+            },
+        },
+        Kind::User => user("Which files are here?"),
+        Kind::Assistant => Event::Assistant {
+            text: String::new(),
+            data: AssistantData {
+                response: Some(1),
+                ..AssistantData::default()
+            },
+        },
+        Kind::ToolCall => Event::ToolCall {
+            shown: Some("ls".to_owned()),
+            data: ToolCallData {
+                tool_call_id: Some("call_1".to_owned()),
+                name: Some("ls".to_owned()),
+                arguments: Some(r#"{ "path" : "." }"#.to_owned()),
+                response: Some(1),
+                opaque: None,
+            },
+        },
+        Kind::ToolResult => Event::ToolResult {
+            shown: None,
+            data: ToolResultData {
+                tool_call_id: Some("call_1".to_owned()),
+                output: Some("a\nb\n".to_owned()),
+                success: Some(true),
+                call: row(4),
+                ..ToolResultData::default()
+            },
+        },
+        Kind::Clear => Event::Clear,
+        Kind::Mark => mark("here"),
+        Kind::Rewind => rewind(agent, 2, 7),
+        Kind::Fork => Event::Fork {
+            text: format!("Forked child {agent}"),
+            data: Box::new(ForkData {
+                role: Some(ForkRole::Parent),
+                child_uuid: Some(agent),
+                fork_point: row(3),
+                ..ForkData::default()
+            }),
+        },
+        Kind::Command => Event::Command {
+            output: Some("0.42 $".to_owned()),
+            data: CommandData {
+                command: Some("cost".to_owned()),
+                ..CommandData::default()
+            },
+        },
+        Kind::AgentKilled => Event::AgentKilled(AgentKilledData {
+            target: Some(agent),
+            killed: Some(vec![agent]),
+            by: Some(KilledBy::Model),
+        }),
+        Kind::Usage => Event::Usage(UsageData {
+            response: Some(1),
+            sum: Some(Amounts {
+                input: Some(u64::MAX),
+                ..Amounts::default()
+            }),
+            ..UsageData::default()
+        }),
+        Kind::Interrupted => Event::Interrupted(InterruptedData {
+            cause: Some(Cause::User),
+        }),
+        Kind::Error => Event::Error {
+            text: "overloaded".to_owned(),
+            data: ErrorData {
+                category: Some(Category::Provider),
+                status: Some(529),
+                ..ErrorData::default()
+            },
+        },
+        Kind::Summary => Event::Summary {
+            text: None,
+            data: SummaryData {
+                from: row(1),
+                to: row(3),
+                undo: None,
+            },
+        },
+    }
+}

@@ -1,0 +1,51 @@
+//! Running futures in plain tests, and how many cases a test runs.
+
+use std::env;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// How long a future may take in all; far longer than any test needs on a busy machine, so that
+/// only one that would never end is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future to its end on this thread, without a runtime.
+///
+/// Panics if it takes longer than a minute: a test that waits for ever says nothing.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let deadline = Instant::now() + PATIENCE;
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        assert!(
+            !left.is_zero(),
+            "the future has not ended within {PATIENCE:?}"
+        );
+        thread::park_timeout(left);
+    }
+}
+
+/// Says how many cases to run: `long` of them if `IKIGAI_TEST_LONG=1`, else `short`.
+pub fn cases(short: u32, long: u32) -> u32 {
+    if env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1") {
+        long
+    } else {
+        short
+    }
+}

@@ -1,0 +1,203 @@
+//! A store that fails when a test says so.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId};
+use ikigai_store::{
+    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, MailRecord,
+    Reading, RunRecord, SessionRecord, Snapshot, Store, StoreError, Watch,
+};
+
+/// How a commit fails.
+#[derive(Debug)]
+pub enum CommitFault {
+    /// Nothing is written, and the caller is told why.
+    Refused(StoreError),
+    /// Everything is written, but the caller is told that this is not known.
+    WrittenUnknown,
+    /// Nothing is written, but the caller is told that this is not known.
+    LostUnknown,
+}
+
+/// Wraps a store and fails chosen calls; all others go through.
+///
+/// Commits and reads are counted apart, from 1, as they are made through this handle.
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    script: Mutex<Script>,
+}
+
+#[derive(Default)]
+struct Script {
+    commits: u64,
+    reads: u64,
+    commit_faults: BTreeMap<u64, CommitFault>,
+    read_faults: BTreeMap<u64, StoreError>,
+    away: Option<fn() -> StoreError>,
+}
+
+impl fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let script = self.script();
+        f.debug_struct("FaultyStore")
+            .field("commits", &script.commits)
+            .field("reads", &script.reads)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FaultyStore {
+    /// Wraps a store; nothing fails yet.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self {
+            inner,
+            script: Mutex::default(),
+        }
+    }
+
+    /// Fails the `nth` commit from now on; 1 is the next.
+    pub fn fail_commit(&self, nth: u64, fault: CommitFault) {
+        let mut script = self.script();
+        let at = script.commits + nth;
+        script.commit_faults.insert(at, fault);
+    }
+
+    /// Fails the `nth` read from now on; 1 is the next. Starting a watch counts as a read.
+    pub fn fail_read(&self, nth: u64, error: StoreError) {
+        let mut script = self.script();
+        let at = script.reads + nth;
+        script.read_faults.insert(at, error);
+    }
+
+    /// Fails every commit and read until [`Self::come_back`]; nothing is written meanwhile.
+    pub fn go_away(&self, error: fn() -> StoreError) {
+        self.script().away = Some(error);
+    }
+
+    /// Ends what [`Self::go_away`] began.
+    pub fn come_back(&self) {
+        self.script().away = None;
+    }
+
+    /// How many commits were tried so far.
+    pub fn commits(&self) -> u64 {
+        self.script().commits
+    }
+
+    /// How many reads were tried so far.
+    pub fn reads(&self) -> u64 {
+        self.script().reads
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_commit(&self) -> Option<CommitFault> {
+        let mut script = self.script();
+        script.commits += 1;
+        let now = script.commits;
+        let planned = script.commit_faults.remove(&now);
+        script
+            .away
+            .map(|error| CommitFault::Refused(error()))
+            .or(planned)
+    }
+
+    fn next_read(&self) -> Result<(), StoreError> {
+        let mut script = self.script();
+        script.reads += 1;
+        let now = script.reads;
+        let planned = script.read_faults.remove(&now);
+        script
+            .away
+            .map(|error| error())
+            .or(planned)
+            .map_or(Ok(()), Err)
+    }
+
+    fn read<'a, T: Send + 'a>(
+        &'a self,
+        reading: impl FnOnce(&'a dyn Store) -> Reading<'a, T> + Send + 'a,
+    ) -> Reading<'a, T> {
+        Box::pin(async move {
+            self.next_read()?;
+            reading(&*self.inner).await
+        })
+    }
+}
+
+impl Store for FaultyStore {
+    fn process(&self) -> ProcessId {
+        self.inner.process()
+    }
+
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
+        Box::pin(async move {
+            match self.next_commit() {
+                None => self.inner.commit(batch).await,
+                Some(CommitFault::Refused(error)) => Err(error.into()),
+                Some(CommitFault::LostUnknown) => Err(unknown()),
+                Some(CommitFault::WrittenUnknown) => {
+                    self.inner.commit(batch).await?;
+                    Err(unknown())
+                }
+            }
+        })
+    }
+
+    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+        self.read(move |store| store.head(agent))
+    }
+
+    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+        self.read(move |store| store.control(query))
+    }
+
+    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+        self.read(move |store| store.page(query))
+    }
+
+    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+        self.read(move |store| store.snapshot(upto))
+    }
+
+    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+        self.read(move |store| store.agents(session))
+    }
+
+    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+        self.read(move |store| store.agent(agent))
+    }
+
+    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+        self.read(|store| store.sessions())
+    }
+
+    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        self.read(move |store| store.mail(to))
+    }
+
+    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+        self.read(move |store| store.open_runs(agent))
+    }
+
+    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+        self.read(move |store| store.draft(agent))
+    }
+
+    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+        self.read(move |store| store.blob(hash))
+    }
+
+    fn watch(&self) -> Result<Watch, StoreError> {
+        self.next_read()?;
+        self.inner.watch()
+    }
+}
+
+fn unknown() -> CommitError {
+    CommitError::Unknown("the connection broke, as the test's script says".into())
+}

@@ -1,0 +1,20 @@
+//! Fakes, generators and checkers for the tests of ikigai. Nothing here is part of the program.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "this crate is test code: whatever is not as expected fails the test at once"
+)]
+
+mod clock;
+pub mod conformance;
+mod executor;
+mod faulty;
+mod ids;
+mod memory;
+
+pub use clock::ManualClock;
+pub use executor::{block_on, cases};
+pub use faulty::{CommitFault, FaultyStore};
+pub use ids::IdSource;
+pub use memory::MemoryStore;

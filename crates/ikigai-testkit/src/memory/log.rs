@@ -1,0 +1,212 @@
+//! What the memory store holds, and how it is read.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ikigai_core::{
+    AgentId, ControlQuery, Direction, Epoch, Micros, PageQuery, ProcessId, Row, RowRef, Seq, Span,
+};
+use ikigai_store::{
+    AgentRecord, BlobHash, Draft, Head, MailRecord, NewAgent, ProcessRecord, RunRecord,
+    SessionRecord, Snapshot, Status,
+};
+use sha2::{Digest, Sha256};
+
+/// All that is stored.
+#[derive(Default)]
+pub(super) struct Log {
+    pub(super) processes: HashMap<ProcessId, Process>,
+    pub(super) sessions: Vec<SessionRecord>,
+    pub(super) agents: HashMap<AgentId, AgentLog>,
+    /// The agents in the order in which they were made.
+    pub(super) made: Vec<AgentId>,
+    pub(super) mail: Vec<MailRecord>,
+    pub(super) runs: Vec<RunRecord>,
+    pub(super) blobs: HashMap<BlobHash, BTreeMap<u32, Vec<u8>>>,
+}
+
+/// A process that opened the log.
+pub(super) struct Process {
+    pub(super) record: ProcessRecord,
+    pub(super) alive: bool,
+}
+
+/// One agent, its rows and what else belongs to it.
+pub(super) struct AgentLog {
+    // Invariant: the row of sequence number n is at n - 1.
+    pub(super) rows: Vec<Row>,
+    /// Where in `rows` the control rows are.
+    pub(super) control: Vec<usize>,
+    pub(super) snapshots: BTreeMap<Seq, String>,
+    pub(super) entry: Entry,
+}
+
+/// The small part of an agent: what a commit copies before it changes it.
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) agent: NewAgent,
+    pub(super) status: Status,
+    pub(super) epoch: Epoch,
+    pub(super) owner: Option<ProcessId>,
+    pub(super) draft: Option<Draft>,
+}
+
+impl AgentLog {
+    pub(super) fn new(agent: NewAgent, epoch: Epoch, owner: Option<ProcessId>) -> Self {
+        Self {
+            rows: Vec::new(),
+            control: Vec::new(),
+            snapshots: BTreeMap::new(),
+            entry: Entry {
+                agent,
+                status: Status::Running,
+                epoch,
+                owner,
+                draft: None,
+            },
+        }
+    }
+
+    pub(super) fn head(&self) -> Seq {
+        Seq(self.rows.len() as u64)
+    }
+
+    pub(super) fn push(&mut self, row: Row, control: bool) {
+        if control {
+            self.control.push(self.rows.len());
+        }
+        self.rows.push(row);
+    }
+
+    /// Takes back every row after the first `len`.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.rows.truncate(len);
+        let kept = self.control.partition_point(|at| *at < len);
+        self.control.truncate(kept);
+    }
+
+    /// The places in `rows` that a span means.
+    fn places(&self, span: Span) -> std::ops::Range<usize> {
+        let end = span.to.0.min(self.head().0);
+        let start = span.from.0.max(1) - 1;
+        let place = |n: u64| usize::try_from(n).expect("no more rows than memory");
+        if start < end {
+            place(start)..place(end)
+        } else {
+            0..0
+        }
+    }
+}
+
+impl Log {
+    pub(super) fn head(&self, agent: AgentId) -> Option<Head> {
+        let log = self.agents.get(&agent)?;
+        Some(Head {
+            seq: log.head(),
+            epoch: log.entry.epoch,
+            owner: self.owner(&log.entry),
+        })
+    }
+
+    pub(super) fn record(&self, agent: AgentId) -> Option<AgentRecord> {
+        let log = self.agents.get(&agent)?;
+        let made = log.entry.agent.clone();
+        Some(AgentRecord {
+            id: made.id,
+            name: made.name,
+            session: made.session,
+            parent: made.parent,
+            fork_point: made.fork_point,
+            status: log.entry.status,
+            created_at: made.created_at,
+            head: log.head(),
+            touched_at: log.rows.last().map(|row| row.created_at),
+            owner: self.owner(&log.entry),
+        })
+    }
+
+    pub(super) fn control(&self, query: ControlQuery) -> Vec<Row> {
+        let Some(log) = self.agents.get(&query.span.agent) else {
+            return Vec::new();
+        };
+        let places = log.places(query.span);
+        let first = log.control.partition_point(|at| *at < places.start);
+        let end = log.control.partition_point(|at| *at < places.end);
+        log.control[first..end]
+            .iter()
+            .rev()
+            .take(query.limit)
+            .map(|at| log.rows[*at].clone())
+            .collect()
+    }
+
+    pub(super) fn page(&self, query: PageQuery) -> Vec<Row> {
+        let Some(log) = self.agents.get(&query.span.agent) else {
+            return Vec::new();
+        };
+        let rows = &log.rows[log.places(query.span)];
+        match query.direction {
+            Direction::Forwards => rows.iter().take(query.limit).cloned().collect(),
+            Direction::Backwards => rows.iter().rev().take(query.limit).cloned().collect(),
+        }
+    }
+
+    pub(super) fn snapshot(&self, upto: RowRef) -> Option<Snapshot> {
+        let log = self.agents.get(&upto.agent)?;
+        let (seq, folded) = log.snapshots.range(..=upto.seq).next_back()?;
+        Some(Snapshot {
+            upto: RowRef::new(upto.agent, *seq),
+            folded: folded.clone(),
+        })
+    }
+
+    pub(super) fn open_runs(&self, agent: AgentId) -> Vec<RunRecord> {
+        self.runs
+            .iter()
+            .filter(|run| run.call.agent == agent && run.ended.is_none())
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn blob(&self, hash: BlobHash) -> Option<Vec<u8>> {
+        let parts = self.blobs.get(&hash)?;
+        let bytes: Vec<u8> = parts.values().flatten().copied().collect();
+        // A missing part, the last one included, shows in the hash.
+        (Sha256::digest(&bytes).as_slice() == hash.0).then_some(bytes)
+    }
+
+    pub(super) fn is_alive(&self, process: ProcessId) -> bool {
+        self.processes
+            .get(&process)
+            .is_some_and(|process| process.alive)
+    }
+
+    pub(super) fn process_record(&self, process: ProcessId) -> ProcessRecord {
+        // Invariant: only a process that has a handle takes leases, and handles register theirs.
+        self.processes[&process].record.clone()
+    }
+
+    pub(super) fn enter(&mut self, process: ProcessId) {
+        let pid = u32::try_from(self.processes.len() + 1).expect("a test has few processes");
+        let record = ProcessRecord {
+            id: process,
+            host: "memory".to_owned(),
+            pid,
+            started: Micros(0),
+        };
+        let known = self.processes.insert(
+            process,
+            Process {
+                record,
+                alive: true,
+            },
+        );
+        assert!(
+            known.is_none(),
+            "process {process} has a handle already; clone that one"
+        );
+    }
+
+    fn owner(&self, entry: &Entry) -> Option<ProcessRecord> {
+        entry.owner.map(|process| self.process_record(process))
+    }
+}

@@ -1,0 +1,197 @@
+//! An event log in memory: the whole behaviour of a store, without its durability.
+
+mod commit;
+mod log;
+
+use std::fmt;
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ikigai_core::{
+    AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, StoredKind,
+};
+use ikigai_store::{
+    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, MailRecord,
+    Reading, RunRecord, SessionRecord, Snapshot, Store, StoreError, Watch,
+};
+use tokio::sync::watch;
+
+use log::Log;
+
+/// A handle of one process on a log in memory. Its futures are ready at once.
+///
+/// A clone is the same process; [`Self::other_process`] is another one on the same log.
+#[derive(Clone)]
+pub struct MemoryStore {
+    process: ProcessId,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    log: Mutex<Log>,
+    commits: watch::Sender<u64>,
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("process", &self.process)
+            .finish_non_exhaustive()
+    }
+}
+
+impl MemoryStore {
+    /// Makes an empty log and the first process on it.
+    pub fn new(process: ProcessId) -> Self {
+        let mut log = Log::default();
+        log.enter(process);
+        let shared = Shared {
+            log: Mutex::new(log),
+            commits: watch::Sender::new(0),
+        };
+        Self {
+            process,
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Makes a handle of another process on the same log.
+    #[must_use]
+    pub fn other_process(&self, process: ProcessId) -> Self {
+        self.log().enter(process);
+        Self {
+            process,
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// Takes away the lock on which this process's leases stand, as its death would.
+    ///
+    /// The handle still writes, so that a process can be played which has not noticed: it is
+    /// fenced off from each agent that another one takes over.
+    pub fn die(&self) {
+        if let Some(process) = self.log().processes.get_mut(&self.process) {
+            process.alive = false;
+        }
+    }
+
+    /// Appends a row past all checks, as an older, newer or faulty program might have left it.
+    ///
+    /// Panics if there is no such agent.
+    pub fn inject(
+        &self,
+        agent: AgentId,
+        kind_name: &str,
+        content: Option<&str>,
+        data: Option<&str>,
+        control: bool,
+    ) -> RowRef {
+        let mut log = self.log();
+        let log = log
+            .agents
+            .get_mut(&agent)
+            .expect("rows go to an agent that was made");
+        let at = RowRef::new(agent, log.head().next());
+        let created_at = log.rows.last().map_or(Micros(0), |row| row.created_at);
+        log.push(
+            Row {
+                at,
+                kind: StoredKind::of(kind_name),
+                content: content.map(str::to_owned),
+                data: data.map(str::to_owned),
+                created_at,
+            },
+            control,
+        );
+        at
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.shared
+            .log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T: Send + 'static>(&self, reading: impl FnOnce(&Log) -> T) -> Reading<'static, T> {
+        Box::pin(ready(Ok(reading(&self.log()))))
+    }
+}
+
+impl Store for MemoryStore {
+    fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
+        let outcome = commit::commit(&mut self.log(), self.process, batch);
+        if outcome.is_ok() {
+            self.shared.commits.send_modify(|count| *count += 1);
+        }
+        Box::pin(ready(outcome))
+    }
+
+    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+        self.read(|log| log.head(agent))
+    }
+
+    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+        self.read(|log| log.control(query))
+    }
+
+    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+        self.read(|log| log.page(query))
+    }
+
+    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+        self.read(|log| log.snapshot(upto))
+    }
+
+    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+        self.read(|log| {
+            let all = log.made.iter().filter_map(|agent| log.record(*agent));
+            all.filter(|agent| session.is_none_or(|session| agent.session == session))
+                .collect()
+        })
+    }
+
+    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+        self.read(|log| log.record(agent))
+    }
+
+    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+        self.read(|log| log.sessions.clone())
+    }
+
+    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        self.read(|log| {
+            log.mail
+                .iter()
+                .filter(|mail| mail.to == to)
+                .cloned()
+                .collect()
+        })
+    }
+
+    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+        self.read(|log| log.open_runs(agent))
+    }
+
+    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+        self.read(|log| {
+            log.agents
+                .get(&agent)
+                .and_then(|agent| agent.entry.draft.clone())
+        })
+    }
+
+    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+        self.read(|log| log.blob(hash))
+    }
+
+    fn watch(&self) -> Result<Watch, StoreError> {
+        // The shared part holds the sender: nobody who listens is told that the store is closed.
+        let feed = Arc::clone(&self.shared);
+        Ok(Watch::new(self.shared.commits.subscribe(), feed))
+    }
+}

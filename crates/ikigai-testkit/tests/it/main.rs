@@ -1,0 +1,3 @@
+//! Tests of the testkit itself: a fake that is not honest makes every other test lie.
+
+mod memory;
