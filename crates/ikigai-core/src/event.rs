@@ -20,9 +20,15 @@ pub enum Event {
     /// Text of the model.
     Assistant { text: String, data: AssistantData },
     /// A call of a tool; `shown` is for the screen only.
-    ToolCall { shown: Option<String>, data: ToolCallData },
+    ToolCall {
+        shown: Option<String>,
+        data: ToolCallData,
+    },
     /// What came of it; `shown` is for the screen only.
-    ToolResult { shown: Option<String>, data: ToolResultData },
+    ToolResult {
+        shown: Option<String>,
+        data: ToolResultData,
+    },
     /// An empty page.
     Clear,
     /// A place to return to.
@@ -32,7 +38,10 @@ pub enum Event {
     /// One side of a fork.
     Fork { text: String, data: Box<ForkData> },
     /// A command and what it printed.
-    Command { output: Option<String>, data: CommandData },
+    Command {
+        output: Option<String>,
+        data: CommandData,
+    },
     /// Agents were killed.
     AgentKilled(AgentKilledData),
     /// What a response cost.
@@ -42,7 +51,10 @@ pub enum Event {
     /// A turn failed.
     Error { text: String, data: ErrorData },
     /// A text, or nothing, in place of a range of turns.
-    Summary { text: Option<String>, data: SummaryData },
+    Summary {
+        text: Option<String>,
+        data: SummaryData,
+    },
 }
 
 impl Event {
@@ -90,7 +102,7 @@ impl Event {
 
     /// Makes the row that is to be stored for `agent`.
     ///
-    /// U+0000 in the text becomes U+2400, because PostgreSQL refuses it; data keeps it escaped.
+    /// U+0000 in the text becomes U+2400, because `PostgreSQL` refuses it; data keeps it escaped.
     pub fn into_row(self, agent: AgentId, created_at: Micros) -> NewRow {
         let kind = self.kind();
         let control = self.is_control();

@@ -9,7 +9,9 @@ use uuid::{Builder, Uuid, Version};
 
 /// Why a text is not an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is not an id: 22 base64url characters of a version 4 UUID, the first a letter or digit")]
+#[error(
+    "`{0}` is not an id: 22 base64url characters of a version 4 UUID, the first a letter or digit"
+)]
 pub struct ParseIdError(String);
 
 /// Length of every written identifier.
@@ -42,7 +44,7 @@ fn decode(text: &str) -> Option<Uuid> {
         let six = ALPHABET.iter().position(|known| known == byte)? as u128;
         if i < 21 {
             bits = bits << 6 | six;
-        } else if six & 15 == 0 {
+        } else if six.trailing_zeros() >= 4 {
             bits = bits << 2 | six >> 4;
         } else {
             return None;

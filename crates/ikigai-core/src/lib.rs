@@ -5,13 +5,27 @@
 
 pub mod data;
 pub mod event;
+pub mod fork;
 pub mod ids;
 pub mod kind;
+pub mod load;
+pub mod message;
+pub mod path;
+pub mod project;
 pub mod query;
+pub mod render;
 pub mod settings;
+pub mod state;
+mod turns;
+pub mod view;
 
 pub use event::{Event, NewRow, Row};
 pub use ids::{AgentId, Epoch, Micros, ProcessId, RowRef, Seq, SessionId};
 pub use kind::{Kind, StoredKind, is_conversation_kind};
+pub use message::{Block, Message, Role};
+pub use path::Path;
+pub use project::{Budget, CannotProject, Request, Target, project};
 pub use query::{ControlQuery, Direction, PageQuery, Span};
 pub use settings::Settings;
+pub use state::AgentState;
+pub use view::View;

@@ -1,0 +1,99 @@
+//! Forking: which rows the two histories get. A constant number, whatever the parent remembers.
+
+use serde_json::{Map, Value};
+
+use crate::data::{
+    ForkContext, ForkData, ForkRole, SystemData, SystemOrigin, UserData, UserOrigin,
+};
+use crate::event::Event;
+use crate::ids::{AgentId, RowRef, Seq};
+use crate::state::AgentState;
+
+/// What is asked of a fork.
+#[derive(Clone, Debug)]
+pub struct ForkOrder {
+    /// The child's id.
+    pub child: AgentId,
+    /// The child's name.
+    pub name: String,
+    /// What the child remembers.
+    pub context: ForkContext,
+    /// The last row it inherits, if not the parent's newest one. The parent must hold it.
+    pub at: Option<RowRef>,
+    /// Settings that differ from the parent's.
+    pub set: Map<String, Value>,
+    /// The tool call that makes the fork.
+    pub call: Option<RowRef>,
+    /// What the child is told first.
+    pub prompt: Option<String>,
+}
+
+/// The rows of a fork, which are stored together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForkEvents {
+    /// The last row that the child inherits.
+    pub fork_point: Option<RowRef>,
+    /// The parent's row.
+    pub parent: Event,
+    /// The child's rows.
+    pub child: Vec<Event>,
+}
+
+/// Decides the rows of a fork. The child starts with the parent's settings and system prompt of
+/// now, wherever the fork point is.
+pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> ForkEvents {
+    let newest = RowRef::new(parent.agent(), parent.head());
+    let fork_point = match order.context {
+        ForkContext::Fresh => None,
+        ForkContext::Inherit => Some(order.at.unwrap_or(newest)).filter(|row| row.seq > Seq(0)),
+    };
+    let common = ForkData {
+        fork_message_id: fork_point.map(|point| point.seq),
+        fork_point,
+        call: order.call,
+        ..ForkData::default()
+    };
+    let told = ForkData {
+        role: Some(ForkRole::Parent),
+        child_uuid: Some(order.child),
+        ..common.clone()
+    };
+    let mut settings = parent.settings().clone();
+    settings.merge(&order.set);
+    settings.name = Some(order.name.clone());
+    let fresh = order.context == ForkContext::Fresh;
+    let first = ForkData {
+        role: Some(ForkRole::Child),
+        parent_uuid: Some(parent.agent()),
+        context: Some(order.context),
+        parent_name: Some(parent_name.to_owned()),
+        settings: Some(settings),
+        system: parent.system_row().filter(|_| !fresh),
+        ..common
+    };
+    let first = Event::Fork {
+        text: format!("Forked from {} ({parent_name})", parent.agent()),
+        data: Box::new(first),
+    };
+    let system = parent.system().filter(|_| fresh).map(|text| Event::System {
+        text: text.to_owned(),
+        data: SystemData {
+            origin: Some(SystemOrigin::Fork),
+        },
+    });
+    let prompt = order.prompt.map(|text| Event::User {
+        text,
+        data: UserData {
+            origin: Some(UserOrigin::Fork),
+            ..UserData::default()
+        },
+    });
+    ForkEvents {
+        fork_point,
+        parent: Event::Fork {
+            text: format!("Forked child {} ({})", order.child, order.name),
+            data: Box::new(told),
+        },
+        child: std::iter::once(first).chain(system).chain(prompt).collect(),
+    }
+}

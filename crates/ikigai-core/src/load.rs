@@ -1,0 +1,260 @@
+//! Row → message: a message, nothing, or an error that names what is wrong.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::data::{self, AssistantData, Opaque, StoredThinking, Tagged};
+use crate::event::Row;
+use crate::ids::RowRef;
+use crate::kind::Kind;
+use crate::message::{Block, BlockItem, Message, Payload, Role};
+
+/// What a row is for the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// It is a message.
+    Message(Part),
+    /// It is no message.
+    Nothing,
+}
+
+/// A message and what ties it to others. Row JSON is parsed here, once, and nowhere after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The message: the row's block, after the thinking that preceded it.
+    pub message: Message,
+    /// Number of the response that it belongs to; older rows have none.
+    pub response: Option<u64>,
+    /// The call that a result answers; older rows have none.
+    pub answers: Option<RowRef>,
+}
+
+/// Why a row is not the message that its kind promises. Owned: it outlives the row.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LoadError {
+    /// The kind is not one that this program knows.
+    #[error("unknown kind `{0}`")]
+    UnknownKind(String),
+    /// A conversation row has no text.
+    #[error("the text is missing")]
+    NoContent,
+    /// A tool row has no data.
+    #[error("the data is missing")]
+    NoData,
+    /// The data is no JSON.
+    #[error("the data is not valid JSON")]
+    NotJson,
+    /// The data is JSON, but no object.
+    #[error("the data is not a JSON object")]
+    NotObject,
+    /// A field is missing or has the wrong type.
+    #[error("the field `{0}` is missing or not a string")]
+    Field(&'static str),
+    /// A rewind names no row that its agent holds.
+    #[error("the rewind names no row that the agent holds")]
+    RewindTarget,
+}
+
+/// Loads a row. Total: no stored bytes can make it panic.
+pub fn load(row: &Row) -> Result<Loaded, LoadError> {
+    let Some(kind) = row.kind.read_as() else {
+        return Err(LoadError::UnknownKind(
+            row.kind.name().chars().take(64).collect(),
+        ));
+    };
+    match kind {
+        Kind::User => load_user(row).map(Loaded::Message),
+        Kind::Assistant => load_assistant(row).map(Loaded::Message),
+        Kind::ToolCall => load_tool_call(row).map(Loaded::Message),
+        Kind::ToolResult => load_tool_result(row).map(Loaded::Message),
+        Kind::System => content_of(row).map(|_| Loaded::Nothing),
+        Kind::Clear
+        | Kind::Mark
+        | Kind::Rewind
+        | Kind::Fork
+        | Kind::Command
+        | Kind::AgentKilled
+        | Kind::Usage
+        | Kind::Interrupted
+        | Kind::Error
+        | Kind::Summary => Ok(Loaded::Nothing),
+    }
+}
+
+fn content_of(row: &Row) -> Result<&str, LoadError> {
+    row.content.as_deref().ok_or(LoadError::NoContent)
+}
+
+fn load_user(row: &Row) -> Result<Part, LoadError> {
+    let message = Message::text(Role::User, content_of(row)?);
+    Ok(Part {
+        message,
+        response: None,
+        answers: None,
+    })
+}
+
+fn load_assistant(row: &Row) -> Result<Part, LoadError> {
+    let text = content_of(row)?;
+    let data: AssistantData = data::read(row.data.as_deref());
+    let block = Block::Text {
+        text: text.to_owned(),
+    };
+    Ok(Part {
+        message: assistant_message(block, data.opaque.unwrap_or_default()),
+        response: data.response,
+        answers: None,
+    })
+}
+
+/// Puts the thinking before its block and hangs the item on it.
+fn assistant_message(block: Block, opaque: Opaque) -> Message {
+    let thinking = opaque.thinking.unwrap_or_default();
+    let mut blocks: Vec<_> = thinking.into_iter().map(thinking_block).collect();
+    let metadata = opaque.item.and_then(payload_of).map(|item| BlockItem {
+        block: blocks.len(),
+        item,
+    });
+    blocks.push(block);
+    Message {
+        role: Role::Assistant,
+        blocks,
+        metadata: metadata.into_iter().collect(),
+    }
+}
+
+fn thinking_block(stored: StoredThinking) -> Block {
+    let StoredThinking {
+        text,
+        provider,
+        model,
+        payload,
+    } = stored;
+    Block::Thinking {
+        text: text.unwrap_or_default(),
+        payload: payload_of(Tagged {
+            provider,
+            model,
+            payload,
+        }),
+    }
+}
+
+/// A payload without its tag is as if absent: nobody knows to whom it may be sent.
+fn payload_of(tagged: Tagged) -> Option<Payload> {
+    Some(Payload {
+        provider: tagged.provider?,
+        model: tagged.model?,
+        payload: tagged.payload?,
+    })
+}
+
+fn object_of(row: &Row) -> Result<Map<String, Value>, LoadError> {
+    let text = match row.data.as_deref() {
+        None | Some("") => return Err(LoadError::NoData),
+        Some(text) => text,
+    };
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(LoadError::NotObject),
+        Err(_) => Err(LoadError::NotJson),
+    }
+}
+
+fn take_string(map: &mut Map<String, Value>, field: &'static str) -> Result<String, LoadError> {
+    match map.remove(field) {
+        Some(Value::String(text)) => Ok(text),
+        _ => Err(LoadError::Field(field)),
+    }
+}
+
+fn take<T: for<'de> Deserialize<'de>>(map: &mut Map<String, Value>, field: &str) -> Option<T> {
+    T::deserialize(map.remove(field)?).ok()
+}
+
+fn load_tool_call(row: &Row) -> Result<Part, LoadError> {
+    let mut map = object_of(row)?;
+    let response = take(&mut map, "response");
+    let (block, opaque) = if let Some(read) = older_shape(&map) {
+        read
+    } else {
+        let block = Block::ToolCall {
+            id: take_string(&mut map, "tool_call_id")?,
+            name: take_string(&mut map, "name")?,
+            arguments: take_string(&mut map, "arguments")?,
+        };
+        (block, take(&mut map, "opaque").unwrap_or_default())
+    };
+    Ok(Part {
+        message: assistant_message(block, opaque),
+        response,
+        answers: None,
+    })
+}
+
+/// Reads the two shapes that older programs wrote; none if the data is of neither.
+fn older_shape(map: &Map<String, Value>) -> Option<(Block, Opaque)> {
+    function_shape(map)
+        .map(|block| (block, Opaque::default()))
+        .or_else(|| tool_args_shape(map))
+}
+
+/// `{"id","type","function":{"name","arguments"}}`.
+fn function_shape(map: &Map<String, Value>) -> Option<Block> {
+    let function = map.get("function")?.as_object()?;
+    Some(Block::ToolCall {
+        id: map.get("id")?.as_str()?.to_owned(),
+        name: function.get("name")?.as_str()?.to_owned(),
+        arguments: function.get("arguments")?.as_str()?.to_owned(),
+    })
+}
+
+/// `{"tool_call_id","tool_name","tool_args"}`, perhaps with untagged thinking.
+fn tool_args_shape(map: &Map<String, Value>) -> Option<(Block, Opaque)> {
+    let block = Block::ToolCall {
+        id: map.get("tool_call_id")?.as_str()?.to_owned(),
+        name: map.get("tool_name")?.as_str()?.to_owned(),
+        arguments: map.get("tool_args")?.as_str()?.to_owned(),
+    };
+    let thinking = map
+        .get("thinking")
+        .into_iter()
+        .chain(map.get("redacted_thinking"))
+        .filter(|value| !value.is_null())
+        .map(untagged_thinking)
+        .collect();
+    Some((
+        block,
+        Opaque {
+            thinking: Some(thinking),
+            item: None,
+        },
+    ))
+}
+
+/// Keeps what an older row says of thinking, with a payload that has no tag and so is never sent.
+fn untagged_thinking(value: &Value) -> StoredThinking {
+    let text = value.as_str().or_else(|| {
+        value
+            .get("thinking")
+            .or_else(|| value.get("text"))?
+            .as_str()
+    });
+    StoredThinking {
+        text: Some(text.unwrap_or_default().to_owned()),
+        ..StoredThinking::default()
+    }
+}
+
+fn load_tool_result(row: &Row) -> Result<Part, LoadError> {
+    let mut map = object_of(row)?;
+    let tool_call_id = take_string(&mut map, "tool_call_id")?;
+    let output = take_string(&mut map, "output")?;
+    let success = matches!(map.get("success"), Some(Value::Bool(true)));
+    Ok(Part {
+        message: Message::tool_result(tool_call_id, output, !success),
+        response: None,
+        answers: take(&mut map, "call"),
+    })
+}

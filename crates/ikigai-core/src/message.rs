@@ -1,0 +1,164 @@
+//! Provider-neutral messages: what a model is told, in no provider's form.
+
+use serde::Serialize;
+
+/// Who speaks. There is no system role: the system prompt has a place of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The person, or whoever stands for one.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+/// Something that only the provider and model that made it can read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Payload {
+    /// The provider that made it.
+    pub provider: String,
+    /// The model that made it.
+    pub model: String,
+    /// The provider's own JSON, as text, verbatim.
+    pub payload: String,
+}
+
+/// One piece of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Words.
+    Text {
+        /// What is said.
+        text: String,
+    },
+    /// A tool call of the model.
+    ToolCall {
+        /// Pairs the call with its result.
+        id: String,
+        /// Which tool.
+        name: String,
+        /// Its arguments as the model wrote them.
+        arguments: String,
+    },
+    /// What came of a tool call.
+    ToolResult {
+        /// The call that is answered.
+        tool_call_id: String,
+        /// What the tool said.
+        content: String,
+        /// Whether it failed.
+        is_error: bool,
+    },
+    /// What the model thought.
+    Thinking {
+        /// What can be read of it.
+        text: String,
+        /// Signature, redacted data or encrypted reasoning.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        payload: Option<Payload>,
+    },
+}
+
+/// What a provider hung on one block of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BlockItem {
+    /// Index of the block.
+    pub block: usize,
+    /// What hangs on it.
+    #[serde(flatten)]
+    pub item: Payload,
+}
+
+/// A role, an ordered list of blocks, and opaque provider metadata.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub blocks: Vec<Block>,
+    /// What providers hung on the blocks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metadata: Vec<BlockItem>,
+}
+
+impl Message {
+    /// Makes a message of one text block.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self::of(role, Block::Text { text: text.into() })
+    }
+
+    /// Makes an assistant message of one tool call.
+    pub fn tool_call(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
+        let block = Block::ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+        };
+        Self::of(Role::Assistant, block)
+    }
+
+    /// Makes a tool message of one result.
+    pub fn tool_result(
+        tool_call_id: impl Into<String>,
+        content: impl Into<String>,
+        is_error: bool,
+    ) -> Self {
+        let block = Block::ToolResult {
+            tool_call_id: tool_call_id.into(),
+            content: content.into(),
+            is_error,
+        };
+        Self::of(Role::Tool, block)
+    }
+
+    fn of(role: Role, block: Block) -> Self {
+        Self {
+            role,
+            blocks: vec![block],
+            metadata: Vec::new(),
+        }
+    }
+}
+
+/// The messages of one agent, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Conversation {
+    messages: Vec<Message>,
+}
+
+impl Conversation {
+    /// Appends a message and hands it back.
+    pub fn add(&mut self, message: Message) -> &Message {
+        let at = self.messages.len();
+        self.messages.push(message);
+        &self.messages[at]
+    }
+
+    /// Forgets all messages.
+    pub fn clear(&mut self) {
+        self.messages.clear();
+    }
+
+    /// The messages, oldest first.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Says whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+}

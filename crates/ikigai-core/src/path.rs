@@ -1,0 +1,347 @@
+//! The path of an agent: the one chain of rows from its newest to a root.
+//!
+//! Every row has one predecessor: of a `clear` none, of a `rewind` its target, of an inheriting
+//! child's first row its fork point, of any other row the one before it. So a path is a short list
+//! of spans, and only control rows bend it. It is known from its newest end as far as somebody
+//! needed it; what lies before is one reference, resolved when asked for by reading a few control
+//! rows more. So neither opening an agent nor forking it depends on how long its history is.
+
+use std::collections::VecDeque;
+
+use crate::data::{self, ErrorData, ForkContext, ForkData, ForkRole, RewindData, SummaryData};
+use crate::event::Row;
+use crate::ids::{AgentId, RowRef, Seq};
+use crate::kind::{Kind, StoredKind};
+use crate::query::{ControlQuery, Span};
+
+/// How many control rows one step reads. A step that finds no bend among them is still a step.
+const CONTROL_ROWS_PER_STEP: usize = 64;
+
+/// Where a path leads below a row that bends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bend {
+    /// Nowhere: the row is a root.
+    Root,
+    /// To this row, which need not be checked.
+    To(RowRef),
+    /// To this row of another agent, if the bending row's agent holds it.
+    IfHeld(RowRef),
+}
+
+/// Reads off a control row whether and whereto it bends the path of its agent.
+pub(crate) fn bend_of(row: &Row) -> Option<Bend> {
+    match row.kind {
+        StoredKind::Known(Kind::Clear) => Some(Bend::Root),
+        StoredKind::Known(Kind::Rewind) => {
+            let target = data::read::<RewindData>(row.data.as_deref()).target?;
+            // A first row that is no fork has nothing before it that could be held.
+            let older = target.agent != row.at.agent || target.seq < row.at.seq;
+            if target.seq == Seq(0) || row.at.seq == Seq(1) || !older {
+                None
+            } else if target.agent == row.at.agent {
+                Some(Bend::To(target))
+            } else {
+                Some(Bend::IfHeld(target))
+            }
+        }
+        StoredKind::Known(Kind::Fork) if row.at.seq == Seq(1) => {
+            fork_point_of(&data::read(row.data.as_deref())).map(Bend::To)
+        }
+        _ => None,
+    }
+}
+
+/// The row that an inheriting child's first row follows; sequence number 0 reads as absent.
+pub(crate) fn fork_point_of(fork: &ForkData) -> Option<RowRef> {
+    let inherits = fork.role == Some(ForkRole::Child) && fork.context != Some(ForkContext::Fresh);
+    fork.fork_point
+        .filter(|point| inherits && point.seq > Seq(0))
+}
+
+/// What a control row on the path says beside bending it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A place to return to, with its label.
+    Mark(Option<String>),
+    /// A range that a text, or nothing, stands for.
+    Summary {
+        /// First row of the range.
+        from: RowRef,
+        /// Last row of the range.
+        to: RowRef,
+    },
+    /// A summary that is taken back.
+    Undo(RowRef),
+    /// Rows that are left out.
+    Omit(Vec<RowRef>),
+}
+
+/// Reads off a control row what it notes.
+pub(crate) fn note_of(row: &Row) -> Option<Note> {
+    let data = row.data.as_deref();
+    match row.kind {
+        StoredKind::Known(Kind::Mark) => Some(Note::Mark(data::read::<data::MarkData>(data).label)),
+        StoredKind::Known(Kind::Summary) => match data::read::<SummaryData>(data) {
+            SummaryData {
+                undo: Some(undone), ..
+            } => Some(Note::Undo(undone)),
+            SummaryData {
+                from: Some(from),
+                to: Some(to),
+                ..
+            } => Some(Note::Summary { from, to }),
+            _ => None,
+        },
+        StoredKind::Known(Kind::Error) => data::read::<ErrorData>(data).omit.map(Note::Omit),
+        _ => None,
+    }
+}
+
+/// A path, known from its newest row back to some place.
+#[derive(Clone, Debug, Default)]
+pub struct Path {
+    /// What is known, oldest first; neighbours of one agent that touch are one span.
+    spans: VecDeque<Span>,
+    /// What the control rows among them note, oldest first.
+    notes: VecDeque<(RowRef, Note)>,
+    /// The row at which the unknown part ends; none if the path is known to its root.
+    below: Option<RowRef>,
+    /// Agents whose first row lies above `below`. An honest log never comes back to one, so a
+    /// path that would do so ends there: a forged fork point cannot make a walk endless.
+    passed: Vec<AgentId>,
+    /// A rewind into another agent's rows of which is not yet known whether it is valid.
+    check: Option<Box<Check>>,
+}
+
+/// Two paths are equal if the same is known of them, however it became known.
+impl PartialEq for Path {
+    fn eq(&self, other: &Self) -> bool {
+        self.spans == other.spans && self.notes == other.notes && self.below == other.below
+    }
+}
+
+impl Eq for Path {}
+
+/// Finds out whether a rewind's agent holds its target.
+#[derive(Clone, Debug)]
+struct Check {
+    rewind: RowRef,
+    target: RowRef,
+    /// The path of the first row of the rewind's agent.
+    inherited: Path,
+}
+
+impl Path {
+    /// The path of a row, of which nothing is known yet.
+    pub fn of(row: Option<RowRef>) -> Self {
+        Self {
+            below: row.filter(|row| row.seq > Seq(0)),
+            ..Self::default()
+        }
+    }
+
+    /// The known spans, oldest first.
+    pub fn spans(&self) -> impl DoubleEndedIterator<Item = Span> + ExactSizeIterator + '_ {
+        self.spans.iter().copied()
+    }
+
+    /// What control rows of the known part note, oldest first.
+    pub fn notes(&self) -> impl DoubleEndedIterator<Item = (RowRef, &Note)> + '_ {
+        self.notes.iter().map(|(row, note)| (*row, note))
+    }
+
+    /// Says whether the path is known to its root.
+    pub fn is_complete(&self) -> bool {
+        self.below.is_none()
+    }
+
+    /// Says whether the row is on the known part.
+    pub fn contains(&self, row: RowRef) -> bool {
+        self.spans.iter().rev().any(|span| span.contains(row))
+    }
+
+    /// What to read next to know more; none if the path is known to its root.
+    pub fn wants(&self) -> Option<ControlQuery> {
+        if let Some(check) = &self.check {
+            return check.inherited.wants();
+        }
+        self.below.map(|below| ControlQuery {
+            span: Span::new(below.agent, Seq(1), below.seq),
+            limit: CONTROL_ROWS_PER_STEP,
+        })
+    }
+
+    /// Takes in the rows that [`Path::wants`] asked for, newest first.
+    pub fn supply(&mut self, rows: &[Row]) {
+        if let Some(check) = self.check.take() {
+            self.go_on_checking(check, rows);
+        } else if let Some(below) = self.below {
+            self.step(below, rows);
+        }
+    }
+
+    fn step(&mut self, below: RowRef, rows: &[Row]) {
+        for row in rows {
+            match bend_of(row) {
+                Some(Bend::Root) => {
+                    self.note(row);
+                    return self.extend(below, row.at.seq, None);
+                }
+                Some(Bend::To(next)) => {
+                    self.note(row);
+                    return self.extend(below, row.at.seq, Some(next));
+                }
+                Some(Bend::IfHeld(target)) => {
+                    // The rows above are on the path whatever becomes of the question.
+                    if row.at.seq < below.seq {
+                        self.extend(below, row.at.seq.next(), Some(row.at));
+                    }
+                    let mut inherited = Self::of(Some(RowRef::new(row.at.agent, Seq(1))));
+                    inherited.passed.clone_from(&self.passed);
+                    let check = Check {
+                        rewind: row.at,
+                        target,
+                        inherited,
+                    };
+                    return self.settle(Box::new(check));
+                }
+                None => self.note(row),
+            }
+        }
+        let exhausted = rows.len() < CONTROL_ROWS_PER_STEP;
+        match rows.last() {
+            Some(oldest) if !exhausted && oldest.at.seq > Seq(1) => {
+                let next = RowRef::new(below.agent, oldest.at.seq.before());
+                self.extend(below, oldest.at.seq, Some(next));
+            }
+            _ => self.extend(below, Seq(1), None),
+        }
+    }
+
+    fn go_on_checking(&mut self, mut check: Box<Check>, rows: &[Row]) {
+        check.inherited.supply(rows);
+        self.settle(check);
+    }
+
+    fn settle(&mut self, check: Box<Check>) {
+        let Check { rewind, target, .. } = *check;
+        if check.inherited.contains(target) {
+            let mut rest = check.inherited;
+            rest.cut_after(target);
+            self.extend(rewind, rewind.seq, Some(target));
+            self.put_below(rest);
+        } else if check.inherited.is_complete() {
+            let next = RowRef::new(rewind.agent, rewind.seq.before());
+            self.extend(
+                rewind,
+                rewind.seq,
+                Some(next).filter(|next| next.seq > Seq(0)),
+            );
+        } else {
+            self.check = Some(check);
+        }
+    }
+
+    fn note(&mut self, row: &Row) {
+        if let Some(note) = note_of(row) {
+            self.notes.push_front((row.at, note));
+        }
+    }
+
+    /// Knows `below.agent`'s rows from `from` to `below` too, and that `next` precedes them.
+    fn extend(&mut self, below: RowRef, from: Seq, next: Option<RowRef>) {
+        let span = Span::new(below.agent, from, below.seq);
+        match self.spans.front_mut() {
+            Some(first) if first.agent == span.agent && first.from == span.to.next() => {
+                first.from = span.from;
+            }
+            _ => self.spans.push_front(span),
+        }
+        if from == Seq(1) {
+            self.passed.push(below.agent);
+        }
+        self.below = next.filter(|next| !self.passed.contains(&next.agent));
+    }
+
+    /// Puts another path, which ends at `below`, under this one.
+    fn put_below(&mut self, mut rest: Self) {
+        while let Some(span) = rest.spans.pop_back() {
+            self.spans.push_front(span);
+        }
+        while let Some(note) = rest.notes.pop_back() {
+            self.notes.push_front(note);
+        }
+        self.below = rest.below;
+        self.passed = rest.passed;
+        self.check = rest.check;
+    }
+
+    /// Forgets all that comes after a row of the known part.
+    fn cut_after(&mut self, row: RowRef) {
+        while let Some(last) = self.spans.back().copied() {
+            let found = last.contains(row);
+            let gone = if found {
+                Span {
+                    from: row.seq.next(),
+                    ..last
+                }
+            } else {
+                last
+            };
+            while self.notes.back().is_some_and(|(at, _)| gone.contains(*at)) {
+                self.notes.pop_back();
+            }
+            self.spans.pop_back();
+            if found {
+                self.spans.push_back(Span {
+                    to: row.seq,
+                    ..last
+                });
+                break;
+            }
+        }
+    }
+
+    /// Goes on with a row that follows the newest one.
+    pub(crate) fn append(&mut self, row: &Row) {
+        let at = row.at;
+        match self.spans.back_mut() {
+            Some(last) if last.agent == at.agent && last.to.next() == at.seq => last.to = at.seq,
+            _ => self.spans.push_back(Span::new(at.agent, at.seq, at.seq)),
+        }
+        if let Some(note) = note_of(row) {
+            self.notes.push_back((at, note));
+        }
+    }
+
+    /// Begins anew with nothing before.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Goes back to a row, known or not, so that the next one follows it.
+    pub(crate) fn go_back_to(&mut self, target: RowRef) {
+        if self.contains(target) {
+            self.cut_after(target);
+        } else {
+            *self = Self::of(Some(target));
+        }
+    }
+
+    /// The span that ends just before a known row, or the newest one if no row is given. None at
+    /// the root, and none where the path must be made known first.
+    pub fn before(&self, row: Option<RowRef>) -> Option<Span> {
+        let Some(row) = row else {
+            return self.spans.back().copied();
+        };
+        let index = self.spans.iter().rposition(|span| span.contains(row))?;
+        let span = self.spans[index];
+        if row.seq > span.from {
+            return Some(Span {
+                to: row.seq.before(),
+                ..span
+            });
+        }
+        index.checked_sub(1).map(|older| self.spans[older])
+    }
+}

@@ -1,0 +1,138 @@
+//! The projection: from an agent to the request that a provider is sent. Pure and total.
+
+mod budget;
+mod pairing;
+mod window;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::message::{Message, Role};
+use crate::state::AgentState;
+use crate::view::View;
+
+pub use budget::{Budget, estimate_tokens};
+pub use window::{Window, cut_for};
+
+/// For whom a request is made, and what goes with it beside the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The tools the model may call.
+    pub tools: Vec<ToolSpec>,
+    /// The texts of pinned documents, by the hash in the settings.
+    pub documents: BTreeMap<String, String>,
+}
+
+/// What a model is told of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON schema of its arguments.
+    pub parameters: Value,
+}
+
+/// What a provider is sent, in no provider's form. There is no place in it for anything else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Request {
+    /// The system slot: the prompt, then the pinned documents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// The tools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSpec>,
+}
+
+/// What is missing for a request.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CannotProject {
+    /// Nobody has said anything that is to be answered.
+    #[error("there is no user message to answer")]
+    NoUserMessage,
+    /// System prompt, pins and tools alone exceed the window.
+    #[error("system prompt, pins and tools alone need {needed} tokens of {window}: {}", list(.largest))]
+    NoRoom {
+        /// What they need.
+        needed: u64,
+        /// What the model takes.
+        window: u64,
+        /// The largest of them with their tokens, largest first.
+        largest: Vec<(String, u64)>,
+    },
+}
+
+fn list(parts: &[(String, u64)]) -> String {
+    let parts: Vec<_> = parts
+        .iter()
+        .map(|(name, tokens)| format!("{name} {tokens}"))
+        .collect();
+    parts.join(", ")
+}
+
+/// Makes the request that the agent's next turn sends, or says what is missing for one.
+pub fn project(
+    state: &AgentState,
+    view: &View,
+    target: &Target,
+    budget: &Budget,
+) -> Result<Request, CannotProject> {
+    let request = assemble(state, view, target, budget)?;
+    match request.messages.last().map(|message| message.role) {
+        Some(Role::User | Role::Tool) => Ok(request),
+        Some(Role::Assistant) | None => Err(CannotProject::NoUserMessage),
+    }
+}
+
+/// Makes what a request would hold now, also when there is nothing to answer.
+pub fn assemble(
+    state: &AgentState,
+    view: &View,
+    target: &Target,
+    budget: &Budget,
+) -> Result<Request, CannotProject> {
+    let fixed = budget::fixed_parts(state, target);
+    let needed = fixed.iter().map(|(_, tokens)| tokens).sum();
+    if needed > budget.window {
+        let mut largest = fixed;
+        largest.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
+        largest.truncate(3);
+        return Err(CannotProject::NoRoom {
+            needed,
+            window: budget.window,
+            largest,
+        });
+    }
+    let mut window = Window::of(state, view, target);
+    window.fit(budget.window - needed);
+    Ok(Request {
+        system: system_slot(state, target),
+        messages: window.into_messages(),
+        tools: target.tools.clone(),
+    })
+}
+
+/// The system prompt, then each pinned document under a heading with its path.
+fn system_slot(state: &AgentState, target: &Target) -> Option<String> {
+    let mut slot = state.system().unwrap_or_default().to_owned();
+    for (path, text) in budget::pinned(state, target) {
+        if !slot.is_empty() {
+            slot.push_str("\n\n");
+        }
+        slot.push_str("# ");
+        slot.push_str(path);
+        slot.push_str("\n\n");
+        slot.push_str(text);
+    }
+    Some(slot).filter(|slot| !slot.trim().is_empty())
+}

@@ -1,0 +1,68 @@
+//! Counting: how many tokens a text is likely to be, and how many there may be.
+
+use crate::project::Target;
+use crate::state::AgentState;
+
+/// How large a request may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// What the model takes: its context less what is kept for the answer.
+    pub window: u64,
+    /// Beyond this a turn starts with a cut; never more than `window`.
+    pub cap: u64,
+}
+
+impl Budget {
+    /// A budget of `window` tokens, of which `cap` are used if one is set.
+    pub fn new(window: u64, cap: Option<u64>) -> Self {
+        Self {
+            window,
+            cap: cap.unwrap_or(window).min(window),
+        }
+    }
+}
+
+/// What every block costs beside its text: roles, ids, names and brackets.
+pub(crate) const TOKENS_PER_BLOCK: u64 = 8;
+
+/// Estimates the tokens of a text: four ASCII bytes make one, any other character is one.
+pub fn estimate_tokens(text: &str) -> u64 {
+    let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+    let others = text.bytes().filter(|byte| (0xC0..).contains(byte)).count() as u64;
+    ascii.div_ceil(4) + others
+}
+
+/// What is sent with every request, by name, with its tokens.
+pub(crate) fn fixed_parts(state: &AgentState, target: &Target) -> Vec<(String, u64)> {
+    let prompt = (
+        "system prompt".to_owned(),
+        estimate_tokens(state.system().unwrap_or_default()),
+    );
+    let pins = pinned(state, target).map(|(path, text)| {
+        (
+            format!("pin {path}"),
+            estimate_tokens(path) + estimate_tokens(text) + TOKENS_PER_BLOCK,
+        )
+    });
+    let tools = target.tools.iter().map(|tool| {
+        let words = estimate_tokens(&tool.name) + estimate_tokens(&tool.description);
+        let schema = estimate_tokens(&tool.parameters.to_string());
+        (
+            format!("tool {}", tool.name),
+            words + schema + TOKENS_PER_BLOCK,
+        )
+    });
+    std::iter::once(prompt).chain(pins).chain(tools).collect()
+}
+
+/// The pinned documents that can be read, in pin order.
+pub(crate) fn pinned<'a>(
+    state: &'a AgentState,
+    target: &'a Target,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let pins = state.settings().pins.as_deref().unwrap_or_default();
+    pins.iter().filter_map(|pin| {
+        let text = target.documents.get(pin.hash.as_deref()?)?;
+        Some((pin.path.as_deref()?, text.as_str()))
+    })
+}

@@ -1,0 +1,449 @@
+//! From rows to exchanges: responses with their calls, each call with its one result.
+
+use std::collections::HashSet;
+
+use crate::data::{self, Cause, ForkData, InterruptedData};
+use crate::ids::{AgentId, RowRef};
+use crate::kind::Kind;
+use crate::load::{Loaded, Part};
+use crate::message::{Block, BlockItem, Message, Payload, Role};
+use crate::project::Target;
+use crate::state::AgentState;
+use crate::view::Entry;
+
+/// One thing that is said, in its place.
+#[derive(Clone, Debug)]
+pub(crate) enum Exchange {
+    /// A text in the user's role.
+    User(String),
+    /// A note in the user's role; never the first thing of a request.
+    Note(String),
+    /// A response of the model.
+    Response(Response),
+}
+
+/// What one response of the model said and called.
+#[derive(Clone, Debug)]
+pub(crate) struct Response {
+    key: Option<(AgentId, Option<u64>)>,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug)]
+enum Piece {
+    Thinking { text: String, payload: Payload },
+    Text { text: String, item: Option<Payload> },
+    Call(Call),
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    at: RowRef,
+    /// The id as stored.
+    id: String,
+    name: String,
+    arguments: String,
+    item: Option<Payload>,
+    /// What the tool said, and whether it failed.
+    result: Option<(String, bool)>,
+}
+
+/// Collects exchanges in the order of the path.
+pub(crate) struct Pairing<'a> {
+    state: &'a AgentState,
+    target: &'a Target,
+    omitted: HashSet<RowRef>,
+    /// The rows of children's forks, by the call that made them.
+    forks: Vec<(RowRef, AgentId, ForkData)>,
+    /// Each exchange with the index of the entry that it begins with.
+    exchanges: Vec<(usize, Exchange)>,
+    /// Whether the newest conversation row was part of the newest response.
+    in_response: bool,
+}
+
+const OMITTED: &str = "[This was left out because the provider refused it.]";
+
+impl<'a> Pairing<'a> {
+    pub(crate) fn new(state: &'a AgentState, target: &'a Target, omitted: HashSet<RowRef>) -> Self {
+        let own = state.fork().map(|fork| (state.agent(), fork.clone()));
+        let forks = own
+            .into_iter()
+            .filter_map(|(agent, fork)| Some((fork.call?, agent, fork)));
+        Self {
+            state,
+            target,
+            omitted,
+            forks: forks.collect(),
+            exchanges: Vec::new(),
+            in_response: false,
+        }
+    }
+
+    /// Adds a text of our own in the user's role: a summary.
+    pub(crate) fn add_text(&mut self, index: usize, text: String) {
+        self.in_response = false;
+        self.exchanges.push((index, Exchange::User(text)));
+    }
+
+    /// Takes in the entry at `index`.
+    pub(crate) fn add(&mut self, index: usize, entry: &Entry) {
+        match &entry.loaded {
+            Ok(Loaded::Message(part)) => self.add_message(index, entry, part),
+            Ok(Loaded::Nothing) => self.add_other(index, entry),
+            Err(_) => {}
+        }
+    }
+
+    fn add_other(&mut self, index: usize, entry: &Entry) {
+        let data = entry.row.data.as_deref();
+        match entry.kind() {
+            Some(Kind::Interrupted) => {
+                let cause = data::read::<InterruptedData>(data).cause;
+                self.in_response = false;
+                self.exchanges
+                    .push((index, Exchange::Note(note_for(cause).to_owned())));
+            }
+            Some(Kind::Fork) if entry.at().agent != self.state.agent() => {
+                let fork: ForkData = data::read(data);
+                if let Some(call) = fork.call
+                    && fork.parent_uuid.is_some()
+                {
+                    self.forks.push((call, entry.at().agent, fork));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_message(&mut self, index: usize, entry: &Entry, part: &Part) {
+        let omitted = self.omitted.contains(&entry.at());
+        match part.message.role {
+            Role::User => {
+                let text = if omitted {
+                    OMITTED.to_owned()
+                } else {
+                    text_of(&part.message)
+                };
+                self.in_response = false;
+                if !text.trim().is_empty() {
+                    self.exchanges.push((index, Exchange::User(text)));
+                }
+            }
+            Role::Assistant => self.add_to_response(index, entry.at(), part, omitted),
+            Role::Tool => self.add_result(part, omitted),
+        }
+    }
+
+    fn add_to_response(&mut self, index: usize, at: RowRef, part: &Part, omitted: bool) {
+        let key = Some((at.agent, part.response));
+        let goes_on = self.in_response
+            && matches!(self.exchanges.last(), Some((_, Exchange::Response(last))) if last.key == key);
+        if !goes_on {
+            let response = Response {
+                key,
+                pieces: Vec::new(),
+            };
+            self.exchanges.push((index, Exchange::Response(response)));
+        }
+        self.in_response = true;
+        let has_opaque = part.message.blocks.len() > 1 || !part.message.metadata.is_empty();
+        let target = self.target;
+        if let Some((_, Exchange::Response(response))) = self.exchanges.last_mut() {
+            if omitted && !has_opaque {
+                response.add_omitted(part);
+            } else {
+                response.add(at, &part.message, |tag| !omitted && is_for(tag, target));
+            }
+        }
+    }
+
+    fn add_result(&mut self, part: &Part, omitted: bool) {
+        self.in_response = false;
+        let Some(Block::ToolResult {
+            tool_call_id,
+            content,
+            is_error,
+        }) = part.message.blocks.first()
+        else {
+            return;
+        };
+        let content = if omitted { OMITTED } else { content };
+        let calls = self
+            .exchanges
+            .iter_mut()
+            .rev()
+            .filter_map(|(_, exchange)| match exchange {
+                Exchange::Response(response) => Some(response.pieces.iter_mut().rev()),
+                Exchange::User(_) | Exchange::Note(_) => None,
+            });
+        let mut open = calls.flatten().filter_map(|piece| match piece {
+            Piece::Call(call) if call.result.is_none() => Some(call),
+            Piece::Call(_) | Piece::Thinking { .. } | Piece::Text { .. } => None,
+        });
+        let answered = match part.answers {
+            Some(call_row) => open.find(|call| call.at == call_row),
+            None => open.find(|call| call.id == *tool_call_id),
+        };
+        if let Some(call) = answered {
+            call.result = Some((content.to_owned(), *is_error));
+        }
+    }
+
+    /// The exchanges with the entries they begin with; every call has a result.
+    pub(crate) fn finish(mut self) -> Vec<(usize, Exchange)> {
+        let mut exchanges = std::mem::take(&mut self.exchanges);
+        for (_, exchange) in &mut exchanges {
+            if let Exchange::Response(response) = exchange {
+                for piece in &mut response.pieces {
+                    if let Piece::Call(call) = piece
+                        && call.result.is_none()
+                    {
+                        call.result = Some(self.outcome_of_open(call.at));
+                    }
+                }
+            }
+        }
+        exchanges
+    }
+
+    /// What is said of a call of which no outcome was recorded.
+    fn outcome_of_open(&self, call: RowRef) -> (String, bool) {
+        if call.agent == self.state.agent() {
+            return ("No outcome was recorded for this call.".to_owned(), true);
+        }
+        let made = self.forks.iter().find(|(by, ..)| *by == call);
+        let said = made.map_or_else(
+            || "This call belongs to your parent. Do not repeat it.".to_owned(),
+            |(_, child, fork)| {
+                let settings = fork.settings.as_ref();
+                let name = settings.and_then(|settings| settings.name.as_deref());
+                let name = name.unwrap_or_default();
+                let parent = fork.parent_name.as_deref().unwrap_or_default();
+                format!("You are {name} ({child}), the child made by this call; your parent is {parent}.")
+            },
+        );
+        (said, false)
+    }
+}
+
+fn is_for(tag: &Payload, target: &Target) -> bool {
+    tag.provider == target.provider && tag.model == target.model
+}
+
+fn note_for(cause: Option<Cause>) -> &'static str {
+    match cause {
+        Some(Cause::User) => "[The user interrupted this turn.]",
+        Some(Cause::Exit) => "[The program was left before this turn was finished.]",
+        Some(Cause::Crash) => "[The program stopped unexpectedly before this turn was finished.]",
+        Some(Cause::Kill) => "[This agent was killed before this turn was finished.]",
+        None => "[This turn was interrupted.]",
+    }
+}
+
+fn text_of(message: &Message) -> String {
+    match message.blocks.first() {
+        Some(Block::Text { text }) => text.clone(),
+        _ => String::new(),
+    }
+}
+
+impl Response {
+    fn add(&mut self, at: RowRef, message: &Message, sendable: impl Fn(&Payload) -> bool) {
+        let item_of = |index: usize| {
+            let item = message.metadata.iter().find(|item| item.block == index);
+            item.map(|item| item.item.clone()).filter(&sendable)
+        };
+        for (index, block) in message.blocks.iter().enumerate() {
+            match block {
+                Block::Thinking {
+                    text,
+                    payload: Some(payload),
+                } if sendable(payload) => {
+                    self.pieces.push(Piece::Thinking {
+                        text: text.clone(),
+                        payload: payload.clone(),
+                    });
+                }
+                Block::Text { text } if !text.trim().is_empty() => {
+                    self.pieces.push(Piece::Text {
+                        text: text.clone(),
+                        item: item_of(index),
+                    });
+                }
+                Block::ToolCall {
+                    id,
+                    name,
+                    arguments,
+                } => self.pieces.push(Piece::Call(Call {
+                    at,
+                    id: id.clone(),
+                    name: name.clone(),
+                    arguments: arguments.clone(),
+                    item: item_of(index),
+                    result: None,
+                })),
+                Block::Thinking { .. } | Block::Text { .. } | Block::ToolResult { .. } => {}
+            }
+        }
+    }
+
+    /// Stands for a row that a provider refused; a call goes with its result.
+    fn add_omitted(&mut self, part: &Part) {
+        if matches!(part.message.blocks.first(), Some(Block::Text { .. })) {
+            self.pieces.push(Piece::Text {
+                text: OMITTED.to_owned(),
+                item: None,
+            });
+        }
+    }
+
+    /// Estimates how many bytes the texts of the response and its results hold, piece by piece.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().flat_map(|piece| {
+            let (first, second) = match piece {
+                Piece::Thinking { text, payload } => (text.as_str(), payload.payload.as_str()),
+                Piece::Text { text, .. } => (text.as_str(), ""),
+                Piece::Call(call) => {
+                    let result = call
+                        .result
+                        .as_ref()
+                        .map_or("", |(content, _)| content.as_str());
+                    (call.arguments.as_str(), result)
+                }
+            };
+            [first, second]
+        })
+    }
+
+    /// The results' texts, for cutting them.
+    pub(crate) fn outputs_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.pieces.iter_mut().filter_map(|piece| match piece {
+            Piece::Call(call) => call.result.as_mut().map(|(content, _)| content),
+            Piece::Thinking { .. } | Piece::Text { .. } => None,
+        })
+    }
+
+    /// Appends what the response said to `messages`: an assistant message and, if it called
+    /// tools, a tool message with all results in call order.
+    pub(crate) fn emit(self, ids: &mut CallIds, messages: &mut Vec<Message>) {
+        let speaks = |piece: &Piece| !matches!(piece, Piece::Thinking { .. });
+        if !self.pieces.iter().any(speaks) {
+            return;
+        }
+        // Two responses with nothing between them are one turn of the assistant.
+        if messages
+            .last()
+            .is_none_or(|last| last.role != Role::Assistant)
+        {
+            let message = Message {
+                role: Role::Assistant,
+                blocks: Vec::new(),
+                metadata: Vec::new(),
+            };
+            messages.push(message);
+        }
+        let mut results = Vec::new();
+        if let Some(message) = messages.last_mut() {
+            for piece in self.pieces {
+                let (block, item) = piece.into_block(ids, &mut results);
+                if let Some(item) = item {
+                    message.metadata.push(BlockItem {
+                        block: message.blocks.len(),
+                        item,
+                    });
+                }
+                message.blocks.push(block);
+            }
+        }
+        if !results.is_empty() {
+            messages.push(Message {
+                role: Role::Tool,
+                blocks: results,
+                metadata: Vec::new(),
+            });
+        }
+    }
+}
+
+impl Piece {
+    fn into_block(self, ids: &mut CallIds, results: &mut Vec<Block>) -> (Block, Option<Payload>) {
+        match self {
+            Self::Thinking { text, payload } => (
+                Block::Thinking {
+                    text,
+                    payload: Some(payload),
+                },
+                None,
+            ),
+            Self::Text { text, item } => (Block::Text { text }, item),
+            Self::Call(call) => {
+                let id = ids.name(&call.id, call.at);
+                let (content, is_error) = call.result.unwrap_or_default();
+                results.push(Block::ToolResult {
+                    tool_call_id: id.clone(),
+                    content,
+                    is_error,
+                });
+                let name = legal_name(call.name);
+                (
+                    Block::ToolCall {
+                        id,
+                        name,
+                        arguments: call.arguments,
+                    },
+                    call.item,
+                )
+            }
+        }
+    }
+}
+
+/// Gives every call of a request an id that every provider takes.
+#[derive(Default)]
+pub(crate) struct CallIds {
+    used: HashSet<String>,
+}
+
+const LONGEST_NAME: usize = 64;
+
+fn is_legal(name: &str) -> bool {
+    let fits = (1..=LONGEST_NAME).contains(&name.len());
+    fits && name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+impl CallIds {
+    /// The id as stored, or one made from the call's reference if it cannot be sent.
+    fn name(&mut self, stored: &str, at: RowRef) -> String {
+        let mut id = stored.to_owned();
+        let mut attempt = 0_u32;
+        while !is_legal(&id) || self.used.contains(&id) {
+            id = match attempt {
+                0 => format!("{}_{}", at.agent, at.seq),
+                again => format!("{}_{}_{again}", at.agent, at.seq),
+            };
+            attempt += 1;
+        }
+        self.used.insert(id.clone());
+        id
+    }
+}
+
+/// A tool name that every provider takes: a model may have called what does not exist.
+fn legal_name(name: String) -> String {
+    if is_legal(&name) {
+        return name;
+    }
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let spelled: String = name
+        .chars()
+        .take(LONGEST_NAME)
+        .map(|c| if legal(c) { c } else { '_' })
+        .collect();
+    if spelled.is_empty() {
+        "unknown".to_owned()
+    } else {
+        spelled
+    }
+}

@@ -1,0 +1,262 @@
+//! The window: which turns are sent, and what stands in the place of those that are not.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::data::{self, ErrorData, SummaryData};
+use crate::ids::RowRef;
+use crate::kind::Kind;
+use crate::message::{Message, Role};
+use crate::project::Target;
+use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_parts};
+use crate::project::pairing::{CallIds, Exchange, Pairing, Response};
+use crate::state::AgentState;
+use crate::turns::turn_starts;
+use crate::view::View;
+
+/// A cut goes down to this share of the budget, so that the next one is some turns away.
+const CUT_TO_PERCENT: u64 = 60;
+
+/// No tool output is cut below this, so that something can still be read.
+const SHORTEST_OUTPUT_BYTES: usize = 512;
+
+/// The conversation as it can be sent, turn by turn.
+pub struct Window {
+    turns: Vec<WindowTurn>,
+}
+
+struct WindowTurn {
+    /// Index of the entry it begins with.
+    start: usize,
+    exchanges: Vec<Exchange>,
+    tokens: u64,
+}
+
+impl Window {
+    /// Reads the window off a view: rows in the range of a summary are replaced by its text.
+    pub fn of(state: &AgentState, view: &View, target: &Target) -> Self {
+        let covers = Covers::of(view);
+        let mut pairing = Pairing::new(state, target, omitted_rows(view));
+        let mut said = HashSet::new();
+        for (index, entry) in view.entries().iter().enumerate() {
+            match covers.by.get(&index) {
+                None => pairing.add(index, entry),
+                Some(summary) => {
+                    if said.insert(*summary)
+                        && let Some(text) = summary_text(view, *summary)
+                    {
+                        pairing.add_text(index, text);
+                    }
+                }
+            }
+        }
+        let mut starts = turn_starts(view, state.path());
+        // What precedes the first turn goes with the first row, unless the view begins somewhere
+        // in the middle: then it is part of a turn that is not whole.
+        if view.is_complete(state.path()) || covers.by.contains_key(&0) {
+            starts.insert(0, 0);
+            starts.dedup();
+        }
+        Self::split(&starts, pairing.finish())
+    }
+
+    fn split(starts: &[usize], exchanges: Vec<(usize, Exchange)>) -> Self {
+        let mut turns: Vec<_> = starts
+            .iter()
+            .map(|start| WindowTurn {
+                start: *start,
+                exchanges: Vec::new(),
+                tokens: 0,
+            })
+            .collect();
+        for (index, exchange) in exchanges {
+            let turn = starts
+                .partition_point(|start| *start <= index)
+                .checked_sub(1);
+            if let Some(turn) = turn.and_then(|turn| turns.get_mut(turn)) {
+                turn.tokens += tokens_of(&exchange);
+                turn.exchanges.push(exchange);
+            }
+        }
+        Self { turns }
+    }
+
+    /// What the turns need together.
+    pub fn tokens(&self) -> u64 {
+        self.turns.iter().map(|turn| turn.tokens).sum()
+    }
+
+    /// What each turn that says anything needs, oldest first.
+    pub fn turn_tokens(&self) -> impl Iterator<Item = u64> + '_ {
+        self.turns
+            .iter()
+            .filter(|turn| !turn.exchanges.is_empty())
+            .map(|turn| turn.tokens)
+    }
+
+    /// How many of the oldest turns must go for the rest to need at most `room`; never the last.
+    fn surplus(&self, room: u64) -> usize {
+        let mut tokens = self.tokens();
+        let mut surplus = 0;
+        while tokens > room && surplus + 1 < self.turns.len() {
+            tokens -= self.turns[surplus].tokens;
+            surplus += 1;
+        }
+        surplus
+    }
+
+    /// Leaves out the oldest turns, then cuts tool outputs of the last one, until `room` suffices.
+    pub(crate) fn fit(&mut self, room: u64) {
+        let surplus = self.surplus(room);
+        self.turns.drain(..surplus);
+        if let [turn] = self.turns.as_mut_slice() {
+            turn.cut_outputs(room);
+        }
+    }
+
+    /// The messages, beginning with the first of a user.
+    pub(crate) fn into_messages(self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        let mut ids = CallIds::default();
+        let exchanges = self.turns.into_iter().flat_map(|turn| turn.exchanges);
+        for exchange in exchanges.skip_while(|exchange| !matches!(exchange, Exchange::User(_))) {
+            match exchange {
+                Exchange::User(text) | Exchange::Note(text) => {
+                    messages.push(Message::text(Role::User, text));
+                }
+                Exchange::Response(response) => response.emit(&mut ids, &mut messages),
+            }
+        }
+        messages
+    }
+}
+
+impl WindowTurn {
+    fn cut_outputs(&mut self, room: u64) {
+        let mut limit = self
+            .outputs_mut()
+            .map(|output| output.len())
+            .max()
+            .unwrap_or(0);
+        while self.tokens > room && limit > SHORTEST_OUTPUT_BYTES {
+            limit = (limit / 2).max(SHORTEST_OUTPUT_BYTES);
+            self.outputs_mut()
+                .for_each(|output| cut_middle(output, limit));
+            self.tokens = self.exchanges.iter().map(tokens_of).sum();
+        }
+    }
+
+    fn outputs_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let responses = self
+            .exchanges
+            .iter_mut()
+            .filter_map(|exchange| match exchange {
+                Exchange::Response(response) => Some(response),
+                Exchange::User(_) | Exchange::Note(_) => None,
+            });
+        responses.flat_map(Response::outputs_mut)
+    }
+}
+
+/// Keeps head and tail of a text that is longer than `limit` bytes, and says what is missing.
+fn cut_middle(text: &mut String, limit: usize) {
+    if text.len() <= limit {
+        return;
+    }
+    let head = text.floor_char_boundary(limit / 2);
+    let tail = text.ceil_char_boundary(text.len() - limit / 2);
+    let note = format!("\n[{} bytes are left out to fit the window]\n", tail - head);
+    text.replace_range(head..tail, &note);
+}
+
+fn tokens_of(exchange: &Exchange) -> u64 {
+    match exchange {
+        Exchange::User(text) | Exchange::Note(text) => estimate_tokens(text) + TOKENS_PER_BLOCK,
+        Exchange::Response(response) => response
+            .texts()
+            .map(|text| estimate_tokens(text) + TOKENS_PER_BLOCK)
+            .sum(),
+    }
+}
+
+/// Which entries are in the range of which summary.
+struct Covers {
+    /// Index of an entry → index of the newest summary that covers it.
+    by: HashMap<usize, usize>,
+}
+
+impl Covers {
+    fn of(view: &View) -> Self {
+        let place: HashMap<RowRef, usize> = view
+            .entries()
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| (entry.at(), index))
+            .collect();
+        let mut active: Vec<(usize, SummaryData)> = Vec::new();
+        for (index, entry) in view.entries().iter().enumerate() {
+            if entry.kind() == Some(Kind::Summary) {
+                let summary: SummaryData = data::read(entry.row.data.as_deref());
+                match summary.undo.and_then(|undone| place.get(&undone)) {
+                    Some(undone) => active.retain(|(other, _)| other != undone),
+                    None => active.push((index, summary)),
+                }
+            }
+        }
+        let mut by = HashMap::new();
+        for (index, summary) in active {
+            let Some((from, to)) = summary.from.zip(summary.to) else {
+                continue;
+            };
+            let Some(last) = place.get(&to).filter(|last| **last < index) else {
+                continue;
+            };
+            // A range whose beginning is not in the view began before it.
+            let first = place.get(&from).copied().unwrap_or(0);
+            by.extend((first..=*last).map(|covered| (covered, index)));
+        }
+        Self { by }
+    }
+}
+
+fn summary_text(view: &View, summary: usize) -> Option<String> {
+    let text = view.entries().get(summary)?.row.content.clone();
+    text.filter(|text| !text.trim().is_empty())
+}
+
+fn omitted_rows(view: &View) -> HashSet<RowRef> {
+    let errors = view
+        .entries()
+        .iter()
+        .filter(|entry| entry.kind() == Some(Kind::Error));
+    errors
+        .filter_map(|entry| data::read::<ErrorData>(entry.row.data.as_deref()).omit)
+        .flatten()
+        .collect()
+}
+
+/// The range that a turn's start has to cut off the window, if the request would exceed the
+/// budget: from the root of the path, which must be known, to the last row of the last turn cut.
+pub fn cut_for(
+    state: &AgentState,
+    view: &View,
+    target: &Target,
+    budget: &Budget,
+) -> Option<(RowRef, RowRef)> {
+    let fixed: u64 = fixed_parts(state, target)
+        .iter()
+        .map(|(_, tokens)| tokens)
+        .sum();
+    let window = Window::of(state, view, target);
+    if fixed + window.tokens() <= budget.cap {
+        return None;
+    }
+    let surplus = window.surplus((budget.cap * CUT_TO_PERCENT / 100).saturating_sub(fixed));
+    let first_kept = window.turns.get(surplus).filter(|_| surplus > 0)?.start;
+    let last_cut = view.entries().get(first_kept.checked_sub(1)?)?.at();
+    let root = state
+        .path()
+        .spans()
+        .next()
+        .filter(|_| state.path().is_complete())?;
+    Some((RowRef::new(root.agent, root.from), last_cut))
+}

@@ -1,0 +1,205 @@
+//! What a person sees of a row, in no screen's form.
+
+use std::fmt;
+
+use crate::data::{
+    self, AgentKilledData, Amounts, AssistantData, Category, Cause, CommandData, ErrorData,
+    InterruptedData, MarkData, RewindData, SummaryData, ToolCallData, ToolResultData, UsageData,
+    UserData,
+};
+use crate::event::Row;
+use crate::ids::{AgentId, RowRef};
+use crate::kind::Kind;
+use crate::load::LoadError;
+
+/// One event as it is shown. Front ends add signs, colours and folds; [`fmt::Display`] is the
+/// form for a plain terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// It draws nothing.
+    Nothing,
+    /// A system prompt.
+    System(String),
+    /// What was said to the agent.
+    User(String),
+    /// What the model thought and said.
+    Assistant { thinking: Vec<String>, text: String },
+    /// A tool call.
+    ToolCall { name: String, text: String },
+    /// What came of one.
+    ToolResult {
+        name: String,
+        text: String,
+        success: bool,
+    },
+    /// Nothing above is remembered.
+    Cleared,
+    /// A place to return to.
+    Mark(Option<String>),
+    /// A return to an earlier row.
+    Rewound(Option<RowRef>),
+    /// One side of a fork.
+    Forked(String),
+    /// A command's echo and output.
+    Command { echo: String, output: String },
+    /// Agents that were killed.
+    Killed(Vec<AgentId>),
+    /// What a response cost.
+    Usage(Amounts),
+    /// A turn was stopped.
+    Interrupted(Option<Cause>),
+    /// A turn failed.
+    Failed {
+        category: Option<Category>,
+        text: String,
+    },
+    /// What stands for a range of rows.
+    Summary {
+        range: Option<(RowRef, RowRef)>,
+        text: Option<String>,
+    },
+    /// A row that could not be read.
+    Warning(String),
+}
+
+impl Shown {
+    /// The line that reports a bad row: its agent, its number, its kind and what is wrong.
+    pub fn warning(row: &Row, error: &LoadError) -> Self {
+        Self::Warning(format!(
+            "row {} of kind `{}` is skipped: {error}",
+            row.at, row.kind
+        ))
+    }
+}
+
+/// Renders a row. Total; every kind has its arm, though it may draw nothing.
+pub fn render(row: &Row) -> Shown {
+    let data = row.data.as_deref();
+    let content = row.content.clone().unwrap_or_default();
+    let Some(kind) = row.kind.read_as() else {
+        let unknown = LoadError::UnknownKind(row.kind.name().chars().take(64).collect());
+        return Shown::warning(row, &unknown);
+    };
+    match kind {
+        Kind::System => Shown::System(content),
+        Kind::User => Shown::User(data::read::<UserData>(data).typed.unwrap_or(content)),
+        Kind::Assistant => render_assistant(content, data),
+        Kind::ToolCall => render_call(row.content.as_deref(), data),
+        Kind::ToolResult => render_result(row.content.as_deref(), data),
+        Kind::Clear => Shown::Cleared,
+        Kind::Mark => Shown::Mark(data::read::<MarkData>(data).label),
+        Kind::Rewind => Shown::Rewound(data::read::<RewindData>(data).target),
+        Kind::Fork => Shown::Forked(content),
+        Kind::Command => match data::read::<CommandData>(data).echo {
+            Some(echo) => Shown::Command {
+                echo,
+                output: content,
+            },
+            None => Shown::Nothing,
+        },
+        Kind::AgentKilled => Shown::Killed(
+            data::read::<AgentKilledData>(data)
+                .killed
+                .unwrap_or_default(),
+        ),
+        Kind::Usage => Shown::Usage(data::read::<UsageData>(data).amounts),
+        Kind::Interrupted => Shown::Interrupted(data::read::<InterruptedData>(data).cause),
+        Kind::Error => Shown::Failed {
+            category: data::read::<ErrorData>(data).category,
+            text: content,
+        },
+        Kind::Summary => {
+            let summary: SummaryData = data::read(data);
+            Shown::Summary {
+                range: summary.from.zip(summary.to),
+                text: row.content.clone(),
+            }
+        }
+    }
+}
+
+fn render_assistant(text: String, data: Option<&str>) -> Shown {
+    let opaque = data::read::<AssistantData>(data).opaque.unwrap_or_default();
+    let thinking = opaque.thinking.unwrap_or_default();
+    let thinking = thinking
+        .into_iter()
+        .filter_map(|block| block.text)
+        .collect();
+    Shown::Assistant { thinking, text }
+}
+
+fn render_call(shown: Option<&str>, data: Option<&str>) -> Shown {
+    let call: ToolCallData = data::read(data);
+    Shown::ToolCall {
+        name: call.name.unwrap_or_default(),
+        text: shown.map_or_else(|| call.arguments.unwrap_or_default(), str::to_owned),
+    }
+}
+
+fn render_result(shown: Option<&str>, data: Option<&str>) -> Shown {
+    let result: ToolResultData = data::read(data);
+    Shown::ToolResult {
+        name: result.name.unwrap_or_default(),
+        text: shown.map_or_else(|| result.output.unwrap_or_default(), str::to_owned),
+        success: result.success.unwrap_or(false),
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::System(text) => write!(f, "system: {text}"),
+            Self::User(text) => write!(f, "❯ {text}"),
+            Self::Assistant { text, .. } => write!(f, "● {text}"),
+            Self::ToolCall { name, text } => write!(f, "→ {name}: {text}"),
+            Self::ToolResult {
+                name,
+                text,
+                success: true,
+            } => write!(f, "← {name}: {text}"),
+            Self::ToolResult {
+                name,
+                text,
+                success: false,
+            } => write!(f, "✗ {name}: {text}"),
+            Self::Cleared => f.write_str("── cleared ──"),
+            Self::Mark(Some(label)) => write!(f, "⚑ {label}"),
+            Self::Mark(None) => f.write_str("⚑"),
+            Self::Rewound(Some(target)) => write!(f, "↶ back to {target}"),
+            Self::Rewound(None) => f.write_str("↶"),
+            Self::Forked(text) => write!(f, "⑂ {text}"),
+            Self::Command { echo, output } if output.is_empty() => f.write_str(echo),
+            Self::Command { echo, output } => write!(f, "{echo}\n\n{output}"),
+            Self::Killed(killed) => {
+                f.write_str("✗ killed")?;
+                killed.iter().try_for_each(|agent| write!(f, " {agent}"))
+            }
+            Self::Usage(amounts) => write!(
+                f,
+                "{} tokens in, {} out",
+                amounts.input.unwrap_or_default()
+                    + amounts.cache_read.unwrap_or_default()
+                    + amounts.cache_write.unwrap_or_default(),
+                amounts.output.unwrap_or_default()
+            ),
+            Self::Interrupted(cause) => write!(f, "✗ interrupted{}", by(*cause)),
+            Self::Failed { text, .. } => write!(f, "✗ {text}"),
+            Self::Summary {
+                text: Some(text), ..
+            } => write!(f, "── summary ──\n{text}"),
+            Self::Summary { text: None, .. } => f.write_str("── context ──"),
+            Self::Warning(text) => write!(f, "⚠ {text}"),
+        }
+    }
+}
+
+fn by(cause: Option<Cause>) -> &'static str {
+    match cause {
+        Some(Cause::User) => " by the user",
+        Some(Cause::Exit) => " by leaving the program",
+        Some(Cause::Crash) => " because the program stopped unexpectedly",
+        Some(Cause::Kill) => " by a kill",
+        None => "",
+    }
+}

@@ -1,0 +1,301 @@
+//! `AgentState`: what an agent is, folded from its control rows. It holds no rows.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::data::{self, CommandData, ForkData, ForkRole};
+use crate::event::Row;
+use crate::ids::{AgentId, RowRef, Seq};
+use crate::kind::{Kind, StoredKind};
+use crate::load::LoadError;
+use crate::path::{Bend, Note, Path, bend_of, fork_point_of, note_of};
+use crate::settings::Settings;
+
+/// Everything about an agent but its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentState {
+    agent: AgentId,
+    head: Seq,
+    path: Path,
+    /// The path of the fork point, by which a rewind into inherited rows is judged.
+    inherited: Path,
+    own: Own,
+    system_text: Option<Arc<str>>,
+}
+
+/// What is folded from the agent's own rows, on its path or not. This is what a snapshot keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Own {
+    #[serde(default)]
+    settings: Settings,
+    /// The row whose text is the system prompt.
+    #[serde(default)]
+    system: Option<RowRef>,
+    /// The agent's own first row, if it is a child; of the settings only the name then.
+    #[serde(default)]
+    fork: Option<ForkData>,
+}
+
+/// What a row did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// How the path moved.
+    pub change: Change,
+    /// Whether path, notes or settings were computed from the row.
+    pub control: bool,
+    /// What the row promised and did not keep.
+    pub warning: Option<LoadError>,
+}
+
+/// How the path moved before a row was put at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Not at all.
+    Appended,
+    /// Nothing before the row is remembered.
+    Cleared,
+    /// The row follows this one.
+    WentBack(RowRef),
+}
+
+/// Why a row could not be applied. The state is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ApplyError {
+    /// The row is not the next one of this agent.
+    #[error("row {got} cannot follow row {head} of agent {agent}")]
+    OutOfOrder {
+        agent: AgentId,
+        head: Seq,
+        got: RowRef,
+    },
+    /// More of the inherited path must be known first: see [`AgentState::inherited_mut`].
+    #[error("the inherited history is not known far enough")]
+    NeedsOlder,
+}
+
+impl AgentState {
+    /// An agent that has no rows.
+    pub fn new(agent: AgentId) -> Self {
+        Self {
+            agent,
+            head: Seq(0),
+            path: Path::default(),
+            inherited: Path::default(),
+            own: Own::default(),
+            system_text: None,
+        }
+    }
+
+    /// The agent as it is at row `head`: from a snapshot of an earlier row, if there is one, and
+    /// its own control rows since, oldest first. Its path is known as far as it is asked for.
+    pub fn restored(
+        agent: AgentId,
+        head: Seq,
+        snapshot: Option<&str>,
+        control_since: &[Row],
+    ) -> Self {
+        let mut state = Self::new(agent);
+        state.head = head;
+        state.path = Path::of(Some(RowRef::new(agent, head)));
+        // A snapshot is derived: one that cannot be read is refused by `reads_snapshot` before.
+        state.own = snapshot
+            .and_then(|folded| serde_json::from_str(folded).ok())
+            .unwrap_or_default();
+        for row in control_since {
+            state.fold_own(row);
+        }
+        state.inherited = Path::of(state.own.fork.as_ref().and_then(fork_point_of));
+        state
+    }
+
+    /// Says whether a snapshot can be read; one that cannot is as if absent.
+    pub fn reads_snapshot(folded: &str) -> bool {
+        serde_json::from_str::<Own>(folded).is_ok()
+    }
+
+    /// What a snapshot of this moment holds.
+    pub fn to_snapshot(&self) -> String {
+        data::write(&self.own)
+    }
+
+    /// Applies the next row of the agent: the only way in which a living state changes.
+    pub fn apply(&mut self, row: &Row) -> Result<Applied, ApplyError> {
+        if row.at != RowRef::new(self.agent, self.head.next()) {
+            return Err(ApplyError::OutOfOrder {
+                agent: self.agent,
+                head: self.head,
+                got: row.at,
+            });
+        }
+        let change = self.bend(row)?;
+        self.path.append(row);
+        self.head = row.at.seq;
+        let set = self.fold_own(row);
+        if row.at.seq == Seq(1) {
+            self.inherited = Path::of(self.own.fork.as_ref().and_then(fork_point_of));
+        }
+        let is_rewind = row.kind == StoredKind::Known(Kind::Rewind);
+        Ok(Applied {
+            change,
+            control: set || note_of(row).is_some() || change != Change::Appended,
+            warning: (is_rewind && change == Change::Appended).then_some(LoadError::RewindTarget),
+        })
+    }
+
+    fn bend(&mut self, row: &Row) -> Result<Change, ApplyError> {
+        match bend_of(row) {
+            None => Ok(Change::Appended),
+            Some(Bend::Root) => {
+                self.path.clear();
+                Ok(Change::Cleared)
+            }
+            Some(Bend::To(target)) => {
+                self.path.go_back_to(target);
+                Ok(Change::WentBack(target))
+            }
+            Some(Bend::IfHeld(target)) => self.bend_into_inherited(target),
+        }
+    }
+
+    fn bend_into_inherited(&mut self, target: RowRef) -> Result<Change, ApplyError> {
+        if !self.path.contains(target) {
+            if !self.inherited.contains(target) {
+                return if self.inherited.is_complete() {
+                    Ok(Change::Appended)
+                } else {
+                    Err(ApplyError::NeedsOlder)
+                };
+            }
+            self.path = self.inherited.clone();
+        }
+        self.path.go_back_to(target);
+        Ok(Change::WentBack(target))
+    }
+
+    /// Folds what the agent's own rows set, on its path or not; says whether this one set anything.
+    fn fold_own(&mut self, row: &Row) -> bool {
+        let data = row.data.as_deref();
+        match row.kind {
+            StoredKind::Known(Kind::System) => {
+                let Some(text) = &row.content else {
+                    return false;
+                };
+                self.own.system = Some(row.at);
+                self.system_text = Some(text.as_str().into());
+                true
+            }
+            StoredKind::Known(Kind::Command) => {
+                let Some(set) = data::read::<CommandData>(data).set else {
+                    return false;
+                };
+                self.own.settings.merge(&set);
+                true
+            }
+            StoredKind::Known(Kind::Fork) if row.at.seq == Seq(1) => {
+                let mut fork: ForkData = data::read(data);
+                if fork.role != Some(ForkRole::Child) {
+                    return false;
+                }
+                self.own.settings = fork.settings.take().unwrap_or_default();
+                let name = self.own.settings.name.clone();
+                fork.settings = Some(Settings {
+                    name,
+                    ..Settings::default()
+                });
+                self.own.system = fork.system;
+                self.own.fork = Some(fork);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whose state it is.
+    pub fn agent(&self) -> AgentId {
+        self.agent
+    }
+
+    /// The newest row; 0 if there is none.
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// What the agent remembers.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// For making more of the path known.
+    pub fn path_mut(&mut self) -> &mut Path {
+        &mut self.path
+    }
+
+    /// For making more of the inherited path known, by which rewinds are judged.
+    pub fn inherited_mut(&mut self) -> &mut Path {
+        &mut self.inherited
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.own.settings
+    }
+
+    /// How the agent was forked, if it was; of its settings then only the name is kept.
+    pub fn fork(&self) -> Option<&ForkData> {
+        self.own.fork.as_ref()
+    }
+
+    /// The row whose text is the system prompt.
+    pub fn system_row(&self) -> Option<RowRef> {
+        self.own.system
+    }
+
+    /// The system prompt; none if there is none, or while [`AgentState::wants_system`] asks.
+    pub fn system(&self) -> Option<&str> {
+        self.system_text.as_deref()
+    }
+
+    /// The row to read for the system prompt, if its text is not known.
+    pub fn wants_system(&self) -> Option<RowRef> {
+        self.own.system.filter(|_| self.system_text.is_none())
+    }
+
+    /// Takes in the text of the row that [`AgentState::wants_system`] asked for.
+    pub fn supply_system(&mut self, text: Option<&str>) {
+        self.system_text = Some(text.unwrap_or_default().into());
+    }
+
+    /// Says whether the agent holds a row; none if more of the inherited path must be known first.
+    pub fn holds(&self, row: RowRef) -> Option<bool> {
+        if row.agent == self.agent {
+            Some((Seq(1)..=self.head).contains(&row.seq))
+        } else if self.path.contains(row) || self.inherited.contains(row) {
+            Some(true)
+        } else {
+            self.inherited.is_complete().then_some(false)
+        }
+    }
+
+    /// The marks on the known path with their labels, oldest first.
+    pub fn marks(&self) -> impl DoubleEndedIterator<Item = (RowRef, Option<&str>)> + '_ {
+        self.path.notes().filter_map(|(row, note)| match note {
+            Note::Mark(label) => Some((row, label.as_deref())),
+            Note::Summary { .. } | Note::Undo(_) | Note::Omit(_) => None,
+        })
+    }
+
+    /// The summaries on the known path that were not taken back, with their ranges, oldest first.
+    pub fn summaries(&self) -> Vec<(RowRef, RowRef, RowRef)> {
+        let mut found = Vec::new();
+        for (row, note) in self.path.notes() {
+            match note {
+                Note::Summary { from, to } => found.push((row, *from, *to)),
+                Note::Undo(undone) => found.retain(|(summary, ..)| summary != undone),
+                Note::Mark(_) | Note::Omit(_) => {}
+            }
+        }
+        found
+    }
+}

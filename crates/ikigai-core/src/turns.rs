@@ -1,0 +1,132 @@
+//! Turns: where they begin, and whether one is going on. Read off the rows, never stored.
+
+use crate::data::{self, CommandData, ErrorData, ForkData, ForkRole, RewindData, UserData, Via};
+use crate::ids::AgentId;
+use crate::kind::Kind;
+use crate::load::Loaded;
+use crate::path::Path;
+use crate::view::{Entry, View};
+
+/// Follows the rows of a view and knows whether the agent is busy after each.
+#[derive(Clone, Debug)]
+pub(crate) struct Activity {
+    /// None while the rows seen do not tell.
+    busy: Option<bool>,
+    /// The response of the newest conversation row, if a call is among its rows so far.
+    calling: Option<(AgentId, Option<u64>)>,
+    /// Whether the row before an assistant's is known, so that a call cannot hide there.
+    sure: bool,
+}
+
+impl Activity {
+    /// Before the first row of a view.
+    pub(crate) fn at_start_of(view: &View, path: &Path) -> Self {
+        let complete = view.is_complete(path);
+        Self {
+            busy: complete.then_some(false),
+            calling: None,
+            sure: complete,
+        }
+    }
+
+    /// Whether the agent is busy after the rows so far; none if they do not tell.
+    pub(crate) fn is_busy(&self) -> Option<bool> {
+        self.busy
+    }
+
+    /// Takes in the entry at `index`. A row that is reported as bad changes nothing.
+    pub(crate) fn step(&mut self, view: &View, index: usize) {
+        let Some(entry) = view.entries().get(index) else {
+            return;
+        };
+        if view.problem(index).is_some() {
+            return;
+        }
+        let data = entry.row.data.as_deref();
+        match entry.kind() {
+            Some(Kind::User) => {
+                let user: UserData = data::read(data);
+                if user.shell.is_none() && user.merge.is_none() {
+                    self.found(true);
+                }
+            }
+            Some(Kind::ToolCall) => {
+                self.found(true);
+                self.calling = response_of(entry);
+            }
+            Some(Kind::ToolResult) => {
+                // Rows without a number belong together only while nothing is between them.
+                let calling = self.calling.filter(|(_, response)| response.is_some());
+                self.found(true);
+                self.calling = calling;
+            }
+            Some(Kind::Assistant) => self.answered(entry),
+            Some(Kind::Interrupted | Kind::Clear) => self.stopped(),
+            Some(Kind::Error) => {
+                if data::read::<ErrorData>(data).omit.is_none() {
+                    self.stopped();
+                }
+            }
+            Some(Kind::Rewind) if view.follows_its_target(index).is_none() => {}
+            Some(Kind::Rewind) => match data::read::<RewindData>(data).via {
+                Some(Via::Retry) => self.found(true),
+                _ => self.stopped(),
+            },
+            Some(Kind::Fork) => {
+                if data::read::<ForkData>(data).role == Some(ForkRole::Child) {
+                    self.stopped();
+                }
+            }
+            Some(Kind::Command) => {
+                if data::read::<CommandData>(data).resume == Some(true) {
+                    self.busy = Some(true);
+                }
+            }
+            Some(Kind::System | Kind::Mark | Kind::AgentKilled | Kind::Usage | Kind::Summary)
+            | None => {}
+        }
+    }
+
+    fn answered(&mut self, entry: &Entry) {
+        let response = response_of(entry);
+        let calls = self.calling.is_some() && self.calling == response;
+        if calls || self.sure {
+            self.busy = Some(calls);
+        }
+        self.sure = true;
+    }
+
+    fn found(&mut self, busy: bool) {
+        self.busy = Some(busy);
+        self.calling = None;
+        self.sure = true;
+    }
+
+    fn stopped(&mut self) {
+        self.busy = Some(false);
+    }
+}
+
+fn response_of(entry: &Entry) -> Option<(AgentId, Option<u64>)> {
+    match &entry.loaded {
+        Ok(Loaded::Message(part)) => Some((entry.at().agent, part.response)),
+        _ => None,
+    }
+}
+
+/// The indices of the entries at which turns begin, oldest first.
+///
+/// A turn begins with a `user` row that was written while the agent was idle. At the beginning of
+/// a view that is not the whole path nothing is known of what came before, so nothing is counted.
+pub(crate) fn turn_starts(view: &View, path: &Path) -> Vec<usize> {
+    let mut activity = Activity::at_start_of(view, path);
+    let mut starts = Vec::new();
+    for (index, entry) in view.entries().iter().enumerate() {
+        let is_user = entry.kind() == Some(Kind::User) && entry.loaded.is_ok();
+        if is_user && activity.is_busy() == Some(false) {
+            starts.push(index);
+        }
+        activity.step(view, index);
+    }
+    starts
+}
