@@ -6,15 +6,19 @@
     reason = "this crate is test code: whatever is not as expected fails the test at once"
 )]
 
+mod checker;
 mod clock;
 pub mod conformance;
 mod executor;
 mod faulty;
 mod ids;
+mod log;
 mod memory;
 
+pub use checker::check_request;
 pub use clock::ManualClock;
 pub use executor::{block_on, cases};
 pub use faulty::{CommitFault, FaultyStore};
 pub use ids::IdSource;
+pub use log::{TestLog, target};
 pub use memory::MemoryStore;

@@ -1,0 +1,127 @@
+//! Making events: one constructor for each thing that happens often.
+
+use serde_json::{Map, Value};
+
+use crate::data::{
+    AssistantData, Cause, CommandData, InterruptedData, MarkData, RewindData, SummaryData,
+    SystemData, SystemOrigin, ToolCallData, ToolResultData, UserData, UserOrigin, Via,
+};
+use crate::event::Event;
+use crate::ids::RowRef;
+
+impl Event {
+    /// A system prompt.
+    pub fn system(text: impl Into<String>, origin: SystemOrigin) -> Self {
+        Self::System {
+            text: text.into(),
+            data: SystemData {
+                origin: Some(origin),
+            },
+        }
+    }
+
+    /// A message that a person typed.
+    pub fn user(text: impl Into<String>) -> Self {
+        let data = UserData {
+            origin: Some(UserOrigin::Typed),
+            ..UserData::default()
+        };
+        Self::User {
+            text: text.into(),
+            data,
+        }
+    }
+
+    /// Text of the model, part of the response of this number.
+    pub fn assistant(response: u64, text: impl Into<String>) -> Self {
+        let data = AssistantData {
+            response: Some(response),
+            ..AssistantData::default()
+        };
+        Self::Assistant {
+            text: text.into(),
+            data,
+        }
+    }
+
+    /// A tool call, part of the response of this number.
+    pub fn tool_call(
+        response: u64,
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
+        let data = ToolCallData {
+            tool_call_id: Some(id.into()),
+            name: Some(name.into()),
+            arguments: Some(arguments.into()),
+            response: Some(response),
+            opaque: None,
+        };
+        Self::ToolCall { shown: None, data }
+    }
+
+    /// What came of the call in row `call`.
+    pub fn tool_result(
+        call: RowRef,
+        id: impl Into<String>,
+        name: impl Into<String>,
+        output: impl Into<String>,
+        success: bool,
+    ) -> Self {
+        let data = ToolResultData {
+            tool_call_id: Some(id.into()),
+            name: Some(name.into()),
+            output: Some(output.into()),
+            success: Some(success),
+            call: Some(call),
+            ..ToolResultData::default()
+        };
+        Self::ToolResult { shown: None, data }
+    }
+
+    /// A place to return to.
+    pub fn mark(label: Option<&str>) -> Self {
+        Self::Mark(MarkData {
+            label: label.map(str::to_owned),
+        })
+    }
+
+    /// A return to `target` from the head `from`.
+    pub fn rewind(target: RowRef, from: RowRef, via: Via) -> Self {
+        Self::Rewind(RewindData {
+            target: Some(target),
+            from: Some(from),
+            via: Some(via),
+            files: None,
+        })
+    }
+
+    /// A turn's stop.
+    pub fn interrupted(cause: Cause) -> Self {
+        Self::Interrupted(InterruptedData { cause: Some(cause) })
+    }
+
+    /// A text, or nothing, in place of the rows `from..=to` of the path.
+    pub fn summary(text: Option<&str>, from: RowRef, to: RowRef) -> Self {
+        let data = SummaryData {
+            from: Some(from),
+            to: Some(to),
+            undo: None,
+        };
+        Self::Summary {
+            text: text.map(str::to_owned),
+            data,
+        }
+    }
+
+    /// A setting that the program makes by itself; it is not drawn.
+    pub fn set(command: &str, set: Map<String, Value>) -> Self {
+        let data = CommandData {
+            command: Some(command.to_owned()),
+            set: Some(set),
+            ..CommandData::default()
+        };
+        Self::Command { output: None, data }
+    }
+}

@@ -1,0 +1,115 @@
+//! Why the log could not be opened, read or written, and what a person can do about it.
+
+use std::path::PathBuf;
+
+use ikigai_core::event::InsertError;
+use ikigai_core::{AgentId, Epoch, Seq};
+use thiserror::Error;
+
+use crate::records::{MailId, ProcessRecord};
+
+/// Any error of a library below.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why the store failed.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// Another program has kept the database locked for too long.
+    #[error("the database is locked by another program")]
+    Busy(#[source] BoxError),
+    /// There is no room for another row.
+    #[error("there is no room for the event log")]
+    Full(#[source] BoxError),
+    /// The file or its directory cannot be written.
+    #[error("the event log cannot be written")]
+    ReadOnly(#[source] BoxError),
+    /// The file is damaged.
+    #[error("the event log is damaged")]
+    Corrupt(#[source] BoxError),
+    /// The file is something else.
+    #[error("`{path}` is not a database of ikigai")]
+    NotOurs { path: PathBuf },
+    /// Locks on a network file system cannot be relied on.
+    #[error("`{path}` is on a network file system ({kind})")]
+    NetworkFileSystem { path: PathBuf, kind: &'static str },
+    /// The place for the file cannot be used.
+    #[error("cannot use `{path}` for the event log")]
+    Place { path: PathBuf, #[source] source: BoxError },
+    /// The store was written by a newer program.
+    #[error("the event log has version {store}, this program knows version {program}")]
+    Newer { store: u32, program: u32 },
+    /// Another process migrated the store while this one ran.
+    #[error("the event log was migrated to version {store} while this program of version {program} ran")]
+    Migrated { store: u32, program: u32 },
+    /// A stored value makes no sense.
+    #[error("the event log holds a value that cannot be read: {0}")]
+    Value(String),
+    /// Reading or writing failed.
+    #[error("cannot access the event log")]
+    Io(#[source] BoxError),
+    /// The store was closed.
+    #[error("the event log is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// What a person can do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Busy(_) => "close the program that holds it, or try again",
+            Self::Full(_) => "free some disk space; nothing was lost, and work goes on once there is room",
+            Self::ReadOnly(_) => "make the file and its directory writable for you, or choose another with --db",
+            Self::Corrupt(_) => "keep the file as it is, restore a backup, and run `ikigai doctor`",
+            Self::NotOurs { .. } => "choose another file with --db; this one was left as it is",
+            Self::NetworkFileSystem { .. } => "choose a local file with --db, or share a PostgreSQL store",
+            Self::Place { .. } => "create the directory, or choose another file with --db",
+            Self::Newer { .. } => "install the newer ikigai, or choose another file with --db",
+            Self::Migrated { .. } => "restart ikigai; everything stored is safe",
+            Self::Value(_) => "run `ikigai doctor`",
+            Self::Io(_) => "check the disk, then try again",
+            Self::Closed => "restart ikigai",
+        }
+    }
+}
+
+/// Why a commit failed. No row of the batch was stored, but perhaps for [`CommitError::Unknown`].
+#[derive(Debug, Error)]
+pub enum CommitError {
+    /// Another process owns this agent now; stop writing to it.
+    #[error("agent {agent} is owned by another process since epoch {epoch}")]
+    Fenced { agent: AgentId, epoch: Epoch },
+    /// Rows were added meanwhile; read and apply them, then commit again.
+    #[error("agent {agent} is at {actual}, expected {expected}")]
+    Behind { agent: AgentId, expected: Seq, actual: Seq },
+    /// The lease that was asked for belongs to a living process.
+    #[error("agent {agent} is held by process {} on {}", owner.pid, owner.host)]
+    Held { agent: AgentId, owner: ProcessRecord },
+    /// The agent is not in the store.
+    #[error("there is no agent {0}")]
+    NoAgent(AgentId),
+    /// The agent is there already.
+    #[error("there is an agent {0} already")]
+    AgentExists(AgentId),
+    /// The agent is dead.
+    #[error("agent {0} is dead")]
+    Dead(AgentId),
+    /// A living agent has that name.
+    #[error("the name `{0}` is taken")]
+    NameTaken(String),
+    /// The mail was consumed, bounced or withdrawn before.
+    #[error("the mail is no longer queued")]
+    MailGone(MailId),
+    /// The batch contradicts itself; a mistake of the caller.
+    #[error("the batch cannot be written: {0}")]
+    BadBatch(String),
+    /// A row breaks the rule of its kind.
+    #[error(transparent)]
+    BadRow(#[from] InsertError),
+    /// The store failed and nothing was written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The connection broke during the commit, and reading back failed too; read back before
+    /// anything else.
+    #[error("it is not known whether the event log was written")]
+    Unknown(#[source] BoxError),
+}

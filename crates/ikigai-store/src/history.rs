@@ -1,0 +1,156 @@
+//! Reading an agent out of the log: its state at once, its rows as far back as somebody looks.
+
+use ikigai_core::path::Path;
+use ikigai_core::state::{Applied, ApplyError};
+use ikigai_core::view::Wants;
+use ikigai_core::{
+    AgentId, AgentState, ControlQuery, Direction, PageQuery, Row, RowRef, Seq, Span, View,
+};
+
+use crate::{Store, StoreError};
+
+/// How many control rows a restore reads at a time.
+const CONTROL_PAGE: usize = 256;
+
+/// An agent in memory: what it is, and the newest part of what it remembers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// What it is.
+    pub state: AgentState,
+    /// The newest rows of its path, as far as they were read.
+    pub view: View,
+}
+
+impl Agent {
+    /// An agent without rows.
+    pub fn new(agent: AgentId) -> Self {
+        Self { state: AgentState::new(agent), view: View::default() }
+    }
+
+    /// Reads what an agent is at its newest row. Its rows are read later, as far as needed.
+    pub async fn restore(store: &dyn Store, agent: AgentId) -> Result<Self, StoreError> {
+        let head = store.head(agent).await?;
+        let head = head.ok_or_else(|| StoreError::Value(format!("there is no agent {agent}")))?;
+        Self::restore_at(store, RowRef::new(agent, head.seq)).await
+    }
+
+    /// Reads what an agent was at one of its rows.
+    pub async fn restore_at(store: &dyn Store, at: RowRef) -> Result<Self, StoreError> {
+        let snapshot = store.snapshot(at).await?;
+        let snapshot = snapshot.filter(|found| AgentState::reads_snapshot(&found.folded));
+        let after = snapshot.as_ref().map_or(Seq(0), |found| found.upto.seq);
+        let control = control_since(store, at, after).await?;
+        let folded = snapshot.as_ref().map(|found| found.folded.as_str());
+        let mut state = AgentState::restored(at.agent, at.seq, folded, &control);
+        if let Some(row) = state.wants_system() {
+            let found = row_at(store, row).await?;
+            state.supply_system(found.as_ref().and_then(|row| row.content.as_deref()));
+        }
+        Ok(Self { state, view: View::default() })
+    }
+
+    /// Applies the agent's next row, reading more of the inherited path if it must be known.
+    pub async fn apply(&mut self, store: &dyn Store, row: Row) -> Result<Applied, AgentError> {
+        loop {
+            match self.state.apply(&row) {
+                Ok(applied) => {
+                    self.view.apply(row, applied.change);
+                    if let Some(row) = self.state.wants_system() {
+                        let found = row_at(store, row).await?;
+                        let text = found.as_ref().and_then(|row| row.content.as_deref());
+                        self.state.supply_system(text);
+                    }
+                    return Ok(applied);
+                }
+                Err(ApplyError::NeedsOlder) => {
+                    extend(store, self.state.inherited_mut()).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads at most `limit` rows more at the beginning of the view; `false` if there are none.
+    pub async fn lengthen(&mut self, store: &dyn Store, limit: usize) -> Result<bool, StoreError> {
+        loop {
+            match self.view.wants(self.state.path(), limit) {
+                Wants::Nothing => return Ok(false),
+                Wants::Path => extend(store, self.state.path_mut()).await?,
+                Wants::Rows(query) => {
+                    let rows = store.page(query).await?;
+                    if rows.first().map(|row| row.at.seq) != Some(query.span.to) {
+                        let missing = RowRef::new(query.span.agent, query.span.to);
+                        return Err(StoreError::Value(format!("row {missing} is missing")));
+                    }
+                    self.view.prepend(rows);
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    /// Reads the whole path.
+    pub async fn read_all(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        while self.lengthen(store, 1024).await? {}
+        Ok(())
+    }
+
+    /// Makes path and inherited path known to their roots.
+    pub async fn know_all(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        while !self.state.path().is_complete() {
+            extend(store, self.state.path_mut()).await?;
+        }
+        while self.state.inherited_mut().wants().is_some() {
+            extend(store, self.state.inherited_mut()).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a row could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// It is not the agent's next row.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The log could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes one step more of a path known.
+pub async fn extend(store: &dyn Store, path: &mut Path) -> Result<(), StoreError> {
+    if let Some(query) = path.wants() {
+        path.supply(&store.control(query).await?);
+    }
+    Ok(())
+}
+
+/// One row, if it is there.
+pub async fn row_at(store: &dyn Store, row: RowRef) -> Result<Option<Row>, StoreError> {
+    let span = Span::new(row.agent, row.seq, row.seq);
+    let query = PageQuery { span, direction: Direction::Forwards, limit: 1 };
+    Ok(store.page(query).await?.pop())
+}
+
+/// The control rows after `after` up to `at`, oldest first.
+async fn control_since(
+    store: &dyn Store,
+    at: RowRef,
+    after: Seq,
+) -> Result<Vec<Row>, StoreError> {
+    let mut found = Vec::new();
+    let mut to = at.seq;
+    while to > after {
+        let span = Span::new(at.agent, after.next(), to);
+        let rows = store.control(ControlQuery { span, limit: CONTROL_PAGE }).await?;
+        let exhausted = rows.len() < CONTROL_PAGE;
+        to = rows.last().map_or(after, |oldest| oldest.at.seq.before());
+        found.extend(rows);
+        if exhausted {
+            break;
+        }
+    }
+    found.reverse();
+    Ok(found)
+}

@@ -1,0 +1,77 @@
+//! The event log of ikigai: one way to write, several to read, the same on every engine.
+
+pub mod batch;
+pub mod blobs;
+pub mod error;
+pub mod history;
+pub mod records;
+pub mod sqlite;
+mod watch;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId};
+
+pub use batch::{Batch, Committed, Effect, HeadClaim, LeaseClaim, NewAgent};
+pub use error::{CommitError, StoreError};
+pub use history::{Agent, AgentError};
+pub use records::{
+    AgentRecord, BlobHash, Draft, EffectClass, Head, MailId, MailRecord, MailState, ProcessRecord,
+    RunId, RunRecord, SessionRecord, Snapshot, Status,
+};
+pub use sqlite::SqliteStore;
+pub use watch::Watch;
+
+/// A future that a store returns.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What reading returns.
+pub type Reading<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// The log of all agents.
+///
+/// There is one writing method. Every other method reads what was committed before it was called.
+pub trait Store: Send + Sync {
+    /// The process as which this handle takes leases.
+    fn process(&self) -> ProcessId;
+
+    /// Stores a batch whole, or not at all; durable when it returns.
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>>;
+
+    /// Newest row and lease of an agent; none if there is no such agent.
+    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>>;
+
+    /// The newest control rows of a span, newest first.
+    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>>;
+
+    /// Rows of a span, from either end.
+    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>>;
+
+    /// The newest snapshot of an agent at or before a row.
+    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>>;
+
+    /// The agents, all or those of one session, in the order in which they were made.
+    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>>;
+
+    /// One agent.
+    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>>;
+
+    /// All sessions, in the order in which they were made.
+    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>>;
+
+    /// All mail to an agent in the order in which it was sent.
+    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>>;
+
+    /// The journalled runs of an agent's calls that have not ended, in the order of their start.
+    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>>;
+
+    /// The running response of an agent.
+    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>>;
+
+    /// The bytes of a blob; none unless all its parts up to the last stored one are there.
+    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>>;
+
+    /// Starts to listen for commits, of this and of other processes.
+    fn watch(&self) -> Result<Watch, StoreError>;
+}

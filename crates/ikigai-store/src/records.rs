@@ -1,0 +1,241 @@
+//! What a store tells beside rows: agents, sessions, leases, mail, runs, drafts, blobs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ikigai_core::{AgentId, Epoch, Micros, ProcessId, RowRef, Seq, SessionId};
+use thiserror::Error;
+
+/// Why a stored word is none that this program knows.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is not a word that this program knows")]
+pub struct UnknownWord(pub String);
+
+/// Defines an enum whose variants are stored as words.
+macro_rules! stored_words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$word_doc])* $variant,)* }
+
+        impl $name {
+            /// The stored word.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.word())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                match word {
+                    $($word => Ok(Self::$variant),)*
+                    other => Err(UnknownWord(other.chars().take(64).collect())),
+                }
+            }
+        }
+    };
+}
+
+stored_words! {
+    /// Where an agent is in its life.
+    Status {
+        /// It lives.
+        Running = "running",
+        /// It was killed.
+        Dead = "dead",
+        /// It was killed and taken out of the navigation.
+        Reaped = "reaped",
+    }
+}
+stored_words! {
+    /// What a tool does to the world.
+    EffectClass {
+        /// Nothing.
+        Read = "read",
+        /// It changes files.
+        Write = "write",
+        /// It runs programs.
+        Execute = "execute",
+        /// It talks to other machines.
+        Network = "network",
+        /// It makes, ends or talks to agents.
+        Agent = "agent",
+    }
+}
+stored_words! {
+    /// What became of mail.
+    MailState {
+        /// It waits.
+        Queued = "queued",
+        /// A row shows it.
+        Delivered = "delivered",
+        /// The receiver died first.
+        Bounced = "bounced",
+        /// Its sender took it back.
+        Withdrawn = "withdrawn",
+    }
+}
+
+/// Names one mail: drawn by the sender, so that sending twice is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MailId(pub u128);
+
+/// Names one run of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId(pub u128);
+
+/// SHA-256 of a blob's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlobHash(pub [u8; 32]);
+
+impl fmt::Display for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for BlobHash {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        let bad = || UnknownWord(text.chars().take(80).collect());
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(bad());
+        }
+        let mut bytes = [0; 32];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| bad())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// One agent of the process table. Names and status are caches; the log wins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRecord {
+    /// Its id.
+    pub id: AgentId,
+    /// Its name.
+    pub name: String,
+    /// The workspace it belongs to.
+    pub session: SessionId,
+    /// Who forked it.
+    pub parent: Option<AgentId>,
+    /// The last row it inherits.
+    pub fork_point: Option<RowRef>,
+    /// Where it is in its life.
+    pub status: Status,
+    /// When it was made.
+    pub created_at: Micros,
+    /// Its newest row; 0 if it has none.
+    pub head: Seq,
+    /// When its newest row was made; none if it has none.
+    pub touched_at: Option<Micros>,
+    /// Who holds its lease.
+    pub owner: Option<ProcessRecord>,
+}
+
+/// One workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// Its id.
+    pub id: SessionId,
+    /// Its name.
+    pub name: String,
+    /// Its directory.
+    pub directory: String,
+    /// When it was made.
+    pub created_at: Micros,
+}
+
+/// One process that may own agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessRecord {
+    /// Its id.
+    pub id: ProcessId,
+    /// The machine it runs on.
+    pub host: String,
+    /// Its number there.
+    pub pid: u32,
+    /// When it started.
+    pub started: Micros,
+}
+
+/// Newest row and lease of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The newest row; 0 if there is none.
+    pub seq: Seq,
+    /// The epoch of the newest lease.
+    pub epoch: Epoch,
+    /// Who holds the lease, dead or alive.
+    pub owner: Option<ProcessRecord>,
+}
+
+/// One message between agents, or from the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailRecord {
+    /// Its id.
+    pub id: MailId,
+    /// The receiver.
+    pub to: AgentId,
+    /// The sender; none is the user.
+    pub from: Option<AgentId>,
+    /// What it says.
+    pub text: String,
+    /// What became of it.
+    pub state: MailState,
+    /// The row that shows it.
+    pub shown_by: Option<RowRef>,
+    /// When it was sent.
+    pub sent_at: Micros,
+}
+
+/// One journalled run of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRecord {
+    /// Its id.
+    pub id: RunId,
+    /// The call that it carries out.
+    pub call: RowRef,
+    /// What it does to the world.
+    pub class: EffectClass,
+    /// When it started.
+    pub started: Micros,
+    /// When it must have ended.
+    pub deadline: Micros,
+    /// When it ended; none if it runs or its process died.
+    pub ended: Option<Micros>,
+}
+
+/// The running response of an agent, as far as it was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// All parts, joined.
+    pub text: String,
+    /// When the newest part came.
+    pub updated_at: Micros,
+}
+
+/// What was folded from an agent's own control rows up to some row: derived, and rebuildable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Of which agent, and up to which of its rows.
+    pub upto: RowRef,
+    /// The folded values, as core writes and reads them.
+    pub folded: String,
+}

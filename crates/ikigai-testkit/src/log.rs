@@ -1,0 +1,280 @@
+//! A log for tests: agents that live in memory and are written to a store at the same time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ikigai_core::data::ForkContext;
+use ikigai_core::fork::{ForkOrder, fork_events};
+use ikigai_core::project::assemble;
+use ikigai_core::state::Applied;
+use ikigai_core::{
+    AgentId, Budget, CannotProject, Epoch, Event, Micros, Request, Row, RowRef, Seq, SessionId,
+    Target, project,
+};
+use ikigai_store::{Agent, Batch, Effect, HeadClaim, LeaseClaim, NewAgent, Store, history};
+use serde_json::Map;
+
+use crate::{IdSource, MemoryStore, block_on};
+
+/// Agents over a [`MemoryStore`], each also kept alive as a running program would keep it: every
+/// row is committed, then applied. What is replayed from the store can be compared with that.
+pub struct TestLog {
+    /// The store, for looking behind the scenes.
+    pub store: MemoryStore,
+    /// Where ids come from.
+    pub ids: IdSource,
+    session: SessionId,
+    live: BTreeMap<AgentId, Agent>,
+    now: i64,
+}
+
+impl Default for TestLog {
+    fn default() -> Self {
+        Self::new(1)
+    }
+}
+
+impl TestLog {
+    /// An empty log whose ids are drawn from `seed`.
+    pub fn new(seed: u64) -> Self {
+        let ids = IdSource::new(seed);
+        let store = MemoryStore::new(ids.process());
+        let session = ids.session();
+        let make = Effect::MakeSession {
+            session,
+            name: "test".to_owned(),
+            directory: "/test".to_owned(),
+            at: Micros(0),
+        };
+        block_on(store.commit(Batch {
+            with: vec![make],
+            ..Batch::default()
+        }))
+        .unwrap();
+        Self {
+            store,
+            ids,
+            session,
+            live: BTreeMap::new(),
+            now: 0,
+        }
+    }
+
+    /// The store as the program sees it.
+    pub fn shared_store(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
+    }
+
+    fn tick(&mut self) -> Micros {
+        self.now += 1;
+        Micros(self.now)
+    }
+
+    /// Makes a root agent without rows.
+    pub fn root(&mut self) -> AgentId {
+        let id = self.ids.agent();
+        let agent = self.new_agent(id, &format!("root-{}", self.live.len()), None, None);
+        let effect = Effect::CreateAgent { agent, owned: true };
+        block_on(self.store.commit(Batch {
+            with: vec![effect],
+            ..Batch::default()
+        }))
+        .unwrap();
+        self.live.insert(id, Agent::new(id));
+        id
+    }
+
+    fn new_agent(
+        &mut self,
+        id: AgentId,
+        name: &str,
+        parent: Option<AgentId>,
+        fork_point: Option<RowRef>,
+    ) -> NewAgent {
+        NewAgent {
+            id,
+            name: name.to_owned(),
+            session: self.session,
+            parent,
+            fork_point,
+            created_at: self.tick(),
+        }
+    }
+
+    /// All agents made, in the order of their ids.
+    pub fn agents(&self) -> Vec<AgentId> {
+        self.live.keys().copied().collect()
+    }
+
+    /// Commits an event of an agent, then applies it, as the program does.
+    pub fn append(&mut self, agent: AgentId, event: Event) -> RowRef {
+        self.append_all(agent, vec![event])[0]
+    }
+
+    /// Commits several events of an agent in one transaction, then applies them.
+    pub fn append_all(&mut self, agent: AgentId, events: Vec<Event>) -> Vec<RowRef> {
+        let at = self.tick();
+        let batch = Batch {
+            heads: vec![self.claim(agent)],
+            rows: events
+                .into_iter()
+                .map(|event| event.into_row(agent, at))
+                .collect(),
+            with: Vec::new(),
+        };
+        let rows = block_on(self.store.commit(batch)).unwrap().rows;
+        for row in &rows {
+            self.apply_stored(*row);
+        }
+        rows
+    }
+
+    fn claim(&self, agent: AgentId) -> HeadClaim {
+        let lease = LeaseClaim {
+            epoch: Epoch(1),
+            expected: self.live[&agent].state.head(),
+        };
+        HeadClaim {
+            agent,
+            lease: Some(lease),
+        }
+    }
+
+    /// Appends a raw row, however bad, past all checks, and applies it.
+    pub fn inject(
+        &mut self,
+        agent: AgentId,
+        kind: &str,
+        content: Option<&str>,
+        data: Option<&str>,
+        control: bool,
+    ) -> Applied {
+        let row = self.store.inject(agent, kind, content, data, control);
+        self.apply_stored(row)
+    }
+
+    fn apply_stored(&mut self, at: RowRef) -> Applied {
+        let row = self.row(at);
+        let live = self
+            .live
+            .get_mut(&at.agent)
+            .expect("the agent was made here");
+        block_on(live.apply(&self.store, row)).unwrap()
+    }
+
+    /// A stored row.
+    pub fn row(&self, at: RowRef) -> Row {
+        block_on(history::row_at(&self.store, at))
+            .unwrap()
+            .expect("the row is stored")
+    }
+
+    /// All rows of an agent, in order.
+    pub fn rows(&self, agent: AgentId) -> Vec<Row> {
+        let head = self.live[&agent].state.head();
+        (1..=head.0)
+            .map(|seq| self.row(RowRef::new(agent, Seq(seq))))
+            .collect()
+    }
+
+    /// An order for a fork, to be changed as a test needs.
+    pub fn order(&self, name: &str) -> ForkOrder {
+        ForkOrder {
+            child: self.ids.agent(),
+            name: name.to_owned(),
+            context: ForkContext::Inherit,
+            at: None,
+            set: Map::new(),
+            call: None,
+            prompt: None,
+        }
+    }
+
+    /// Forks in one transaction, as the program does.
+    pub fn fork(&mut self, parent: AgentId, order: ForkOrder) -> AgentId {
+        let child = order.child;
+        let name = order.name.clone();
+        let parent_name = self.live[&parent].state.settings().name.clone();
+        let parent_name = parent_name.unwrap_or_else(|| "parent".to_owned());
+        let events = fork_events(&self.live[&parent].state, &parent_name, order);
+        let at = self.tick();
+        let agent = self.new_agent(child, &name, Some(parent), events.fork_point);
+        let first = LeaseClaim {
+            epoch: Epoch(1),
+            expected: Seq(0),
+        };
+        let child_rows = events
+            .child
+            .into_iter()
+            .map(|event| event.into_row(child, at));
+        let parent_row = events.parent.into_row(parent, at);
+        let batch = Batch {
+            heads: vec![
+                self.claim(parent),
+                HeadClaim {
+                    agent: child,
+                    lease: Some(first),
+                },
+            ],
+            rows: std::iter::once(parent_row).chain(child_rows).collect(),
+            with: vec![Effect::CreateAgent { agent, owned: true }],
+        };
+        let rows = block_on(self.store.commit(batch)).unwrap().rows;
+        self.live.insert(child, Agent::new(child));
+        for row in rows {
+            self.apply_stored(row);
+        }
+        child
+    }
+
+    /// The agent as it lives, with its path and all its rows known.
+    pub fn live(&self, agent: AgentId) -> Agent {
+        let mut live = self.live[&agent].clone();
+        self.complete(&mut live);
+        live
+    }
+
+    /// The agent as a new process would find it, with its path and all its rows known.
+    pub fn replayed(&self, agent: AgentId) -> Agent {
+        let mut replayed = block_on(Agent::restore(&self.store, agent)).unwrap();
+        self.complete(&mut replayed);
+        replayed
+    }
+
+    fn complete(&self, agent: &mut Agent) {
+        block_on(agent.know_all(&self.store)).unwrap();
+        block_on(agent.read_all(&self.store)).unwrap();
+    }
+
+    /// The request that the agent's next turn would send to `target` with plenty of room.
+    pub fn request(&self, agent: AgentId, target: &Target) -> Result<Request, CannotProject> {
+        let agent = self.replayed(agent);
+        project(
+            &agent.state,
+            &agent.view,
+            target,
+            &Budget::new(u64::MAX, None),
+        )
+    }
+
+    /// What a request would hold now, whether or not there is something to answer.
+    pub fn assembled(&self, agent: AgentId, target: &Target) -> Request {
+        let agent = self.replayed(agent);
+        assemble(
+            &agent.state,
+            &agent.view,
+            target,
+            &Budget::new(u64::MAX, None),
+        )
+        .unwrap()
+    }
+}
+
+/// A target of a provider and model that exist only in tests.
+pub fn target(provider: &str, model: &str) -> Target {
+    Target {
+        provider: provider.to_owned(),
+        model: model.to_owned(),
+        ..Target::default()
+    }
+}
