@@ -18,7 +18,10 @@
 //!
 //! A check is a function in one of the folder's modules and one line in [`store_checks!`].
 
+mod agents;
+mod beside;
 mod desk;
+mod leases;
 mod rows;
 mod samples;
 
@@ -84,6 +87,46 @@ macro_rules! store_checks {
             rows:
                 insert_and_read_back_every_kind
                 insert_refuses_unknown_kind
+                foreign_rows_are_read_as_they_are
+                row_without_owner_is_refused
+                sequence_has_no_gaps
+                rows_of_several_agents_keep_their_order
+                order_ignores_timestamps
+                range_start_exclusive_end_inclusive
+                control_rows_come_newest_first
+                command_text_round_trips
+                clear_and_rewind_delete_no_rows
+            ;
+            agents:
+                fork_is_atomic
+                an_empty_batch_is_stored_as_nothing
+                contradicting_batches_are_refused
+                names_are_valid_and_unique_among_the_living
+                times_are_microseconds_on_both_engines
+                sessions_are_told_in_the_order_they_were_made
+                agents_are_told_with_head_time_and_owner
+                agents_are_made_once_and_in_a_session
+            ;
+            leases:
+                stale_lease_write_is_refused
+                lease_free_rows_keep_sequence
+                only_fork_and_kill_rows_need_no_lease
+                one_writer_per_agent_dead_owner_replaced_at_once
+                second_process_watches_forks_kills_and_mails_only
+                a_lease_that_is_held_is_kept
+                a_lease_given_back_is_free
+                things_are_made_before_rows
+            ;
+            beside:
+                mail_is_delivered_once_bounced_or_withdrawn
+                mail_to_the_dead_is_refused
+                drafts_grow_and_go_with_the_rows
+                drafts_are_fenced
+                open_runs_are_told_until_they_end
+                blobs_are_told_when_whole
+                snapshots_are_found_at_or_before_a_row
+                watch_tells_of_commits
+                effects_of_a_failed_batch_are_taken_back
             ;
         }
     };

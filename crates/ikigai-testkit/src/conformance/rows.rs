@@ -1,12 +1,14 @@
 //! Checks of the rows themselves: what goes in comes out, in order, and nothing else goes in.
 
 use ikigai_core::kind::Part;
-use ikigai_core::{Kind, NewRow, Seq};
-use ikigai_store::CommitError;
+use ikigai_core::{
+    ControlQuery, Direction, Epoch, Event, Kind, Micros, NewRow, PageQuery, Seq, Span, StoredKind,
+};
+use ikigai_store::{Batch, CommitError, Effect, HeadClaim};
 
 use super::Rig;
 use super::desk::{Desk, stored};
-use super::samples::{at, one_of_each_kind, user_row};
+use super::samples::{at, kill_row, mark, one_of_each_kind, rewind, user, user_row};
 
 /// S1-9: every kind is stored and reads back with the same kind, content, data and time.
 pub(super) async fn insert_and_read_back_every_kind(rig: &dyn Rig) {
@@ -50,6 +52,379 @@ pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
 
     assert_eq!(desk.rows(holder.agent).await, []);
     assert_eq!(desk.head(holder.agent).await.seq, Seq(0));
+}
+
+/// D4c S2-44b: rows of an older, newer or faulty program are in the log like all others; the
+/// store hands them out with the kind name they have.
+pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    holder.append([user("before")]).await.unwrap();
+
+    let foreign = [
+        ("tool", Some("shown"), Some("{}"), false),
+        ("a kind of 2031", None, Some("no JSON at all"), true),
+        ("user", None, None, false),
+    ];
+    for (kind, content, data, control) in foreign {
+        holder.head = rig.inject(holder.agent, kind, content, data, control).seq;
+    }
+    holder.append([user("after")]).await.unwrap();
+
+    let rows = desk.rows(holder.agent).await;
+    let places: Vec<u64> = rows.iter().map(|row| row.at.seq.0).collect();
+    assert_eq!(places, [1, 2, 3, 4, 5]);
+    for (row, (kind, content, data, _)) in rows[1..].iter().zip(foreign) {
+        assert_eq!(row.kind, StoredKind::of(kind));
+        assert_eq!(row.content.as_deref(), content);
+        assert_eq!(row.data.as_deref(), data);
+    }
+    let span = Span::new(holder.agent, Seq(1), Seq(5));
+    let control = desk
+        .store
+        .control(ControlQuery { span, limit: 9 })
+        .await
+        .unwrap();
+    assert_eq!(control, [rows[2].clone()]);
+}
+
+/// S3-3 S3-14: a row whose agent is not in the store, or which stands in its batch without a
+/// claim, is refused with its whole batch.
+pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let nobody = desk.ids.agent();
+
+    let unclaimed = vec![user_row(holder.agent, "mine"), user_row(nobody, "whose?")];
+    let refused = holder.commit(unclaimed, Vec::new()).await;
+    assert!(
+        matches!(refused, Err(CommitError::BadBatch(_))),
+        "{refused:?}"
+    );
+
+    let claims = [
+        desk.holder(nobody, Epoch(1), Seq(0)).claim(),
+        desk.holder(nobody, Epoch(0), Seq(0)).claim(),
+        HeadClaim {
+            agent: nobody,
+            lease: None,
+        },
+    ];
+    for claim in claims {
+        let rows = match claim.lease {
+            Some(_) => vec![user_row(holder.agent, "mine"), user_row(nobody, "whose?")],
+            None => vec![
+                user_row(holder.agent, "mine"),
+                kill_row(nobody, holder.agent),
+            ],
+        };
+        let heads = vec![holder.claim(), claim];
+        let refused = desk
+            .store
+            .commit(Batch {
+                heads,
+                rows,
+                with: Vec::new(),
+            })
+            .await;
+        assert!(
+            matches!(refused, Err(CommitError::NoAgent(agent)) if agent == nobody),
+            "{refused:?}"
+        );
+    }
+
+    assert_eq!(desk.rows(holder.agent).await, []);
+    assert_eq!(desk.rows(nobody).await, []);
+    assert_eq!(desk.store.head(nobody).await.unwrap(), None);
+}
+
+/// D12b: sequence numbers start at 1 for each agent and have no gap, failed batches or not.
+pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut one = desk.agent("one").await;
+    let mut two = desk.agent("two").await;
+
+    for round in 0..5 {
+        let done = one.append([user("a"), user("b"), user("c")]).await.unwrap();
+        assert_eq!(done.rows, [1, 2, 3].map(|n| one.row(3 * round + n)));
+        two.append([user("d")]).await.unwrap();
+
+        // Refused in the check, after the rows, and because of another agent's claim.
+        let bad_row = NewRow {
+            content: None,
+            ..user_row(one.agent, "")
+        };
+        one.commit(vec![user_row(one.agent, "lost"), bad_row], vec![])
+            .await
+            .unwrap_err();
+        let bad_effect = Effect::WithdrawMail {
+            mail: desk.ids.mail(),
+        };
+        one.commit(vec![user_row(one.agent, "lost")], vec![bad_effect])
+            .await
+            .unwrap_err();
+        let stale = desk.holder(two.agent, Epoch(1), Seq(0)).claim();
+        let rows = vec![user_row(one.agent, "lost"), user_row(two.agent, "lost")];
+        let batch = Batch {
+            heads: vec![one.claim(), stale],
+            rows,
+            with: Vec::new(),
+        };
+        desk.store.commit(batch).await.unwrap_err();
+    }
+
+    for (agent, count) in [(one.agent, 15), (two.agent, 5)] {
+        let rows = desk.rows(agent).await;
+        let places: Vec<u64> = rows.iter().map(|row| row.at.seq.0).collect();
+        assert_eq!(places, (1..=count).collect::<Vec<u64>>());
+        assert!(rows.iter().all(|row| row.at.agent == agent));
+        assert!(
+            rows.iter()
+                .all(|row| row.content.as_deref() != Some("lost"))
+        );
+        assert_eq!(desk.head(agent).await.seq, Seq(count));
+    }
+}
+
+/// The rows of one batch may alternate between agents: each stands in its own log in the order
+/// of the batch, and the answer says where.
+pub(super) async fn rows_of_several_agents_keep_their_order(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let one = desk.agent("one").await;
+    let two = desk.agent("two").await;
+
+    let words = [
+        (&one, "a"),
+        (&two, "b"),
+        (&two, "c"),
+        (&one, "d"),
+        (&two, "e"),
+    ];
+    let rows = words
+        .iter()
+        .map(|(holder, text)| user_row(holder.agent, text))
+        .collect();
+    let heads = vec![two.claim(), one.claim()];
+    let done = desk
+        .store
+        .commit(Batch {
+            heads,
+            rows,
+            with: Vec::new(),
+        })
+        .await
+        .unwrap();
+
+    assert_eq!(
+        done.rows,
+        [one.row(1), two.row(1), two.row(2), one.row(2), two.row(3)]
+    );
+    assert_eq!(desk.texts(one.agent).await, ["a", "d"]);
+    assert_eq!(desk.texts(two.agent).await, ["b", "c", "e"]);
+}
+
+/// S3-17 D12a: order is by sequence number alone, whatever the times say.
+pub(super) async fn order_ignores_timestamps(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let times = [
+        at(5),
+        at(5),
+        at(-9),
+        at(5),
+        Micros(i64::MIN),
+        Micros(i64::MAX),
+        Micros(0),
+    ];
+    for (text, time) in ["a", "b", "c", "d", "e", "f", "g"].into_iter().zip(times) {
+        let row = NewRow {
+            created_at: time,
+            ..user_row(holder.agent, text)
+        };
+        holder.commit(vec![row], Vec::new()).await.unwrap();
+    }
+
+    let rows = desk.rows(holder.agent).await;
+
+    assert_eq!(
+        desk.texts(holder.agent).await,
+        ["a", "b", "c", "d", "e", "f", "g"]
+    );
+    assert_eq!(
+        rows.iter().map(|row| row.created_at).collect::<Vec<_>>(),
+        times
+    );
+    let touched = desk
+        .store
+        .agent(holder.agent)
+        .await
+        .unwrap()
+        .unwrap()
+        .touched_at;
+    assert_eq!(touched, Some(Micros(0)));
+}
+
+/// S3-16: a range holds the rows after its start up to and with its end; as a span that is
+/// `from..=to`. It is read from either end, never with more rows than asked for.
+pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let mut other = desk.agent("other").await;
+    for n in 1..=6 {
+        holder.append([user(&n.to_string())]).await.unwrap();
+        other.append([user("not this one")]).await.unwrap();
+    }
+    let cases: [(u64, u64, usize, &[u64]); 10] = [
+        (1, 6, 9, &[1, 2, 3, 4, 5, 6]),
+        (3, 5, 9, &[3, 4, 5]),
+        (3, 3, 9, &[3]),
+        (5, 99, 9, &[5, 6]),
+        (5, u64::MAX, usize::MAX, &[5, 6]),
+        (0, 2, 9, &[1, 2]),
+        (4, 3, 9, &[]),
+        (7, 9, 9, &[]),
+        (u64::MAX, u64::MAX, 9, &[]),
+        (1, 6, 0, &[]),
+    ];
+
+    for (from, to, limit, expected) in cases {
+        let span = Span::new(holder.agent, Seq(from), Seq(to));
+        let forwards = places(&desk, span, Direction::Forwards, limit).await;
+        assert_eq!(forwards, expected, "{span:?}");
+        let mut backwards = places(&desk, span, Direction::Backwards, limit).await;
+        backwards.reverse();
+        assert_eq!(backwards, expected, "{span:?}");
+    }
+    let span = Span::new(holder.agent, Seq(2), Seq(5));
+    assert_eq!(places(&desk, span, Direction::Forwards, 2).await, [2, 3]);
+    assert_eq!(places(&desk, span, Direction::Backwards, 2).await, [5, 4]);
+    let nobody = Span::new(desk.ids.agent(), Seq(1), Seq(9));
+    assert!(
+        places(&desk, nobody, Direction::Forwards, 9)
+            .await
+            .is_empty()
+    );
+}
+
+/// The control rows of a span come newest first, the newest ones when there are too many.
+pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let mut other = desk.agent("other").await;
+    other.append([mark("not this one")]).await.unwrap();
+    for n in 1..=4 {
+        holder
+            .append([user("said"), mark(&n.to_string())])
+            .await
+            .unwrap();
+    }
+    let control = async |from, to, limit| -> Vec<u64> {
+        let span = Span::new(holder.agent, Seq(from), Seq(to));
+        let rows = desk
+            .store
+            .control(ControlQuery { span, limit })
+            .await
+            .unwrap();
+        rows.iter().map(|row| row.at.seq.0).collect()
+    };
+
+    assert_eq!(control(1, 8, 9).await, [8, 6, 4, 2]);
+    assert_eq!(control(1, u64::MAX, usize::MAX).await, [8, 6, 4, 2]);
+    assert_eq!(control(1, 8, 2).await, [8, 6]);
+    assert!(control(1, 8, 0).await.is_empty());
+    assert_eq!(control(4, 6, 9).await, [6, 4]);
+    assert!(control(5, 5, 9).await.is_empty());
+    let span = Span::new(holder.agent, Seq(4), Seq(4));
+    let rows = desk
+        .store
+        .control(ControlQuery { span, limit: 1 })
+        .await
+        .unwrap();
+    assert_eq!(rows, desk.rows(holder.agent).await[3..4]);
+}
+
+/// S3-22b: text and data are restored as they were stored, byte for byte.
+pub(super) async fn command_text_round_trips(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let all_of_unicode: String = ('\u{1}'..=char::MAX).collect();
+    let large = "0123456789abcdef é\n".repeat(5_000_000 / 20);
+    let texts = [
+        "",
+        " ",
+        "\n",
+        "\r\n\t",
+        "'single' \"double\" `back` \\ \\n %s $1 ?1 :a @b; DROP TABLE messages; --",
+        "e\u{301} is not é",
+        &all_of_unicode,
+        &large,
+    ];
+    let data = [
+        "{}",
+        "{ \"b\" : 1 ,\n\t\"a\":2}\n",
+        r#"{"a":1,"a":2}"#,
+        r#"{"n":1.0,"m":1e2,"k":0.10,"big":123456789012345678901234567890}"#,
+        r#"{"nul":"\u0000","escaped":"\u00e9\/","plain":"é/"}"#,
+        "",
+        "neither an object nor JSON",
+        &large,
+    ];
+
+    for (text, data) in texts.into_iter().zip(data) {
+        let data = Some(data.to_owned());
+        let row = NewRow {
+            data,
+            ..user_row(holder.agent, text)
+        };
+        holder.commit(vec![row.clone()], Vec::new()).await.unwrap();
+
+        let span = Span::new(holder.agent, holder.head, holder.head);
+        let query = PageQuery {
+            span,
+            direction: Direction::Forwards,
+            limit: 1,
+        };
+        let read = desk.store.page(query).await.unwrap();
+        // Not `assert_eq`, which would print megabytes.
+        assert!(
+            read == [stored(row, holder.head)],
+            "text of {} bytes has changed",
+            text.len()
+        );
+    }
+}
+
+/// D11g: `clear` and `rewind` are rows like others: whatever stood in the log still does.
+pub(super) async fn clear_and_rewind_delete_no_rows(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    holder
+        .append([user("one"), mark("here"), user("two")])
+        .await
+        .unwrap();
+    let before = desk.rows(holder.agent).await;
+
+    holder.append([rewind(holder.agent, 2, 3)]).await.unwrap();
+    holder.append([Event::Clear, user("three")]).await.unwrap();
+
+    let after = desk.rows(holder.agent).await;
+    assert_eq!(after[..3], before);
+    let kinds: Vec<&str> = after[3..].iter().map(|row| row.kind.name()).collect();
+    assert_eq!(kinds, ["rewind", "clear", "user"]);
+}
+
+async fn places(desk: &Desk, span: Span, direction: Direction, limit: usize) -> Vec<u64> {
+    let rows = desk
+        .store
+        .page(PageQuery {
+            span,
+            direction,
+            limit,
+        })
+        .await
+        .unwrap();
+    assert!(rows.iter().all(|row| row.at.agent == span.agent));
+    rows.iter().map(|row| row.at.seq.0).collect()
 }
 
 /// The row with each part taken away that it needs, and each added that it must not have.
