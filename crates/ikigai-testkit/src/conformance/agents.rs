@@ -1,0 +1,422 @@
+//! Checks of the process table: agents, sessions, names, and batches that make them.
+
+use ikigai_core::{Epoch, Micros, RowRef, Seq};
+use ikigai_store::{
+    AgentRecord, Batch, CommitError, Committed, Effect, HeadClaim, NewAgent, SessionRecord, Status,
+};
+
+use super::Rig;
+use super::desk::{Desk, Holder};
+use super::samples::{at, childs_fork_row, kill_row, parents_fork_row, user, user_row};
+
+/// D13b S3-37: the agent, both `fork` rows and the prompt are stored together or not at all,
+/// whatever part of the batch is refused.
+pub(super) async fn fork_is_atomic(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut parent = desk.agent("parent").await;
+    parent.append([user("go")]).await.unwrap();
+    let child = NewAgent {
+        parent: Some(parent.agent),
+        fork_point: Some(parent.row(1)),
+        ..desk.new_agent("child")
+    };
+    let agents_before = desk.store.agents(None).await.unwrap();
+    let rows_before = desk.rows(parent.agent).await;
+    let whole = fork_batch(&desk, &parent, &child);
+
+    for (what, broken) in broken_forks(&desk, &whole) {
+        let refused = desk.store.commit(broken).await;
+
+        assert!(refused.is_err(), "{what}: {refused:?}");
+        assert_eq!(
+            desk.store.agents(None).await.unwrap(),
+            agents_before,
+            "{what}"
+        );
+        assert_eq!(desk.rows(parent.agent).await, rows_before, "{what}");
+        assert_eq!(desk.rows(child.id).await, [], "{what}");
+        assert_eq!(desk.store.head(child.id).await.unwrap(), None, "{what}");
+    }
+
+    let done = desk.store.commit(whole).await.unwrap();
+    let child_row = |seq| RowRef::new(child.id, Seq(seq));
+    assert_eq!(
+        done,
+        Committed {
+            rows: vec![parent.row(2), child_row(1), child_row(2)],
+            leases: vec![(child.id, Epoch(1))],
+        }
+    );
+    assert_eq!(
+        desk.texts(child.id).await,
+        [format!("Forked from {}", parent.agent), "go".into()]
+    );
+    let record = desk.store.agent(child.id).await.unwrap().unwrap();
+    assert_eq!(record.parent, Some(parent.agent));
+    assert_eq!(record.fork_point, Some(parent.row(1)));
+}
+
+fn fork_batch(desk: &Desk, parent: &Holder, child: &NewAgent) -> Batch {
+    Batch {
+        heads: vec![
+            parent.claim(),
+            desk.holder(child.id, Epoch(1), Seq(0)).claim(),
+        ],
+        rows: vec![
+            parents_fork_row(parent.agent, child.id),
+            childs_fork_row(parent.agent, child.id),
+            user_row(child.id, "go"),
+        ],
+        with: vec![Effect::CreateAgent {
+            agent: child.clone(),
+            owned: true,
+        }],
+    }
+}
+
+/// The batch with one part after the other spoiled.
+fn broken_forks(desk: &Desk, whole: &Batch) -> Vec<(&'static str, Batch)> {
+    let broken = |change: &dyn Fn(&mut Batch)| {
+        let mut batch = whole.clone();
+        change(&mut batch);
+        batch
+    };
+    let expect = |place: usize, seq: u64| {
+        move |batch: &mut Batch| {
+            batch.heads[place].lease.as_mut().unwrap().expected = Seq(seq);
+        }
+    };
+    let lost = desk.ids.mail();
+    vec![
+        ("the parent's log is elsewhere", broken(&expect(0, 7))),
+        ("the child's log is elsewhere", broken(&expect(1, 1))),
+        ("the parent's epoch is another", {
+            broken(&|batch| batch.heads[0].lease.as_mut().unwrap().epoch = Epoch(9))
+        }),
+        (
+            "the last row breaks its rule",
+            broken(&|batch| batch.rows[2].content = None),
+        ),
+        ("the name is taken", {
+            broken(&|batch| {
+                if let Effect::CreateAgent { agent, .. } = &mut batch.with[0] {
+                    agent.name = "parent".to_owned();
+                }
+            })
+        }),
+        ("the last effect is refused", {
+            broken(&|batch| batch.with.push(Effect::WithdrawMail { mail: lost }))
+        }),
+        ("the child is made twice", {
+            broken(&|batch| batch.with.push(batch.with[0].clone()))
+        }),
+    ]
+}
+
+/// Nothing to store is no error.
+pub(super) async fn an_empty_batch_is_stored_as_nothing(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+
+    let done = desk.store.commit(Batch::default()).await.unwrap();
+
+    assert_eq!(done, Committed::default());
+}
+
+/// A batch that claims an agent twice is the caller's mistake; nothing of it is stored.
+pub(super) async fn contradicting_batches_are_refused(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let holder = desk.agent("root").await;
+    let free = HeadClaim {
+        agent: holder.agent,
+        lease: None,
+    };
+    let row = || vec![kill_row(holder.agent, holder.agent)];
+
+    for heads in [
+        vec![holder.claim(), holder.claim()],
+        vec![free, free],
+        vec![holder.claim(), free],
+    ] {
+        let refused = desk
+            .store
+            .commit(Batch {
+                heads,
+                rows: row(),
+                with: Vec::new(),
+            })
+            .await;
+        assert!(
+            matches!(refused, Err(CommitError::BadBatch(_))),
+            "{refused:?}"
+        );
+    }
+
+    assert_eq!(desk.rows(holder.agent).await, []);
+}
+
+/// E8b: no two living agents have one name; the name of a dead one is free. (How a name may be
+/// written is not the store's business.)
+pub(super) async fn names_are_valid_and_unique_among_the_living(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let ada = desk.agent("ada").await;
+    let bob = desk.agent("bob").await;
+    let taken = |outcome: Result<Committed, CommitError>, name: &str| {
+        assert!(
+            matches!(&outcome, Err(CommitError::NameTaken(taken)) if taken == name),
+            "{outcome:?}"
+        );
+    };
+    let create = || Effect::CreateAgent {
+        agent: desk.new_agent("ada"),
+        owned: false,
+    };
+    let name = |agent, name: &str| Effect::SetName {
+        agent,
+        name: name.to_owned(),
+    };
+    let status = |agent, status| Effect::SetStatus { agent, status };
+
+    taken(desk.effects([create()]).await, "ada");
+    taken(desk.effects([name(bob.agent, "ada")]).await, "ada");
+    taken(desk.effects([create(), create()]).await, "ada");
+    desk.effects([name(ada.agent, "ada")]).await.unwrap();
+    desk.effects([name(bob.agent, "eve")]).await.unwrap();
+    desk.effects([name(bob.agent, "bob")]).await.unwrap();
+
+    desk.effects([status(ada.agent, Status::Dead)])
+        .await
+        .unwrap();
+    let heir = desk.new_agent("ada");
+    let heir_id = heir.id;
+    desk.effects([Effect::CreateAgent {
+        agent: heir,
+        owned: false,
+    }])
+    .await
+    .unwrap();
+    taken(desk.effects([create()]).await, "ada");
+    taken(
+        desk.effects([status(ada.agent, Status::Running)]).await,
+        "ada",
+    );
+
+    desk.effects([status(heir_id, Status::Reaped)])
+        .await
+        .unwrap();
+    desk.effects([name(bob.agent, "ada")]).await.unwrap();
+
+    let agents = desk.store.agents(None).await.unwrap();
+    let told: Vec<_> = agents
+        .iter()
+        .map(|agent| (agent.name.as_str(), agent.status))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("ada", Status::Dead),
+            ("ada", Status::Running),
+            ("ada", Status::Reaped)
+        ]
+    );
+}
+
+/// E8c: times are kept to the microsecond, the whole range of them.
+pub(super) async fn times_are_microseconds_on_both_engines(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let times = [
+        Micros(0),
+        Micros(1),
+        at(1),
+        Micros(-1),
+        Micros(i64::MAX),
+        Micros(i64::MIN),
+    ];
+
+    for (n, time) in (0..).zip(times) {
+        let agent = NewAgent {
+            created_at: time,
+            ..desk.new_agent(&format!("agent-{n}"))
+        };
+        let id = agent.id;
+        desk.effects([Effect::CreateAgent { agent, owned: true }])
+            .await
+            .unwrap();
+        let mut holder = desk.holder(id, Epoch(1), Seq(0));
+        let row = user("when?").into_row(id, time);
+        let mail = desk.ids.mail();
+        let text = String::new();
+        let send = Effect::SendMail {
+            mail,
+            to: id,
+            from: None,
+            text: text.clone(),
+            at: time,
+        };
+        let draft = Effect::AppendDraft {
+            agent: id,
+            epoch: Epoch(1),
+            text,
+            at: time,
+        };
+        holder.commit(vec![row], vec![send, draft]).await.unwrap();
+
+        let record = desk.store.agent(id).await.unwrap().unwrap();
+        assert_eq!((record.created_at, record.touched_at), (time, Some(time)));
+        assert_eq!(desk.rows(id).await[0].created_at, time);
+        assert_eq!(desk.store.mail(id).await.unwrap()[0].sent_at, time);
+        assert_eq!(
+            desk.store.draft(id).await.unwrap().unwrap().updated_at,
+            time
+        );
+    }
+}
+
+/// Sessions are told in the order in which they were made, with all they were made with.
+pub(super) async fn sessions_are_told_in_the_order_they_were_made(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let record = |name: &str, n| SessionRecord {
+        id: desk.ids.session(),
+        name: name.to_owned(),
+        directory: format!("/home/ada/{name}"),
+        created_at: at(n),
+    };
+    let make = |session: &SessionRecord| Effect::MakeSession {
+        session: session.id,
+        name: session.name.clone(),
+        directory: session.directory.clone(),
+        at: session.created_at,
+    };
+    let later = [record("zoo", -5), record("ark", 9), record("ark", -9)];
+
+    desk.effects(later.iter().map(make)).await.unwrap();
+    let again = desk.effects([make(&later[0])]).await;
+
+    assert!(matches!(again, Err(CommitError::BadBatch(_))), "{again:?}");
+    let told = desk.store.sessions().await.unwrap();
+    assert_eq!(told[0].id, desk.session);
+    assert_eq!(told[1..], later);
+}
+
+/// Agents are told in the order in which they were made, with newest row, its time and who
+/// holds the lease; those of one session when asked for them.
+pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let session = desk.ids.session();
+    let make = Effect::MakeSession {
+        session,
+        name: "play".to_owned(),
+        directory: "/home/ada/play".to_owned(),
+        at: at(1),
+    };
+    let root = NewAgent {
+        created_at: at(3),
+        ..desk.new_agent("root")
+    };
+    let child = NewAgent {
+        parent: Some(root.id),
+        fork_point: Some(RowRef::new(root.id, Seq(1))),
+        created_at: at(2),
+        ..desk.new_agent("child")
+    };
+    let elsewhere = NewAgent {
+        session,
+        created_at: at(1),
+        ..desk.new_agent("elsewhere")
+    };
+    let create = |agent: &NewAgent, owned| Effect::CreateAgent {
+        agent: agent.clone(),
+        owned,
+    };
+    desk.effects([
+        make,
+        create(&root, true),
+        create(&child, false),
+        create(&elsewhere, false),
+    ])
+    .await
+    .unwrap();
+    let mut holder = desk.holder(root.id, Epoch(1), Seq(0));
+    let rows = [at(9), at(7)].map(|time| user("said").into_row(root.id, time));
+    holder.commit(rows.to_vec(), Vec::new()).await.unwrap();
+    let owner = desk.head(root.id).await.owner;
+    assert_eq!(
+        owner.as_ref().map(|owner| owner.id),
+        Some(desk.store.process())
+    );
+
+    let fresh = |agent: &NewAgent| AgentRecord {
+        id: agent.id,
+        name: agent.name.clone(),
+        session: agent.session,
+        parent: agent.parent,
+        fork_point: agent.fork_point,
+        status: Status::Running,
+        created_at: agent.created_at,
+        head: Seq(0),
+        touched_at: None,
+        owner: None,
+    };
+    let root = AgentRecord {
+        head: Seq(2),
+        touched_at: Some(at(7)),
+        owner,
+        ..fresh(&root)
+    };
+    let expected = [root, fresh(&child), fresh(&elsewhere)];
+
+    assert_eq!(desk.store.agents(None).await.unwrap(), expected);
+    assert_eq!(
+        desk.store.agents(Some(desk.session)).await.unwrap(),
+        expected[..2]
+    );
+    assert_eq!(
+        desk.store.agents(Some(session)).await.unwrap(),
+        expected[2..]
+    );
+    assert_eq!(
+        desk.store.agents(Some(desk.ids.session())).await.unwrap(),
+        []
+    );
+    for agent in expected {
+        assert_eq!(desk.store.agent(agent.id).await.unwrap(), Some(agent));
+    }
+    assert_eq!(desk.store.agent(desk.ids.agent()).await.unwrap(), None);
+}
+
+/// An id is given once, and there is no agent without its session and parent.
+pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let root = desk.agent("root").await;
+    let create = |agent| Effect::CreateAgent { agent, owned: true };
+
+    let twice = NewAgent {
+        id: root.agent,
+        ..desk.new_agent("other")
+    };
+    let refused = desk.effects([create(twice)]).await;
+    assert!(
+        matches!(refused, Err(CommitError::AgentExists(agent)) if agent == root.agent),
+        "{refused:?}"
+    );
+    let homeless = NewAgent {
+        session: desk.ids.session(),
+        ..desk.new_agent("other")
+    };
+    let refused = desk.effects([create(homeless)]).await;
+    assert!(
+        matches!(refused, Err(CommitError::BadBatch(_))),
+        "{refused:?}"
+    );
+    let stranger = desk.ids.agent();
+    let orphan = NewAgent {
+        parent: Some(stranger),
+        ..desk.new_agent("other")
+    };
+    let refused = desk.effects([create(orphan)]).await;
+    assert!(
+        matches!(refused, Err(CommitError::NoAgent(agent)) if agent == stranger),
+        "{refused:?}"
+    );
+
+    assert_eq!(desk.store.agents(None).await.unwrap().len(), 1);
+}

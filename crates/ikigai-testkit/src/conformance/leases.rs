@@ -1,0 +1,400 @@
+//! Checks of who may write: leases, fencing, takeover, and what goes without a lease.
+
+use ikigai_core::{AgentId, Epoch, Seq};
+use ikigai_store::{
+    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, Status,
+};
+
+use super::Rig;
+use super::desk::{Desk, all_rows};
+use super::samples::{
+    at, childs_fork_row, kill_row, mark, one_of_each_kind, parents_fork_row, user, user_row,
+};
+
+/// N5b: whoever held a lease before cannot write after it was taken over; no row is left, and
+/// the refusal names the epoch that fenced it off.
+pub(super) async fn stale_lease_write_is_refused(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let second = desk.second(rig);
+    let mut former = desk.agent("root").await;
+    former.append([user("mine")]).await.unwrap();
+    give_back(&desk, former.agent, former.epoch).await;
+    let taken = second
+        .effects([Effect::TakeLease {
+            agent: former.agent,
+        }])
+        .await
+        .unwrap();
+    assert_eq!(taken.leases, [(former.agent, Epoch(2))]);
+
+    let mut heir = second.holder(former.agent, Epoch(2), Seq(1));
+    heir.append([user("yours")]).await.unwrap();
+
+    for (epoch, head) in [(1, 1), (1, 2), (2, 2), (3, 2), (0, 2)] {
+        let mut writer = former.clone();
+        (writer.epoch, writer.head) = (Epoch(epoch), Seq(head));
+        assert_fenced(&writer.append([user("late")]).await, former.agent, Epoch(2));
+        // A claim without rows, by which effects are fenced, is refused as well.
+        assert_fenced(&writer.append([]).await, former.agent, Epoch(2));
+    }
+    assert_eq!(desk.texts(former.agent).await, ["mine", "yours"]);
+    heir.append([user("still yours")]).await.unwrap();
+}
+
+/// N5d: rows without a lease get the next number; the holder is told that it is behind, reads
+/// them and carries on.
+pub(super) async fn lease_free_rows_keep_sequence(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let second = desk.second(rig);
+    let mut holder = desk.agent("root").await;
+    let victim = desk.agent("victim").await;
+    holder.append([user("one")]).await.unwrap();
+
+    let kill = second
+        .lease_free(kill_row(holder.agent, victim.agent))
+        .await
+        .unwrap();
+    assert_eq!(
+        kill,
+        Committed {
+            rows: vec![holder.row(2)],
+            leases: Vec::new()
+        }
+    );
+    let fork = second
+        .lease_free(parents_fork_row(holder.agent, victim.agent))
+        .await
+        .unwrap();
+    assert_eq!(fork.rows, [holder.row(3)]);
+
+    let refused = holder.append([user("two")]).await;
+    assert!(
+        matches!(
+            refused,
+            Err(CommitError::Behind { agent, expected: Seq(1), actual: Seq(3) })
+                if agent == holder.agent
+        ),
+        "{refused:?}"
+    );
+    let mut ahead = holder.clone();
+    ahead.head = Seq(9);
+    let refused = ahead.append([user("two")]).await;
+    assert!(
+        matches!(refused, Err(CommitError::Behind { .. })),
+        "{refused:?}"
+    );
+    holder.head = Seq(3);
+    let done = holder.append([user("two")]).await.unwrap();
+
+    assert_eq!(done.rows, [holder.row(4)]);
+    let rows = desk.rows(holder.agent).await;
+    let kinds: Vec<&str> = rows.iter().map(|row| row.kind.name()).collect();
+    assert_eq!(kinds, ["user", "agent_killed", "fork", "user"]);
+    assert_eq!(desk.head(holder.agent).await.epoch, Epoch(1));
+}
+
+/// N5d: no other row goes without a lease, the child's side of a fork included.
+pub(super) async fn only_fork_and_kill_rows_need_no_lease(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let holder = desk.agent("root").await;
+    let free = ["fork", "agent_killed"];
+    let rows = one_of_each_kind(holder.agent)
+        .into_iter()
+        .map(|event| (event.kind(), event));
+
+    for (kind, event) in rows.filter(|(kind, _)| !free.contains(&kind.name())) {
+        let refused = desk.lease_free(event.into_row(holder.agent, at(0))).await;
+        assert!(
+            matches!(refused, Err(CommitError::BadBatch(_))),
+            "{kind}: {refused:?}"
+        );
+    }
+    let refused = desk
+        .lease_free(childs_fork_row(holder.agent, holder.agent))
+        .await;
+    assert!(
+        matches!(refused, Err(CommitError::BadBatch(_))),
+        "{refused:?}"
+    );
+
+    assert_eq!(desk.rows(holder.agent).await, []);
+}
+
+/// N5a: a living holder's lease is refused, and it is said who holds it; that of a dead one is
+/// taken over at once, by raising the epoch.
+pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let second = desk.second(rig);
+    let second_process = second.store.process();
+    assert_ne!(desk.store.process(), second_process);
+    let mut holder = second.agent("root").await;
+    holder.append([user("from the second")]).await.unwrap();
+    let agent = holder.agent;
+
+    let refused = desk.effects([Effect::TakeLease { agent }]).await;
+    let owner = desk
+        .head(agent)
+        .await
+        .owner
+        .expect("the second process holds it");
+    assert!(
+        matches!(
+            &refused,
+            Err(CommitError::Held { agent: held, owner: named }) if *held == agent && *named == owner
+        ),
+        "{refused:?}"
+    );
+    assert_eq!(owner.id, second_process);
+    let mut intruder = desk.holder(agent, Epoch(1), Seq(1));
+    assert_fenced(&intruder.append([user("mine?")]).await, agent, Epoch(1));
+
+    drop((second, holder));
+    rig.kill_second();
+    let head = desk.head(agent).await;
+    assert_eq!(head.owner, Some(owner), "a dead owner is still named");
+    let taken = desk.effects([Effect::TakeLease { agent }]).await.unwrap();
+    assert_eq!(taken.leases, [(agent, Epoch(2))]);
+    let mut heir = desk.holder(agent, Epoch(2), Seq(1));
+    heir.append([user("from the first")]).await.unwrap();
+
+    assert_eq!(
+        desk.texts(agent).await,
+        ["from the second", "from the first"]
+    );
+    let head = desk.head(agent).await;
+    assert_eq!(head.owner.map(|owner| owner.id), Some(desk.store.process()));
+}
+
+/// N5c: a process without the lease sees each row once and in order, forks, kills and sends
+/// mail; whatever else it writes is refused.
+pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let second = desk.second(rig);
+    let mut holder = desk.agent("root").await;
+    let agent = holder.agent;
+
+    let mut watch = second.store.watch().unwrap();
+    let mut seen = Vec::new();
+    for text in ["one", "two", "three"] {
+        holder.append([user(text)]).await.unwrap();
+        while seen.len() < usize::try_from(holder.head.0).unwrap() {
+            assert!(watch.changed().await, "the store is open");
+            let rows = all_rows(&*second.store, agent).await;
+            seen.extend(
+                rows.into_iter()
+                    .skip(seen.len())
+                    .filter_map(|row| row.content),
+            );
+        }
+    }
+    assert_eq!(seen, ["one", "two", "three"]);
+
+    let child = NewAgent {
+        parent: Some(agent),
+        ..second.new_agent("child")
+    };
+    let child_id = child.id;
+    let mut heads = vec![HeadClaim { agent, lease: None }];
+    heads.push(second.holder(child_id, Epoch(1), Seq(0)).claim());
+    let rows = vec![
+        parents_fork_row(agent, child_id),
+        childs_fork_row(agent, child_id),
+    ];
+    let with = vec![Effect::CreateAgent {
+        agent: child,
+        owned: true,
+    }];
+    second
+        .store
+        .commit(Batch { heads, rows, with })
+        .await
+        .unwrap();
+
+    let text = "from your user".to_owned();
+    let mail = second.ids.mail();
+    let send = Effect::SendMail {
+        mail,
+        to: agent,
+        from: None,
+        text,
+        at: at(1),
+    };
+    second.effects([send]).await.unwrap();
+    assert_eq!(desk.store.mail(agent).await.unwrap()[0].id, mail);
+
+    let mut intruder = second.holder(agent, Epoch(1), Seq(4));
+    assert_fenced(&intruder.append([user("no")]).await, agent, Epoch(1));
+    let text = "no".to_owned();
+    let draft = Effect::AppendDraft {
+        agent,
+        epoch: Epoch(1),
+        text,
+        at: at(1),
+    };
+    assert_fenced(&second.effects([draft]).await, agent, Epoch(1));
+    let give = Effect::GiveLease {
+        agent,
+        epoch: Epoch(1),
+    };
+    assert_fenced(&second.effects([give]).await, agent, Epoch(1));
+
+    let heads = vec![HeadClaim { agent, lease: None }];
+    let with = vec![Effect::SetStatus {
+        agent,
+        status: Status::Dead,
+    }];
+    let rows = vec![kill_row(agent, agent)];
+    second
+        .store
+        .commit(Batch { heads, rows, with })
+        .await
+        .unwrap();
+    assert_eq!(
+        desk.store.agent(agent).await.unwrap().unwrap().status,
+        Status::Dead
+    );
+
+    // The holder of a killed agent still writes how its turn ended.
+    holder.head = Seq(5);
+    holder.append([mark("the end")]).await.unwrap();
+    assert_eq!(desk.head(agent).await.seq, Seq(6));
+}
+
+/// Taking a lease that this process holds changes nothing and tells its epoch.
+pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+
+    let taken = desk
+        .effects([Effect::TakeLease {
+            agent: holder.agent,
+        }])
+        .await
+        .unwrap();
+
+    assert_eq!(taken.leases, [(holder.agent, Epoch(1))]);
+    assert_eq!(desk.head(holder.agent).await.epoch, Epoch(1));
+    holder.append([user("still here")]).await.unwrap();
+    let nobody = desk.ids.agent();
+    let refused = desk.effects([Effect::TakeLease { agent: nobody }]).await;
+    assert!(
+        matches!(refused, Err(CommitError::NoAgent(agent)) if agent == nobody),
+        "{refused:?}"
+    );
+}
+
+/// A lease that was given back has no owner: its former holder cannot write either, and whoever
+/// comes next raises the epoch.
+pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    holder.append([user("one")]).await.unwrap();
+    let wrong = Effect::GiveLease {
+        agent: holder.agent,
+        epoch: Epoch(2),
+    };
+    assert_fenced(&desk.effects([wrong]).await, holder.agent, Epoch(1));
+
+    // Given back after the rows of the same batch.
+    let give = Effect::GiveLease {
+        agent: holder.agent,
+        epoch: Epoch(1),
+    };
+    let last = vec![user_row(holder.agent, "two")];
+    holder.commit(last, vec![give]).await.unwrap();
+
+    assert_eq!(desk.head(holder.agent).await.owner, None);
+    assert_fenced(
+        &holder.append([user("three")]).await,
+        holder.agent,
+        Epoch(1),
+    );
+    let taken = desk
+        .effects([Effect::TakeLease {
+            agent: holder.agent,
+        }])
+        .await
+        .unwrap();
+    assert_eq!(taken.leases, [(holder.agent, Epoch(2))]);
+    assert_fenced(
+        &holder.append([user("three")]).await,
+        holder.agent,
+        Epoch(2),
+    );
+    holder.epoch = Epoch(2);
+    holder.append([user("three")]).await.unwrap();
+    assert_eq!(desk.texts(holder.agent).await, ["one", "two", "three"]);
+}
+
+/// Sessions, agents and leases are made before the rows of their batch, whatever stands before
+/// them in it; everything else comes after the rows.
+pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let session = desk.ids.session();
+    let agent = NewAgent {
+        session,
+        ..desk.new_agent("all-in-one")
+    };
+    let id = agent.id;
+    let lease = LeaseClaim {
+        epoch: Epoch(1),
+        expected: Seq(0),
+    };
+    let batch = Batch {
+        heads: vec![HeadClaim {
+            agent: id,
+            lease: Some(lease),
+        }],
+        rows: vec![user_row(id, "first")],
+        with: vec![
+            Effect::GiveLease {
+                agent: id,
+                epoch: Epoch(1),
+            },
+            Effect::SetStatus {
+                agent: id,
+                status: Status::Dead,
+            },
+            Effect::MakeSession {
+                session,
+                name: "new".to_owned(),
+                directory: "/new".to_owned(),
+                at: at(0),
+            },
+            Effect::CreateAgent {
+                agent,
+                owned: false,
+            },
+            Effect::TakeLease { agent: id },
+        ],
+    };
+
+    let done = desk.store.commit(batch).await.unwrap();
+
+    assert_eq!(done.leases, [(id, Epoch(1))]);
+    assert_eq!(desk.texts(id).await, ["first"]);
+    let record = desk.store.agent(id).await.unwrap().unwrap();
+    assert_eq!((record.status, record.owner), (Status::Dead, None));
+}
+
+async fn give_back(desk: &Desk, agent: AgentId, epoch: Epoch) {
+    desk.effects([Effect::GiveLease { agent, epoch }])
+        .await
+        .unwrap();
+}
+
+/// Asserts that a commit was refused because the lease is another's since `epoch`.
+pub(super) fn assert_fenced(
+    outcome: &Result<Committed, CommitError>,
+    agent: AgentId,
+    epoch: Epoch,
+) {
+    assert!(
+        matches!(
+            outcome,
+            Err(CommitError::Fenced { agent: named, epoch: since })
+                if *named == agent && *since == epoch
+        ),
+        "{outcome:?}"
+    );
+}
