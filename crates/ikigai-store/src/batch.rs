@@ -41,7 +41,12 @@ pub struct LeaseClaim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Makes a workspace.
-    MakeSession { session: SessionId, name: String, directory: String, at: Micros },
+    MakeSession {
+        session: SessionId,
+        name: String,
+        directory: String,
+        at: Micros,
+    },
     /// Makes an agent of status running. With `owned` its lease is this process's, at epoch 1.
     CreateAgent { agent: NewAgent, owned: bool },
     /// Sets the cached name of an agent. The name must be free among the living.
@@ -54,11 +59,22 @@ pub enum Effect {
     /// Gives a lease back.
     GiveLease { agent: AgentId, epoch: Epoch },
     /// Appends a part to the running response of an agent.
-    AppendDraft { agent: AgentId, epoch: Epoch, text: String, at: Micros },
+    AppendDraft {
+        agent: AgentId,
+        epoch: Epoch,
+        text: String,
+        at: Micros,
+    },
     /// Drops the running response of an agent.
     DropDraft { agent: AgentId, epoch: Epoch },
     /// Sends mail; without a sender it is from the user. Refused if the receiver is not running.
-    SendMail { mail: MailId, to: AgentId, from: Option<AgentId>, text: String, at: Micros },
+    SendMail {
+        mail: MailId,
+        to: AgentId,
+        from: Option<AgentId>,
+        text: String,
+        at: Micros,
+    },
     /// Hands mail over by the row that shows it. Refused unless it is queued.
     ConsumeMail { mail: MailId, by: RowRef },
     /// Takes queued mail back. Refused unless it is queued.
@@ -66,11 +82,21 @@ pub enum Effect {
     /// Marks queued mail as never to be delivered, because the receiver died.
     BounceMail { mail: MailId },
     /// Journals that a tool call starts.
-    StartRun { run: RunId, call: RowRef, class: EffectClass, started: Micros, deadline: Micros },
+    StartRun {
+        run: RunId,
+        call: RowRef,
+        class: EffectClass,
+        started: Micros,
+        deadline: Micros,
+    },
     /// Journals that a tool call has ended.
     EndRun { run: RunId, ended: Micros },
     /// Stores one part of a blob; a part that is there already is left as it is.
-    PutBlobPart { hash: BlobHash, part: u32, bytes: Vec<u8> },
+    PutBlobPart {
+        hash: BlobHash,
+        part: u32,
+        bytes: Vec<u8>,
+    },
     /// Stores a derived snapshot of what was folded up to some row.
     PutSnapshot(Snapshot),
 }

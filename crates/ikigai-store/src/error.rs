@@ -34,12 +34,18 @@ pub enum StoreError {
     NetworkFileSystem { path: PathBuf, kind: &'static str },
     /// The place for the file cannot be used.
     #[error("cannot use `{path}` for the event log")]
-    Place { path: PathBuf, #[source] source: BoxError },
+    Place {
+        path: PathBuf,
+        #[source]
+        source: BoxError,
+    },
     /// The store was written by a newer program.
     #[error("the event log has version {store}, this program knows version {program}")]
     Newer { store: u32, program: u32 },
     /// Another process migrated the store while this one ran.
-    #[error("the event log was migrated to version {store} while this program of version {program} ran")]
+    #[error(
+        "the event log was migrated to version {store} while this program of version {program} ran"
+    )]
     Migrated { store: u32, program: u32 },
     /// A stored value makes no sense.
     #[error("the event log holds a value that cannot be read: {0}")]
@@ -57,11 +63,17 @@ impl StoreError {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Busy(_) => "close the program that holds it, or try again",
-            Self::Full(_) => "free some disk space; nothing was lost, and work goes on once there is room",
-            Self::ReadOnly(_) => "make the file and its directory writable for you, or choose another with --db",
+            Self::Full(_) => {
+                "free some disk space; nothing was lost, and work goes on once there is room"
+            }
+            Self::ReadOnly(_) => {
+                "make the file and its directory writable for you, or choose another with --db"
+            }
             Self::Corrupt(_) => "keep the file as it is, restore a backup, and run `ikigai doctor`",
             Self::NotOurs { .. } => "choose another file with --db; this one was left as it is",
-            Self::NetworkFileSystem { .. } => "choose a local file with --db, or share a PostgreSQL store",
+            Self::NetworkFileSystem { .. } => {
+                "choose a local file with --db, or share a PostgreSQL store"
+            }
             Self::Place { .. } => "create the directory, or choose another file with --db",
             Self::Newer { .. } => "install the newer ikigai, or choose another file with --db",
             Self::Migrated { .. } => "restart ikigai; everything stored is safe",
@@ -80,10 +92,17 @@ pub enum CommitError {
     Fenced { agent: AgentId, epoch: Epoch },
     /// Rows were added meanwhile; read and apply them, then commit again.
     #[error("agent {agent} is at {actual}, expected {expected}")]
-    Behind { agent: AgentId, expected: Seq, actual: Seq },
+    Behind {
+        agent: AgentId,
+        expected: Seq,
+        actual: Seq,
+    },
     /// The lease that was asked for belongs to a living process.
     #[error("agent {agent} is held by process {} on {}", owner.pid, owner.host)]
-    Held { agent: AgentId, owner: ProcessRecord },
+    Held {
+        agent: AgentId,
+        owner: ProcessRecord,
+    },
     /// The agent is not in the store.
     #[error("there is no agent {0}")]
     NoAgent(AgentId),

@@ -26,7 +26,10 @@ impl fmt::Debug for Watch {
 impl Watch {
     /// Makes a watch on a channel; `feed` is kept alive with it.
     pub fn new(changes: watch::Receiver<u64>, feed: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { changes, _feed: feed }
+        Self {
+            changes,
+            _feed: feed,
+        }
     }
 
     /// Returns once something may have been committed since the last call, or `false` if nothing

@@ -1,0 +1,73 @@
+//! Large content, stored once under the hash of its bytes.
+
+use sha2::{Digest, Sha256};
+
+use crate::Store;
+use crate::batch::{Batch, Effect};
+use crate::error::CommitError;
+use crate::records::BlobHash;
+
+/// Size of one part: small enough that a large blob does not hold up other writers for long.
+pub const PART_BYTES: usize = 256 * 1024;
+
+/// How many parts one commit stores; between two of them other batches get their turn.
+const PARTS_PER_COMMIT: usize = 4;
+
+/// The hash by which the bytes are stored.
+pub fn hash_of(bytes: &[u8]) -> BlobHash {
+    BlobHash(Sha256::digest(bytes).into())
+}
+
+/// The effects that store the bytes, one for each part. Empty content is one empty part.
+pub fn parts_of(bytes: &[u8]) -> Vec<Effect> {
+    let hash = hash_of(bytes);
+    let mut chunks: Vec<&[u8]> = bytes.chunks(PART_BYTES).collect();
+    if chunks.is_empty() {
+        chunks.push(bytes);
+    }
+    (0_u32..)
+        .zip(chunks)
+        .map(|(part, chunk)| Effect::PutBlobPart {
+            hash,
+            part,
+            bytes: chunk.to_vec(),
+        })
+        .collect()
+}
+
+/// Stores the bytes a few parts at a time and returns their hash.
+///
+/// It is to be called before the row that names the blob is committed. If it fails or is dropped
+/// half-way, the parts stored so far are no blob, and storing the same bytes again completes them.
+pub async fn put_blob(store: &dyn Store, bytes: &[u8]) -> Result<BlobHash, CommitError> {
+    let mut parts = parts_of(bytes).into_iter();
+    loop {
+        let with: Vec<Effect> = parts.by_ref().take(PARTS_PER_COMMIT).collect();
+        if with.is_empty() {
+            return Ok(hash_of(bytes));
+        }
+        store
+            .commit(Batch {
+                with,
+                ..Batch::default()
+            })
+            .await?;
+    }
+}
+
+/// Joins the parts of a blob, which come in order; none unless they are whole.
+pub fn join_parts(
+    hash: BlobHash,
+    parts: impl IntoIterator<Item = (u32, Vec<u8>)>,
+) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut found = false;
+    for (expected, (part, chunk)) in (0_u32..).zip(parts) {
+        if part != expected {
+            return None;
+        }
+        found = true;
+        bytes.extend_from_slice(&chunk);
+    }
+    (found && hash_of(&bytes) == hash).then_some(bytes)
+}

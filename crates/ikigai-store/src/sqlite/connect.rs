@@ -1,0 +1,176 @@
+//! Connections: how they are opened, and whether the database is one of ours.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::errors::sql_error;
+use super::migrations::{self, Migrations};
+use super::place::Place;
+use crate::error::StoreError;
+
+/// "ikig", in the header of each of our databases.
+const APPLICATION_ID: i32 = 0x696b_6967;
+
+/// How long to wait for another writer before giving up.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often switching a new file to its log is tried, since SQLite does not wait there.
+const SWITCH_ATTEMPTS: u32 = 500;
+const SWITCH_PAUSE: Duration = Duration::from_millis(10);
+
+/// Room for every statement of this engine, so that none is prepared twice.
+const STATEMENTS: usize = 64;
+
+/// A table of each version, by which our databases are known.
+const OUR_TABLES: [&str; 4] = ["agents", "heads", "messages", "sessions"];
+
+/// What is opened, and as which version.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) place: Place,
+    pub(super) migrations: Migrations,
+}
+
+impl Target {
+    /// The version that this program reads and writes.
+    pub(super) fn version(&self) -> u32 {
+        u32::try_from(self.migrations.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.place.database
+    }
+
+    /// Opens one more connection to a database that was prepared before.
+    pub(super) fn connect(&self) -> Result<Connection, rusqlite::Error> {
+        // Without the flag that would create it: a database that was taken away must not be
+        // replaced by an empty one.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(self.path(), flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        Ok(connection)
+    }
+
+    /// Opens a connection that can only read.
+    pub(super) fn connect_reading(&self) -> Result<Connection, rusqlite::Error> {
+        let connection = self.connect()?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
+
+    /// Opens the database for the first time in this process: creates what is missing, migrates
+    /// what is older, refuses what is newer or not ours. A database of this version is only read.
+    pub(super) fn prepare(&self) -> Result<Connection, StoreError> {
+        let fail = |error| sql_error(self.path(), error);
+        let mut connection = self.connect().map_err(fail)?;
+        // Creating and migrating both leave a database alone that another process was faster
+        // with, so it is looked at again.
+        loop {
+            match self.state(&connection)? {
+                State::Version(version) if version == self.version() => break,
+                State::Version(version) if version > self.version() => {
+                    return Err(StoreError::Newer {
+                        store: version,
+                        program: self.version(),
+                    });
+                }
+                State::Version(_) => migrations::migrate(self, &mut connection)?,
+                State::Empty => self.create(&mut connection)?,
+            }
+        }
+        if connection.is_readonly("main").map_err(fail)? {
+            return Err(StoreError::ReadOnly("the file is write-protected".into()));
+        }
+        connection
+            .pragma_update(None, "query_only", true)
+            .map_err(fail)?;
+        Ok(connection)
+    }
+
+    /// Looks whether the database is one of ours, and of which version.
+    pub(super) fn state(&self, connection: &Connection) -> Result<State, StoreError> {
+        let fail = |error| sql_error(self.path(), error);
+        let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+        let application = number("application_id").map_err(fail)?;
+        let version = number("user_version").map_err(fail)?;
+        let not_ours = || StoreError::NotOurs {
+            path: self.path().to_owned(),
+        };
+        if application == 0 && version == 0 {
+            let any: bool = connection
+                .query_row("SELECT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| {
+                    row.get(0)
+                })
+                .map_err(fail)?;
+            return if any {
+                Err(not_ours())
+            } else {
+                Ok(State::Empty)
+            };
+        }
+        let version = match u32::try_from(version) {
+            Ok(version) if application == APPLICATION_ID => version,
+            _ => return Err(not_ours()),
+        };
+        // What tables a newer version has is not known here.
+        if version <= self.version() {
+            for table in OUR_TABLES {
+                if !connection.table_exists(None, table).map_err(fail)? {
+                    return Err(not_ours());
+                }
+            }
+        }
+        Ok(State::Version(version))
+    }
+
+    fn create(&self, connection: &mut Connection) -> Result<(), StoreError> {
+        let fail = |error| sql_error(self.path(), error);
+        connection
+            .pragma_update(None, "page_size", 4096)
+            .map_err(fail)?;
+        switch_to_log(connection).map_err(fail)?;
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(fail)?;
+        if self.state(&transaction)? != State::Empty {
+            return Ok(());
+        }
+        transaction
+            .pragma_update(None, "application_id", APPLICATION_ID)
+            .map_err(fail)?;
+        migrations::apply(self, &transaction, 0)?;
+        transaction.commit().map_err(fail)
+    }
+}
+
+/// What a database was found to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It holds nothing.
+    Empty,
+    /// It is ours, of this version.
+    Version(u32),
+}
+
+fn switch_to_log(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let mut attempt = 1;
+    loop {
+        let switched = connection.pragma_update(None, "journal_mode", "WAL");
+        match switched {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && attempt < SWITCH_ATTEMPTS =>
+            {
+                attempt += 1;
+                thread::sleep(SWITCH_PAUSE);
+            }
+            done => return done,
+        }
+    }
+}

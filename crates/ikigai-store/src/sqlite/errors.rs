@@ -1,0 +1,125 @@
+//! From what SQLite and the file system say to what a caller can act on.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{ErrorCode, ffi};
+
+use crate::error::{BoxError, CommitError, StoreError};
+
+/// An error of SQLite that several callers are told of, because they shared one transaction.
+pub(super) type Cause = Arc<rusqlite::Error>;
+
+/// Why one batch was not applied.
+pub(super) enum Refusal {
+    /// The batch is at fault, or somebody else was faster; the transaction goes on without it.
+    Commit(CommitError),
+    /// SQLite failed; the transaction may be gone.
+    Sql(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Refusal {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<CommitError> for Refusal {
+    fn from(error: CommitError) -> Self {
+        Self::Commit(error)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Commit(CommitError::Store(error))
+    }
+}
+
+/// Translates an error of SQLite about the database at `path`.
+pub(super) fn store_error(path: &Path, cause: &Cause) -> StoreError {
+    let source = || -> BoxError { Box::new(Arc::clone(cause)) };
+    let Some(error) = cause.sqlite_error() else {
+        return match cause.as_ref() {
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..) => StoreError::Value(cause.to_string()),
+            _ => StoreError::Io(source()),
+        };
+    };
+    match error.code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy(source()),
+        ErrorCode::DiskFull => StoreError::Full(source()),
+        // The index of the log is enlarged by writing to it, which fails when there is no room.
+        ErrorCode::SystemIoFailure if error.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
+            StoreError::Full(source())
+        }
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::ReadOnly(source()),
+        // A file that is there but cannot be opened, or beside which no log can be made, has the
+        // wrong permissions.
+        ErrorCode::CannotOpen if path.exists() => StoreError::ReadOnly(source()),
+        ErrorCode::CannotOpen => StoreError::Place {
+            path: path.to_owned(),
+            source: source(),
+        },
+        ErrorCode::DatabaseCorrupt => StoreError::Corrupt(source()),
+        ErrorCode::NotADatabase => StoreError::NotOurs {
+            path: path.to_owned(),
+        },
+        _ => StoreError::Io(source()),
+    }
+}
+
+/// Translates an error of SQLite that only one caller is told of.
+pub(super) fn sql_error(path: &Path, error: rusqlite::Error) -> StoreError {
+    store_error(path, &Arc::new(error))
+}
+
+/// Translates an error of the file system about `path`.
+pub(super) fn file_error(path: &Path, error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            StoreError::Full(Box::new(error))
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            StoreError::ReadOnly(Box::new(error))
+        }
+        _ => StoreError::Place {
+            path: path.to_owned(),
+            source: Box::new(error),
+        },
+    }
+}
+
+/// Says whether an error tells that two rows would be equal where they may not.
+pub(super) fn is_unique_violation(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| {
+        matches!(
+            error.extended_code,
+            ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
+        )
+    })
+}
+
+/// Says whether an error tells that a row refers to another that is not there.
+pub(super) fn is_reference_violation(error: &rusqlite::Error) -> bool {
+    error
+        .sqlite_error()
+        .is_some_and(|error| error.extended_code == ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
+}
+
+/// Says whether the connection can no longer be trusted after an error.
+pub(super) fn breaks_connection(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| {
+        matches!(
+            error.code,
+            ErrorCode::SystemIoFailure
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+        )
+    })
+}

@@ -1,0 +1,49 @@
+//! Failures that tests bring about, because a real disk does not fail on demand.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+/// What goes wrong with the next commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CommitFault {
+    /// Nothing.
+    None = 0,
+    /// It fails and was not stored.
+    Lost = 1,
+    /// It fails although it was stored.
+    Stored = 2,
+    /// It fails although it was stored, and cannot be read back.
+    Unreadable = 3,
+}
+
+/// The failures asked for.
+#[derive(Debug, Default)]
+pub struct Faults {
+    commit: AtomicU8,
+    page_limit: AtomicU32,
+}
+
+impl Faults {
+    /// Lets the next commit fail.
+    pub fn fail_commit(&self, fault: CommitFault) {
+        self.commit.store(fault as u8, Ordering::SeqCst);
+    }
+
+    /// Lets the database have at most so many pages; 0 is no limit.
+    pub fn limit_pages(&self, pages: u32) {
+        self.page_limit.store(pages, Ordering::SeqCst);
+    }
+
+    pub(super) fn take_commit(&self) -> CommitFault {
+        match self.commit.swap(0, Ordering::SeqCst) {
+            1 => CommitFault::Lost,
+            2 => CommitFault::Stored,
+            3 => CommitFault::Unreadable,
+            _ => CommitFault::None,
+        }
+    }
+
+    pub(super) fn page_limit(&self) -> u32 {
+        self.page_limit.load(Ordering::SeqCst)
+    }
+}

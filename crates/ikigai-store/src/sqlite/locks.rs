@@ -1,0 +1,152 @@
+//! Who is alive: each process that owns agents holds a lock on its own file, which dies with it.
+//!
+//! Lock files are made, tried and swept only inside a write transaction. The lock of the database
+//! thus serialises all of that between processes, and nobody sees a file half-way.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::PathBuf;
+
+use ikigai_core::ProcessId;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::errors::{Refusal, file_error};
+use super::place::{Place, make_directory, open_own};
+use crate::error::StoreError;
+use crate::records::ProcessRecord;
+
+/// How many witnesses are kept: many more than there are processes at work at one time.
+const WITNESSES_KEPT: i64 = 1000;
+
+/// This process as an owner of agents.
+#[derive(Debug)]
+pub(super) struct Owner {
+    record: ProcessRecord,
+    directory: PathBuf,
+    lock: Option<File>,
+}
+
+impl Owner {
+    pub(super) fn new(place: &Place, record: ProcessRecord) -> Self {
+        Self {
+            record,
+            directory: place.locks(),
+            lock: None,
+        }
+    }
+
+    /// The id under which this process owns agents.
+    pub(super) fn id(&self) -> ProcessId {
+        self.record.id
+    }
+
+    /// Takes the lock of this process if it has none, and returns its key in the database.
+    pub(super) fn register(&mut self, connection: &Connection) -> Result<i64, Refusal> {
+        if self.lock.is_none() {
+            self.lock = Some(self.lock_own()?);
+            self.sweep();
+            forget_the_gone(connection)?;
+        }
+        let uuid = self.record.id.to_string();
+        connection
+            .prepare_cached(
+                "INSERT INTO processes (uuid, pid, started, host) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (uuid) DO NOTHING",
+            )?
+            .execute(params![
+                uuid,
+                self.record.pid,
+                self.record.started.0,
+                self.record.host
+            ])?;
+        let key = connection
+            .prepare_cached("SELECT id FROM processes WHERE uuid = ?1")?
+            .query_row([uuid], |row| row.get(0))?;
+        Ok(key)
+    }
+
+    /// Says whether a process other than this one is alive.
+    pub(super) fn is_alive(&self, process: &str) -> Result<bool, StoreError> {
+        let path = self.directory.join(process);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(file_error(&path, error)),
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(file_error(&path, error)),
+        }
+    }
+
+    /// Lets go of the lock; from here on others may take over what this process owns.
+    pub(super) fn release(&mut self) {
+        if let Some(lock) = self.lock.take() {
+            // Removed while it is locked: whoever opened it before finds it locked or dead.
+            let _ = fs::remove_file(self.own_path());
+            drop(lock);
+        }
+    }
+
+    fn own_path(&self) -> PathBuf {
+        self.directory.join(self.record.id.to_string())
+    }
+
+    fn lock_own(&self) -> Result<File, StoreError> {
+        make_directory(&self.directory).map_err(|error| file_error(&self.directory, error))?;
+        let path = self.own_path();
+        let file = open_own(&path).map_err(|error| file_error(&path, error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Busy(
+                format!("process {} runs already", self.record.id).into(),
+            )),
+            Err(TryLockError::Error(error)) => Err(file_error(&path, error)),
+        }
+    }
+
+    /// Removes the files of dead processes. A missing file says the same, so failing is harmless.
+    fn sweep(&self) {
+        let own = self.record.id.to_string();
+        for entry in fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let is_ours = |name: &str| name != own && name.parse::<ProcessId>().is_ok();
+            if entry.file_name().to_str().is_some_and(is_ours)
+                && let Ok(file) = File::open(entry.path())
+                && file.try_lock().is_ok()
+            {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Drops the records of processes that own nothing, and old witnesses.
+fn forget_the_gone(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.execute(
+        "DELETE FROM processes
+         WHERE NOT EXISTS (SELECT 1 FROM heads WHERE heads.owner = processes.id)",
+        [],
+    )?;
+    let newest: Option<i64> = connection
+        .query_row("SELECT max(id) FROM witnesses", [], |row| row.get(0))
+        .optional()?
+        .flatten();
+    if let Some(newest) = newest.filter(|newest| *newest > WITNESSES_KEPT) {
+        connection.execute(
+            "DELETE FROM witnesses WHERE id <= ?1",
+            [newest - WITNESSES_KEPT],
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! The embedded engine: one SQLite file, used by several processes of one machine.
+//!
+//! One thread writes and one reads, each with its own connection; a third listens for commits of
+//! others while somebody wants to know. Nothing is written before the first commit, except that a
+//! missing database is created and an older one migrated.
+
+mod append;
+mod connect;
+mod effects;
+mod errors;
+mod faults;
+mod locks;
+mod migrations;
+mod place;
+mod queries;
+mod queue;
+mod readback;
+mod reader;
+mod values;
+mod watch;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::batch::{Batch, Committed};
+use crate::error::{CommitError, StoreError};
+use crate::records::{
+    AgentRecord, BlobHash, Draft, Head, MailRecord, ProcessRecord, RunRecord, SessionRecord,
+    Snapshot,
+};
+use crate::watch::Watch;
+use crate::{BoxFuture, Reading, Store};
+
+use connect::Target;
+use locks::Owner;
+use place::Place;
+use queue::{Queue, queue};
+use reader::{QUESTIONS, Question, Reader};
+use watch::{Changes, Listening, Notifier};
+use writer::{BATCHES, Job, Writer};
+
+#[doc(hidden)]
+pub use faults::{CommitFault, Faults};
+#[doc(hidden)]
+pub use migrations::{MIGRATIONS, Migrations};
+
+/// Only one store of a process is being opened at a time: closing a file just created would drop
+/// the locks that SQLite has on it through another of the process's descriptors.
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// What is needed to open a store.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    path: PathBuf,
+    process: ProcessRecord,
+    migrations: Migrations,
+}
+
+impl OpenOptions {
+    /// Opens the database at `path`, made if it is missing, as `process`. The id of the process is
+    /// drawn anew for each handle.
+    pub fn new(path: impl Into<PathBuf>, process: ProcessRecord) -> Self {
+        Self {
+            path: path.into(),
+            process,
+            migrations: MIGRATIONS,
+        }
+    }
+
+    /// Opens it as another version of this program, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_migrations(mut self, migrations: Migrations) -> Self {
+        self.migrations = migrations;
+        self
+    }
+}
+
+/// The log in one SQLite file.
+///
+/// Dropping it is the same as [`SqliteStore::close`].
+pub struct SqliteStore {
+    process: ProcessId,
+    target: Arc<Target>,
+    jobs: Queue<Job>,
+    questions: Queue<Question>,
+    listening: Listening,
+    faults: Arc<Faults>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("path", &self.target.path())
+            .field("process", &self.process)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens a store, creating it with its directories if it is missing. Blocks for as long as
+    /// that takes: less than a millisecond for a store that is there.
+    ///
+    /// A store that is there and of this version is only read. This process is entered into it
+    /// with the first lease that it takes.
+    pub fn open(options: OpenOptions) -> Result<Self, StoreError> {
+        let opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+        let target = Arc::new(Target {
+            place: Place::prepare(&options.path)?,
+            migrations: options.migrations,
+        });
+        let connection = target.prepare()?;
+        drop(opening);
+        let io = |error| StoreError::Io(Box::new(error));
+        let process = options.process.id;
+        let changes = Changes::new();
+        let faults = Arc::new(Faults::default());
+        let (questions, asked) = queue(QUESTIONS);
+        let (jobs, ordered) = queue(BATCHES);
+        let reader = Reader::spawn(Arc::clone(&target), connection, asked).map_err(io)?;
+        let writer = Writer::spawn(
+            Arc::clone(&target),
+            Owner::new(&target.place, options.process),
+            Notifier::new(&target, changes.clone()),
+            Arc::clone(&faults),
+            ordered,
+        )
+        .map_err(io)?;
+        Ok(Self {
+            process,
+            listening: Listening::new(Arc::clone(&target), changes),
+            target,
+            jobs,
+            questions,
+            faults,
+            threads: Mutex::new(vec![writer, reader]),
+        })
+    }
+
+    /// The path of the database with every link resolved.
+    pub fn path(&self) -> &Path {
+        self.target.path()
+    }
+
+    /// Carries out what was ordered, ends the threads and lets go of the process's lock. Blocks
+    /// until that is done; every later call is answered with [`StoreError::Closed`].
+    ///
+    /// Leases are not given back, but whoever asks for them finds their owner gone.
+    pub fn close(&self) {
+        self.listening.close();
+        self.questions.close();
+        self.jobs.close();
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+
+    /// Failures to be brought about, for tests.
+    #[doc(hidden)]
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Reading<'_, T> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            let question: Question = Box::new(move |reader| {
+                // A caller that went away does not care.
+                let _ = answer.send(reader.read(read));
+            });
+            self.questions.put(question).await?;
+            answered.await.map_err(|_| StoreError::Closed)?
+        })
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Store for SqliteStore {
+    fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            self.jobs.put(Job { batch, answer }).await?;
+            answered.await.map_err(|_| StoreError::Closed)?
+        })
+    }
+
+    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+        self.ask(move |connection| queries::head(connection, agent))
+    }
+
+    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+        self.ask(move |connection| queries::control(connection, query))
+    }
+
+    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+        self.ask(move |connection| queries::page(connection, query))
+    }
+
+    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+        self.ask(move |connection| queries::snapshot(connection, upto))
+    }
+
+    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+        self.ask(move |connection| queries::agents(connection, session))
+    }
+
+    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+        self.ask(move |connection| queries::agent(connection, agent))
+    }
+
+    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+        self.ask(queries::sessions)
+    }
+
+    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        self.ask(move |connection| queries::mail(connection, to))
+    }
+
+    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+        self.ask(move |connection| queries::open_runs(connection, agent))
+    }
+
+    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+        self.ask(move |connection| queries::draft(connection, agent))
+    }
+
+    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+        self.ask(move |connection| queries::blob(connection, hash))
+    }
+
+    fn watch(&self) -> Result<Watch, StoreError> {
+        self.listening.watch()
+    }
+}

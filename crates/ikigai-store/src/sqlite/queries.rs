@@ -1,0 +1,284 @@
+//! What is read: each function one statement, so that it sees one moment of the log.
+
+use ikigai_core::{AgentId, ControlQuery, Direction, Epoch, PageQuery, Row, RowRef, SessionId};
+use rusqlite::{Connection, OptionalExtension, Params, Result, Row as SqlRow, params};
+
+use super::values::{
+    log_row, micros, number, optional_number, optional_parsed, optional_process, optional_row_ref,
+    parsed, seq, stored, stored_limit, text, wide_id,
+};
+use crate::blobs::join_parts;
+use crate::records::{
+    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, RunId, RunRecord, SessionRecord,
+    Snapshot,
+};
+
+/// Reads all rows of a statement.
+fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl FnMut(&SqlRow<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    connection
+        .prepare_cached(sql)?
+        .query_map(values, read)?
+        .collect()
+}
+
+/// Reads the only row of a statement, if there is one.
+fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    values: impl Params,
+    read: impl FnOnce(&SqlRow<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    connection
+        .prepare_cached(sql)?
+        .query_row(values, read)
+        .optional()
+}
+
+pub(super) fn head(connection: &Connection, agent: AgentId) -> Result<Option<Head>> {
+    one(
+        connection,
+        "SELECT h.seq, h.epoch, p.uuid, p.pid, p.started, p.host
+         FROM agents a JOIN heads h ON h.agent = a.id LEFT JOIN processes p ON p.id = h.owner
+         WHERE a.uuid = ?1",
+        [agent.to_string()],
+        |row| {
+            Ok(Head {
+                seq: seq(row, 0)?,
+                epoch: Epoch(number(row, 1)?),
+                owner: optional_process(row, 2)?,
+            })
+        },
+    )
+}
+
+pub(super) fn control(connection: &Connection, query: ControlQuery) -> Result<Vec<Row>> {
+    let span = query.span;
+    all(
+        connection,
+        // Without its index this would read the whole log; better an error.
+        "SELECT seq, kind, created_at, content, data
+         FROM messages INDEXED BY messages_control
+         WHERE agent = (SELECT id FROM agents WHERE uuid = ?1)
+           AND control = 1 AND seq BETWEEN ?2 AND ?3
+         ORDER BY seq DESC LIMIT ?4",
+        params![
+            span.agent.to_string(),
+            stored(span.from.0),
+            stored(span.to.0),
+            stored_limit(query.limit)
+        ],
+        |row| log_row(span.agent, row),
+    )
+}
+
+pub(super) fn page(connection: &Connection, query: PageQuery) -> Result<Vec<Row>> {
+    let span = query.span;
+    let sql = match query.direction {
+        Direction::Forwards => {
+            "SELECT seq, kind, created_at, content, data FROM messages
+             WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND seq BETWEEN ?2 AND ?3
+             ORDER BY seq LIMIT ?4"
+        }
+        Direction::Backwards => {
+            "SELECT seq, kind, created_at, content, data FROM messages
+             WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND seq BETWEEN ?2 AND ?3
+             ORDER BY seq DESC LIMIT ?4"
+        }
+    };
+    all(
+        connection,
+        sql,
+        params![
+            span.agent.to_string(),
+            stored(span.from.0),
+            stored(span.to.0),
+            stored_limit(query.limit)
+        ],
+        |row| log_row(span.agent, row),
+    )
+}
+
+pub(super) fn snapshot(connection: &Connection, upto: RowRef) -> Result<Option<Snapshot>> {
+    one(
+        connection,
+        "SELECT upto, folded FROM paths
+         WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND upto <= ?2
+         ORDER BY upto DESC LIMIT 1",
+        params![upto.agent.to_string(), stored(upto.seq.0)],
+        |row| {
+            Ok(Snapshot {
+                upto: RowRef::new(upto.agent, seq(row, 0)?),
+                folded: text(row, 1)?.unwrap_or_default(),
+            })
+        },
+    )
+}
+
+/// What every reading of agents selects, up to its condition.
+macro_rules! agents_sql {
+    ($condition:literal) => {
+        concat!(
+            "SELECT a.uuid, a.name, s.uuid, parent.uuid, forked.uuid, a.fork_seq, a.status,
+                    a.created_at, h.seq, m.created_at, p.uuid, p.pid, p.started, p.host
+             FROM agents a
+             JOIN sessions s ON s.id = a.session
+             JOIN heads h ON h.agent = a.id
+             LEFT JOIN agents parent ON parent.id = a.parent
+             LEFT JOIN agents forked ON forked.id = a.fork_agent
+             LEFT JOIN messages m ON m.agent = a.id AND m.seq = h.seq
+             LEFT JOIN processes p ON p.id = h.owner ",
+            $condition
+        )
+    };
+}
+
+fn agent_record(row: &SqlRow<'_>) -> Result<AgentRecord> {
+    Ok(AgentRecord {
+        id: parsed(row, 0)?,
+        name: text(row, 1)?.unwrap_or_default(),
+        session: parsed(row, 2)?,
+        parent: optional_parsed(row, 3)?,
+        fork_point: optional_row_ref(row, 4, 5)?,
+        status: parsed(row, 6)?,
+        created_at: micros(row, 7)?,
+        head: seq(row, 8)?,
+        touched_at: row.get::<_, Option<i64>>(9)?.map(ikigai_core::Micros),
+        owner: optional_process(row, 10)?,
+    })
+}
+
+pub(super) fn agents(
+    connection: &Connection,
+    session: Option<SessionId>,
+) -> Result<Vec<AgentRecord>> {
+    match session {
+        None => all(connection, agents_sql!("ORDER BY a.id"), [], agent_record),
+        Some(session) => all(
+            connection,
+            agents_sql!("WHERE s.uuid = ?1 ORDER BY a.id"),
+            [session.to_string()],
+            agent_record,
+        ),
+    }
+}
+
+pub(super) fn agent(connection: &Connection, agent: AgentId) -> Result<Option<AgentRecord>> {
+    one(
+        connection,
+        agents_sql!("WHERE a.uuid = ?1"),
+        [agent.to_string()],
+        agent_record,
+    )
+}
+
+pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRecord>> {
+    all(
+        connection,
+        "SELECT uuid, name, directory, created_at FROM sessions ORDER BY id",
+        [],
+        |row| {
+            Ok(SessionRecord {
+                id: parsed(row, 0)?,
+                name: text(row, 1)?.unwrap_or_default(),
+                directory: text(row, 2)?.unwrap_or_default(),
+                created_at: micros(row, 3)?,
+            })
+        },
+    )
+}
+
+pub(super) fn mail(connection: &Connection, to: AgentId) -> Result<Vec<MailRecord>> {
+    all(
+        connection,
+        "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at
+         FROM mail m
+         LEFT JOIN agents sender ON sender.id = m.sender
+         LEFT JOIN agents shown ON shown.id = m.shown_agent
+         WHERE m.receiver = (SELECT id FROM agents WHERE uuid = ?1)
+         ORDER BY m.id",
+        [to.to_string()],
+        |row| {
+            Ok(MailRecord {
+                id: MailId(wide_id(row, 0)?),
+                to,
+                from: optional_parsed(row, 1)?,
+                text: text(row, 2)?.unwrap_or_default(),
+                state: parsed(row, 3)?,
+                shown_by: optional_row_ref(row, 4, 5)?,
+                sent_at: micros(row, 6)?,
+            })
+        },
+    )
+}
+
+pub(super) fn open_runs(connection: &Connection, agent: AgentId) -> Result<Vec<RunRecord>> {
+    all(
+        connection,
+        "SELECT uuid, seq, class, started, deadline FROM tool_runs
+         WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND ended IS NULL
+         ORDER BY started, id",
+        [agent.to_string()],
+        |row| {
+            Ok(RunRecord {
+                id: RunId(wide_id(row, 0)?),
+                call: RowRef::new(agent, seq(row, 1)?),
+                class: parsed(row, 2)?,
+                started: micros(row, 3)?,
+                deadline: micros(row, 4)?,
+                ended: None,
+            })
+        },
+    )
+}
+
+pub(super) fn draft(connection: &Connection, agent: AgentId) -> Result<Option<Draft>> {
+    let parts = all(
+        connection,
+        "SELECT text, at FROM drafts
+         WHERE agent = (SELECT id FROM agents WHERE uuid = ?1)
+         ORDER BY part",
+        [agent.to_string()],
+        |row| Ok((text(row, 0)?.unwrap_or_default(), micros(row, 1)?)),
+    )?;
+    Ok(parts.last().map(|(_, at)| *at).map(|updated_at| Draft {
+        text: parts.into_iter().map(|(text, _)| text).collect(),
+        updated_at,
+    }))
+}
+
+pub(super) fn blob(connection: &Connection, hash: BlobHash) -> Result<Option<Vec<u8>>> {
+    let parts = all(
+        connection,
+        "SELECT part, bytes FROM blobs WHERE hash = ?1 ORDER BY part",
+        [hash.0],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(join_parts(hash, parts))
+}
+
+/// The newest row of an agent's log with what a commit wrote there, for reading a commit back.
+pub(super) fn stored_row(connection: &Connection, at: RowRef) -> Result<Option<Row>> {
+    one(
+        connection,
+        "SELECT seq, kind, created_at, content, data FROM messages
+         WHERE agent = (SELECT id FROM agents WHERE uuid = ?1) AND seq = ?2",
+        params![at.agent.to_string(), stored(at.seq.0)],
+        |row| log_row(at.agent, row),
+    )
+}
+
+/// The newest write without a row of a process.
+pub(super) fn witness(connection: &Connection, process: &str) -> Result<Option<u64>> {
+    one(
+        connection,
+        "SELECT number FROM witnesses WHERE process = ?1",
+        [process],
+        |row| optional_number(row, 0),
+    )
+    .map(Option::flatten)
+}

@@ -1,0 +1,95 @@
+//! After a commit that failed: was it stored? It is read, never written again.
+
+use ikigai_core::{NewRow, ProcessId, Row};
+use rusqlite::{Connection, ErrorCode, Result, TransactionBehavior, params};
+
+use super::connect::Target;
+use super::errors::Cause;
+use super::queries;
+use super::writer::Applied;
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All of it is stored.
+    Stored,
+    /// Nothing of it is stored, nor will it appear later.
+    Absent,
+}
+
+/// Leaves a trace of a transaction without rows, so that it can be recognised.
+pub(super) fn put_witness(connection: &Connection, process: ProcessId, number: u64) -> Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO witnesses (process, number) VALUES (?1, ?2)
+             ON CONFLICT (process) DO UPDATE SET number = excluded.number",
+        )?
+        .execute(params![process.to_string(), super::values::stored(number)])?;
+    Ok(())
+}
+
+/// Reads on a fresh connection what became of the transaction of `applied`.
+///
+/// Its frames may lie in the log although they were refused, and would come to life when the log
+/// is next recovered. So before anybody is told, another commit is put in their place; `number` is
+/// its witness, one more than that of the transaction.
+pub(super) fn outcome(
+    target: &Target,
+    process: ProcessId,
+    applied: &[Applied],
+    number: u64,
+    cause: &Cause,
+) -> Result<(Outcome, Connection)> {
+    let mut connection = target.connect()?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let outcome = if stands(&transaction, process, applied, number.saturating_sub(1))? {
+        Outcome::Stored
+    } else {
+        Outcome::Absent
+    };
+    // Without room the frame that ends a transaction was never written whole, and there is no room
+    // for another one either.
+    if outcome == Outcome::Absent && cause.sqlite_error_code() == Some(ErrorCode::DiskFull) {
+        drop(transaction);
+        return Ok((outcome, connection));
+    }
+    put_witness(&transaction, process, number)?;
+    transaction.commit()?;
+    if outcome == Outcome::Stored {
+        // What is read may never have reached the disk; moving it into the database writes it anew.
+        connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()))?;
+    }
+    Ok((outcome, connection))
+}
+
+/// Says whether the transaction is there. It was all or nothing, so one witness is enough; all
+/// rows are compared, because somebody else's may stand in the same place.
+fn stands(
+    connection: &Connection,
+    process: ProcessId,
+    applied: &[Applied],
+    witness: u64,
+) -> Result<bool> {
+    let mut rows = applied
+        .iter()
+        .flat_map(|it| it.done.rows.iter().zip(&it.job.batch.rows))
+        .peekable();
+    if rows.peek().is_none() {
+        let found = queries::witness(connection, &process.to_string())?;
+        return Ok(found == Some(witness));
+    }
+    for (at, written) in rows {
+        let found = queries::stored_row(connection, *at)?;
+        if !found.is_some_and(|found| is_same(&found, written)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_same(found: &Row, written: &NewRow) -> bool {
+    found.kind.name() == written.kind.name()
+        && found.created_at == written.created_at
+        && found.content == written.content
+        && found.data == written.data
+}

@@ -1,0 +1,85 @@
+//! The reading thread: one connection, one question after the other, no transaction between them.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::connect::{State, Target};
+use super::errors::{breaks_connection, sql_error};
+use super::queue::Orders;
+use crate::error::StoreError;
+
+/// A question with the way its answer goes.
+pub(super) type Question = Box<dyn FnOnce(&mut Reader) + Send>;
+
+/// How many questions may wait.
+pub(super) const QUESTIONS: usize = 256;
+
+/// The reading thread's own.
+pub(super) struct Reader {
+    target: Arc<Target>,
+    connection: Option<Connection>,
+}
+
+impl Reader {
+    /// Starts the thread with the connection by which the database was opened.
+    pub(super) fn spawn(
+        target: Arc<Target>,
+        connection: Connection,
+        questions: Orders<Question>,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let mut reader = Self {
+            target,
+            connection: Some(connection),
+        };
+        thread::Builder::new()
+            .name("ikigai-store-read".to_owned())
+            .spawn(move || {
+                while let Some(question) = questions.next() {
+                    question(&mut reader);
+                }
+            })
+    }
+
+    /// Reads something, opening another connection if the last one broke.
+    pub(super) fn read<T>(
+        &mut self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let fail = |error| sql_error(self.target.path(), error);
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.target.connect_reading().map_err(fail)?,
+        };
+        match read(&connection) {
+            Ok(value) => {
+                self.connection = Some(connection);
+                Ok(value)
+            }
+            Err(error) => {
+                let migrated = self.migrated(&connection, &error);
+                if !breaks_connection(&error) {
+                    self.connection = Some(connection);
+                }
+                Err(migrated.unwrap_or_else(|| sql_error(self.target.path(), error)))
+            }
+        }
+    }
+
+    /// Says whether a statement failed because the tables are those of another version.
+    fn migrated(&self, connection: &Connection, error: &rusqlite::Error) -> Option<StoreError> {
+        if error.sqlite_error_code() != Some(ErrorCode::Unknown) {
+            return None;
+        }
+        match self.target.state(connection) {
+            Ok(State::Version(version)) if version != self.target.version() => {
+                Some(StoreError::Migrated {
+                    store: version,
+                    program: self.target.version(),
+                })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The writing thread: takes everything that is queued into one transaction and answers after the
+//! commit.
+
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, ffi};
+use tokio::sync::oneshot;
+
+use super::append;
+use super::connect::Target;
+use super::errors::{Cause, Refusal, breaks_connection, sql_error, store_error};
+use super::faults::{CommitFault, Faults};
+use super::locks::Owner;
+use super::queue::Orders;
+use super::readback::{self, Outcome};
+use super::watch::Notifier;
+use crate::batch::{Batch, Committed};
+use crate::error::{CommitError, StoreError};
+
+/// How many batches may wait, and so how many share a transaction.
+pub(super) const BATCHES: usize = 256;
+
+/// How long nothing must have come before the log is folded into the database.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// A log smaller than this is left until the store is closed.
+const IDLE_LOG_BYTES: u64 = 256 * 1024;
+
+/// SQLite's own limit of pages.
+const MAX_PAGES: u32 = 0xffff_fffe;
+
+/// A batch with the way its answer goes.
+pub(super) struct Job {
+    pub(super) batch: Batch,
+    pub(super) answer: oneshot::Sender<Result<Committed, CommitError>>,
+}
+
+impl Job {
+    fn answer(self, result: Result<Committed, CommitError>) {
+        // A caller that went away does not care.
+        let _ = self.answer.send(result);
+    }
+}
+
+/// A batch that was carried out in a transaction that is not committed yet.
+pub(super) struct Applied {
+    pub(super) job: Job,
+    pub(super) done: Committed,
+}
+
+/// The writing thread's own.
+pub(super) struct Writer {
+    target: Arc<Target>,
+    owner: Owner,
+    notifier: Notifier,
+    faults: Arc<Faults>,
+    connection: Option<Connection>,
+    page_limit: u32,
+    witness: u64,
+}
+
+/// Why a transaction could not be begun; each waiting batch is told.
+enum Trouble {
+    Sql(Cause),
+    Migrated { store: u32, program: u32 },
+}
+
+impl Trouble {
+    fn error(&self, target: &Target) -> CommitError {
+        CommitError::Store(match self {
+            Self::Sql(cause) => store_error(target.path(), cause),
+            Self::Migrated { store, program } => StoreError::Migrated {
+                store: *store,
+                program: *program,
+            },
+        })
+    }
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(Arc::new(error))
+    }
+}
+
+impl Writer {
+    /// Starts the thread. Its connection is opened with the first batch.
+    pub(super) fn spawn(
+        target: Arc<Target>,
+        owner: Owner,
+        notifier: Notifier,
+        faults: Arc<Faults>,
+        jobs: Orders<Job>,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let mut writer = Self {
+            target,
+            owner,
+            notifier,
+            faults,
+            connection: None,
+            page_limit: 0,
+            witness: 0,
+        };
+        thread::Builder::new()
+            .name("ikigai-store-write".to_owned())
+            .spawn(move || writer.run(&jobs))
+    }
+
+    fn run(&mut self, jobs: &Orders<Job>) {
+        // Whether anything was written since the log was last looked at.
+        let mut grown = false;
+        loop {
+            let first = if grown {
+                match jobs.next_within(IDLE) {
+                    Ok(job) => job,
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.fold_idle_log();
+                        grown = false;
+                        continue;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            } else {
+                match jobs.next() {
+                    Some(job) => job,
+                    None => break,
+                }
+            };
+            let mut waiting = vec![first];
+            while waiting.len() < BATCHES
+                && let Ok(job) = jobs.at_once()
+            {
+                waiting.push(job);
+            }
+            while !waiting.is_empty() {
+                waiting = self.write(waiting);
+            }
+            grown = true;
+        }
+        self.finish();
+    }
+
+    /// Writes the batches in one transaction, and returns those that must be tried again because
+    /// the failure of another one ended it.
+    fn write(&mut self, jobs: Vec<Job>) -> Vec<Job> {
+        let connection = match self.begin() {
+            Ok(connection) => connection,
+            Err(trouble) => {
+                for job in jobs {
+                    job.answer(Err(trouble.error(&self.target)));
+                }
+                return Vec::new();
+            }
+        };
+        let mut applied = Vec::with_capacity(jobs.len());
+        let mut jobs = jobs.into_iter();
+        while let Some(job) = jobs.next() {
+            match apply_alone(&connection, &mut self.owner, &job.batch) {
+                Ok(done) => applied.push(Applied { job, done }),
+                Err(Refusal::Commit(error)) => job.answer(Err(error)),
+                Err(Refusal::Sql(error)) => {
+                    let broken = breaks_connection(&error);
+                    job.answer(Err(sql_error(self.target.path(), error).into()));
+                    // SQLite rolls everything back after some errors, the batches before it too.
+                    if broken || connection.is_autocommit() {
+                        self.give_up(connection, broken);
+                        return applied.into_iter().map(|it| it.job).chain(jobs).collect();
+                    }
+                }
+            }
+        }
+        if applied.is_empty() {
+            self.give_up(connection, false);
+        } else {
+            self.commit(connection, applied);
+        }
+        Vec::new()
+    }
+
+    fn begin(&mut self) -> Result<Connection, Trouble> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                self.page_limit = 0;
+                self.target.connect()?
+            }
+        };
+        let limit = self.faults.page_limit();
+        if limit != self.page_limit {
+            let pages = if limit == 0 { MAX_PAGES } else { limit };
+            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+            self.page_limit = limit;
+        }
+        if let Err(error) = run(&connection, "BEGIN IMMEDIATE") {
+            if !breaks_connection(&error) {
+                self.connection = Some(connection);
+            }
+            return Err(error.into());
+        }
+        let store = connection
+            .prepare_cached("PRAGMA user_version")?
+            .query_row([], |row| row.get(0))?;
+        let program = self.target.version();
+        if store == program {
+            return Ok(connection);
+        }
+        self.give_up(connection, false);
+        Err(Trouble::Migrated { store, program })
+    }
+
+    /// Leaves a transaction without a trace, and the connection if it is `broken`.
+    fn give_up(&mut self, connection: Connection, broken: bool) {
+        let rolled_back = connection.is_autocommit() || run(&connection, "ROLLBACK").is_ok();
+        if rolled_back && !broken {
+            self.connection = Some(connection);
+        }
+    }
+
+    fn commit(&mut self, connection: Connection, applied: Vec<Applied>) {
+        let has_rows = applied.iter().any(|it| !it.done.rows.is_empty());
+        if !has_rows {
+            self.witness += 1;
+        }
+        let fault = self.faults.take_commit();
+        let witnessed = if has_rows {
+            Ok(())
+        } else {
+            readback::put_witness(&connection, self.owner.id(), self.witness)
+        };
+        match witnessed.and_then(|()| commit_or_fault(&connection, fault)) {
+            Ok(()) => {
+                self.connection = Some(connection);
+                self.stored(applied);
+            }
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                self.give_up(connection, false);
+                refuse(&self.target, applied, &Arc::new(error));
+            }
+            Err(error) => {
+                // Nothing that this connection believes can be trusted after a failed commit.
+                drop(connection);
+                self.resolve(applied, error, fault);
+            }
+        }
+    }
+
+    fn stored(&mut self, applied: Vec<Applied>) {
+        for Applied { job, done } in applied {
+            job.answer(Ok(done));
+        }
+        self.notifier.committed();
+    }
+
+    /// Finds out by reading what became of a commit that failed, and answers accordingly.
+    fn resolve(&mut self, applied: Vec<Applied>, error: rusqlite::Error, fault: CommitFault) {
+        let cause = Arc::new(error);
+        self.witness += 1;
+        let outcome = if fault == CommitFault::Unreadable {
+            Err(injected())
+        } else {
+            readback::outcome(
+                &self.target,
+                self.owner.id(),
+                &applied,
+                self.witness,
+                &cause,
+            )
+        };
+        match outcome {
+            Ok((Outcome::Stored, connection)) => {
+                self.connection = Some(connection);
+                self.stored(applied);
+            }
+            Ok((Outcome::Absent, connection)) => {
+                self.connection = Some(connection);
+                refuse(&self.target, applied, &cause);
+            }
+            Err(unreadable) => {
+                let unreadable = Arc::new(unreadable);
+                for Applied { job, .. } in applied {
+                    job.answer(Err(CommitError::Unknown(Box::new(Arc::clone(&unreadable)))));
+                }
+            }
+        }
+    }
+
+    fn fold_idle_log(&mut self) {
+        let large = std::fs::metadata(self.target.place.wal())
+            .is_ok_and(|metadata| metadata.len() >= IDLE_LOG_BYTES);
+        if let Some(connection) = self.connection.as_ref().filter(|_| large) {
+            let _ = fold_log(connection);
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            let _ = fold_log(&connection);
+        }
+        self.owner.release();
+    }
+}
+
+/// Carries out one batch so that its failure leaves the others of the transaction alone.
+fn apply_alone(
+    connection: &Connection,
+    owner: &mut Owner,
+    batch: &Batch,
+) -> Result<Committed, Refusal> {
+    run(connection, "SAVEPOINT batch")?;
+    let result = append::apply(connection, owner, batch);
+    if result.is_err() && !connection.is_autocommit() {
+        run(connection, "ROLLBACK TO batch")?;
+    }
+    if !connection.is_autocommit() {
+        run(connection, "RELEASE batch")?;
+    }
+    result
+}
+
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
+}
+
+fn commit_or_fault(connection: &Connection, fault: CommitFault) -> rusqlite::Result<()> {
+    match fault {
+        CommitFault::None => run(connection, "COMMIT"),
+        CommitFault::Lost => run(connection, "ROLLBACK").and(Err(injected())),
+        CommitFault::Stored | CommitFault::Unreadable => {
+            run(connection, "COMMIT").and(Err(injected()))
+        }
+    }
+}
+
+fn injected() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None)
+}
+
+fn refuse(target: &Target, applied: Vec<Applied>, cause: &Cause) {
+    for Applied { job, .. } in applied {
+        job.answer(Err(store_error(target.path(), cause).into()));
+    }
+}
+
+/// Moves the log into the database and empties it, unless somebody is in the way.
+fn fold_log(connection: &Connection) -> rusqlite::Result<()> {
+    let waiting: i64 = connection.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+    connection.busy_timeout(Duration::ZERO)?;
+    let folded = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    connection.busy_timeout(Duration::from_millis(waiting.unsigned_abs()))?;
+    folded
+}

@@ -1,0 +1,9 @@
+//! What only the SQLite engine promises, and the suite that every engine passes.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "test code: whatever is not as expected fails the test at once"
+)]
+
+mod conformance;
+mod support;
