@@ -6,7 +6,7 @@ use ikigai_store::{
 };
 
 use super::Rig;
-use super::desk::{Desk, Holder};
+use super::desk::{Desk, Holder, assert_fenced};
 use super::samples::{at, childs_fork_row, kill_row, parents_fork_row, user, user_row};
 
 /// D13b S3-37: the agent, both `fork` rows and the prompt are stored together or not at all,
@@ -100,7 +100,7 @@ fn broken_forks(desk: &Desk, whole: &Batch) -> Vec<(&'static str, Batch)> {
         ("the name is taken", {
             broken(&|batch| {
                 if let Effect::CreateAgent { agent, .. } = &mut batch.with[0] {
-                    agent.name = "parent".to_owned();
+                    "parent".clone_into(&mut agent.name);
                 }
             })
         }),
@@ -327,17 +327,13 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
         agent: agent.clone(),
         owned,
     };
-    desk.effects([
-        make,
-        create(&root, true),
-        create(&child, false),
-        create(&elsewhere, false),
-    ])
-    .await
-    .unwrap();
+    desk.effects([make, create(&root, true)]).await.unwrap();
     let mut holder = desk.holder(root.id, Epoch(1), Seq(0));
     let rows = [at(9), at(7)].map(|time| user("said").into_row(root.id, time));
     holder.commit(rows.to_vec(), Vec::new()).await.unwrap();
+    desk.effects([create(&child, false), create(&elsewhere, false)])
+        .await
+        .unwrap();
     let owner = desk.head(root.id).await.owner;
     assert_eq!(
         owner.as_ref().map(|owner| owner.id),
@@ -383,7 +379,7 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
     assert_eq!(desk.store.agent(desk.ids.agent()).await.unwrap(), None);
 }
 
-/// An id is given once, and there is no agent without its session and parent.
+/// An id is given once, and there is no agent without its session, parent and fork point.
 pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let root = desk.agent("root").await;
@@ -418,5 +414,41 @@ pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
         "{refused:?}"
     );
 
+    let unforked = NewAgent {
+        fork_point: Some(root.row(1)),
+        ..desk.new_agent("other")
+    };
+    let refused = desk.effects([create(unforked)]).await;
+    assert!(
+        matches!(refused, Err(CommitError::BadBatch(_))),
+        "{refused:?}"
+    );
+
     assert_eq!(desk.store.agents(None).await.unwrap().len(), 1);
+}
+
+/// D13b: an agent that nobody holds gets its first rows with its making, from whoever makes it;
+/// for any later row its lease is needed.
+pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let parent = desk.agent("parent").await;
+    let child = desk.new_agent("child");
+    let mut maker = desk.holder(child.id, Epoch(0), Seq(0));
+    let rows = vec![
+        childs_fork_row(parent.agent, child.id),
+        user_row(child.id, "go"),
+    ];
+    let create = Effect::CreateAgent {
+        agent: child,
+        owned: false,
+    };
+
+    let done = maker.commit(rows, vec![create]).await.unwrap();
+
+    assert_eq!(done.rows, [maker.row(1), maker.row(2)]);
+    assert_eq!(done.leases, []);
+    let head = desk.head(maker.agent).await;
+    assert_eq!((head.seq, head.epoch, head.owner), (Seq(2), Epoch(0), None));
+    assert_fenced(&maker.append([user("and on")]).await, maker.agent, Epoch(0));
+    assert_eq!(desk.head(maker.agent).await.seq, Seq(2));
 }

@@ -1,146 +1,15 @@
-//! Checks of what stands beside the rows: mail, drafts, runs, blobs, snapshots, watching.
+//! Checks of what stands beside the rows: drafts, runs, blobs, snapshots, watching.
 
 use ikigai_core::{AgentId, Epoch, Micros, RowRef, Seq};
+use ikigai_store::blobs::PART_BYTES;
 use ikigai_store::{
-    Batch, BlobHash, CommitError, Committed, Draft, Effect, EffectClass, MailId, MailState,
-    RunRecord, Snapshot, Status,
+    Batch, BlobHash, CommitError, Draft, Effect, EffectClass, RunRecord, Snapshot, Status,
 };
 use sha2::{Digest, Sha256};
 
 use super::Rig;
-use super::desk::Desk;
-use super::leases::assert_fenced;
+use super::desk::{Desk, assert_fenced};
 use super::samples::{at, user, user_row};
-
-/// E10c: mail is told in the order in which it was sent, is consumed once, with the row that
-/// shows it, and what was bounced or withdrawn is never delivered.
-pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
-    let mut holder = desk.agent("root").await;
-    let sender = desk.idle_agent("sender").await;
-    let mail: Vec<MailId> = (0..4).map(|_| desk.ids.mail()).collect();
-    let send = |n: usize, from| Effect::SendMail {
-        mail: mail[n],
-        to: holder.agent,
-        from,
-        text: format!("mail {n}\n\"'\u{1f4ec}"),
-        at: at([5, 5, -1, 0][n]),
-    };
-    desk.effects([send(0, Some(sender)), send(1, None)])
-        .await
-        .unwrap();
-    desk.effects([send(2, Some(holder.agent))]).await.unwrap();
-    desk.effects([send(3, None)]).await.unwrap();
-    let again = desk.effects([send(0, None)]).await;
-    assert!(matches!(again, Err(CommitError::BadBatch(_))), "{again:?}");
-
-    let by = holder.row(1);
-    let show = vec![user_row(holder.agent, "mail 1")];
-    let consume = Effect::ConsumeMail { mail: mail[1], by };
-    holder.commit(show, vec![consume.clone()]).await.unwrap();
-    desk.effects([Effect::WithdrawMail { mail: mail[2] }])
-        .await
-        .unwrap();
-    desk.effects([Effect::BounceMail { mail: mail[3] }])
-        .await
-        .unwrap();
-
-    for gone in &mail[1..] {
-        for effect in [
-            Effect::ConsumeMail {
-                mail: *gone,
-                by: holder.row(2),
-            },
-            Effect::WithdrawMail { mail: *gone },
-            Effect::BounceMail { mail: *gone },
-        ] {
-            let refused = holder
-                .commit(vec![user_row(holder.agent, "twice")], vec![effect])
-                .await;
-            assert_gone(&refused, *gone);
-        }
-    }
-    let never_sent = desk.ids.mail();
-    assert_gone(
-        &desk
-            .effects([Effect::WithdrawMail { mail: never_sent }])
-            .await,
-        never_sent,
-    );
-
-    let told = desk.store.mail(holder.agent).await.unwrap();
-    let states: Vec<_> = told
-        .iter()
-        .map(|mail| (mail.id, mail.state, mail.shown_by))
-        .collect();
-    assert_eq!(
-        states,
-        [
-            (mail[0], MailState::Queued, None),
-            (mail[1], MailState::Delivered, Some(by)),
-            (mail[2], MailState::Withdrawn, None),
-            (mail[3], MailState::Bounced, None),
-        ]
-    );
-    let senders: Vec<_> = told.iter().map(|mail| mail.from).collect();
-    assert_eq!(senders, [Some(sender), None, Some(holder.agent), None]);
-    assert_eq!(told[2].text, "mail 2\n\"'\u{1f4ec}");
-    assert_eq!(told[2].sent_at, at(-1));
-    assert_eq!(desk.texts(holder.agent).await, ["mail 1"]);
-    assert_eq!(desk.store.mail(sender).await.unwrap(), []);
-}
-
-fn assert_gone(outcome: &Result<Committed, CommitError>, mail: MailId) {
-    assert!(
-        matches!(outcome, Err(CommitError::MailGone(gone)) if *gone == mail),
-        "{outcome:?}"
-    );
-}
-
-/// E10c: nothing is sent to an agent that is not running; what was queued before can bounce.
-pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
-    let agent = desk.idle_agent("root").await;
-    let send = |mail, to| Effect::SendMail {
-        mail,
-        to,
-        from: None,
-        text: String::new(),
-        at: at(0),
-    };
-    let queued = desk.ids.mail();
-    desk.effects([send(queued, agent)]).await.unwrap();
-
-    for status in [Status::Dead, Status::Reaped] {
-        desk.effects([Effect::SetStatus { agent, status }])
-            .await
-            .unwrap();
-        let refused = desk.effects([send(desk.ids.mail(), agent)]).await;
-        assert!(
-            matches!(refused, Err(CommitError::Dead(dead)) if dead == agent),
-            "{refused:?}"
-        );
-    }
-    let nobody = desk.ids.agent();
-    let refused = desk.effects([send(desk.ids.mail(), nobody)]).await;
-    assert!(
-        matches!(refused, Err(CommitError::NoAgent(no)) if no == nobody),
-        "{refused:?}"
-    );
-    desk.effects([Effect::BounceMail { mail: queued }])
-        .await
-        .unwrap();
-
-    let states: Vec<_> = desk
-        .store
-        .mail(agent)
-        .await
-        .unwrap()
-        .iter()
-        .map(|m| m.state)
-        .collect();
-    assert_eq!(states, [MailState::Bounced]);
-}
 
 /// The parts of a draft are joined in the order they came; it goes with the rows it became.
 pub(super) async fn drafts_grow_and_go_with_the_rows(rig: &dyn Rig) {
@@ -253,7 +122,8 @@ pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
 pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let mut holder = desk.agent("root").await;
-    let other = desk.agent("other").await;
+    let mut other = desk.agent("other").await;
+    other.append([user("call")]).await.unwrap();
     holder.append([user("call"), user("call")]).await.unwrap();
     let classes = [
         EffectClass::Read,
@@ -266,9 +136,9 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
         .zip(classes)
         .map(|(n, class)| RunRecord {
             id: desk.ids.run(),
-            call: holder.row(1 + (n % 2)),
+            call: holder.row(if n == 0 { 2 } else { 1 }),
             class,
-            started: at(i64::try_from(n).unwrap()),
+            started: at(n / 2),
             deadline: Micros(i64::MAX),
             ended: None,
         })
@@ -286,7 +156,8 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
         ..runs[0].clone()
     };
 
-    for run in &runs {
+    // Journalled in another order than started; those started at one time stay as journalled.
+    for run in [&runs[2], &runs[4], &runs[3], &runs[0], &runs[1]] {
         desk.effects([start(run)]).await.unwrap();
     }
     desk.effects([start(&elsewhere)]).await.unwrap();
@@ -309,11 +180,18 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
         run: desk.ids.run(),
         ended: at(9),
     };
-    let refused = desk.effects([unknown]).await;
-    assert!(
-        matches!(refused, Err(CommitError::BadBatch(_))),
-        "{refused:?}"
-    );
+    let lost = RunRecord {
+        id: desk.ids.run(),
+        call: holder.row(3),
+        ..runs[0].clone()
+    };
+    for effect in [unknown, end(&runs[1]), start(&lost)] {
+        let refused = desk.effects([effect]).await;
+        assert!(
+            matches!(refused, Err(CommitError::BadBatch(_))),
+            "{refused:?}"
+        );
+    }
 }
 
 /// A blob is told once all its parts are there; before that, and of unknown hashes, there is
@@ -322,7 +200,7 @@ pub(super) async fn blobs_are_told_when_whole(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let bytes: Vec<u8> = (0_u8..=255).cycle().take(700_000).collect();
     let hash = hash_of(&bytes);
-    let chunks: Vec<&[u8]> = bytes.chunks(256 * 1024).collect();
+    let chunks: Vec<&[u8]> = bytes.chunks(PART_BYTES).collect();
     assert_eq!(chunks.len(), 3);
     let put = |part: u32, bytes: &[u8]| Effect::PutBlobPart {
         hash,
@@ -361,6 +239,13 @@ pub(super) async fn blobs_are_told_when_whole(rig: &dyn Rig) {
     assert_eq!(
         rig.second().blob(cut).await.unwrap().as_deref(),
         Some(whole)
+    );
+
+    let too_large = put(3, &vec![0; PART_BYTES + 1]);
+    let refused = desk.effects([too_large]).await;
+    assert!(
+        matches!(refused, Err(CommitError::BadBatch(_))),
+        "{refused:?}"
     );
 
     let empty = hash_of(b"");

@@ -227,3 +227,19 @@ pub(super) fn stored(new: NewRow, seq: Seq) -> Row {
         created_at: new.created_at,
     }
 }
+
+/// Asserts that a commit was refused because the lease is another's since `epoch`.
+pub(super) fn assert_fenced(
+    outcome: &Result<Committed, CommitError>,
+    agent: AgentId,
+    epoch: Epoch,
+) {
+    assert!(
+        matches!(
+            outcome,
+            Err(CommitError::Fenced { agent: named, epoch: since })
+                if *named == agent && *since == epoch
+        ),
+        "{outcome:?}"
+    );
+}

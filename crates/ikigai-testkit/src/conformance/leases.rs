@@ -6,7 +6,7 @@ use ikigai_store::{
 };
 
 use super::Rig;
-use super::desk::{Desk, all_rows};
+use super::desk::{Desk, all_rows, assert_fenced};
 use super::samples::{
     at, childs_fork_row, kill_row, mark, one_of_each_kind, parents_fork_row, user, user_row,
 };
@@ -381,20 +381,4 @@ async fn give_back(desk: &Desk, agent: AgentId, epoch: Epoch) {
     desk.effects([Effect::GiveLease { agent, epoch }])
         .await
         .unwrap();
-}
-
-/// Asserts that a commit was refused because the lease is another's since `epoch`.
-pub(super) fn assert_fenced(
-    outcome: &Result<Committed, CommitError>,
-    agent: AgentId,
-    epoch: Epoch,
-) {
-    assert!(
-        matches!(
-            outcome,
-            Err(CommitError::Fenced { agent: named, epoch: since })
-                if *named == agent && *since == epoch
-        ),
-        "{outcome:?}"
-    );
 }

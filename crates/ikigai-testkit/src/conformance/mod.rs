@@ -22,6 +22,7 @@ mod agents;
 mod beside;
 mod desk;
 mod leases;
+mod mail;
 mod rows;
 mod samples;
 
@@ -106,6 +107,7 @@ macro_rules! store_checks {
                 sessions_are_told_in_the_order_they_were_made
                 agents_are_told_with_head_time_and_owner
                 agents_are_made_once_and_in_a_session
+                an_agent_is_made_with_its_first_rows
             ;
             leases:
                 stale_lease_write_is_refused
@@ -117,9 +119,11 @@ macro_rules! store_checks {
                 a_lease_given_back_is_free
                 things_are_made_before_rows
             ;
-            beside:
+            mail:
                 mail_is_delivered_once_bounced_or_withdrawn
                 mail_to_the_dead_is_refused
+            ;
+            beside:
                 drafts_grow_and_go_with_the_rows
                 drafts_are_fenced
                 open_runs_are_told_until_they_end

@@ -1,16 +1,18 @@
 //! Writing to the memory store: a whole batch, or nothing of it.
 
 use std::collections::HashSet;
+use std::collections::btree_map::Entry;
 
 use ikigai_core::{
-    AgentId, Epoch, Kind, Micros, NewRow, ProcessId, Row, RowRef, SessionId, StoredKind,
+    AgentId, Epoch, Kind, Micros, NewRow, ProcessId, Row, RowRef, Seq, SessionId, StoredKind,
 };
+use ikigai_store::blobs::PART_BYTES;
 use ikigai_store::{
     Batch, BlobHash, CommitError, Committed, Draft, Effect, HeadClaim, MailId, MailRecord,
     MailState, NewAgent, RunId, RunRecord, SessionRecord, Snapshot, Status,
 };
 
-use super::log::{AgentLog, Entry, Log};
+use super::log::{AgentLog, Facts, Log};
 
 /// Carries a batch out for `process`. When any part is refused, everything before it is taken
 /// back.
@@ -105,8 +107,12 @@ impl Writing<'_> {
     fn claim(&mut self, claim: HeadClaim) -> Result<(), CommitError> {
         let agent = claim.agent;
         if let Some(lease) = claim.lease {
-            self.fence(agent, lease.epoch)?;
             let actual = self.agent(agent)?.head();
+            // The first rows of an agent that nobody ever held come from whoever made it.
+            let first = self.agent(agent)?.facts.epoch == Epoch(0) && actual == Seq(0);
+            if !(first && lease.epoch == Epoch(0)) {
+                self.fence(agent, lease.epoch)?;
+            }
             if actual != lease.expected {
                 return Err(CommitError::Behind {
                     agent,
@@ -126,13 +132,13 @@ impl Writing<'_> {
 
     /// Refuses whoever does not hold the lease of that epoch.
     fn fence(&self, agent: AgentId, epoch: Epoch) -> Result<(), CommitError> {
-        let entry = &self.agent(agent)?.entry;
-        if entry.epoch == epoch && entry.owner == Some(self.process) {
+        let facts = &self.agent(agent)?.facts;
+        if facts.epoch == epoch && facts.owner == Some(self.process) {
             Ok(())
         } else {
             Err(CommitError::Fenced {
                 agent,
-                epoch: entry.epoch,
+                epoch: facts.epoch,
             })
         }
     }
@@ -177,7 +183,7 @@ impl Writing<'_> {
             Effect::TakeLease { agent } => self.take_lease(agent),
             Effect::GiveLease { agent, epoch } => {
                 self.fence(agent, epoch)?;
-                self.change(agent, |entry| entry.owner = None)
+                self.change(agent, |facts| facts.owner = None)
             }
             Effect::AppendDraft {
                 agent,
@@ -186,11 +192,11 @@ impl Writing<'_> {
                 at,
             } => {
                 self.fence(agent, epoch)?;
-                self.change(agent, |entry| append_draft(entry, &text, at))
+                self.change(agent, |facts| append_draft(facts, &text, at))
             }
             Effect::DropDraft { agent, epoch } => {
                 self.fence(agent, epoch)?;
-                self.change(agent, |entry| entry.draft = None)
+                self.change(agent, |facts| facts.draft = None)
             }
             Effect::SendMail {
                 mail,
@@ -227,10 +233,7 @@ impl Writing<'_> {
                 ended: None,
             }),
             Effect::EndRun { run, ended } => self.end_run(run, ended),
-            Effect::PutBlobPart { hash, part, bytes } => {
-                self.put_blob_part(hash, part, bytes);
-                Ok(())
-            }
+            Effect::PutBlobPart { hash, part, bytes } => self.put_blob_part(hash, part, bytes),
             Effect::PutSnapshot(snapshot) => self.put_snapshot(snapshot),
         }
     }
@@ -240,7 +243,9 @@ impl Writing<'_> {
             return Err(bad(format!("there is a session `{}` already", session.id)));
         }
         self.log.sessions.push(session);
-        self.undo.push(Box::new(|log| drop(log.sessions.pop())));
+        self.undo.push(Box::new(|log| {
+            log.sessions.pop();
+        }));
         Ok(())
     }
 
@@ -252,12 +257,11 @@ impl Writing<'_> {
         if !self.has_session(agent.session) {
             return Err(bad(format!("there is no session `{}`", agent.session)));
         }
-        for named in agent
-            .parent
-            .into_iter()
-            .chain(agent.fork_point.map(|row| row.agent))
-        {
-            self.agent(named)?;
+        if let Some(parent) = agent.parent {
+            self.agent(parent)?;
+        }
+        if let Some(row) = agent.fork_point {
+            self.check_row(row)?;
         }
         self.check_name(&agent.name, id)?;
         let log = if owned {
@@ -276,24 +280,24 @@ impl Writing<'_> {
     }
 
     fn set_name(&mut self, agent: AgentId, name: String) -> Result<(), CommitError> {
-        if self.agent(agent)?.entry.status == Status::Running {
+        if self.agent(agent)?.facts.status == Status::Running {
             self.check_name(&name, agent)?;
         }
-        self.change(agent, |entry| entry.agent.name = name)
+        self.change(agent, |facts| facts.agent.name = name)
     }
 
     fn set_status(&mut self, agent: AgentId, status: Status) -> Result<(), CommitError> {
-        let entry = &self.agent(agent)?.entry;
+        let facts = &self.agent(agent)?.facts;
         if status == Status::Running {
-            self.check_name(&entry.agent.name, agent)?;
+            self.check_name(&facts.agent.name, agent)?;
         }
-        self.change(agent, |entry| entry.status = status)
+        self.change(agent, |facts| facts.status = status)
     }
 
     /// Refuses a name that a living agent other than `of` has.
     fn check_name(&self, name: &str, of: AgentId) -> Result<(), CommitError> {
-        let taken = self.log.agents.values().map(|log| &log.entry).any(|entry| {
-            entry.status == Status::Running && entry.agent.name == name && entry.agent.id != of
+        let taken = self.log.agents.values().map(|log| &log.facts).any(|facts| {
+            facts.status == Status::Running && facts.agent.name == name && facts.agent.id != of
         });
         if taken {
             Err(CommitError::NameTaken(name.to_owned()))
@@ -303,20 +307,20 @@ impl Writing<'_> {
     }
 
     fn take_lease(&mut self, agent: AgentId) -> Result<(), CommitError> {
-        let entry = &self.agent(agent)?.entry;
-        let epoch = match entry.owner {
-            Some(owner) if owner == self.process => entry.epoch,
+        let facts = &self.agent(agent)?.facts;
+        let epoch = match facts.owner {
+            Some(owner) if owner == self.process => facts.epoch,
             Some(owner) if self.log.is_alive(owner) => {
                 let owner = self.log.process_record(owner);
                 return Err(CommitError::Held { agent, owner });
             }
-            _ => Epoch(entry.epoch.0 + 1),
+            _ => Epoch(facts.epoch.0 + 1),
         };
         self.done.leases.push((agent, epoch));
         let process = self.process;
-        self.change(agent, |entry| {
-            entry.epoch = epoch;
-            entry.owner = Some(process);
+        self.change(agent, |facts| {
+            facts.epoch = epoch;
+            facts.owner = Some(process);
         })
     }
 
@@ -327,11 +331,13 @@ impl Writing<'_> {
         if let Some(from) = mail.from {
             self.agent(from)?;
         }
-        if self.agent(mail.to)?.entry.status != Status::Running {
+        if self.agent(mail.to)?.facts.status != Status::Running {
             return Err(CommitError::Dead(mail.to));
         }
         self.log.mail.push(mail);
-        self.undo.push(Box::new(|log| drop(log.mail.pop())));
+        self.undo.push(Box::new(|log| {
+            log.mail.pop();
+        }));
         Ok(())
     }
 
@@ -348,6 +354,9 @@ impl Writing<'_> {
             .iter()
             .position(queued)
             .ok_or(CommitError::MailGone(id))?;
+        if let Some(row) = shown_by {
+            self.check_row(row)?;
+        }
         let mail = &mut self.log.mail[place];
         mail.state = state;
         mail.shown_by = shown_by;
@@ -359,35 +368,46 @@ impl Writing<'_> {
     }
 
     fn start_run(&mut self, run: RunRecord) -> Result<(), CommitError> {
-        self.agent(run.call.agent)?;
+        self.check_row(run.call)?;
         if self.log.runs.iter().any(|known| known.id == run.id) {
             return Err(bad("the run was journalled before".to_owned()));
         }
         self.log.runs.push(run);
-        self.undo.push(Box::new(|log| drop(log.runs.pop())));
+        self.undo.push(Box::new(|log| {
+            log.runs.pop();
+        }));
         Ok(())
     }
 
     fn end_run(&mut self, id: RunId, ended: Micros) -> Result<(), CommitError> {
-        let place = self.log.runs.iter().position(|run| run.id == id);
-        let place = place.ok_or_else(|| bad("the run was never journalled".to_owned()))?;
-        let before = self.log.runs[place].ended.replace(ended);
+        let open = |run: &RunRecord| run.id == id && run.ended.is_none();
+        let place = self.log.runs.iter().position(open);
+        let place = place.ok_or_else(|| bad("the run that ends is not open".to_owned()))?;
+        self.log.runs[place].ended = Some(ended);
         self.undo
-            .push(Box::new(move |log| log.runs[place].ended = before));
+            .push(Box::new(move |log| log.runs[place].ended = None));
         Ok(())
     }
 
-    fn put_blob_part(&mut self, hash: BlobHash, part: u32, bytes: Vec<u8>) {
-        let parts = self.log.blobs.entry(hash).or_default();
-        if parts.contains_key(&part) {
-            return;
+    fn put_blob_part(
+        &mut self,
+        hash: BlobHash,
+        part: u32,
+        bytes: Vec<u8>,
+    ) -> Result<(), CommitError> {
+        if bytes.len() > PART_BYTES {
+            return Err(bad(format!("a part of {} bytes of a blob", bytes.len())));
         }
-        parts.insert(part, bytes);
-        self.undo.push(Box::new(move |log| {
-            if let Some(parts) = log.blobs.get_mut(&hash) {
-                parts.remove(&part);
-            }
-        }));
+        let parts = self.log.blobs.entry(hash).or_default();
+        if let Entry::Vacant(place) = parts.entry(part) {
+            place.insert(bytes);
+            self.undo.push(Box::new(move |log| {
+                if let Some(parts) = log.blobs.get_mut(&hash) {
+                    parts.remove(&part);
+                }
+            }));
+        }
+        Ok(())
     }
 
     fn put_snapshot(&mut self, snapshot: Snapshot) -> Result<(), CommitError> {
@@ -417,6 +437,16 @@ impl Writing<'_> {
             .ok_or(CommitError::NoAgent(agent))
     }
 
+    /// Refuses a reference to a row that is not there.
+    fn check_row(&self, row: RowRef) -> Result<(), CommitError> {
+        self.agent(row.agent)?;
+        if self.log.has_row(row) {
+            Ok(())
+        } else {
+            Err(bad(format!("there is no row `{row}`")))
+        }
+    }
+
     fn has_session(&self, session: SessionId) -> bool {
         self.log.sessions.iter().any(|known| known.id == session)
     }
@@ -425,18 +455,18 @@ impl Writing<'_> {
     fn change(
         &mut self,
         agent: AgentId,
-        change: impl FnOnce(&mut Entry),
+        change: impl FnOnce(&mut Facts),
     ) -> Result<(), CommitError> {
         let log = self
             .log
             .agents
             .get_mut(&agent)
             .ok_or(CommitError::NoAgent(agent))?;
-        let before = log.entry.clone();
-        change(&mut log.entry);
+        let before = log.facts.clone();
+        change(&mut log.facts);
         self.undo.push(Box::new(move |log| {
             if let Some(log) = log.agents.get_mut(&agent) {
-                log.entry = before;
+                log.facts = before;
             }
         }));
         Ok(())
@@ -451,8 +481,8 @@ fn makes_something(effect: &Effect) -> bool {
     )
 }
 
-fn append_draft(entry: &mut Entry, text: &str, at: Micros) {
-    let draft = entry.draft.get_or_insert_with(|| Draft {
+fn append_draft(facts: &mut Facts, text: &str, at: Micros) {
+    let draft = facts.draft.get_or_insert_with(|| Draft {
         text: String::new(),
         updated_at: at,
     });

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use ikigai_core::{
     AgentId, ControlQuery, Direction, Epoch, Micros, PageQuery, ProcessId, Row, RowRef, Seq, Span,
 };
+use ikigai_store::blobs::join_parts;
 use ikigai_store::{
     AgentRecord, BlobHash, Draft, Head, MailRecord, NewAgent, ProcessRecord, RunRecord,
     SessionRecord, Snapshot, Status,
 };
-use sha2::{Digest, Sha256};
 
 /// All that is stored.
 #[derive(Default)]
@@ -37,12 +37,12 @@ pub(super) struct AgentLog {
     /// Where in `rows` the control rows are.
     pub(super) control: Vec<usize>,
     pub(super) snapshots: BTreeMap<Seq, String>,
-    pub(super) entry: Entry,
+    pub(super) facts: Facts,
 }
 
 /// The small part of an agent: what a commit copies before it changes it.
 #[derive(Clone)]
-pub(super) struct Entry {
+pub(super) struct Facts {
     pub(super) agent: NewAgent,
     pub(super) status: Status,
     pub(super) epoch: Epoch,
@@ -56,7 +56,7 @@ impl AgentLog {
             rows: Vec::new(),
             control: Vec::new(),
             snapshots: BTreeMap::new(),
-            entry: Entry {
+            facts: Facts {
                 agent,
                 status: Status::Running,
                 epoch,
@@ -102,25 +102,25 @@ impl Log {
         let log = self.agents.get(&agent)?;
         Some(Head {
             seq: log.head(),
-            epoch: log.entry.epoch,
-            owner: self.owner(&log.entry),
+            epoch: log.facts.epoch,
+            owner: self.owner(&log.facts),
         })
     }
 
     pub(super) fn record(&self, agent: AgentId) -> Option<AgentRecord> {
         let log = self.agents.get(&agent)?;
-        let made = log.entry.agent.clone();
+        let made = log.facts.agent.clone();
         Some(AgentRecord {
             id: made.id,
             name: made.name,
             session: made.session,
             parent: made.parent,
             fork_point: made.fork_point,
-            status: log.entry.status,
+            status: log.facts.status,
             created_at: made.created_at,
             head: log.head(),
             touched_at: log.rows.last().map(|row| row.created_at),
-            owner: self.owner(&log.entry),
+            owner: self.owner(&log.facts),
         })
     }
 
@@ -160,18 +160,27 @@ impl Log {
     }
 
     pub(super) fn open_runs(&self, agent: AgentId) -> Vec<RunRecord> {
-        self.runs
+        let mut open: Vec<RunRecord> = self
+            .runs
             .iter()
             .filter(|run| run.call.agent == agent && run.ended.is_none())
             .cloned()
-            .collect()
+            .collect();
+        open.sort_by_key(|run| run.started);
+        open
     }
 
     pub(super) fn blob(&self, hash: BlobHash) -> Option<Vec<u8>> {
         let parts = self.blobs.get(&hash)?;
-        let bytes: Vec<u8> = parts.values().flatten().copied().collect();
-        // A missing part, the last one included, shows in the hash.
-        (Sha256::digest(&bytes).as_slice() == hash.0).then_some(bytes)
+        join_parts(
+            hash,
+            parts.iter().map(|(part, bytes)| (*part, bytes.clone())),
+        )
+    }
+
+    pub(super) fn has_row(&self, row: RowRef) -> bool {
+        let head = self.agents.get(&row.agent).map(AgentLog::head);
+        head.is_some_and(|head| (Seq(1)..=head).contains(&row.seq))
     }
 
     pub(super) fn is_alive(&self, process: ProcessId) -> bool {
@@ -206,7 +215,7 @@ impl Log {
         );
     }
 
-    fn owner(&self, entry: &Entry) -> Option<ProcessRecord> {
-        entry.owner.map(|process| self.process_record(process))
+    fn owner(&self, facts: &Facts) -> Option<ProcessRecord> {
+        facts.owner.map(|process| self.process_record(process))
     }
 }

@@ -181,7 +181,7 @@ impl Store for MemoryStore {
         self.read(|log| {
             log.agents
                 .get(&agent)
-                .and_then(|agent| agent.entry.draft.clone())
+                .and_then(|agent| agent.facts.draft.clone())
         })
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use ikigai_core::{AgentId, RowRef};
-use ikigai_store::Store;
+use ikigai_core::data::UserData;
+use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq};
+use ikigai_store::{Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, Store};
 use ikigai_testkit::conformance::Rig;
-use ikigai_testkit::{IdSource, MemoryStore, store_conformance};
+use ikigai_testkit::{IdSource, MemoryStore, block_on, store_conformance};
 
 struct MemoryRig {
     first: MemoryStore,
@@ -47,3 +48,61 @@ impl Rig for MemoryRig {
 }
 
 store_conformance!(MemoryRig::new());
+
+/// N5b: a process that has not noticed its own death is fenced off by whoever takes over, and
+/// only from then on.
+#[test]
+fn a_process_that_died_writes_until_it_is_replaced() {
+    let rig = MemoryRig::new();
+    let (agent, session) = (IdSource::new(3).agent(), IdSource::new(4).session());
+    let claim = |epoch, expected| HeadClaim {
+        agent,
+        lease: Some(LeaseClaim {
+            epoch: Epoch(epoch),
+            expected: Seq(expected),
+        }),
+    };
+    let say = |store: &MemoryStore, epoch, expected, with| {
+        let text = "said".to_owned();
+        let data = UserData::default();
+        let rows = vec![Event::User { text, data }.into_row(agent, Micros(0))];
+        let heads = vec![claim(epoch, expected)];
+        block_on(store.commit(Batch { heads, rows, with }))
+    };
+    let make = Effect::MakeSession {
+        session,
+        name: String::new(),
+        directory: String::new(),
+        at: Micros(0),
+    };
+    let create = Effect::CreateAgent {
+        agent: NewAgent {
+            id: agent,
+            name: "root".to_owned(),
+            session,
+            parent: None,
+            fork_point: None,
+            created_at: Micros(0),
+        },
+        owned: true,
+    };
+    say(&rig.first, 1, 0, vec![make, create]).unwrap();
+
+    rig.first.die();
+    say(&rig.first, 1, 1, Vec::new()).unwrap();
+    say(&rig.second, 2, 2, vec![Effect::TakeLease { agent }]).unwrap();
+    let refused = say(&rig.first, 1, 3, Vec::new());
+
+    assert!(
+        matches!(
+            refused,
+            Err(CommitError::Fenced {
+                epoch: Epoch(2),
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+    let head = block_on(rig.second.head(agent)).unwrap().unwrap();
+    assert_eq!(head.seq, Seq(3));
+}

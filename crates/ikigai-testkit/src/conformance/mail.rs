@@ -1,0 +1,142 @@
+//! Checks of mail.
+
+use ikigai_store::{CommitError, Committed, Effect, MailId, MailState, Status};
+
+use super::Rig;
+use super::desk::Desk;
+use super::samples::{at, user_row};
+
+/// E10c: mail is told in the order in which it was sent, is consumed once, with the row that
+/// shows it, and what was bounced or withdrawn is never delivered.
+pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let sender = desk.idle_agent("sender").await;
+    let mail: Vec<MailId> = (0..4).map(|_| desk.ids.mail()).collect();
+    let send = |n: usize, from| Effect::SendMail {
+        mail: mail[n],
+        to: holder.agent,
+        from,
+        text: format!("mail {n}\n\"'\u{1f4ec}"),
+        at: at([5, 5, -1, 0][n]),
+    };
+    desk.effects([send(0, Some(sender)), send(1, None)])
+        .await
+        .unwrap();
+    desk.effects([send(2, Some(holder.agent))]).await.unwrap();
+    desk.effects([send(3, None)]).await.unwrap();
+    let again = desk.effects([send(0, None)]).await;
+    assert!(matches!(again, Err(CommitError::BadBatch(_))), "{again:?}");
+
+    let by = holder.row(1);
+    let show = vec![user_row(holder.agent, "mail 1")];
+    let consume = Effect::ConsumeMail { mail: mail[1], by };
+    let unshown = desk.effects([consume.clone()]).await;
+    assert!(
+        matches!(unshown, Err(CommitError::BadBatch(_))),
+        "{unshown:?}"
+    );
+    holder.commit(show, vec![consume]).await.unwrap();
+    desk.effects([Effect::WithdrawMail { mail: mail[2] }])
+        .await
+        .unwrap();
+    desk.effects([Effect::BounceMail { mail: mail[3] }])
+        .await
+        .unwrap();
+
+    for gone in &mail[1..] {
+        for effect in [
+            Effect::ConsumeMail {
+                mail: *gone,
+                by: holder.row(2),
+            },
+            Effect::WithdrawMail { mail: *gone },
+            Effect::BounceMail { mail: *gone },
+        ] {
+            let refused = holder
+                .commit(vec![user_row(holder.agent, "twice")], vec![effect])
+                .await;
+            assert_gone(&refused, *gone);
+        }
+    }
+    let never_sent = desk.ids.mail();
+    assert_gone(
+        &desk
+            .effects([Effect::WithdrawMail { mail: never_sent }])
+            .await,
+        never_sent,
+    );
+
+    let told = desk.store.mail(holder.agent).await.unwrap();
+    let states: Vec<_> = told
+        .iter()
+        .map(|mail| (mail.id, mail.state, mail.shown_by))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            (mail[0], MailState::Queued, None),
+            (mail[1], MailState::Delivered, Some(by)),
+            (mail[2], MailState::Withdrawn, None),
+            (mail[3], MailState::Bounced, None),
+        ]
+    );
+    let senders: Vec<_> = told.iter().map(|mail| mail.from).collect();
+    assert_eq!(senders, [Some(sender), None, Some(holder.agent), None]);
+    assert_eq!(told[2].text, "mail 2\n\"'\u{1f4ec}");
+    assert_eq!(told[2].sent_at, at(-1));
+    assert_eq!(desk.texts(holder.agent).await, ["mail 1"]);
+    assert_eq!(desk.store.mail(sender).await.unwrap(), []);
+}
+
+fn assert_gone(outcome: &Result<Committed, CommitError>, mail: MailId) {
+    assert!(
+        matches!(outcome, Err(CommitError::MailGone(gone)) if *gone == mail),
+        "{outcome:?}"
+    );
+}
+
+/// E10c: nothing is sent to an agent that is not running; what was queued before can bounce.
+pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let agent = desk.idle_agent("root").await;
+    let send = |mail, to| Effect::SendMail {
+        mail,
+        to,
+        from: None,
+        text: String::new(),
+        at: at(0),
+    };
+    let queued = desk.ids.mail();
+    desk.effects([send(queued, agent)]).await.unwrap();
+
+    for status in [Status::Dead, Status::Reaped] {
+        desk.effects([Effect::SetStatus { agent, status }])
+            .await
+            .unwrap();
+        let refused = desk.effects([send(desk.ids.mail(), agent)]).await;
+        assert!(
+            matches!(refused, Err(CommitError::Dead(dead)) if dead == agent),
+            "{refused:?}"
+        );
+    }
+    let nobody = desk.ids.agent();
+    let refused = desk.effects([send(desk.ids.mail(), nobody)]).await;
+    assert!(
+        matches!(refused, Err(CommitError::NoAgent(no)) if no == nobody),
+        "{refused:?}"
+    );
+    desk.effects([Effect::BounceMail { mail: queued }])
+        .await
+        .unwrap();
+
+    let states: Vec<_> = desk
+        .store
+        .mail(agent)
+        .await
+        .unwrap()
+        .iter()
+        .map(|m| m.state)
+        .collect();
+    assert_eq!(states, [MailState::Bounced]);
+}
