@@ -143,6 +143,7 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let mut one = desk.agent("one").await;
     let mut two = desk.agent("two").await;
+    let lost = |agent| mark("lost").into_row(agent, at(0));
 
     for round in 0..5 {
         let done = one.append([user("a"), user("b"), user("c")]).await.unwrap();
@@ -154,17 +155,17 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
             content: None,
             ..user_row(one.agent, "")
         };
-        one.commit(vec![user_row(one.agent, "lost"), bad_row], vec![])
+        one.commit(vec![lost(one.agent), bad_row], vec![])
             .await
             .unwrap_err();
         let bad_effect = Effect::WithdrawMail {
             mail: desk.ids.mail(),
         };
-        one.commit(vec![user_row(one.agent, "lost")], vec![bad_effect])
+        one.commit(vec![lost(one.agent)], vec![bad_effect])
             .await
             .unwrap_err();
         let stale = desk.holder(two.agent, Epoch(1), Seq(0)).claim();
-        let rows = vec![user_row(one.agent, "lost"), user_row(two.agent, "lost")];
+        let rows = vec![lost(one.agent), lost(two.agent)];
         let batch = Batch {
             heads: vec![one.claim(), stale],
             rows,
@@ -180,8 +181,11 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
         assert!(rows.iter().all(|row| row.at.agent == agent));
         assert!(
             rows.iter()
-                .all(|row| row.content.as_deref() != Some("lost"))
+                .all(|row| row.kind == StoredKind::Known(Kind::User))
         );
+        let span = Span::new(agent, Seq(1), Seq(count));
+        let control = desk.store.control(ControlQuery { span, limit: 9 }).await;
+        assert_eq!(control.unwrap(), []);
         assert_eq!(desk.head(agent).await.seq, Seq(count));
     }
 }
