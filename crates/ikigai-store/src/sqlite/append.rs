@@ -106,12 +106,14 @@ fn advance(
 ) -> Result<Log, Refusal> {
     let agent = claim.agent.to_string();
     let moved = match claim.lease {
+        // The first rows of an agent that nobody ever held come from whoever made it.
         Some(LeaseClaim { epoch, expected }) => connection
             .prepare_cached(
                 "UPDATE heads SET seq = seq + ?1
                  WHERE agent = (SELECT id FROM agents WHERE uuid = ?2)
                    AND epoch = ?3 AND seq = ?4
-                   AND owner = (SELECT id FROM processes WHERE uuid = ?5)
+                   AND (owner = (SELECT id FROM processes WHERE uuid = ?5)
+                        OR (epoch = 0 AND seq = 0))
                  RETURNING agent, seq",
             )?
             .query_row(
@@ -154,7 +156,8 @@ fn why_not(
     let (Some(found), Some(lease)) = (held(connection, owner, agent)?, claim.lease) else {
         return Ok(CommitError::NoAgent(agent));
     };
-    if found.epoch != lease.epoch || !found.mine {
+    let first = found.epoch == Epoch(0) && found.seq == Seq(0);
+    if found.epoch != lease.epoch || !(found.mine || first) {
         return Ok(CommitError::Fenced {
             agent,
             epoch: found.epoch,

@@ -24,8 +24,9 @@ const SWITCH_PAUSE: Duration = Duration::from_millis(10);
 /// Room for every statement of this engine, so that none is prepared twice.
 const STATEMENTS: usize = 64;
 
-/// A table of each version, by which our databases are known.
-const OUR_TABLES: [&str; 4] = ["agents", "heads", "messages", "sessions"];
+/// Asks whether a table is missing that each version has.
+const MISSING_TABLES: &str = "SELECT count(*) < 4 FROM sqlite_schema
+     WHERE type = 'table' AND name IN ('agents', 'heads', 'messages', 'sessions')";
 
 /// What is opened, and as which version.
 #[derive(Clone, Debug)]
@@ -93,8 +94,19 @@ impl Target {
         Ok(connection)
     }
 
-    /// Looks whether the database is one of ours, and of which version.
+    /// Looks whether the database is one of ours, and of which version. All of it is read at one
+    /// moment, since another process may be creating it.
     pub(super) fn state(&self, connection: &Connection) -> Result<State, StoreError> {
+        if !connection.is_autocommit() {
+            return self.look(connection);
+        }
+        let moment = connection
+            .unchecked_transaction()
+            .map_err(|error| sql_error(self.path(), error))?;
+        self.look(&moment)
+    }
+
+    fn look(&self, connection: &Connection) -> Result<State, StoreError> {
         let fail = |error| sql_error(self.path(), error);
         let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         let application = number("application_id").map_err(fail)?;
@@ -119,12 +131,11 @@ impl Target {
             _ => return Err(not_ours()),
         };
         // What tables a newer version has is not known here.
-        if version <= self.version() {
-            for table in OUR_TABLES {
-                if !connection.table_exists(None, table).map_err(fail)? {
-                    return Err(not_ours());
-                }
-            }
+        let missing: bool = connection
+            .query_row(MISSING_TABLES, [], |row| row.get(0))
+            .map_err(fail)?;
+        if version <= self.version() && missing {
+            return Err(not_ours());
         }
         Ok(State::Version(version))
     }

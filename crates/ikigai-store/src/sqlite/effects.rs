@@ -375,10 +375,12 @@ fn journal(connection: &Connection, effect: &Effect) -> Result<(), Refusal> {
         }
         Effect::EndRun { run, ended } => {
             let changed = connection
-                .prepare_cached("UPDATE tool_runs SET ended = ?2 WHERE uuid = ?1")?
+                .prepare_cached(
+                    "UPDATE tool_runs SET ended = ?2 WHERE uuid = ?1 AND ended IS NULL",
+                )?
                 .execute(params![run.0.to_be_bytes(), ended.0])?;
             if changed == 0 {
-                return Err(bad("the run was never journalled"));
+                return Err(bad("the run that ends is not open"));
             }
             Ok(())
         }

@@ -6,4 +6,6 @@
 )]
 
 mod conformance;
+mod crash;
+mod processes;
 mod support;

@@ -1,6 +1,9 @@
 //! What the tests share: ids, small batches, and a second process that is this very program.
 
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use ikigai_core::data::{ForkData, ForkRole, UserData};
 use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, ProcessId, RowRef, Seq, SessionId};
@@ -119,4 +122,119 @@ pub fn make_agent(store: &dyn Store, agent: AgentId) {
         ..Batch::default()
     };
     block_on(store.commit(batch)).expect("the agent is made");
+}
+
+/// Under which variable a child of a test is told its part.
+pub const PART: &str = "IKIGAI_TEST_PART";
+
+/// The part that this process has in a test of another one, split at its spaces.
+pub fn part() -> Option<Vec<String>> {
+    let part = std::env::var(PART).ok()?;
+    Some(part.split(' ').map(str::to_owned).collect())
+}
+
+/// Says whether the long profile was asked for.
+pub fn is_long() -> bool {
+    std::env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1")
+}
+
+/// Another process of this program that plays a part; it ends with the test.
+pub struct Player {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Player {
+    /// Starts the ignored test `name`, which looks for its part.
+    pub fn start(name: &str, part: &str) -> Self {
+        Self::run(Command::new(std::env::current_exe().unwrap()), name, part)
+    }
+
+    /// Starts it by a command of the caller.
+    pub fn run(mut command: Command, name: &str, part: &str) -> Self {
+        let mut child = command
+            .args([name, "--exact", "--ignored", "--nocapture"])
+            .env(PART, part)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the test program starts again");
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next thing that it tells, or none if it has ended.
+    pub fn hear(&mut self) -> Option<String> {
+        loop {
+            let line = self.lines.next()?.ok()?;
+            // The harness writes into the same pipe.
+            if let Some((_, told)) = line.split_once(TOLD) {
+                return Some(told.to_owned());
+            }
+        }
+    }
+
+    /// Kills it without warning and returns what it had told before.
+    pub fn kill(&mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::iter::from_fn(|| self.hear()).collect()
+    }
+
+    /// Waits for its end and demands that it was a good one.
+    pub fn finish(mut self) -> Vec<String> {
+        drop(self.child.stdin.take());
+        let told = std::iter::from_fn(|| self.hear()).collect();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "the other process failed: {status}");
+        told
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const TOLD: &str = "\u{1}told ";
+
+/// Tells the parent something, whole or not at all.
+pub fn tell(what: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{TOLD}{what}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+/// Waits until the parent closes its end, or dies.
+pub fn wait_for_parent() {
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// A stream of numbers from a seed.
+pub struct Dice(u64);
+
+impl Dice {
+    /// Takes the seed from the environment or draws one, and says which.
+    pub fn roll() -> Self {
+        let seed = std::env::var("IKIGAI_TEST_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok())
+            .unwrap_or_else(|| RandomState::new().hash_one(0_u8));
+        tell(&format!("IKIGAI_TEST_SEED={seed}"));
+        Self(seed | 1)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
 }

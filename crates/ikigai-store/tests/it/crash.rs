@@ -1,0 +1,212 @@
+//! A writer is killed again and again; what it had been told is stored, is stored.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use ikigai_core::data::ForkRole;
+use ikigai_core::{AgentId, Epoch, Micros, RowRef, Seq};
+use ikigai_store::{Batch, CommitError, Effect, SqliteStore, Store};
+use ikigai_testkit::block_on;
+use rusqlite::Connection;
+
+use crate::support::{
+    Dice, Player, agent, claim, create, fork_row, is_long, make_session, only, open, part, said,
+    say, tell,
+};
+
+/// Agents that are written at the same time, so that batches share transactions.
+const WRITERS: u64 = 2;
+
+/// A larger store is thrown away, because checking it whole takes long.
+const KILLS_PER_STORE: u64 = 25;
+
+/// Everything acknowledged before a kill is there afterwards, without gaps and with forks whole.
+///
+/// S2-28: the next start restores everything stored before. D12b: no gaps. D13b S3-37: forks are
+/// whole or absent.
+#[test]
+fn abort_then_restart_restores_all() {
+    let kills = if is_long() { 2000 } else { 50 };
+    let mut dice = Dice::roll();
+    let mut directory = tempfile::tempdir().unwrap();
+    let mut acknowledged = HashMap::new();
+    let mut most_forks = 0;
+
+    for kill in 0..kills {
+        if kill % KILLS_PER_STORE == 0 {
+            directory = tempfile::tempdir().unwrap();
+            acknowledged.clear();
+        }
+        let path = directory.path().join("log.db");
+        let part = format!("{} {}", kill + 1, path.display());
+        let mut writer = Player::start("crash::appends_until_it_is_killed", &part);
+        let mut told = Vec::new();
+        for _ in 0..=dice.below(40) {
+            told.push(
+                writer
+                    .hear()
+                    .expect("the writer goes on until it is killed"),
+            );
+        }
+        for _ in 0..dice.below(100_000) {
+            std::hint::spin_loop();
+        }
+        told.extend(writer.kill());
+
+        for line in told {
+            let (agent, seq) = line.split_once(' ').unwrap();
+            acknowledged.insert(agent.to_owned(), seq.parse::<i64>().unwrap());
+        }
+        most_forks = most_forks.max(check(&path, &acknowledged));
+    }
+
+    assert!(most_forks > 0, "no fork was ever made");
+}
+
+/// Checks a store from outside and returns how many forks there are.
+fn check(path: &Path, acknowledged: &HashMap<String, i64>) -> i64 {
+    let connection = Connection::open(path).unwrap();
+    let one = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    let verdict: String = connection
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(verdict, "ok");
+    let dangling = connection
+        .prepare("PRAGMA foreign_key_check")
+        .unwrap()
+        .exists([])
+        .unwrap();
+    assert!(!dangling, "a row refers to nothing");
+    let gaps = one(
+        "SELECT count(*) FROM heads h WHERE h.seq <> (SELECT count(*) FROM messages m
+             WHERE m.agent = h.agent AND m.seq BETWEEN 1 AND h.seq)
+          OR EXISTS (SELECT 1 FROM messages m WHERE m.agent = h.agent AND m.seq > h.seq)",
+    );
+    assert_eq!(gaps, 0, "a sequence has a gap");
+    let headless = one("SELECT count(*) FROM agents WHERE id NOT IN (SELECT agent FROM heads)");
+    assert_eq!(headless, 0, "an agent has no head");
+    let forks = one("SELECT count(*) FROM agents WHERE parent IS NOT NULL");
+    let whole = one(
+        "SELECT count(*) FROM agents c JOIN heads h ON h.agent = c.id
+         JOIN messages told ON told.agent = c.parent AND told.seq = c.fork_seq + 1
+         JOIN messages first ON first.agent = c.id AND first.seq = 1
+         JOIN messages prompt ON prompt.agent = c.id AND prompt.seq = 2
+         WHERE h.seq = 2 AND told.kind = 'fork' AND first.kind = 'fork' AND prompt.kind = 'user'",
+    );
+    assert_eq!(whole, forks, "a fork is not whole");
+    let told = one(
+        "SELECT count(*) FROM messages m JOIN agents a ON a.id = m.agent
+         WHERE m.kind = 'fork' AND a.parent IS NULL",
+    );
+    assert_eq!(told, forks, "a parent tells of a child that is not there");
+    for (agent, seq) in acknowledged {
+        let head: i64 = connection
+            .query_row(
+                "SELECT h.seq FROM heads h JOIN agents a ON a.id = h.agent WHERE a.uuid = ?1",
+                [agent],
+                |row| row.get(0),
+            )
+            .expect("an acknowledged agent is there");
+        assert!(
+            head >= *seq,
+            "agent {agent} has {head} rows, {seq} were acknowledged"
+        );
+    }
+    let changed = one(
+        "SELECT count(*) FROM messages WHERE kind = 'user' AND agent IN
+             (SELECT id FROM agents WHERE parent IS NULL) AND content <> 'row ' || seq",
+    );
+    assert_eq!(changed, 0, "a row is not what was written");
+    forks
+}
+
+/// The part of the writer in [`abort_then_restart_restores_all`].
+#[test]
+#[ignore = "a part that another test starts"]
+fn appends_until_it_is_killed() {
+    let Some(part) = part() else { return };
+    let store = Arc::new(open(Path::new(&part[1]), part[0].parse().unwrap()).unwrap());
+    match block_on(store.commit(only(make_session()))) {
+        Ok(_) | Err(CommitError::BadBatch(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+    let writers: Vec<_> = (1..=WRITERS)
+        .map(|number| {
+            let store = Arc::clone(&store);
+            std::thread::spawn(move || append_for_ever(&store, number))
+        })
+        .collect();
+    for writer in writers {
+        writer.join().unwrap();
+    }
+}
+
+fn append_for_ever(store: &SqliteStore, number: u64) {
+    let own = agent(number);
+    let mut log = take(store, own);
+    loop {
+        let next = log.head.next();
+        let mut batch = say(own, log.epoch, log.head, &format!("row {next}"));
+        match next.0 % 7 {
+            0 => batch = fork(own, log, agent(number * 1_000_000 + next.0)),
+            3 => {
+                let part = Effect::AppendDraft {
+                    agent: own,
+                    epoch: log.epoch,
+                    text: "so far".to_owned(),
+                    at: Micros(3),
+                };
+                block_on(store.commit(only(part))).unwrap();
+                batch.with.push(Effect::DropDraft {
+                    agent: own,
+                    epoch: log.epoch,
+                });
+            }
+            _ => {}
+        }
+        let rows = batch.rows.iter().filter(|row| row.agent == own).count();
+        block_on(store.commit(batch)).unwrap();
+        log.head = Seq(log.head.0 + u64::try_from(rows).unwrap());
+        tell(&format!("{own} {}", log.head));
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Log {
+    epoch: Epoch,
+    head: Seq,
+}
+
+/// Takes an agent over from the writer that was killed, or makes it.
+fn take(store: &SqliteStore, own: AgentId) -> Log {
+    let taken = match block_on(store.commit(only(Effect::TakeLease { agent: own }))) {
+        Err(CommitError::NoAgent(_)) => block_on(store.commit(only(create(own, None)))),
+        taken => taken,
+    };
+    let head = block_on(store.head(own)).unwrap().unwrap();
+    Log {
+        epoch: taken.unwrap().leases[0].1,
+        head: head.seq,
+    }
+}
+
+/// A child with its first rows, and the row that tells its parent.
+fn fork(own: AgentId, log: Log, child: AgentId) -> Batch {
+    Batch {
+        heads: vec![
+            claim(own, log.epoch, log.head),
+            claim(child, Epoch(1), Seq(0)),
+        ],
+        rows: vec![
+            fork_row(own, ForkRole::Parent),
+            fork_row(child, ForkRole::Child),
+            said(child, "go on"),
+        ],
+        with: vec![create(child, Some(RowRef::new(own, log.head)))],
+    }
+}
