@@ -102,7 +102,7 @@ impl Event {
 
     /// Makes the row that is to be stored for `agent`.
     ///
-    /// U+0000 in the text becomes U+2400, because `PostgreSQL` refuses it; data keeps it escaped.
+    /// U+0000 in the text becomes U+2400, because PostgreSQL refuses it; data keeps it escaped.
     pub fn into_row(self, agent: AgentId, created_at: Micros) -> NewRow {
         let kind = self.kind();
         let control = self.is_control();

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
-use uuid::{Builder, Uuid, Version};
+use uuid::{Builder, Uuid, Variant, Version};
 
 /// Why a text is not an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -51,7 +51,8 @@ fn decode(text: &str) -> Option<Uuid> {
         }
     }
     let uuid = Uuid::from_u128(bits);
-    (uuid.get_version() == Some(Version::Random)).then_some(uuid)
+    let random = uuid.get_version() == Some(Version::Random);
+    (random && uuid.get_variant() == Variant::RFC4122).then_some(uuid)
 }
 
 macro_rules! id_type {

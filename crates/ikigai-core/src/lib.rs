@@ -11,6 +11,7 @@ pub mod ids;
 pub mod kind;
 pub mod load;
 pub mod message;
+pub mod names;
 pub mod path;
 pub mod project;
 pub mod query;

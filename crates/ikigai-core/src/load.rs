@@ -28,6 +28,8 @@ pub struct Part {
     pub response: Option<u64>,
     /// The call that a result answers; older rows have none.
     pub answers: Option<RowRef>,
+    /// Which tool a result is of, for the screen; older rows may not say.
+    pub tool: Option<String>,
 }
 
 /// Why a row is not the message that its kind promises. Owned: it outlives the row.
@@ -92,6 +94,7 @@ fn load_user(row: &Row) -> Result<Part, LoadError> {
         message,
         response: None,
         answers: None,
+        tool: None,
     })
 }
 
@@ -105,6 +108,7 @@ fn load_assistant(row: &Row) -> Result<Part, LoadError> {
         message: assistant_message(block, data.opaque.unwrap_or_default()),
         response: data.response,
         answers: None,
+        tool: None,
     })
 }
 
@@ -176,20 +180,32 @@ fn take<T: for<'de> Deserialize<'de>>(map: &mut Map<String, Value>, field: &str)
 fn load_tool_call(row: &Row) -> Result<Part, LoadError> {
     let mut map = object_of(row)?;
     let response = take(&mut map, "response");
-    let (block, opaque) = if let Some(read) = older_shape(&map) {
-        read
-    } else {
-        let block = Block::ToolCall {
-            id: take_string(&mut map, "tool_call_id")?,
-            name: take_string(&mut map, "name")?,
-            arguments: take_string(&mut map, "arguments")?,
-        };
-        (block, take(&mut map, "opaque").unwrap_or_default())
+    let opaque = take(&mut map, "opaque").unwrap_or_default();
+    let neutral = neutral_shape(&mut map);
+    let (block, opaque) = match neutral {
+        Ok(block) => (block, opaque),
+        // Data that fits no shape is judged against the neutral one.
+        Err(error) => older_shape(&map).ok_or(error)?,
     };
     Ok(Part {
         message: assistant_message(block, opaque),
         response,
         answers: None,
+        tool: None,
+    })
+}
+
+/// `{"tool_call_id","name","arguments"}`; the map is left as it was if it is of another shape.
+fn neutral_shape(map: &mut Map<String, Value>) -> Result<Block, LoadError> {
+    for field in ["tool_call_id", "name", "arguments"] {
+        if !map.get(field).is_some_and(Value::is_string) {
+            return Err(LoadError::Field(field));
+        }
+    }
+    Ok(Block::ToolCall {
+        id: take_string(map, "tool_call_id")?,
+        name: take_string(map, "name")?,
+        arguments: take_string(map, "arguments")?,
     })
 }
 
@@ -217,32 +233,34 @@ fn tool_args_shape(map: &Map<String, Value>) -> Option<(Block, Opaque)> {
         name: map.get("tool_name")?.as_str()?.to_owned(),
         arguments: map.get("tool_args")?.as_str()?.to_owned(),
     };
-    let thinking = map
-        .get("thinking")
-        .into_iter()
-        .chain(map.get("redacted_thinking"))
-        .filter(|value| !value.is_null())
-        .map(untagged_thinking)
-        .collect();
-    Some((
-        block,
-        Opaque {
-            thinking: Some(thinking),
-            item: None,
-        },
-    ))
+    let thinking = map.get("thinking").filter(|value| !value.is_null());
+    let redacted = map
+        .get("redacted_thinking")
+        .filter(|value| !value.is_null());
+    let opaque = Opaque {
+        thinking: Some(
+            thinking
+                .map(untagged_thinking)
+                .into_iter()
+                .chain(redacted.map(|_| untagged("")))
+                .collect(),
+        ),
+        item: None,
+    };
+    Some((block, opaque))
 }
 
-/// Keeps what an older row says of thinking, with a payload that has no tag and so is never sent.
+/// Keeps what can be read of an older row's thinking.
 fn untagged_thinking(value: &Value) -> StoredThinking {
-    let text = value.as_str().or_else(|| {
-        value
-            .get("thinking")
-            .or_else(|| value.get("text"))?
-            .as_str()
-    });
+    let inner = || value.get("thinking").or_else(|| value.get("text"));
+    let text = value.as_str().or_else(|| inner()?.as_str());
+    untagged(text.unwrap_or_default())
+}
+
+/// Thinking of an unknown provider, which is never sent; its payload stays in the row.
+fn untagged(text: &str) -> StoredThinking {
     StoredThinking {
-        text: Some(text.unwrap_or_default().to_owned()),
+        text: Some(text.to_owned()),
         ..StoredThinking::default()
     }
 }
@@ -256,5 +274,6 @@ fn load_tool_result(row: &Row) -> Result<Part, LoadError> {
         message: Message::tool_result(tool_call_id, output, !success),
         response: None,
         answers: take(&mut map, "call"),
+        tool: take(&mut map, "name"),
     })
 }

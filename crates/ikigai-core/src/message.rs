@@ -1,6 +1,7 @@
 //! Provider-neutral messages: what a model is told, in no provider's form.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Who speaks. There is no system role: the system prompt has a place of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -125,6 +126,13 @@ impl Message {
             metadata: Vec::new(),
         }
     }
+}
+
+/// Reads a call's arguments for a provider that demands an object; what is no object is empty.
+///
+/// A [`Block::ToolCall`] keeps the text as the model wrote it, whatever it is.
+pub fn arguments_object(arguments: &str) -> Map<String, Value> {
+    serde_json::from_str(arguments).unwrap_or_default()
 }
 
 /// The messages of one agent, oldest first.

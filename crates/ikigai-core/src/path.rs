@@ -58,6 +58,15 @@ pub(crate) fn fork_point_of(fork: &ForkData) -> Option<RowRef> {
         .filter(|point| inherits && point.seq > Seq(0))
 }
 
+/// Says whether no row precedes this one.
+pub fn is_root(row: &Row) -> bool {
+    match bend_of(row) {
+        Some(Bend::Root) => true,
+        Some(Bend::To(_) | Bend::IfHeld(_)) => false,
+        None => row.at.seq == Seq(1),
+    }
+}
+
 /// What a control row on the path says beside bending it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
@@ -153,6 +162,12 @@ impl Path {
     /// Says whether the path is known to its root.
     pub fn is_complete(&self) -> bool {
         self.below.is_none()
+    }
+
+    /// The oldest row, if the path is known to its root.
+    pub fn root(&self) -> Option<RowRef> {
+        let first = self.spans.front().filter(|_| self.is_complete())?;
+        Some(RowRef::new(first.agent, first.from))
     }
 
     /// Says whether the row is on the known part.

@@ -15,7 +15,7 @@ use crate::state::AgentState;
 use crate::view::View;
 
 pub use budget::{Budget, estimate_tokens};
-pub use window::{Window, cut_for};
+pub use window::{Window, covered_since, cut_for, is_full};
 
 /// For whom a request is made, and what goes with it beside the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

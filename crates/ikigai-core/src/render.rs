@@ -3,14 +3,14 @@
 use std::fmt;
 
 use crate::data::{
-    self, AgentKilledData, Amounts, AssistantData, Category, Cause, CommandData, ErrorData,
-    InterruptedData, MarkData, RewindData, SummaryData, ToolCallData, ToolResultData, UsageData,
-    UserData,
+    self, AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, InterruptedData,
+    MarkData, RewindData, SummaryData, UsageData, UserData,
 };
 use crate::event::Row;
 use crate::ids::{AgentId, RowRef};
 use crate::kind::Kind;
-use crate::load::LoadError;
+use crate::load::{LoadError, Loaded, Part, load};
+use crate::message::Block;
 
 /// One event as it is shown. Front ends add signs, colours and folds; [`fmt::Display`] is the
 /// form for a plain terminal.
@@ -72,20 +72,30 @@ impl Shown {
     }
 }
 
-/// Renders a row. Total; every kind has its arm, though it may draw nothing.
+/// Renders a row. Total.
 pub fn render(row: &Row) -> Shown {
+    render_loaded(row, &load(row))
+}
+
+/// Renders a row of which is known what it is for the conversation. Every kind has its arm, though
+/// it may draw nothing.
+pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Shown {
+    let part = match loaded {
+        Ok(Loaded::Message(part)) => Some(part),
+        Ok(Loaded::Nothing) => None,
+        Err(error) => return Shown::warning(row, error),
+    };
+    let Some(kind) = row.kind.read_as() else {
+        return Shown::Nothing;
+    };
     let data = row.data.as_deref();
     let content = row.content.clone().unwrap_or_default();
-    let Some(kind) = row.kind.read_as() else {
-        let unknown = LoadError::UnknownKind(row.kind.name().chars().take(64).collect());
-        return Shown::warning(row, &unknown);
-    };
     match kind {
         Kind::System => Shown::System(content),
         Kind::User => Shown::User(data::read::<UserData>(data).typed.unwrap_or(content)),
-        Kind::Assistant => render_assistant(content, data),
-        Kind::ToolCall => render_call(row.content.as_deref(), data),
-        Kind::ToolResult => render_result(row.content.as_deref(), data),
+        Kind::Assistant => render_assistant(content, part),
+        Kind::ToolCall => render_call(row.content.as_deref(), part),
+        Kind::ToolResult => render_result(row.content.as_deref(), part),
         Kind::Clear => Shown::Cleared,
         Kind::Mark => Shown::Mark(data::read::<MarkData>(data).label),
         Kind::Rewind => Shown::Rewound(data::read::<RewindData>(data).target),
@@ -118,30 +128,47 @@ pub fn render(row: &Row) -> Shown {
     }
 }
 
-fn render_assistant(text: String, data: Option<&str>) -> Shown {
-    let opaque = data::read::<AssistantData>(data).opaque.unwrap_or_default();
-    let thinking = opaque.thinking.unwrap_or_default();
-    let thinking = thinking
-        .into_iter()
-        .filter_map(|block| block.text)
-        .collect();
-    Shown::Assistant { thinking, text }
+fn blocks_of(part: Option<&Part>) -> &[Block] {
+    part.map_or(&[], |part| part.message.blocks.as_slice())
 }
 
-fn render_call(shown: Option<&str>, data: Option<&str>) -> Shown {
-    let call: ToolCallData = data::read(data);
-    Shown::ToolCall {
-        name: call.name.unwrap_or_default(),
-        text: shown.map_or_else(|| call.arguments.unwrap_or_default(), str::to_owned),
+fn render_assistant(text: String, part: Option<&Part>) -> Shown {
+    let thinking = blocks_of(part).iter().filter_map(|block| match block {
+        Block::Thinking { text, .. } => Some(text.clone()),
+        Block::Text { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => None,
+    });
+    Shown::Assistant {
+        thinking: thinking.collect(),
+        text,
     }
 }
 
-fn render_result(shown: Option<&str>, data: Option<&str>) -> Shown {
-    let result: ToolResultData = data::read(data);
+fn render_call(shown: Option<&str>, part: Option<&Part>) -> Shown {
+    let called = blocks_of(part).iter().find_map(|block| match block {
+        Block::ToolCall {
+            name, arguments, ..
+        } => Some((name.as_str(), arguments.as_str())),
+        Block::Text { .. } | Block::Thinking { .. } | Block::ToolResult { .. } => None,
+    });
+    let (name, arguments) = called.unwrap_or_default();
+    Shown::ToolCall {
+        name: name.to_owned(),
+        text: shown.unwrap_or(arguments).to_owned(),
+    }
+}
+
+fn render_result(shown: Option<&str>, part: Option<&Part>) -> Shown {
+    let came = blocks_of(part).iter().find_map(|block| match block {
+        Block::ToolResult {
+            content, is_error, ..
+        } => Some((content.as_str(), !is_error)),
+        Block::Text { .. } | Block::Thinking { .. } | Block::ToolCall { .. } => None,
+    });
+    let (content, success) = came.unwrap_or_default();
     Shown::ToolResult {
-        name: result.name.unwrap_or_default(),
-        text: shown.map_or_else(|| result.output.unwrap_or_default(), str::to_owned),
-        success: result.success.unwrap_or(false),
+        name: part.and_then(|part| part.tool.clone()).unwrap_or_default(),
+        text: shown.unwrap_or(content).to_owned(),
+        success,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::load::{LoadError, Loaded, load};
 use crate::message::Conversation;
 use crate::path::Path;
 use crate::query::{Direction, PageQuery};
-use crate::render::{Shown, render};
+use crate::render::{Shown, render_loaded};
 use crate::state::Change;
 use crate::turns::Activity;
 
@@ -151,7 +151,7 @@ impl View {
     pub fn scrollback(&self) -> impl Iterator<Item = Shown> + '_ {
         self.entries.iter().enumerate().map(|(index, entry)| {
             self.problem(index).map_or_else(
-                || render(&entry.row),
+                || render_loaded(&entry.row, &entry.loaded),
                 |error| Shown::warning(&entry.row, &error),
             )
         })

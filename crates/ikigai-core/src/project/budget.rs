@@ -55,6 +55,14 @@ pub(crate) fn fixed_parts(state: &AgentState, target: &Target) -> Vec<(String, u
     std::iter::once(prompt).chain(pins).chain(tools).collect()
 }
 
+/// What all of them need together.
+pub(crate) fn fixed_tokens(state: &AgentState, target: &Target) -> u64 {
+    fixed_parts(state, target)
+        .iter()
+        .map(|(_, tokens)| tokens)
+        .sum()
+}
+
 /// The pinned documents that can be read, in pin order.
 pub(crate) fn pinned<'a>(
     state: &'a AgentState,

@@ -7,7 +7,7 @@ use crate::ids::RowRef;
 use crate::kind::Kind;
 use crate::message::{Message, Role};
 use crate::project::Target;
-use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_parts};
+use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
 use crate::project::pairing::{CallIds, Exchange, Pairing, Response};
 use crate::state::AgentState;
 use crate::turns::turn_starts;
@@ -234,29 +234,34 @@ fn omitted_rows(view: &View) -> HashSet<RowRef> {
         .collect()
 }
 
-/// The range that a turn's start has to cut off the window, if the request would exceed the
-/// budget: from the root of the path, which must be known, to the last row of the last turn cut.
+/// The last row that a turn's start has to cut off the window, if the request would exceed the
+/// budget; none if it does not, or if there is only one turn.
 pub fn cut_for(
     state: &AgentState,
     view: &View,
     target: &Target,
     budget: &Budget,
-) -> Option<(RowRef, RowRef)> {
-    let fixed: u64 = fixed_parts(state, target)
-        .iter()
-        .map(|(_, tokens)| tokens)
-        .sum();
+) -> Option<RowRef> {
+    let fixed = fixed_tokens(state, target);
     let window = Window::of(state, view, target);
     if fixed + window.tokens() <= budget.cap {
         return None;
     }
     let surplus = window.surplus((budget.cap * CUT_TO_PERCENT / 100).saturating_sub(fixed));
     let first_kept = window.turns.get(surplus).filter(|_| surplus > 0)?.start;
-    let last_cut = view.entries().get(first_kept.checked_sub(1)?)?.at();
-    let root = state
-        .path()
-        .spans()
-        .next()
-        .filter(|_| state.path().is_complete())?;
-    Some((RowRef::new(root.agent, root.from), last_cut))
+    Some(view.entries().get(first_kept.checked_sub(1)?)?.at())
+}
+
+/// Says whether nothing older than the view could change the request: its turns fill the model's
+/// window already.
+pub fn is_full(state: &AgentState, view: &View, target: &Target, budget: &Budget) -> bool {
+    fixed_tokens(state, target) + Window::of(state, view, target).tokens() > budget.window
+}
+
+/// The row at which the summary begins that covers the view's first row. If that row is a root,
+/// nothing older than the view is sent.
+pub fn covered_since(view: &View) -> Option<RowRef> {
+    let summary = Covers::of(view).by.get(&0).copied()?;
+    let data = view.entries().get(summary)?.row.data.as_deref();
+    data::read::<SummaryData>(data).from
 }

@@ -1,0 +1,51 @@
+//! Names of agents: `[a-z0-9][a-z0-9-]{0,31}`, and never `parent`.
+
+/// The longest name.
+const LONGEST: usize = 32;
+
+/// The word that stands for the caller's parent and so is no agent's name.
+pub const PARENT: &str = "parent";
+
+/// Says whether an agent may be called so.
+pub fn is_valid_name(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=LONGEST).contains(&name.len())
+        && !name.starts_with('-')
+        && name.bytes().all(legal)
+        && name != PARENT
+}
+
+/// Makes a valid name out of any text.
+pub fn name_from(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            name.push(c.to_ascii_lowercase());
+        } else if !name.is_empty() && !name.ends_with('-') {
+            name.push('-');
+        }
+        if name.len() == LONGEST {
+            break;
+        }
+    }
+    let name = name.trim_end_matches('-');
+    if is_valid_name(name) {
+        name.to_owned()
+    } else {
+        "agent".to_owned()
+    }
+}
+
+/// The first of `name`, `name-2`, `name-3` … that is not taken.
+pub fn free_name(name: &str, taken: impl Fn(&str) -> bool) -> String {
+    let mut number = 1_u64;
+    let mut candidate = name.to_owned();
+    while taken(&candidate) {
+        number += 1;
+        let suffix = format!("-{number}");
+        let room = LONGEST - suffix.len();
+        let stem: String = name.chars().take(room).collect();
+        candidate = format!("{}{suffix}", stem.trim_end_matches('-'));
+    }
+    candidate
+}

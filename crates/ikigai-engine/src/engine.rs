@@ -1,0 +1,265 @@
+//! The engine: finds, makes and opens agents, and reads them without touching them.
+
+use std::sync::Arc;
+
+use ikigai_core::data::SystemOrigin;
+use ikigai_core::names::{free_name, name_from};
+use ikigai_core::project::assemble;
+use ikigai_core::settings::ModelChoice;
+use ikigai_core::{AgentId, Budget, Epoch, Event, Request, Seq, Settings, Target};
+use ikigai_providers::Provider;
+use ikigai_store::{
+    Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
+    Status, Store,
+};
+
+use crate::environment::{Environment, draw_agent, draw_session};
+use crate::worker::Worker;
+use crate::{EngineError, window};
+
+/// The shortest prefix of an id that names an agent.
+const SHORTEST_PREFIX: usize = 4;
+
+const FIRST_PROMPT: &str =
+    "You are an agent of ikigai. You work with a developer in a terminal. Be brief and exact.";
+
+/// All agents of one store.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) provider: Arc<dyn Provider>,
+    /// A smaller window than the model's, if the user wants one.
+    pub(crate) window_tokens: Option<u64>,
+}
+
+impl Engine {
+    /// An engine over a store.
+    pub fn new(
+        store: Arc<dyn Store>,
+        environment: Arc<dyn Environment>,
+        provider: Arc<dyn Provider>,
+    ) -> Self {
+        Self {
+            store,
+            environment,
+            provider,
+            window_tokens: None,
+        }
+    }
+
+    /// Keeps requests below this many tokens.
+    #[must_use]
+    pub fn with_window_tokens(mut self, tokens: Option<u64>) -> Self {
+        self.window_tokens = tokens;
+        self
+    }
+
+    /// All agents, in the order in which they were made.
+    pub async fn agents(&self) -> Result<Vec<AgentRecord>, EngineError> {
+        Ok(self.store.agents(None).await?)
+    }
+
+    /// All sessions, in the order in which they were made.
+    pub async fn sessions(&self) -> Result<Vec<SessionRecord>, EngineError> {
+        Ok(self.store.sessions().await?)
+    }
+
+    /// The log, for reading.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Finds an agent by its name, its id, or a prefix of its id that no other has.
+    pub async fn find(&self, name: &str) -> Result<AgentRecord, EngineError> {
+        let agents = self.store.agents(None).await?;
+        let living = agents
+            .iter()
+            .find(|agent| agent.name == name && agent.status == Status::Running);
+        let exact = living.or_else(|| agents.iter().find(|agent| agent.id.to_string() == name));
+        if let Some(agent) = exact {
+            return Ok(agent.clone());
+        }
+        let has_prefix =
+            |agent: &&AgentRecord| agent.id.to_string().starts_with(name) || agent.name == name;
+        let long_enough = name.chars().count() >= SHORTEST_PREFIX;
+        let mut found: Vec<_> = agents
+            .iter()
+            .filter(|_| long_enough)
+            .filter(has_prefix)
+            .collect();
+        match (found.pop(), found.is_empty()) {
+            (Some(agent), true) => Ok(agent.clone()),
+            (None, _) => Err(EngineError::NoSuchAgent(name.to_owned())),
+            (Some(last), false) => Err(EngineError::Ambiguous {
+                name: name.to_owned(),
+                matches: found
+                    .iter()
+                    .chain([&last])
+                    .map(|agent| agent.id.to_string())
+                    .collect(),
+            }),
+        }
+    }
+
+    /// The living agent of a directory's session that was used last.
+    pub async fn latest(&self, directory: &str) -> Result<Option<AgentRecord>, EngineError> {
+        let mut latest: Option<AgentRecord> = None;
+        for session in self.sessions_of(directory).await? {
+            for agent in self.store.agents(Some(session.id)).await? {
+                let newer = latest
+                    .as_ref()
+                    .is_none_or(|last| agent.touched_at >= last.touched_at);
+                if agent.status == Status::Running && newer {
+                    latest = Some(agent);
+                }
+            }
+        }
+        Ok(latest)
+    }
+
+    async fn sessions_of(&self, directory: &str) -> Result<Vec<SessionRecord>, EngineError> {
+        let mut sessions = self.store.sessions().await?;
+        sessions.retain(|session| session.directory == directory);
+        Ok(sessions)
+    }
+
+    /// Makes a root agent in a directory's session, and opens it.
+    pub async fn create_root(&self, directory: &str, workdir: &str) -> Result<Worker, EngineError> {
+        let session = self.sessions_of(directory).await?.pop();
+        let wanted = name_from(directory.rsplit('/').next().unwrap_or_default());
+        let mut taken = Vec::new();
+        loop {
+            let agents = self.store.agents(None).await?;
+            let lives = |name: &str| {
+                agents
+                    .iter()
+                    .any(|agent| agent.name == name && agent.status == Status::Running)
+            };
+            let is_taken = |name: &str| lives(name) || taken.iter().any(|other| other == name);
+            let name = free_name(&wanted, is_taken);
+            let batch = self.root_batch(session.as_ref(), directory, workdir, &name);
+            match self.store.commit(batch.clone()).await {
+                Ok(_) => {
+                    let id = batch.heads[0].agent;
+                    return Worker::begin(self.clone(), id, Epoch(1)).await;
+                }
+                // Another process was quicker; the name that it took may not be listed yet.
+                Err(CommitError::NameTaken(_)) => taken.push(name),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn root_batch(
+        &self,
+        session: Option<&SessionRecord>,
+        directory: &str,
+        workdir: &str,
+        name: &str,
+    ) -> Batch {
+        let now = self.environment.now();
+        let id = draw_agent(&*self.environment);
+        let known = session.map(|session| session.id);
+        let session = known.unwrap_or_else(|| draw_session(&*self.environment));
+        let make = known.is_none().then(|| Effect::MakeSession {
+            session,
+            name: name.to_owned(),
+            directory: directory.to_owned(),
+            at: now,
+        });
+        let agent = NewAgent {
+            id,
+            name: name.to_owned(),
+            session,
+            parent: None,
+            fork_point: None,
+            created_at: now,
+        };
+        let settings = Settings {
+            name: Some(name.to_owned()),
+            workdir: Some(workdir.to_owned()),
+            model: Some(ModelChoice {
+                provider: Some(self.provider.name().to_owned()),
+                model: Some(self.provider.default_model().to_owned()),
+                level: None,
+            }),
+            ..Settings::default()
+        };
+        let events = [
+            Event::system(FIRST_PROMPT, SystemOrigin::Start),
+            Event::set("start", settings.as_set()),
+        ];
+        let lease = LeaseClaim {
+            epoch: Epoch(1),
+            expected: Seq(0),
+        };
+        Batch {
+            heads: vec![HeadClaim {
+                agent: id,
+                lease: Some(lease),
+            }],
+            rows: events
+                .into_iter()
+                .map(|event| event.into_row(id, now))
+                .collect(),
+            with: make
+                .into_iter()
+                .chain([Effect::CreateAgent { agent, owned: true }])
+                .collect(),
+        }
+    }
+
+    /// Takes an agent's lease, and settles what a former holder left unfinished.
+    pub async fn open(&self, agent: &AgentRecord) -> Result<Worker, EngineError> {
+        if agent.status != Status::Running {
+            return Err(EngineError::Dead(agent.name.clone()));
+        }
+        let take = Effect::TakeLease { agent: agent.id };
+        let taken = self
+            .store
+            .commit(Batch {
+                with: vec![take],
+                ..Batch::default()
+            })
+            .await?;
+        let epoch = taken.leases.first().map_or(Epoch(0), |(_, epoch)| *epoch);
+        let mut worker = Worker::begin(self.clone(), agent.id, epoch).await?;
+        worker.settle().await?;
+        Ok(worker)
+    }
+
+    /// What the agent's next turn would send, as far as it is known before the user speaks.
+    pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
+        let mut agent = Agent::restore(self.store(), agent).await?;
+        let target = self.target(agent.state.settings())?;
+        let budget = self.budget(agent.state.settings(), &target);
+        window::read(self.store(), &mut agent, &target, &budget).await?;
+        Ok(assemble(&agent.state, &agent.view, &target, &budget)?)
+    }
+
+    /// For whom requests are made under these settings.
+    pub(crate) fn target(&self, settings: &Settings) -> Result<Target, EngineError> {
+        let choice = settings.model.clone().unwrap_or_default();
+        let provider = choice
+            .provider
+            .unwrap_or_else(|| self.provider.name().to_owned());
+        if provider != self.provider.name() {
+            return Err(EngineError::NoProvider(provider));
+        }
+        let model = choice
+            .model
+            .unwrap_or_else(|| self.provider.default_model().to_owned());
+        Ok(Target {
+            provider,
+            model,
+            ..Target::default()
+        })
+    }
+
+    /// How large requests may be under these settings.
+    pub(crate) fn budget(&self, settings: &Settings, target: &Target) -> Budget {
+        let cap = settings.budget_tokens.or(self.window_tokens);
+        Budget::new(self.provider.window_tokens(&target.model), cap)
+    }
+}

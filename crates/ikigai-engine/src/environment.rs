@@ -1,0 +1,74 @@
+//! Time and randomness, which reach the engine only from here, so that a run can be repeated.
+
+use std::fs::File;
+use std::io::Read;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ikigai_core::{AgentId, Micros, ProcessId, SessionId};
+
+/// What the engine cannot decide by itself.
+pub trait Environment: Send + Sync {
+    /// The time of day.
+    fn now(&self) -> Micros;
+
+    /// Sixteen random bytes.
+    fn random(&self) -> [u8; 16];
+}
+
+/// The real world.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct System;
+
+impl Environment for System {
+    fn now(&self) -> Micros {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    fn random(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        if File::open("/dev/urandom")
+            .and_then(|mut file| file.read_exact(&mut bytes))
+            .is_err()
+        {
+            // Only ids hang on this: the standard library's hasher keys differ for each process
+            // and each call, and the clock goes on.
+            bytes = scattered(self.now());
+        }
+        bytes
+    }
+}
+
+fn scattered(now: Micros) -> [u8; 16] {
+    use std::hash::{BuildHasher, RandomState};
+    let half = || RandomState::new().hash_one(now.0).to_be_bytes();
+    let (high, low) = (half(), half());
+    std::array::from_fn(|i| if i < 8 { high[i] } else { low[i - 8] })
+}
+
+/// Draws an agent's id.
+pub(crate) fn draw_agent(environment: &dyn Environment) -> AgentId {
+    draw(environment, AgentId::from_random)
+}
+
+/// Draws a session's id.
+pub(crate) fn draw_session(environment: &dyn Environment) -> SessionId {
+    draw(environment, SessionId::from_random)
+}
+
+impl System {
+    /// Draws the id of this process.
+    pub fn draw_process(&self) -> ProcessId {
+        draw(self, ProcessId::from_random)
+    }
+}
+
+fn draw<T>(environment: &dyn Environment, make: impl Fn([u8; 16]) -> Option<T>) -> T {
+    loop {
+        if let Some(id) = make(environment.random()) {
+            return id;
+        }
+    }
+}

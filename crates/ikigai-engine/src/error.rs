@@ -1,0 +1,54 @@
+//! Why the engine could not do what it was asked.
+
+use ikigai_core::CannotProject;
+use ikigai_store::{AgentError, CommitError, StoreError};
+use thiserror::Error;
+
+/// Why an intent failed. What had been stored before stays stored.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// The log could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The event could not be stored, so nothing was done.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// A row could not be applied.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// There is nothing to send.
+    #[error(transparent)]
+    CannotProject(#[from] CannotProject),
+    /// Nobody is called so.
+    #[error("there is no agent `{0}`")]
+    NoSuchAgent(String),
+    /// Several are called so.
+    #[error("`{name}` means several agents: {}", .matches.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// What it could mean.
+        matches: Vec<String>,
+    },
+    /// The agent is dead.
+    #[error("agent `{0}` is dead")]
+    Dead(String),
+    /// The message is blank.
+    #[error("the message is empty")]
+    EmptyMessage,
+    /// The agent's model belongs to a provider that is not there.
+    #[error("there is no provider `{0}`")]
+    NoProvider(String),
+}
+
+impl EngineError {
+    /// The store's failure at the bottom of this, if it is one.
+    pub fn store_failure(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error)
+            | Self::Commit(CommitError::Store(error))
+            | Self::Agent(AgentError::Store(error)) => Some(error),
+            _ => None,
+        }
+    }
+}

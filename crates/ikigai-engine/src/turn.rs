@@ -1,0 +1,335 @@
+//! A turn: the message is stored, the request projected from the log, the answer streamed into a
+//! draft, and its rows stored in one transaction.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use ikigai_core::data::{
+    Amounts, AssistantData, Category, Cause, ErrorData, SummaryData, UsageData,
+};
+use ikigai_core::project::{cut_for, project};
+use ikigai_core::{Event, Row, Target};
+use ikigai_providers::{Answer, Delta, ProviderError};
+use ikigai_store::{CommitError, Effect, StoreError};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::{EngineError, Worker, window};
+
+/// Of a running answer at most so much is not yet stored.
+const DRAFT_EVERY: Duration = Duration::from_millis(250);
+
+/// How long a provider may be silent before the turn is given up.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// How often, and after which pause, an answer that arrived is offered to a store that fails.
+const HELD_TRIES: u32 = 60;
+const HELD_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a front end is told while a turn goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// A row was stored.
+    Stored(Row),
+    /// More text came; it is not yet a row.
+    Text(String),
+    /// The store fails and is tried again; nothing is lost so far.
+    StoreAway(String),
+}
+
+/// Why a turn is to end early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody wants it.
+    Interrupt(Cause),
+    /// It took this long.
+    Deadline(Duration),
+}
+
+/// How a turn ended. All of it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The model said all it had to say.
+    Completed,
+    /// It was interrupted.
+    Interrupted(Cause),
+    /// It failed, for this reason.
+    Failed(String),
+}
+
+/// What came of the stream.
+enum Ending {
+    Finished { stop: String, usage: Amounts },
+    Failed(ProviderError),
+    Stopped(Stop),
+}
+
+/// A front end's ear.
+type Updates<'a> = &'a mut (dyn FnMut(Update) + Send);
+
+impl Worker {
+    /// Says something to the agent and has it answered, unless `stop` ends the turn before.
+    pub async fn turn(
+        &mut self,
+        text: &str,
+        stop: Pin<&mut (dyn Future<Output = Stop> + Send)>,
+        updates: Updates<'_>,
+    ) -> Result<Outcome, EngineError> {
+        if text.trim().is_empty() {
+            return Err(EngineError::EmptyMessage);
+        }
+        let target = self.engine.target(self.agent.state.settings())?;
+        let rows = self.commit(vec![Event::user(text)], Vec::new()).await?;
+        rows.into_iter()
+            .for_each(|row| updates(Update::Stored(row)));
+        self.move_window(&target, updates).await?;
+        let budget = self.engine.budget(self.agent.state.settings(), &target);
+        let request = project(&self.agent.state, &self.agent.view, &target, &budget)?;
+        let mut answer = self.engine.provider.answer(&target.model, request);
+        let mut draft = Draft::default();
+        let ending = self.stream(&mut *answer, stop, &mut draft, updates).await?;
+        drop(answer);
+        self.finish(&target, draft, ending, updates).await
+    }
+
+    /// Reads what the request needs and, if it is too much, stores a cut first.
+    async fn move_window(
+        &mut self,
+        target: &Target,
+        updates: Updates<'_>,
+    ) -> Result<(), EngineError> {
+        let budget = self.engine.budget(self.agent.state.settings(), target);
+        let Worker { agent, engine, .. } = &mut *self;
+        window::read(engine.store(), agent, target, &budget).await?;
+        let Some(to) = cut_for(&agent.state, &agent.view, target, &budget) else {
+            return Ok(());
+        };
+        agent.know_all(engine.store()).await?;
+        let data = SummaryData {
+            from: agent.state.path().root(),
+            to: Some(to),
+            undo: None,
+        };
+        let rows = self
+            .commit(vec![Event::Summary { text: None, data }], Vec::new())
+            .await?;
+        rows.into_iter()
+            .for_each(|row| updates(Update::Stored(row)));
+        Ok(())
+    }
+
+    async fn stream(
+        &mut self,
+        answer: &mut dyn Answer,
+        mut stop: Pin<&mut (dyn Future<Output = Stop> + Send)>,
+        draft: &mut Draft,
+        updates: Updates<'_>,
+    ) -> Result<Ending, EngineError> {
+        loop {
+            let due = draft.due.unwrap_or_else(|| Instant::now() + SILENCE);
+            tokio::select! {
+                biased;
+                stopped = &mut stop => return Ok(Ending::Stopped(stopped)),
+                () = sleep_until(due), if draft.due.is_some() => self.store_draft(draft, updates).await?,
+                delta = answer.next() => match delta {
+                    Some(Ok(Delta::Text(text))) => {
+                        draft.add(&text);
+                        updates(Update::Text(text));
+                    }
+                    Some(Ok(Delta::Finished { stop, usage })) => {
+                        return Ok(Ending::Finished { stop, usage });
+                    }
+                    Some(Err(error)) => return Ok(Ending::Failed(error)),
+                    None => return Ok(Ending::Failed(cut_off())),
+                },
+                () = sleep(SILENCE) => return Ok(Ending::Failed(silent())),
+            }
+        }
+    }
+
+    /// Stores what came since the last part. A store that is away is no reason to stop listening.
+    async fn store_draft(
+        &mut self,
+        draft: &mut Draft,
+        updates: Updates<'_>,
+    ) -> Result<(), EngineError> {
+        let append = Effect::AppendDraft {
+            agent: self.agent.state.agent(),
+            epoch: self.epoch,
+            text: draft.text[draft.stored_bytes..].to_owned(),
+            at: self.engine.environment.now(),
+        };
+        match self.commit(Vec::new(), vec![append]).await {
+            Ok(_) => draft.stored(),
+            Err(EngineError::Commit(CommitError::Store(error))) => {
+                updates(Update::StoreAway(error.to_string()));
+                draft.due = Some(Instant::now() + DRAFT_EVERY);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    async fn finish(
+        &mut self,
+        target: &Target,
+        draft: Draft,
+        ending: Ending,
+        updates: Updates<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let number = self.response + 1;
+        let spoke = !draft.text.is_empty() || matches!(ending, Ending::Finished { .. });
+        let data = AssistantData {
+            response: Some(number),
+            provider: Some(target.provider.clone()),
+            model: Some(target.model.clone()),
+            stop: Some(stop_word(&ending).to_owned()),
+            ..AssistantData::default()
+        };
+        let mut events = Vec::new();
+        if spoke {
+            events.push(Event::Assistant {
+                text: draft.text,
+                data,
+            });
+        }
+        let outcome = match ending {
+            Ending::Finished { usage, .. } => {
+                let sum = add(&self.spent, &usage);
+                events.push(Event::Usage(UsageData {
+                    response: Some(number),
+                    provider: Some(target.provider.clone()),
+                    model: Some(target.model.clone()),
+                    amounts: usage,
+                    sum: Some(sum.clone()),
+                }));
+                self.spent = sum;
+                Outcome::Completed
+            }
+            Ending::Failed(error) => {
+                events.push(failure(Category::Provider, &error.message, error.status));
+                Outcome::Failed(error.message)
+            }
+            Ending::Stopped(Stop::Interrupt(cause)) => {
+                events.push(Event::interrupted(cause));
+                Outcome::Interrupted(cause)
+            }
+            Ending::Stopped(Stop::Deadline(after)) => {
+                let text = format!("the turn was not finished within {} s", after.as_secs());
+                events.push(failure(Category::Limit, &text, None));
+                Outcome::Failed(text)
+            }
+        };
+        let agent = self.agent.state.agent();
+        let drop = (draft.stored_bytes > 0).then_some(Effect::DropDraft {
+            agent,
+            epoch: self.epoch,
+        });
+        let rows = self
+            .commit_held(events, drop.into_iter().collect(), updates)
+            .await?;
+        self.response += u64::from(spoke);
+        rows.into_iter()
+            .for_each(|row| updates(Update::Stored(row)));
+        Ok(outcome)
+    }
+
+    /// Stores what has arrived and must not be lost: a store that is away is tried again.
+    async fn commit_held(
+        &mut self,
+        events: Vec<Event>,
+        with: Vec<Effect>,
+        updates: Updates<'_>,
+    ) -> Result<Vec<Row>, EngineError> {
+        for _ in 1..HELD_TRIES {
+            match self.commit(events.clone(), with.clone()).await {
+                Err(EngineError::Commit(CommitError::Store(error))) if may_return(&error) => {
+                    updates(Update::StoreAway(error.to_string()));
+                    sleep(HELD_PAUSE).await;
+                }
+                other => return other,
+            }
+        }
+        self.commit(events, with).await
+    }
+}
+
+/// Says whether a store that fails so may work again by itself.
+fn may_return(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Busy(_) | StoreError::Full(_) | StoreError::Io(_) | StoreError::ReadOnly(_)
+    )
+}
+
+fn stop_word(ending: &Ending) -> &str {
+    match ending {
+        Ending::Finished { stop, .. } => stop,
+        Ending::Failed(_) => "failed",
+        Ending::Stopped(_) => "interrupted",
+    }
+}
+
+fn failure(category: Category, text: &str, status: Option<u16>) -> Event {
+    let data = ErrorData {
+        category: Some(category),
+        status,
+        attempts: Some(1),
+        omit: None,
+    };
+    Event::Error {
+        text: text.to_owned(),
+        data,
+    }
+}
+
+fn cut_off() -> ProviderError {
+    ProviderError {
+        message: "the answer ended before it was whole".to_owned(),
+        status: None,
+    }
+}
+
+fn silent() -> ProviderError {
+    let message = format!("the provider said nothing for {} s", SILENCE.as_secs());
+    ProviderError {
+        message,
+        status: None,
+    }
+}
+
+fn add(one: &Amounts, other: &Amounts) -> Amounts {
+    let sum = |a: Option<u64>, b: Option<u64>| {
+        a.or(b)
+            .map(|_| a.unwrap_or(0).saturating_add(b.unwrap_or(0)))
+    };
+    Amounts {
+        input: sum(one.input, other.input),
+        cache_read: sum(one.cache_read, other.cache_read),
+        cache_write: sum(one.cache_write, other.cache_write),
+        output: sum(one.output, other.output),
+        reasoning: sum(one.reasoning, other.reasoning),
+        cost_nano_usd: sum(one.cost_nano_usd, other.cost_nano_usd),
+    }
+}
+
+/// What came of an answer so far.
+#[derive(Default)]
+struct Draft {
+    text: String,
+    stored_bytes: usize,
+    /// When the part that is not stored must be.
+    due: Option<Instant>,
+}
+
+impl Draft {
+    fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.due.get_or_insert_with(|| Instant::now() + DRAFT_EVERY);
+    }
+
+    fn stored(&mut self) {
+        self.stored_bytes = self.text.len();
+        self.due = None;
+    }
+}

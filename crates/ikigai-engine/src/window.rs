@@ -1,0 +1,45 @@
+//! Reading as much of an agent's path as a request can hold, and no more.
+
+use ikigai_core::path::is_root;
+use ikigai_core::project::{covered_since, is_full};
+use ikigai_core::{Budget, Target};
+use ikigai_store::{Agent, Store, StoreError, history};
+
+/// How many rows are read first; each further page is twice as long as the one before.
+const FIRST_PAGE_ROWS: usize = 64;
+
+/// No page is longer than this, so that one read stays short.
+const LONGEST_PAGE_ROWS: usize = 4096;
+
+/// Lengthens the view until nothing older could change the request.
+pub(crate) async fn read(
+    store: &dyn Store,
+    agent: &mut Agent,
+    target: &Target,
+    budget: &Budget,
+) -> Result<(), StoreError> {
+    let mut rows = FIRST_PAGE_ROWS;
+    while !is_enough(store, agent, target, budget).await? && agent.lengthen(store, rows).await? {
+        rows = (rows * 2).min(LONGEST_PAGE_ROWS);
+    }
+    Ok(())
+}
+
+async fn is_enough(
+    store: &dyn Store,
+    agent: &Agent,
+    target: &Target,
+    budget: &Budget,
+) -> Result<bool, StoreError> {
+    if agent.view.entries().is_empty() {
+        return Ok(false);
+    }
+    if is_full(&agent.state, &agent.view, target, budget) {
+        return Ok(true);
+    }
+    let Some(from) = covered_since(&agent.view) else {
+        return Ok(false);
+    };
+    let row = history::row_at(store, from).await?;
+    Ok(row.as_ref().is_some_and(is_root))
+}

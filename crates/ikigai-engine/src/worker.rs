@@ -1,0 +1,245 @@
+//! A worker holds one agent's lease and is the only one that writes its rows.
+
+use ikigai_core::data::{self, Amounts, AssistantData, ToolCallData, UsageData};
+use ikigai_core::{
+    AgentId, Direction, Epoch, Event, Kind, NewRow, PageQuery, Row, RowRef, Seq, Span, StoredKind,
+};
+use ikigai_store::{Agent, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot, Store};
+
+use crate::{Engine, EngineError};
+
+/// After so many control rows a snapshot is stored, so that opening an agent reads few of them.
+const CONTROL_ROWS_PER_SNAPSHOT: usize = 64;
+
+/// How many rows are read at a time when catching up or looking back.
+const PAGE_ROWS: usize = 64;
+
+/// How far back the numbers of the newest response are looked for.
+const LOOK_BACK_ROWS: u64 = 4096;
+
+/// How often a commit is tried against others who append lease-free rows at the same time.
+const MOST_RACES: usize = 64;
+
+/// A living agent.
+pub struct Worker {
+    pub(crate) engine: Engine,
+    pub(crate) agent: Agent,
+    pub(crate) epoch: Epoch,
+    /// Number of the newest response.
+    pub(crate) response: u64,
+    /// What all responses cost together.
+    pub(crate) spent: Amounts,
+    control_rows: usize,
+}
+
+impl Worker {
+    /// Reads the agent whose lease was taken at `epoch`.
+    pub(crate) async fn begin(
+        engine: Engine,
+        agent: AgentId,
+        epoch: Epoch,
+    ) -> Result<Self, EngineError> {
+        let agent = Agent::restore(engine.store(), agent).await?;
+        let newest = RowRef::new(agent.state.agent(), agent.state.head());
+        let (response, spent) = newest_response(engine.store(), newest).await?;
+        Ok(Self {
+            engine,
+            agent,
+            epoch,
+            response,
+            spent,
+            control_rows: 0,
+        })
+    }
+
+    /// Whom it keeps alive.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Stores events, then applies them. Returns the rows; nothing has happened if it fails.
+    pub(crate) async fn commit(
+        &mut self,
+        events: Vec<Event>,
+        with: Vec<Effect>,
+    ) -> Result<Vec<Row>, EngineError> {
+        let id = self.agent.state.agent();
+        let now = self.engine.environment.now();
+        let rows: Vec<NewRow> = events
+            .into_iter()
+            .map(|event| event.into_row(id, now))
+            .collect();
+        for _ in 0..MOST_RACES {
+            let expected = self.agent.state.head();
+            match self.engine.store.commit(self.batch(&rows, &with)).await {
+                Ok(_) => return self.apply(expected, rows).await,
+                Err(CommitError::Behind { .. }) => self.catch_up().await?,
+                Err(CommitError::Unknown(cause)) => {
+                    if rows.is_empty() {
+                        return Err(CommitError::Unknown(cause).into());
+                    }
+                    if self.is_stored(expected, &rows).await? {
+                        return self.apply(expected, rows).await;
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let actual = self.agent.state.head();
+        Err(CommitError::Behind {
+            agent: id,
+            expected: actual,
+            actual,
+        }
+        .into())
+    }
+
+    fn batch(&self, rows: &[NewRow], with: &[Effect]) -> Batch {
+        let agent = self.agent.state.agent();
+        let lease = LeaseClaim {
+            epoch: self.epoch,
+            expected: self.agent.state.head(),
+        };
+        let head = HeadClaim {
+            agent,
+            lease: Some(lease),
+        };
+        Batch {
+            heads: Some(head)
+                .into_iter()
+                .filter(|_| !rows.is_empty())
+                .collect(),
+            rows: rows.to_vec(),
+            with: with.iter().cloned().chain(self.due_snapshot()).collect(),
+        }
+    }
+
+    /// The snapshot that goes with the next commit, if there is something to keep.
+    fn due_snapshot(&self) -> Option<Effect> {
+        let due = self.control_rows >= CONTROL_ROWS_PER_SNAPSHOT;
+        due.then(|| {
+            Effect::PutSnapshot(Snapshot {
+                upto: RowRef::new(self.agent.state.agent(), self.agent.state.head()),
+                folded: self.agent.state.to_snapshot(),
+            })
+        })
+    }
+
+    async fn apply(&mut self, after: Seq, rows: Vec<NewRow>) -> Result<Vec<Row>, EngineError> {
+        if self.control_rows >= CONTROL_ROWS_PER_SNAPSHOT {
+            self.control_rows = 0;
+        }
+        let mut seq = after;
+        let mut applied = Vec::with_capacity(rows.len());
+        for row in rows {
+            seq = seq.next();
+            let row = Row {
+                at: RowRef::new(row.agent, seq),
+                kind: StoredKind::Known(row.kind),
+                content: row.content,
+                data: row.data,
+                created_at: row.created_at,
+            };
+            self.apply_one(row.clone()).await?;
+            applied.push(row);
+        }
+        Ok(applied)
+    }
+
+    async fn apply_one(&mut self, row: Row) -> Result<(), EngineError> {
+        let applied = self.agent.apply(&*self.engine.store, row).await?;
+        self.control_rows += usize::from(applied.control);
+        Ok(())
+    }
+
+    /// Applies what others appended without the lease.
+    async fn catch_up(&mut self) -> Result<(), EngineError> {
+        loop {
+            let head = self.agent.state.head();
+            let span = Span::new(self.agent.state.agent(), head.next(), Seq(i64::MAX as u64));
+            let query = PageQuery {
+                span,
+                direction: Direction::Forwards,
+                limit: PAGE_ROWS,
+            };
+            let rows = self.engine.store.page(query).await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            for row in rows {
+                self.apply_one(row).await?;
+            }
+        }
+    }
+
+    /// Reads back whether a commit of unknown outcome was stored.
+    async fn is_stored(&self, after: Seq, rows: &[NewRow]) -> Result<bool, EngineError> {
+        let agent = self.agent.state.agent();
+        let span = Span::new(agent, after.next(), Seq(after.0 + rows.len() as u64));
+        let query = PageQuery {
+            span,
+            direction: Direction::Forwards,
+            limit: rows.len(),
+        };
+        let stored = self.engine.store.page(query).await?;
+        let same = |(stored, row): (&Row, &NewRow)| {
+            stored.kind == StoredKind::Known(row.kind)
+                && stored.created_at == row.created_at
+                && stored.content == row.content
+                && stored.data == row.data
+        };
+        Ok(stored.len() == rows.len() && stored.iter().zip(rows).all(same))
+    }
+
+    /// Gives the lease back, so that another process need not find out that this one is gone.
+    pub async fn release(self) -> Result<(), EngineError> {
+        let agent = self.agent.state.agent();
+        let with = vec![Effect::GiveLease {
+            agent,
+            epoch: self.epoch,
+        }];
+        self.engine
+            .store
+            .commit(Batch {
+                with,
+                ..Batch::default()
+            })
+            .await?;
+        Ok(())
+    }
+}
+
+/// Number of the newest response among an agent's own rows, and what all cost together.
+async fn newest_response(store: &dyn Store, newest: RowRef) -> Result<(u64, Amounts), EngineError> {
+    let lowest = newest.seq.0.saturating_sub(LOOK_BACK_ROWS);
+    let mut to = newest.seq;
+    let mut response = None;
+    while to.0 > lowest {
+        let span = Span::new(newest.agent, Seq(lowest + 1), to);
+        let query = PageQuery {
+            span,
+            direction: Direction::Backwards,
+            limit: PAGE_ROWS,
+        };
+        let rows = store.page(query).await?;
+        for row in &rows {
+            let data = row.data.as_deref();
+            match row.kind.read_as() {
+                Some(Kind::Usage) => {
+                    let usage: UsageData = data::read(data);
+                    let number = usage.response.max(response).unwrap_or(0);
+                    return Ok((number, usage.sum.unwrap_or(usage.amounts)));
+                }
+                Some(Kind::Assistant) => {
+                    response = data::read::<AssistantData>(data).response.max(response);
+                }
+                Some(Kind::ToolCall) => {
+                    response = data::read::<ToolCallData>(data).response.max(response);
+                }
+                _ => {}
+            }
+        }
+        to = rows.last().map_or(Seq(0), |oldest| oldest.at.seq.before());
+    }
+    Ok((response.unwrap_or(0), Amounts::default()))
+}
