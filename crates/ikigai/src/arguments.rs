@@ -1,0 +1,109 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+
+/// Exit codes, which `--help` lists.
+pub(crate) mod exit {
+    /// The turn failed, or something else went wrong.
+    pub(crate) const FAILED: u8 = 1;
+    /// The store cannot be opened, read or written.
+    pub(crate) const STORE: u8 = 3;
+    /// There is no such agent, or it cannot be used.
+    pub(crate) const AGENT: u8 = 4;
+    /// The turn was interrupted; what came so far is stored.
+    pub(crate) const INTERRUPTED: u8 = 130;
+}
+
+const AFTER_HELP: &str = "\
+Everything is kept in one database: --db, else IKIGAI_DB, else
+$XDG_DATA_HOME/ikigai/ikigai.db (~/.local/share/ikigai/ikigai.db).
+
+Exit codes: 0 done and stored · 1 the turn failed · 2 bad arguments · 3 the store
+cannot be used · 4 no such agent, or it is held by another process · 130 interrupted
+
+Try:
+  ikigai run \"hello\"                 one turn with this directory's agent
+  ikigai run \"what did I say\"        it remembers
+  ikigai log --request               what the model would be given next";
+
+/// An operating environment for living LLM agents: whatever happens is an event in a database.
+#[derive(Debug, Parser)]
+#[command(name = "ikigai", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    /// The database: `sqlite:PATH`, or just PATH
+    #[arg(long, global = true, value_name = "STORE")]
+    pub(crate) db: Option<String>,
+
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Say something to an agent and print its answer
+    Run(RunOrder),
+    /// Print what an agent remembers
+    Log(LogOrder),
+    /// List the agents
+    Agents(AgentsOrder),
+    /// Check store and surroundings, and say what to do about each finding
+    Doctor,
+}
+
+/// What `run` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct RunOrder {
+    /// What to say; `-` reads it from standard input
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: String,
+
+    /// Say it to this agent (name, id, or the beginning of an id) instead of the one that was
+    /// used last in this directory
+    #[arg(long, value_name = "AGENT", conflicts_with = "new")]
+    pub(crate) agent: Option<String>,
+
+    /// Make a new agent in this directory
+    #[arg(long)]
+    pub(crate) new: bool,
+
+    /// Give the turn up after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+
+    /// Print every stored event as one line of JSON instead of the answer
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `log` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct LogOrder {
+    /// Which agent (name, id, or the beginning of an id); the one used last in this directory if
+    /// none is named
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+
+    /// Print the neutral request that the next turn would send, as JSON
+    #[arg(long, conflicts_with_all = ["all", "tail", "json"])]
+    pub(crate) request: bool,
+
+    /// Print all rows that the agent ever wrote, also those that it no longer remembers
+    #[arg(long, conflicts_with = "tail")]
+    pub(crate) all: bool,
+
+    /// Print only the newest so many rows
+    #[arg(long, value_name = "ROWS")]
+    pub(crate) tail: Option<usize>,
+
+    /// Print one line of JSON for each row
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `agents` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct AgentsOrder {
+    /// Print one line of JSON for each agent
+    #[arg(long)]
+    pub(crate) json: bool,
+}

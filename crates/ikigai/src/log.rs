@@ -1,0 +1,120 @@
+//! `ikigai log`: what an agent remembers, or would be sent, read without touching it.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use ikigai_core::load::LoadError;
+use ikigai_core::load::load;
+use ikigai_core::render::{Shown, render};
+use ikigai_core::{AgentId, Direction, PageQuery, Row, RowRef, Seq, Span};
+use ikigai_engine::Engine;
+use ikigai_store::{Agent, StoreError};
+
+use crate::arguments::LogOrder;
+use crate::output::{json_of, local_time, print, tell, visible};
+use crate::world::World;
+
+/// How many rows are read at a time.
+const PAGE_ROWS: usize = 256;
+
+pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
+    let world = World::open(db)?;
+    let Some(agent) = world.find(order.agent.as_deref())? else {
+        bail!("this directory has no agent yet\nhint: ikigai run \"hello\"");
+    };
+    world.runtime.block_on(async {
+        if order.request {
+            print_request(&world.engine, agent.id).await
+        } else {
+            print_rows(&world.engine, agent.id, order).await
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn print_request(engine: &Engine, agent: AgentId) -> Result<()> {
+    let request = engine.next_request(agent).await?;
+    print(&format!("{}\n", serde_json::to_string_pretty(&request)?))?;
+    Ok(())
+}
+
+async fn print_rows(engine: &Engine, id: AgentId, order: &LogOrder) -> Result<()> {
+    let mut agent = Agent::restore(engine.store(), id).await?;
+    if let Some(rows) = order.tail {
+        while agent.view.entries().len() < rows {
+            let missing = rows - agent.view.entries().len();
+            if !agent
+                .lengthen(engine.store(), missing.min(PAGE_ROWS))
+                .await?
+            {
+                break;
+            }
+        }
+        return agent
+            .view
+            .entries()
+            .iter()
+            .try_for_each(|entry| print_row(id, &entry.row, order));
+    }
+    let spans = if order.all {
+        vec![Span::new(id, Seq(1), agent.state.head())]
+    } else {
+        agent.know_all(engine.store()).await?;
+        agent.state.path().spans().collect()
+    };
+    for span in spans {
+        print_span(engine, id, span, order).await?;
+    }
+    Ok(())
+}
+
+async fn print_span(engine: &Engine, id: AgentId, span: Span, order: &LogOrder) -> Result<()> {
+    let mut from = span.from;
+    while from <= span.to {
+        let rest = Span { from, ..span };
+        let query = PageQuery {
+            span: rest,
+            direction: Direction::Forwards,
+            limit: PAGE_ROWS,
+        };
+        let rows = engine.store().page(query).await?;
+        let Some(last) = rows.last() else {
+            let missing = RowRef::new(span.agent, from);
+            return Err(StoreError::Value(format!("row {missing} is missing")).into());
+        };
+        from = last.at.seq.next();
+        rows.iter().try_for_each(|row| print_row(id, row, order))?;
+    }
+    Ok(())
+}
+
+fn print_row(id: AgentId, row: &Row, order: &LogOrder) -> Result<()> {
+    if order.json {
+        print(&json_of(row))?;
+        return Ok(());
+    }
+    let shown = match load(row) {
+        Ok(_) => render(row),
+        Err(error) => warning(row, &error),
+    };
+    let text = visible(&shown.to_string());
+    if text.is_empty() {
+        return Ok(());
+    }
+    let place = if row.at.agent == id {
+        format!("#{}", row.at.seq)
+    } else {
+        row.at.to_string()
+    };
+    print(&format!(
+        "{} {place} {}\n{text}\n\n",
+        local_time(row.created_at),
+        row.kind
+    ))?;
+    Ok(())
+}
+
+fn warning(row: &Row, error: &LoadError) -> Shown {
+    tell(&format!("warning: row {} cannot be read: {error}", row.at));
+    Shown::warning(row, error)
+}

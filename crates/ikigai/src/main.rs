@@ -1,0 +1,27 @@
+//! ikigai: an operating environment for living LLM agents.
+
+mod agents;
+mod arguments;
+mod doctor;
+mod log;
+mod output;
+mod place;
+mod run;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Verb};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let ended = match arguments.verb {
+        Verb::Run(order) => run::run(arguments.db, order),
+        Verb::Log(order) => log::log(arguments.db, &order),
+        Verb::Agents(order) => agents::agents(arguments.db, &order),
+        Verb::Doctor => doctor::doctor(arguments.db),
+    };
+    ended.unwrap_or_else(|error| output::report(&error))
+}

@@ -1,0 +1,153 @@
+//! `ikigai run`: one turn of one agent, without a screen.
+
+use std::future::Future;
+use std::io::{self, IsTerminal, Read};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use ikigai_core::data::Cause;
+use ikigai_engine::{EngineError, Outcome, Stop, Update, Worker};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::arguments::{RunOrder, exit};
+use crate::output::{json_of, print, tell, visible};
+use crate::place::Here;
+use crate::world::World;
+
+/// The longest message that is read; a larger one is a mistake, not a message.
+const LONGEST_PROMPT_BYTES: u64 = 16 * 1024 * 1024;
+
+pub(crate) fn run(db: Option<String>, order: RunOrder) -> Result<ExitCode> {
+    let prompt = prompt_of(order.prompt)?;
+    if prompt.trim().is_empty() {
+        return Err(EngineError::EmptyMessage.into());
+    }
+    let world = World::open(db)?;
+    let agent = if order.new {
+        None
+    } else {
+        world.find(order.agent.as_deref())?
+    };
+    let timeout = order.timeout.map(Duration::from_secs);
+    let (outcome, printed) = world.runtime.block_on(async {
+        let stop = stop_after(timeout)?;
+        let mut stop = std::pin::pin!(stop);
+        let mut worker = match agent {
+            Some(agent) => world.engine.open(&agent).await?,
+            None => {
+                let here = Here::find()?;
+                world
+                    .engine
+                    .create_root(&here.session, &here.workdir)
+                    .await?
+            }
+        };
+        let mut front = FrontEnd {
+            json: order.json,
+            printed: String::new(),
+            failure: None,
+        };
+        let mut update = |update: Update| front.show(&update);
+        let outcome = worker.turn(&prompt, stop.as_mut(), &mut update).await;
+        give_back(worker).await;
+        if let Some(failure) = front.failure {
+            return Err(failure).context("the turn is stored, but its answer cannot be printed");
+        }
+        anyhow::Ok((outcome?, front.printed))
+    })?;
+    if !order.json && !printed.is_empty() && !printed.ends_with('\n') {
+        print("\n")?;
+    }
+    Ok(match outcome {
+        Outcome::Completed => ExitCode::SUCCESS,
+        Outcome::Interrupted(_) => {
+            tell("interrupted; what came so far is stored");
+            exit::INTERRUPTED.into()
+        }
+        Outcome::Failed(reason) => {
+            tell(&format!("error: {}", visible(&reason)));
+            exit::FAILED.into()
+        }
+    })
+}
+
+/// The lease ends with the process anyway, so a failure here costs nobody anything.
+async fn give_back(worker: Worker) {
+    let _ = worker.release().await;
+}
+
+fn prompt_of(argument: String) -> Result<String> {
+    if argument != "-" {
+        return Ok(argument);
+    }
+    let mut bytes = Vec::new();
+    let read = io::stdin()
+        .lock()
+        .take(LONGEST_PROMPT_BYTES + 1)
+        .read_to_end(&mut bytes);
+    read.context("cannot read the message from standard input")?;
+    if bytes.len() as u64 > LONGEST_PROMPT_BYTES {
+        bail!(
+            "the message is longer than {} MB",
+            LONGEST_PROMPT_BYTES >> 20
+        );
+    }
+    String::from_utf8(bytes).context("the message is not UTF-8")
+}
+
+/// Ends a turn on Ctrl-C, on a request to terminate, or at its deadline.
+fn stop_after(timeout: Option<Duration>) -> Result<impl Future<Output = Stop> + Send> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+    Ok(async move {
+        let deadline = async {
+            match timeout {
+                Some(after) => {
+                    tokio::time::sleep(after).await;
+                    Stop::Deadline(after)
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = interrupt.recv() => Stop::Interrupt(Cause::User),
+            _ = terminate.recv() => Stop::Interrupt(Cause::Exit),
+            _ = hangup.recv() => Stop::Interrupt(Cause::Exit),
+            stop = deadline => stop,
+        }
+    })
+}
+
+/// Shows a turn as it goes on.
+struct FrontEnd {
+    json: bool,
+    printed: String,
+    failure: Option<io::Error>,
+}
+
+impl FrontEnd {
+    fn show(&mut self, update: &Update) {
+        let shown = match update {
+            Update::Text(text) if !self.json => {
+                let text = if io::stdout().is_terminal() {
+                    visible(text)
+                } else {
+                    text.clone()
+                };
+                self.printed.clone_from(&text);
+                print(&text)
+            }
+            Update::Stored(row) if self.json => print(&json_of(row)),
+            Update::StoreAway(reason) => {
+                tell(&format!("⏸ {}; trying again", visible(reason)));
+                Ok(())
+            }
+            Update::Text(_) | Update::Stored(_) => Ok(()),
+        };
+        if let Err(error) = shown {
+            self.failure.get_or_insert(error);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Wiring: the store, the engine, the runtime.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use ikigai_engine::{Engine, Environment, System};
+use ikigai_providers::Demo;
+use ikigai_store::sqlite::OpenOptions;
+use ikigai_store::{AgentRecord, ProcessRecord, SqliteStore};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::place::{self, Here};
+
+/// The program's own record, under which it takes leases.
+fn this_process() -> ProcessRecord {
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    ProcessRecord {
+        id: System.draw_process(),
+        host,
+        pid: std::process::id(),
+        started: System.now(),
+    }
+}
+
+/// Everything that a command needs.
+pub(crate) struct World {
+    /// Runs everything, on this thread.
+    pub(crate) runtime: Runtime,
+    /// All agents.
+    pub(crate) engine: Engine,
+    store: Arc<SqliteStore>,
+}
+
+impl World {
+    /// Opens the store, creating it if it is missing.
+    pub(crate) fn open(db: Option<String>) -> Result<Self> {
+        Self::open_at(place::database(db)?)
+    }
+
+    /// Opens the store at a path.
+    pub(crate) fn open_at(path: PathBuf) -> Result<Self> {
+        let store = Arc::new(SqliteStore::open(OpenOptions::new(path, this_process()))?);
+        let engine = Engine::new(store.clone(), Arc::new(System), Arc::new(Demo))
+            .with_window_tokens(window_tokens()?);
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start the runtime")?;
+        Ok(Self {
+            runtime,
+            engine,
+            store,
+        })
+    }
+
+    /// Finds the agent that is named, or the one used last in this directory.
+    pub(crate) fn find(&self, name: Option<&str>) -> Result<Option<AgentRecord>> {
+        self.runtime.block_on(async {
+            match name {
+                Some(name) => Ok(Some(self.engine.find(name).await?)),
+                None => Ok(self.engine.latest(&Here::find()?.session).await?),
+            }
+        })
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.store.close();
+    }
+}
+
+/// The user's own limit of a request's size.
+fn window_tokens() -> Result<Option<u64>> {
+    const NAME: &str = "IKIGAI_SLIDING_CONTEXT_TOKENS";
+    let Some(value) = std::env::var(NAME).ok().filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let tokens = value
+        .parse()
+        .with_context(|| format!("{NAME} is `{value}`, not a number"))?;
+    Ok(Some(tokens))
+}
