@@ -451,4 +451,11 @@ pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
     assert_eq!((head.seq, head.epoch, head.owner), (Seq(2), Epoch(0), None));
     assert_fenced(&maker.append([user("and on")]).await, maker.agent, Epoch(0));
     assert_eq!(desk.head(maker.agent).await.seq, Seq(2));
+    let idle = desk.idle_agent("idle").await;
+    let mut wrong = desk.holder(idle, Epoch(0), Seq(1));
+    let refused = wrong.append([user("whose?")]).await;
+    assert!(
+        matches!(refused, Err(CommitError::Behind { actual: Seq(0), .. })),
+        "{refused:?}"
+    );
 }

@@ -118,7 +118,7 @@ pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
     );
 }
 
-/// E16a, the store's part: a run is told from its start to its end, also to other processes.
+/// A journalled run is told from its start to its end, also to other processes.
 pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let mut holder = desk.agent("root").await;

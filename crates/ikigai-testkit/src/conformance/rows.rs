@@ -54,8 +54,8 @@ pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
     assert_eq!(desk.head(holder.agent).await.seq, Seq(0));
 }
 
-/// D4c S2-44b: rows of an older, newer or faulty program are in the log like all others; the
-/// store hands them out with the kind name they have.
+/// Rows of an older, newer or faulty program are in the log like all others; the store hands
+/// them out with the kind name they have, and whoever loads them judges them.
 pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let mut holder = desk.agent("root").await;

@@ -86,8 +86,8 @@ impl MemoryStore {
         data: Option<&str>,
         control: bool,
     ) -> RowRef {
-        let mut log = self.log();
-        let log = log
+        let mut guard = self.log();
+        let log = guard
             .agents
             .get_mut(&agent)
             .expect("rows go to an agent that was made");
@@ -103,7 +103,14 @@ impl MemoryStore {
             },
             control,
         );
+        drop(guard);
+        self.tell();
         at
+    }
+
+    /// Wakes whoever listens.
+    fn tell(&self) {
+        self.shared.commits.send_modify(|count| *count += 1);
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -126,7 +133,7 @@ impl Store for MemoryStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
         let outcome = commit::commit(&mut self.log(), self.process, batch);
         if outcome.is_ok() {
-            self.shared.commits.send_modify(|count| *count += 1);
+            self.tell();
         }
         Box::pin(ready(outcome))
     }
