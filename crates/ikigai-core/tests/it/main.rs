@@ -1,12 +1,15 @@
 //! What the core promises, requirement by requirement.
 
+mod failures;
+mod forks;
 mod kinds;
 mod loading;
 mod messages;
 mod model;
-mod replay;
-mod forks;
-mod time;
-mod failures;
-mod shapes;
 mod properties;
+mod reading;
+mod replay;
+mod settings;
+mod shapes;
+mod source;
+mod time;

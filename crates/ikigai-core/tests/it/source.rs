@@ -1,0 +1,72 @@
+//! Looks at the program's own text, for promises that no value can show.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn crates() -> PathBuf {
+    let core = Path::new(env!("CARGO_MANIFEST_DIR"));
+    core.parent().unwrap().to_owned()
+}
+
+/// Every source file of the workspace, tests apart: its path below `crates/` and its text.
+pub(crate) fn all_of_the_workspace() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for member in fs::read_dir(crates()).unwrap() {
+        collect(&member.unwrap().path().join("src"), &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn collect(folder: &Path, found: &mut Vec<(String, String)>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
+        if path.is_dir() && !is_test {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") && !is_test {
+            let name = path.strip_prefix(crates()).unwrap().display().to_string();
+            found.push((name, fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+/// The text of a function of the core, from its signature to its closing brace.
+pub(crate) fn function(file: &str, signature: &str) -> String {
+    let path = crates().join("ikigai-core/src").join(file);
+    let text = fs::read_to_string(path).unwrap();
+    let start = text.find(signature).expect("the function is there");
+    let mut depth = 0_i32;
+    for (index, byte) in text.bytes().enumerate().skip(start) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 1 => return text[start..=index].to_owned(),
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    panic!("`{signature}` has no end");
+}
+
+/// Says whether a line is an arm that takes whatever is left.
+pub(crate) fn is_catch_all(line: &str) -> bool {
+    let Some((pattern, _)) = line.split_once("=>") else {
+        return false;
+    };
+    let pattern = pattern.split(" if ").next().unwrap_or_default().trim();
+    let binding = |c: char| c.is_ascii_lowercase() || c == '_';
+    !pattern.is_empty() && pattern.chars().all(binding)
+}
+
+/// Says whether a text uses an identifier as a word of its own.
+pub(crate) fn names(text: &str, identifier: &str) -> bool {
+    let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(identifier).any(|(start, _)| {
+        let before = text[..start].chars().next_back();
+        let after = text[start + identifier.len()..].chars().next();
+        !before.is_some_and(part_of_word) && !after.is_some_and(part_of_word)
+    })
+}
