@@ -76,8 +76,8 @@ fn check(batch: &Batch) -> Result<HashMap<AgentId, u64>, CommitError> {
     }
     let mut counts = HashMap::with_capacity(batch.heads.len());
     for row in &batch.rows {
-        let leased = leases.get(&row.agent).ok_or_else(|| unclaimed(row))?;
-        if !leased && !needs_no_lease(row) {
+        let held = leases.get(&row.agent).ok_or_else(|| unclaimed(row))?;
+        if !held && !needs_no_lease(row) {
             return Err(bad(format!("a row of kind `{}` needs a lease", row.kind)));
         }
         row.check()?;

@@ -1,5 +1,6 @@
 //! Connections: how they are opened, and whether the database is one of ours.
 
+use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -120,7 +121,10 @@ impl Target {
                     row.get(0)
                 })
                 .map_err(fail)?;
-            return if any {
+            // SQLite takes a few bytes of anything for a database without pages.
+            let foreign = number("page_count").map_err(fail)? == 0
+                && fs::metadata(self.path()).is_ok_and(|metadata| metadata.len() > 0);
+            return if any || foreign {
                 Err(not_ours())
             } else {
                 Ok(State::Empty)

@@ -35,7 +35,8 @@ pub(super) fn apply(
             || format!("there is a session {session} already"),
         ),
         Effect::CreateAgent { agent, owned } => {
-            create_agent(connection, owner, agent, *owned, done)
+            let process = owned.then(|| owner.register(connection)).transpose()?;
+            create_agent(connection, agent, process, done)
         }
         Effect::SetName { agent, name } => set_name(connection, *agent, name),
         Effect::SetStatus { agent, status } => set_status(connection, *agent, *status),
@@ -135,11 +136,11 @@ fn fenced(
     }
 }
 
+/// Makes an agent, owned by `process` if there is one.
 fn create_agent(
     connection: &Connection,
-    owner: &mut Owner,
     agent: &NewAgent,
-    owned: bool,
+    process: Option<i64>,
     done: &mut Committed,
 ) -> Result<(), Refusal> {
     if key(connection, agent.id).is_ok() {
@@ -180,12 +181,11 @@ fn create_agent(
         }
         Err(error) => return Err(error.into()),
     };
-    let process = owned.then(|| owner.register(connection)).transpose()?;
-    let epoch = Epoch(u64::from(owned));
+    let epoch = Epoch(u64::from(process.is_some()));
     connection
         .prepare_cached("INSERT INTO heads (agent, seq, epoch, owner) VALUES (?1, 0, ?2, ?3)")?
         .execute(params![key, stored(epoch.0), process])?;
-    if owned {
+    if process.is_some() {
         done.leases.push((agent.id, epoch));
     }
     Ok(())

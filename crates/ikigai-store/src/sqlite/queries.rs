@@ -1,11 +1,13 @@
 //! What is read: each function one statement, so that it sees one moment of the log.
 
-use ikigai_core::{AgentId, ControlQuery, Direction, Epoch, PageQuery, Row, RowRef, SessionId};
+use ikigai_core::{
+    AgentId, ControlQuery, Direction, Epoch, PageQuery, ProcessId, Row, RowRef, SessionId,
+};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row as SqlRow, params};
 
 use super::values::{
-    log_row, micros, number, optional_number, optional_parsed, optional_process, optional_row_ref,
-    parsed, seq, stored, stored_limit, text, wide_id,
+    log_row, micros, number, optional_parsed, optional_process, optional_row_ref, parsed, seq,
+    stored, stored_limit, text, wide_id,
 };
 use crate::blobs::join_parts;
 use crate::records::{
@@ -261,7 +263,7 @@ pub(super) fn blob(connection: &Connection, hash: BlobHash) -> Result<Option<Vec
     Ok(join_parts(hash, parts))
 }
 
-/// The newest row of an agent's log with what a commit wrote there, for reading a commit back.
+/// One row of an agent's log, for reading a commit back.
 pub(super) fn stored_row(connection: &Connection, at: RowRef) -> Result<Option<Row>> {
     one(
         connection,
@@ -272,13 +274,12 @@ pub(super) fn stored_row(connection: &Connection, at: RowRef) -> Result<Option<R
     )
 }
 
-/// The newest write without a row of a process.
-pub(super) fn witness(connection: &Connection, process: &str) -> Result<Option<u64>> {
+/// The number of the newest transaction without rows of a process.
+pub(super) fn witness(connection: &Connection, process: ProcessId) -> Result<Option<i64>> {
     one(
         connection,
         "SELECT number FROM witnesses WHERE process = ?1",
-        [process],
-        |row| optional_number(row, 0),
+        [process.to_string()],
+        |row| row.get(0),
     )
-    .map(Option::flatten)
 }

@@ -1,7 +1,7 @@
 //! After a commit that failed: was it stored? It is read, never written again.
 
 use ikigai_core::{NewRow, ProcessId, Row};
-use rusqlite::{Connection, ErrorCode, Result, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, Result, TransactionBehavior};
 
 use super::connect::Target;
 use super::errors::Cause;
@@ -17,32 +17,33 @@ pub(super) enum Outcome {
     Absent,
 }
 
-/// Leaves a trace of a transaction without rows, so that it can be recognised.
-pub(super) fn put_witness(connection: &Connection, process: ProcessId, number: u64) -> Result<()> {
+/// Leaves a trace of a transaction without rows, so that it can be recognised: a number that this
+/// process has not used before.
+pub(super) fn put_witness(connection: &Connection, process: ProcessId) -> Result<i64> {
     connection
         .prepare_cached(
-            "INSERT INTO witnesses (process, number) VALUES (?1, ?2)
-             ON CONFLICT (process) DO UPDATE SET number = excluded.number",
+            "INSERT INTO witnesses (process, number) VALUES (?1, 1)
+             ON CONFLICT (process) DO UPDATE SET number = number + 1
+             RETURNING number",
         )?
-        .execute(params![process.to_string(), super::values::stored(number)])?;
-    Ok(())
+        .query_row([process.to_string()], |row| row.get(0))
 }
 
 /// Reads on a fresh connection what became of the transaction of `applied`.
 ///
 /// Its frames may lie in the log although they were refused, and would come to life when the log
-/// is next recovered. So before anybody is told, another commit is put in their place; `number` is
-/// its witness, one more than that of the transaction.
+/// is next recovered. So before anybody is told, another commit is put in their place. `witness` is
+/// that of a transaction without rows.
 pub(super) fn outcome(
     target: &Target,
     process: ProcessId,
     applied: &[Applied],
-    number: u64,
+    witness: Option<i64>,
     cause: &Cause,
 ) -> Result<(Outcome, Connection)> {
     let mut connection = target.connect()?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let outcome = if stands(&transaction, process, applied, number.saturating_sub(1))? {
+    let outcome = if stands(&transaction, process, applied, witness)? {
         Outcome::Stored
     } else {
         Outcome::Absent
@@ -53,7 +54,7 @@ pub(super) fn outcome(
         drop(transaction);
         return Ok((outcome, connection));
     }
-    put_witness(&transaction, process, number)?;
+    put_witness(&transaction, process)?;
     transaction.commit()?;
     if outcome == Outcome::Stored {
         // What is read may never have reached the disk; moving it into the database writes it anew.
@@ -68,16 +69,14 @@ fn stands(
     connection: &Connection,
     process: ProcessId,
     applied: &[Applied],
-    witness: u64,
+    witness: Option<i64>,
 ) -> Result<bool> {
-    let mut rows = applied
-        .iter()
-        .flat_map(|it| it.done.rows.iter().zip(&it.job.batch.rows))
-        .peekable();
-    if rows.peek().is_none() {
-        let found = queries::witness(connection, &process.to_string())?;
-        return Ok(found == Some(witness));
+    if witness.is_some() {
+        return Ok(queries::witness(connection, process)? == witness);
     }
+    let rows = applied
+        .iter()
+        .flat_map(|it| it.done.rows.iter().zip(&it.job.batch.rows));
     for (at, written) in rows {
         let found = queries::stored_row(connection, *at)?;
         if !found.is_some_and(|found| is_same(&found, written)) {

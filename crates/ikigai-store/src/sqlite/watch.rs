@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::watch;
 
 use super::connect::Target;
-use super::errors::{file_error, sql_error};
+use super::errors::sql_error;
 use super::place::open_own;
 use crate::error::StoreError;
 use crate::watch::Watch;
@@ -167,7 +167,7 @@ struct Listener {
 impl Listener {
     fn start(target: &Arc<Target>, changes: Changes) -> Result<(Feed, Self), StoreError> {
         let fail = |error| sql_error(target.path(), error);
-        let touched = Touched::start(target)?;
+        let touched = Touched::start(target);
         let connection = target.connect_reading().map_err(fail)?;
         let version = data_version(&connection).map_err(fail)?;
         let (wake, end) = UnixStream::pair().map_err(|error| StoreError::Io(Box::new(error)))?;
@@ -227,47 +227,45 @@ fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
         .query_row([], |row| row.get(0))
 }
 
-/// Tells when the file beside the database is written.
+/// Tells when the file beside the database is written. Where it cannot be watched, because the
+/// system has no inotify or no more of it to give, the slow check has to do.
 struct Touched {
-    #[cfg(target_os = "linux")]
-    inotify: OwnedFd,
+    inotify: Option<OwnedFd>,
 }
 
-#[cfg(target_os = "linux")]
 impl Touched {
-    fn start(target: &Target) -> Result<Self, StoreError> {
-        use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
-
-        let path = target.place.notify();
-        let fail = |error: rustix::io::Errno| StoreError::Io(Box::new(error));
-        open_own(&path).map_err(|error| file_error(&path, error))?;
-        let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(fail)?;
-        add_watch(&inotify, &path, WatchFlags::MODIFY).map_err(fail)?;
-        Ok(Self { inotify })
+    fn start(target: &Target) -> Self {
+        Self {
+            inotify: listen(&target.place.notify()),
+        }
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.inotify.as_fd())
+        self.inotify.as_ref().map(AsFd::as_fd)
     }
 
     /// Takes what was told so far, so that the next wait waits.
     fn drain(&self) {
-        let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
-        let mut events = rustix::fs::inotify::Reader::new(&self.inotify, &mut buffer);
-        while events.next().is_ok() {}
+        #[cfg(target_os = "linux")]
+        if let Some(inotify) = &self.inotify {
+            let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+            let mut events = rustix::fs::inotify::Reader::new(inotify, &mut buffer);
+            while events.next().is_ok() {}
+        }
     }
 }
 
+#[cfg(target_os = "linux")]
+fn listen(path: &Path) -> Option<OwnedFd> {
+    use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+
+    open_own(path).ok()?;
+    let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+    add_watch(&inotify, path, WatchFlags::MODIFY).ok()?;
+    Some(inotify)
+}
+
 #[cfg(not(target_os = "linux"))]
-impl Touched {
-    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-    fn start(_target: &Target) -> Result<Self, StoreError> {
-        Ok(Self {})
-    }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn drain(&self) {}
+fn listen(_path: &Path) -> Option<OwnedFd> {
+    None
 }

@@ -59,7 +59,6 @@ pub(super) struct Writer {
     faults: Arc<Faults>,
     connection: Option<Connection>,
     page_limit: u32,
-    witness: u64,
 }
 
 /// Why a transaction could not be begun; each waiting batch is told.
@@ -102,7 +101,6 @@ impl Writer {
             faults,
             connection: None,
             page_limit: 0,
-            witness: 0,
         };
         thread::Builder::new()
             .name("ikigai-store-write".to_owned())
@@ -181,12 +179,11 @@ impl Writer {
     }
 
     fn begin(&mut self) -> Result<Connection, Trouble> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => {
-                self.page_limit = 0;
-                self.target.connect()?
-            }
+        let connection = if let Some(connection) = self.connection.take() {
+            connection
+        } else {
+            self.page_limit = 0;
+            self.target.connect()?
         };
         let limit = self.faults.page_limit();
         if limit != self.page_limit {
@@ -220,17 +217,14 @@ impl Writer {
     }
 
     fn commit(&mut self, connection: Connection, applied: Vec<Applied>) {
-        let has_rows = applied.iter().any(|it| !it.done.rows.is_empty());
-        if !has_rows {
-            self.witness += 1;
-        }
         let fault = self.faults.take_commit();
-        let witnessed = if has_rows {
-            Ok(())
+        let mut witness = None;
+        let result = if applied.iter().all(|it| it.done.rows.is_empty()) {
+            readback::put_witness(&connection, self.owner.id()).map(|it| witness = Some(it))
         } else {
-            readback::put_witness(&connection, self.owner.id(), self.witness)
+            Ok(())
         };
-        match witnessed.and_then(|()| commit_or_fault(&connection, fault)) {
+        match result.and_then(|()| commit_or_fault(&connection, fault)) {
             Ok(()) => {
                 self.connection = Some(connection);
                 self.stored(applied);
@@ -242,7 +236,7 @@ impl Writer {
             Err(error) => {
                 // Nothing that this connection believes can be trusted after a failed commit.
                 drop(connection);
-                self.resolve(applied, error, fault);
+                self.resolve(applied, witness, error, fault);
             }
         }
     }
@@ -255,19 +249,18 @@ impl Writer {
     }
 
     /// Finds out by reading what became of a commit that failed, and answers accordingly.
-    fn resolve(&mut self, applied: Vec<Applied>, error: rusqlite::Error, fault: CommitFault) {
+    fn resolve(
+        &mut self,
+        applied: Vec<Applied>,
+        witness: Option<i64>,
+        error: rusqlite::Error,
+        fault: CommitFault,
+    ) {
         let cause = Arc::new(error);
-        self.witness += 1;
         let outcome = if fault == CommitFault::Unreadable {
             Err(injected())
         } else {
-            readback::outcome(
-                &self.target,
-                self.owner.id(),
-                &applied,
-                self.witness,
-                &cause,
-            )
+            readback::outcome(&self.target, self.owner.id(), &applied, witness, &cause)
         };
         match outcome {
             Ok((Outcome::Stored, connection)) => {

@@ -7,5 +7,6 @@
 
 mod conformance;
 mod crash;
+mod disk;
 mod processes;
 mod support;

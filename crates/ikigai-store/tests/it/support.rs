@@ -14,17 +14,17 @@ use ikigai_store::{
 use ikigai_testkit::block_on;
 
 /// An agent of tests: each number is another one, the same in every process.
-pub fn agent(number: u64) -> AgentId {
+pub(crate) fn agent(number: u64) -> AgentId {
     AgentId::from_random(id_bytes(1, number)).expect("it begins with a letter")
 }
 
 /// A session of tests.
-pub fn session(number: u64) -> SessionId {
+pub(crate) fn session(number: u64) -> SessionId {
     SessionId::from_random(id_bytes(2, number)).expect("it begins with a letter")
 }
 
 /// A process of tests.
-pub fn process(number: u64) -> ProcessRecord {
+pub(crate) fn process(number: u64) -> ProcessRecord {
     ProcessRecord {
         id: ProcessId::from_random(id_bytes(3, number)).expect("it begins with a letter"),
         host: "here".to_owned(),
@@ -40,12 +40,12 @@ fn id_bytes(space: u8, number: u64) -> [u8; 16] {
 }
 
 /// Opens a store as a process of tests.
-pub fn open(path: &Path, number: u64) -> Result<SqliteStore, StoreError> {
+pub(crate) fn open(path: &Path, number: u64) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(OpenOptions::new(path, process(number)))
 }
 
 /// A claim of the holder of a lease.
-pub fn claim(agent: AgentId, epoch: Epoch, expected: Seq) -> HeadClaim {
+pub(crate) fn claim(agent: AgentId, epoch: Epoch, expected: Seq) -> HeadClaim {
     HeadClaim {
         agent,
         lease: Some(LeaseClaim { epoch, expected }),
@@ -53,7 +53,7 @@ pub fn claim(agent: AgentId, epoch: Epoch, expected: Seq) -> HeadClaim {
 }
 
 /// A row that says something.
-pub fn said(agent: AgentId, text: &str) -> NewRow {
+pub(crate) fn said(agent: AgentId, text: &str) -> NewRow {
     let event = Event::User {
         text: text.to_owned(),
         data: UserData::default(),
@@ -62,7 +62,7 @@ pub fn said(agent: AgentId, text: &str) -> NewRow {
 }
 
 /// One side of a fork.
-pub fn fork_row(agent: AgentId, role: ForkRole) -> NewRow {
+pub(crate) fn fork_row(agent: AgentId, role: ForkRole) -> NewRow {
     let event = Event::Fork {
         text: "forked".to_owned(),
         data: Box::new(ForkData {
@@ -74,7 +74,7 @@ pub fn fork_row(agent: AgentId, role: ForkRole) -> NewRow {
 }
 
 /// A batch of one text.
-pub fn say(agent: AgentId, epoch: Epoch, expected: Seq, text: &str) -> Batch {
+pub(crate) fn say(agent: AgentId, epoch: Epoch, expected: Seq, text: &str) -> Batch {
     Batch {
         heads: vec![claim(agent, epoch, expected)],
         rows: vec![said(agent, text)],
@@ -83,7 +83,7 @@ pub fn say(agent: AgentId, epoch: Epoch, expected: Seq, text: &str) -> Batch {
 }
 
 /// A batch of one effect.
-pub fn only(effect: Effect) -> Batch {
+pub(crate) fn only(effect: Effect) -> Batch {
     Batch {
         with: vec![effect],
         ..Batch::default()
@@ -91,7 +91,7 @@ pub fn only(effect: Effect) -> Batch {
 }
 
 /// The effect that makes an agent which this process owns at epoch 1.
-pub fn create(agent: AgentId, fork_point: Option<RowRef>) -> Effect {
+pub(crate) fn create(agent: AgentId, fork_point: Option<RowRef>) -> Effect {
     Effect::CreateAgent {
         agent: NewAgent {
             id: agent,
@@ -106,7 +106,7 @@ pub fn create(agent: AgentId, fork_point: Option<RowRef>) -> Effect {
 }
 
 /// The effect that makes the session of all agents of tests.
-pub fn make_session() -> Effect {
+pub(crate) fn make_session() -> Effect {
     Effect::MakeSession {
         session: session(1),
         name: "work".to_owned(),
@@ -116,7 +116,7 @@ pub fn make_session() -> Effect {
 }
 
 /// Makes the session and an agent that is owned at epoch 1.
-pub fn make_agent(store: &dyn Store, agent: AgentId) {
+pub(crate) fn make_agent(store: &dyn Store, agent: AgentId) {
     let batch = Batch {
         with: vec![make_session(), create(agent, None)],
         ..Batch::default()
@@ -125,33 +125,33 @@ pub fn make_agent(store: &dyn Store, agent: AgentId) {
 }
 
 /// Under which variable a child of a test is told its part.
-pub const PART: &str = "IKIGAI_TEST_PART";
+pub(crate) const PART: &str = "IKIGAI_TEST_PART";
 
 /// The part that this process has in a test of another one, split at its spaces.
-pub fn part() -> Option<Vec<String>> {
+pub(crate) fn part() -> Option<Vec<String>> {
     let part = std::env::var(PART).ok()?;
     Some(part.split(' ').map(str::to_owned).collect())
 }
 
 /// Says whether the long profile was asked for.
-pub fn is_long() -> bool {
+pub(crate) fn is_long() -> bool {
     std::env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1")
 }
 
 /// Another process of this program that plays a part; it ends with the test.
-pub struct Player {
+pub(crate) struct Player {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Player {
     /// Starts the ignored test `name`, which looks for its part.
-    pub fn start(name: &str, part: &str) -> Self {
+    pub(crate) fn start(name: &str, part: &str) -> Self {
         Self::run(Command::new(std::env::current_exe().unwrap()), name, part)
     }
 
     /// Starts it by a command of the caller.
-    pub fn run(mut command: Command, name: &str, part: &str) -> Self {
+    pub(crate) fn run(mut command: Command, name: &str, part: &str) -> Self {
         let mut child = command
             .args([name, "--exact", "--ignored", "--nocapture"])
             .env(PART, part)
@@ -163,12 +163,12 @@ impl Player {
         Self { child, lines }
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The next thing that it tells, or none if it has ended.
-    pub fn hear(&mut self) -> Option<String> {
+    pub(crate) fn hear(&mut self) -> Option<String> {
         loop {
             let line = self.lines.next()?.ok()?;
             // The harness writes into the same pipe.
@@ -179,14 +179,14 @@ impl Player {
     }
 
     /// Kills it without warning and returns what it had told before.
-    pub fn kill(&mut self) -> Vec<String> {
+    pub(crate) fn kill(&mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::iter::from_fn(|| self.hear()).collect()
     }
 
     /// Waits for its end and demands that it was a good one.
-    pub fn finish(mut self) -> Vec<String> {
+    pub(crate) fn finish(mut self) -> Vec<String> {
         drop(self.child.stdin.take());
         let told = std::iter::from_fn(|| self.hear()).collect();
         let status = self.child.wait().unwrap();
@@ -205,23 +205,23 @@ impl Drop for Player {
 const TOLD: &str = "\u{1}told ";
 
 /// Tells the parent something, whole or not at all.
-pub fn tell(what: &str) {
+pub(crate) fn tell(what: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(format!("{TOLD}{what}\n").as_bytes()).unwrap();
     out.flush().unwrap();
 }
 
 /// Waits until the parent closes its end, or dies.
-pub fn wait_for_parent() {
+pub(crate) fn wait_for_parent() {
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
 /// A stream of numbers from a seed.
-pub struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     /// Takes the seed from the environment or draws one, and says which.
-    pub fn roll() -> Self {
+    pub(crate) fn roll() -> Self {
         let seed = std::env::var("IKIGAI_TEST_SEED")
             .ok()
             .and_then(|seed| seed.parse().ok())
@@ -231,7 +231,7 @@ impl Dice {
     }
 
     /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
