@@ -28,14 +28,27 @@ pub struct AgentState {
 /// What is folded from the agent's own rows, on its path or not. This is what a snapshot keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Own {
-    #[serde(default)]
     settings: Settings,
     /// The row whose text is the system prompt.
-    #[serde(default)]
     system: Option<RowRef>,
     /// The agent's own first row, if it is a child; of the settings only the name then.
-    #[serde(default)]
     fork: Option<ForkData>,
+}
+
+/// A snapshot as stored.
+#[derive(Serialize, Deserialize)]
+struct Folded<O> {
+    form: u32,
+    own: O,
+}
+
+/// Grows with every change of [`Own`], settings included: a program that does not know a setting
+/// leaves it out of its snapshots, and one that does must fold the rows again.
+const SNAPSHOT_FORM: u32 = 1;
+
+fn read_snapshot(folded: &str) -> Option<Own> {
+    let folded: Folded<Own> = serde_json::from_str(folded).ok()?;
+    (folded.form == SNAPSHOT_FORM).then_some(folded.own)
 }
 
 /// What a row did.
@@ -100,9 +113,7 @@ impl AgentState {
         state.head = head;
         state.path = Path::of(Some(RowRef::new(agent, head)));
         // A snapshot is derived: one that cannot be read is refused by `reads_snapshot` before.
-        state.own = snapshot
-            .and_then(|folded| serde_json::from_str(folded).ok())
-            .unwrap_or_default();
+        state.own = snapshot.and_then(read_snapshot).unwrap_or_default();
         for row in control_since {
             state.fold_own(row);
         }
@@ -112,12 +123,15 @@ impl AgentState {
 
     /// Says whether a snapshot can be read; one that cannot is as if absent.
     pub fn reads_snapshot(folded: &str) -> bool {
-        serde_json::from_str::<Own>(folded).is_ok()
+        read_snapshot(folded).is_some()
     }
 
     /// What a snapshot of this moment holds.
     pub fn to_snapshot(&self) -> String {
-        data::write(&self.own)
+        data::write(&Folded {
+            form: SNAPSHOT_FORM,
+            own: &self.own,
+        })
     }
 
     /// Applies the next row of the agent: the only way in which a living state changes.

@@ -1,0 +1,39 @@
+//! What tests read off an agent.
+
+use ikigai_core::{Block, RowRef};
+use ikigai_store::Agent;
+
+/// The texts of the agent's messages, in order, whatever blocks they stand in.
+pub(crate) fn said(agent: &Agent) -> Vec<String> {
+    let conversation = agent.view.conversation();
+    let blocks = conversation.messages().iter().flat_map(|it| &it.blocks);
+    let texts = blocks.map(|block| match block {
+        Block::Text { text } | Block::Thinking { text, .. } => text.clone(),
+        Block::ToolCall { arguments, .. } => arguments.clone(),
+        Block::ToolResult { content, .. } => content.clone(),
+    });
+    texts.collect()
+}
+
+/// What a person sees of the agent on a plain terminal.
+pub(crate) fn shown(agent: &Agent) -> Vec<String> {
+    let scrollback = agent.view.scrollback();
+    scrollback.map(|shown| shown.to_string()).collect()
+}
+
+/// The rows of the agent's view.
+pub(crate) fn places(agent: &Agent) -> Vec<RowRef> {
+    agent.view.entries().iter().map(|it| it.at()).collect()
+}
+
+/// The names of the kinds in the agent's view.
+pub(crate) fn kinds(agent: &Agent) -> Vec<String> {
+    let entries = agent.view.entries().iter();
+    entries.map(|it| it.row.kind.to_string()).collect()
+}
+
+/// The labels of the agent's marks, oldest first.
+pub(crate) fn labels(agent: &Agent) -> Vec<Option<String>> {
+    let marks = agent.state.marks();
+    marks.map(|(_, label)| label.map(str::to_owned)).collect()
+}
