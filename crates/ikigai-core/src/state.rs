@@ -300,6 +300,14 @@ impl AgentState {
         })
     }
 
+    /// The newest mark on the known path, or the newest of a label. If there is none, an older part
+    /// of the path may have one.
+    pub fn mark(&self, label: Option<&str>) -> Option<RowRef> {
+        let mut marks = self.marks().rev();
+        let found = marks.find(|(_, found)| label.is_none() || *found == label);
+        found.map(|(row, _)| row)
+    }
+
     /// The summaries on the known path that were not taken back, with their ranges, oldest first.
     pub fn summaries(&self) -> Vec<(RowRef, RowRef, RowRef)> {
         let mut found = Vec::new();
