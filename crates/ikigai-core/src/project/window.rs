@@ -132,15 +132,16 @@ impl Window {
 
 impl WindowTurn {
     fn cut_outputs(&mut self, room: u64) {
-        let mut limit = self
-            .outputs_mut()
-            .map(|output| output.len())
-            .max()
-            .unwrap_or(0);
+        if self.tokens <= room {
+            return;
+        }
+        let whole: Vec<_> = self.outputs_mut().map(|output| output.clone()).collect();
+        let mut limit = whole.iter().map(String::len).max().unwrap_or(0);
         while self.tokens > room && limit > SHORTEST_OUTPUT_BYTES {
             limit = (limit / 2).max(SHORTEST_OUTPUT_BYTES);
-            self.outputs_mut()
-                .for_each(|output| cut_middle(output, limit));
+            for (output, whole) in self.outputs_mut().zip(&whole) {
+                *output = cut_middle(whole, limit);
+            }
             self.tokens = self.exchanges.iter().map(tokens_of).sum();
         }
     }
@@ -158,14 +159,15 @@ impl WindowTurn {
 }
 
 /// Keeps head and tail of a text that is longer than `limit` bytes, and says what is missing.
-fn cut_middle(text: &mut String, limit: usize) {
+fn cut_middle(text: &str, limit: usize) -> String {
     if text.len() <= limit {
-        return;
+        return text.to_owned();
     }
     let head = text.floor_char_boundary(limit / 2);
     let tail = text.ceil_char_boundary(text.len() - limit / 2);
-    let note = format!("\n[{} bytes are left out to fit the window]\n", tail - head);
-    text.replace_range(head..tail, &note);
+    let missing = tail - head;
+    let (head, tail) = (&text[..head], &text[tail..]);
+    format!("{head}\n[{missing} bytes are left out to fit the window]\n{tail}")
 }
 
 fn tokens_of(exchange: &Exchange) -> u64 {
