@@ -19,7 +19,7 @@ impl Worker {
         if let Some(draft) = draft.as_ref().filter(|draft| !draft.text.is_empty()) {
             let target = self.engine.target(self.agent.state.settings()).ok();
             let data = AssistantData {
-                response: Some(self.response + 1),
+                response: Some(self.tally.response + 1),
                 provider: target.as_ref().map(|target| target.provider.clone()),
                 model: target.map(|target| target.model),
                 stop: Some("interrupted".to_owned()),
@@ -40,7 +40,6 @@ impl Worker {
         if events.is_empty() && drop.is_none() {
             return Ok(());
         }
-        self.response += u64::from(events.len() > 1);
         self.commit(events, drop.into_iter().collect()).await?;
         Ok(())
     }

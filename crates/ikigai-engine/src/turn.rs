@@ -14,13 +14,14 @@ use ikigai_providers::{Answer, Delta, ProviderError};
 use ikigai_store::{CommitError, Effect, StoreError};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::worker::Tally;
 use crate::{EngineError, Worker, window};
 
 /// Of a running answer at most so much is not yet stored.
 const DRAFT_EVERY: Duration = Duration::from_millis(250);
 
 /// How long a provider may be silent before the turn is given up.
-const SILENCE: Duration = Duration::from_secs(300);
+const SILENCE: Duration = Duration::from_mins(5);
 
 /// How often, and after which pause, an answer that arrived is offered to a store that fails.
 const HELD_TRIES: u32 = 60;
@@ -80,8 +81,7 @@ impl Worker {
         }
         let target = self.engine.target(self.agent.state.settings())?;
         let rows = self.commit(vec![Event::user(text)], Vec::new()).await?;
-        rows.into_iter()
-            .for_each(|row| updates(Update::Stored(row)));
+        told(rows, updates);
         self.move_window(&target, updates).await?;
         let budget = self.engine.budget(self.agent.state.settings(), &target);
         let request = project(&self.agent.state, &self.agent.view, &target, &budget)?;
@@ -113,8 +113,7 @@ impl Worker {
         let rows = self
             .commit(vec![Event::Summary { text: None, data }], Vec::new())
             .await?;
-        rows.into_iter()
-            .for_each(|row| updates(Update::Stored(row)));
+        told(rows, updates);
         Ok(())
     }
 
@@ -177,60 +176,15 @@ impl Worker {
         ending: Ending,
         updates: Updates<'_>,
     ) -> Result<Outcome, EngineError> {
-        let number = self.response + 1;
-        let spoke = !draft.text.is_empty() || matches!(ending, Ending::Finished { .. });
-        let data = AssistantData {
-            response: Some(number),
-            provider: Some(target.provider.clone()),
-            model: Some(target.model.clone()),
-            stop: Some(stop_word(&ending).to_owned()),
-            ..AssistantData::default()
-        };
-        let mut events = Vec::new();
-        if spoke {
-            events.push(Event::Assistant {
-                text: draft.text,
-                data,
-            });
-        }
-        let outcome = match ending {
-            Ending::Finished { usage, .. } => {
-                let sum = add(&self.spent, &usage);
-                events.push(Event::Usage(UsageData {
-                    response: Some(number),
-                    provider: Some(target.provider.clone()),
-                    model: Some(target.model.clone()),
-                    amounts: usage,
-                    sum: Some(sum.clone()),
-                }));
-                self.spent = sum;
-                Outcome::Completed
-            }
-            Ending::Failed(error) => {
-                events.push(failure(Category::Provider, &error.message, error.status));
-                Outcome::Failed(error.message)
-            }
-            Ending::Stopped(Stop::Interrupt(cause)) => {
-                events.push(Event::interrupted(cause));
-                Outcome::Interrupted(cause)
-            }
-            Ending::Stopped(Stop::Deadline(after)) => {
-                let text = format!("the turn was not finished within {} s", after.as_secs());
-                events.push(failure(Category::Limit, &text, None));
-                Outcome::Failed(text)
-            }
-        };
-        let agent = self.agent.state.agent();
         let drop = (draft.stored_bytes > 0).then_some(Effect::DropDraft {
-            agent,
+            agent: self.agent.state.agent(),
             epoch: self.epoch,
         });
+        let (events, outcome) = rows_of(&self.tally, target, draft.text, ending);
         let rows = self
             .commit_held(events, drop.into_iter().collect(), updates)
             .await?;
-        self.response += u64::from(spoke);
-        rows.into_iter()
-            .for_each(|row| updates(Update::Stored(row)));
+        told(rows, updates);
         Ok(outcome)
     }
 
@@ -251,6 +205,56 @@ impl Worker {
             }
         }
         self.commit(events, with).await
+    }
+}
+
+/// Decides which rows an answer becomes, however it ended.
+fn rows_of(tally: &Tally, target: &Target, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
+    let response = Some(tally.response + 1);
+    let provider = Some(target.provider.clone());
+    let model = Some(target.model.clone());
+    let mut events = Vec::new();
+    if !text.is_empty() || matches!(ending, Ending::Finished { .. }) {
+        let data = AssistantData {
+            response,
+            provider: provider.clone(),
+            model: model.clone(),
+            stop: Some(stop_word(&ending).to_owned()),
+            ..AssistantData::default()
+        };
+        events.push(Event::Assistant { text, data });
+    }
+    let (last, outcome) = match ending {
+        Ending::Finished { usage, .. } => {
+            let sum = Some(add(&tally.spent, &usage));
+            let data = UsageData {
+                response,
+                provider,
+                model,
+                amounts: usage,
+                sum,
+            };
+            (Event::Usage(data), Outcome::Completed)
+        }
+        Ending::Failed(error) => (
+            failure(Category::Provider, &error.message, error.status),
+            Outcome::Failed(error.message),
+        ),
+        Ending::Stopped(Stop::Interrupt(cause)) => {
+            (Event::interrupted(cause), Outcome::Interrupted(cause))
+        }
+        Ending::Stopped(Stop::Deadline(after)) => {
+            let text = format!("the turn was not finished within {} s", after.as_secs());
+            (failure(Category::Limit, &text, None), Outcome::Failed(text))
+        }
+    };
+    events.push(last);
+    (events, outcome)
+}
+
+fn told(rows: Vec<Row>, updates: Updates<'_>) {
+    for row in rows {
+        updates(Update::Stored(row));
     }
 }
 

@@ -25,10 +25,7 @@ pub struct Worker {
     pub(crate) engine: Engine,
     pub(crate) agent: Agent,
     pub(crate) epoch: Epoch,
-    /// Number of the newest response.
-    pub(crate) response: u64,
-    /// What all responses cost together.
-    pub(crate) spent: Amounts,
+    pub(crate) tally: Tally,
     control_rows: usize,
 }
 
@@ -41,13 +38,12 @@ impl Worker {
     ) -> Result<Self, EngineError> {
         let agent = Agent::restore(engine.store(), agent).await?;
         let newest = RowRef::new(agent.state.agent(), agent.state.head());
-        let (response, spent) = newest_response(engine.store(), newest).await?;
+        let tally = Tally::read(engine.store(), newest).await?;
         Ok(Self {
             engine,
             agent,
             epoch,
-            response,
-            spent,
+            tally,
             control_rows: 0,
         })
     }
@@ -105,10 +101,7 @@ impl Worker {
             lease: Some(lease),
         };
         Batch {
-            heads: Some(head)
-                .into_iter()
-                .filter(|_| !rows.is_empty())
-                .collect(),
+            heads: vec![head],
             rows: rows.to_vec(),
             with: with.iter().cloned().chain(self.due_snapshot()).collect(),
         }
@@ -147,6 +140,7 @@ impl Worker {
     }
 
     async fn apply_one(&mut self, row: Row) -> Result<(), EngineError> {
+        self.tally.add(&row);
         let applied = self.agent.apply(&*self.engine.store, row).await?;
         self.control_rows += usize::from(applied.control);
         Ok(())
@@ -209,37 +203,58 @@ impl Worker {
     }
 }
 
-/// Number of the newest response among an agent's own rows, and what all cost together.
-async fn newest_response(store: &dyn Store, newest: RowRef) -> Result<(u64, Amounts), EngineError> {
-    let lowest = newest.seq.0.saturating_sub(LOOK_BACK_ROWS);
-    let mut to = newest.seq;
-    let mut response = None;
-    while to.0 > lowest {
-        let span = Span::new(newest.agent, Seq(lowest + 1), to);
-        let query = PageQuery {
-            span,
-            direction: Direction::Backwards,
-            limit: PAGE_ROWS,
-        };
-        let rows = store.page(query).await?;
-        for row in &rows {
-            let data = row.data.as_deref();
-            match row.kind.read_as() {
-                Some(Kind::Usage) => {
-                    let usage: UsageData = data::read(data);
-                    let number = usage.response.max(response).unwrap_or(0);
-                    return Ok((number, usage.sum.unwrap_or(usage.amounts)));
-                }
-                Some(Kind::Assistant) => {
-                    response = data::read::<AssistantData>(data).response.max(response);
-                }
-                Some(Kind::ToolCall) => {
-                    response = data::read::<ToolCallData>(data).response.max(response);
-                }
-                _ => {}
+/// What is counted over an agent's own rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// Number of the newest response.
+    pub(crate) response: u64,
+    /// What all responses cost together.
+    pub(crate) spent: Amounts,
+}
+
+impl Tally {
+    /// Takes in the agent's next row.
+    fn add(&mut self, row: &Row) {
+        let data = row.data.as_deref();
+        let response = match row.kind.read_as() {
+            Some(Kind::Usage) => {
+                let usage: UsageData = data::read(data);
+                self.spent = usage.sum.unwrap_or(usage.amounts);
+                usage.response
             }
-        }
-        to = rows.last().map_or(Seq(0), |oldest| oldest.at.seq.before());
+            Some(Kind::Assistant) => data::read::<AssistantData>(data).response,
+            Some(Kind::ToolCall) => data::read::<ToolCallData>(data).response,
+            _ => None,
+        };
+        self.response = self.response.max(response.unwrap_or(0));
     }
-    Ok((response.unwrap_or(0), Amounts::default()))
+
+    /// Reads back to the newest `usage` row, which has the sums, and counts from there.
+    async fn read(store: &dyn Store, newest: RowRef) -> Result<Self, EngineError> {
+        let lowest = newest.seq.0.saturating_sub(LOOK_BACK_ROWS);
+        let mut since: Vec<Row> = Vec::new();
+        let mut to = newest.seq;
+        while to.0 > lowest && !since.last().is_some_and(is_usage) {
+            let span = Span::new(newest.agent, Seq(lowest + 1), to);
+            let query = PageQuery {
+                span,
+                direction: Direction::Backwards,
+                limit: PAGE_ROWS,
+            };
+            let rows = store.page(query).await?;
+            to = rows.last().map_or(Seq(0), |oldest| oldest.at.seq.before());
+            let usage = rows.iter().position(is_usage);
+            since.extend(
+                rows.into_iter()
+                    .take(usage.map_or(PAGE_ROWS, |index| index + 1)),
+            );
+        }
+        let mut tally = Self::default();
+        since.iter().rev().for_each(|row| tally.add(row));
+        Ok(tally)
+    }
+}
+
+fn is_usage(row: &Row) -> bool {
+    row.kind == StoredKind::Known(Kind::Usage)
 }

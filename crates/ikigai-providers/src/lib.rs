@@ -31,7 +31,8 @@ pub trait Provider: Send + Sync {
 
 /// An answer on its way. Dropping it ends it.
 pub trait Answer: Send {
-    /// The next piece; none after [`Delta::Finished`] or an error.
+    /// The next piece; none after [`Delta::Finished`] or an error. Dropping the future before it is
+    /// ready loses nothing: the next call goes on where it was.
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>>;
 }
 

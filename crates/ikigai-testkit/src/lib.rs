@@ -11,9 +11,12 @@ mod clock;
 pub mod conformance;
 mod executor;
 mod faulty;
+pub mod generate;
 mod ids;
 mod log;
 mod memory;
+mod oracle;
+mod provider;
 
 pub use checker::check_request;
 pub use clock::ManualClock;
@@ -22,3 +25,5 @@ pub use faulty::{CommitFault, FaultyStore};
 pub use ids::IdSource;
 pub use log::{TestLog, target};
 pub use memory::MemoryStore;
+pub use oracle::Oracle;
+pub use provider::{ScriptedProvider, Step};

@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) mod exit {
     /// The turn failed, or something else went wrong.
     pub(crate) const FAILED: u8 = 1;
+    /// The arguments make no sense, as clap says it too.
+    pub(crate) const USAGE: u8 = 2;
     /// The store cannot be opened, read or written.
     pub(crate) const STORE: u8 = 3;
     /// There is no such agent, or it cannot be used.

@@ -1,10 +1,202 @@
 //! `ikigai doctor`: checks by trying, and says what to do about each finding.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use ikigai_store::{Agent, AgentRecord, Status, Store, StoreError};
+use rustix::fs::{Access, access, statvfs};
+
+use crate::arguments::exit;
+use crate::output::{print, visible};
+use crate::place;
+use crate::world::World;
+
+/// Less free space than this is worth a word.
+const LITTLE_SPACE_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How many of each agent's newest rows are tried.
+const TRIED_ROWS: usize = 256;
+
+/// What a check found.
+enum Finding {
+    /// All is well.
+    Good(String),
+    /// It works, but could be better; with what to do.
+    Warning(String, String),
+    /// It does not work; with what to do.
+    Bad(String, String),
+}
 
 pub(crate) fn doctor(db: Option<String>) -> Result<ExitCode> {
-    let _ = db;
-    Ok(ExitCode::SUCCESS)
+    let path = place::database(db)?;
+    let mut findings = check_place(&path);
+    if path.exists() {
+        findings.extend(check_store(&path)?);
+    }
+    findings.push(Finding::Good(
+        "model: demo, built in, works offline".to_owned(),
+    ));
+    for finding in &findings {
+        print(&visible(&match finding {
+            Finding::Good(found) => format!("ok       {found}\n"),
+            Finding::Warning(found, remedy) => {
+                format!("warning  {found}\n         hint: {remedy}\n")
+            }
+            Finding::Bad(found, remedy) => format!("BAD      {found}\n         hint: {remedy}\n"),
+        }))?;
+    }
+    let bad = findings
+        .iter()
+        .any(|finding| matches!(finding, Finding::Bad(..)));
+    Ok(if bad {
+        exit::STORE.into()
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Where the store is or will be: can it be written, is it for its owner alone, is there room?
+fn check_place(path: &Path) -> Vec<Finding> {
+    let shown = path.display();
+    let mut findings = Vec::new();
+    if path.exists() {
+        findings.push(check_mode(path, 0o600));
+        findings.extend(path.parent().map(|parent| check_mode(parent, 0o700)));
+    } else {
+        findings.push(Finding::Good(format!(
+            "store: none yet, `ikigai run` makes {shown}"
+        )));
+    }
+    let Some(nearest) = path.ancestors().skip(1).find(|ancestor| ancestor.exists()) else {
+        return findings;
+    };
+    let nearest = if nearest.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        nearest
+    };
+    findings.push(match access(nearest, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => Finding::Good(format!("directory: {} can be written", nearest.display())),
+        Err(error) => Finding::Bad(
+            format!(
+                "directory: {} cannot be written: {error}",
+                nearest.display()
+            ),
+            "make it writable for you, or choose another store with --db".to_owned(),
+        ),
+    });
+    if let Ok(space) = statvfs(nearest) {
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        let found = format!("room: {} MB are free", free >> 20);
+        findings.push(if free < LITTLE_SPACE_BYTES {
+            Finding::Warning(
+                found,
+                "free some disk space before the log is full".to_owned(),
+            )
+        } else {
+            Finding::Good(found)
+        });
+    }
+    findings
+}
+
+fn check_mode(path: &Path, wanted: u32) -> Finding {
+    let shown = path.display();
+    let for_others = fs::metadata(path).map(|metadata| metadata.permissions().mode() & 0o077);
+    match for_others {
+        Ok(0) => Finding::Good(format!("permissions: {shown} is for you alone")),
+        Ok(_) => Finding::Warning(
+            format!("permissions: others may read {shown}"),
+            format!("chmod {wanted:o} '{shown}'"),
+        ),
+        Err(error) => Finding::Bad(
+            format!("permissions: {shown} cannot be looked at: {error}"),
+            "check the directory's owner and mode".to_owned(),
+        ),
+    }
+}
+
+/// Opens the store, checks the file for damage, and restores every agent.
+fn check_store(path: &Path) -> Result<Vec<Finding>> {
+    let world = match World::open_at(path.to_owned()) {
+        Ok(world) => world,
+        Err(error) => match error.downcast::<StoreError>() {
+            Ok(error) => {
+                let found = format!("store: {} cannot be opened: {error}", path.display());
+                return Ok(vec![Finding::Bad(found, error.advice().to_owned())]);
+            }
+            Err(error) => return Err(error),
+        },
+    };
+    let mut findings = vec![Finding::Good(format!(
+        "store: {} can be opened",
+        path.display()
+    ))];
+    world.runtime.block_on(async {
+        findings.push(match world.integrity().await {
+            Ok(faults) if faults.is_empty() => Finding::Good("store: the file is sound".to_owned()),
+            Ok(faults) => Finding::Bad(
+                format!("store: the file is damaged: {}", faults.join("; ")),
+                "keep the file as it is and restore a backup".to_owned(),
+            ),
+            Err(error) => Finding::Bad(format!("store: {error}"), error.advice().to_owned()),
+        });
+        findings.push(match world.engine.store().watch() {
+            Ok(_) => Finding::Good("store: other processes are noticed at once".to_owned()),
+            Err(error) => Finding::Warning(
+                format!("store: other processes are not noticed: {error}"),
+                error.advice().to_owned(),
+            ),
+        });
+        match world.engine.agents().await {
+            Ok(agents) => findings.extend(check_agents(world.engine.store(), &agents).await),
+            Err(error) => findings.push(Finding::Bad(
+                format!("agents: they cannot be listed: {error}"),
+                "run `ikigai doctor` again; if it stays so, restore a backup".to_owned(),
+            )),
+        }
+    });
+    Ok(findings)
+}
+
+async fn check_agents(store: &dyn Store, agents: &[AgentRecord]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut bad_rows = 0_usize;
+    for agent in agents {
+        match restore(store, agent).await {
+            Ok(bad) => bad_rows += bad,
+            Err(error) => findings.push(Finding::Bad(
+                format!("agent {}: it cannot be restored: {error}", agent.name),
+                error.advice().to_owned(),
+            )),
+        }
+    }
+    let living = agents
+        .iter()
+        .filter(|agent| agent.status == Status::Running)
+        .count();
+    findings.push(Finding::Good(format!(
+        "agents: {} known, {living} alive",
+        agents.len()
+    )));
+    if bad_rows > 0 {
+        findings.push(Finding::Warning(
+            format!("rows: {bad_rows} of the newest cannot be read and are skipped"),
+            "`ikigai log AGENT` names them; nothing needs to be done".to_owned(),
+        ));
+    }
+    findings
+}
+
+/// Restores an agent and its newest rows; says how many of these are bad.
+async fn restore(store: &dyn Store, agent: &AgentRecord) -> Result<usize, StoreError> {
+    let mut agent = Agent::restore(store, agent.id).await?;
+    agent.lengthen(store, TRIED_ROWS).await?;
+    let entries = agent.view.entries().len();
+    Ok((0..entries)
+        .filter(|index| agent.view.problem(*index).is_some())
+        .count())
 }

@@ -55,6 +55,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
             tell("hint: `ikigai agents` lists them");
             exit::AGENT.into()
         }
+        Some(EngineError::EmptyMessage) => exit::USAGE.into(),
         _ => exit::FAILED.into(),
     }
 }

@@ -33,15 +33,14 @@ pub(crate) fn run(db: Option<String>, order: RunOrder) -> Result<ExitCode> {
     let (outcome, printed) = world.runtime.block_on(async {
         let stop = stop_after(timeout)?;
         let mut stop = std::pin::pin!(stop);
-        let mut worker = match agent {
-            Some(agent) => world.engine.open(&agent).await?,
-            None => {
-                let here = Here::find()?;
-                world
-                    .engine
-                    .create_root(&here.session, &here.workdir)
-                    .await?
-            }
+        let mut worker = if let Some(agent) = agent {
+            world.engine.open(&agent).await?
+        } else {
+            let here = Here::find()?;
+            world
+                .engine
+                .create_root(&here.session, &here.workdir)
+                .await?
         };
         let mut front = FrontEnd {
             json: order.json,

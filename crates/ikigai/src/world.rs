@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use ikigai_engine::{Engine, Environment, System};
 use ikigai_providers::Demo;
 use ikigai_store::sqlite::OpenOptions;
-use ikigai_store::{AgentRecord, ProcessRecord, SqliteStore};
+use ikigai_store::{AgentRecord, ProcessRecord, SqliteStore, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::place::{self, Here};
@@ -55,6 +55,11 @@ impl World {
             engine,
             store,
         })
+    }
+
+    /// What is wrong with the file, if anything is.
+    pub(crate) async fn integrity(&self) -> Result<Vec<String>, StoreError> {
+        self.store.integrity().await
     }
 
     /// Finds the agent that is named, or the one used last in this directory.

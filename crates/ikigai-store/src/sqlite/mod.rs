@@ -164,6 +164,12 @@ impl SqliteStore {
         }
     }
 
+    /// Checks the whole file for damage; an empty list means that none was found. Reads everything,
+    /// so it is for a person who asks.
+    pub fn integrity(&self) -> Reading<'_, Vec<String>> {
+        self.ask(queries::integrity)
+    }
+
     /// Failures to be brought about, for tests.
     #[doc(hidden)]
     pub fn faults(&self) -> &Faults {

@@ -1,0 +1,12 @@
+//! What the engine promises: stored before done, the same after a restart, nothing sent by itself.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test at once when something is not as expected"
+)]
+
+mod restarts;
+mod roots;
+mod store_failures;
+mod support;
+mod windows;

@@ -1,0 +1,296 @@
+//! A restart changes nothing that was stored, settles what was not finished, and sends nothing.
+
+use ikigai_core::data::Cause;
+use ikigai_core::load::Loaded;
+use ikigai_engine::{Engine, Outcome, Update};
+use ikigai_store::{Batch, Effect, Store};
+use ikigai_testkit::Step;
+
+use crate::support::{World, interrupt_after, say, say_until};
+
+fn says(text: &str) -> Step {
+    Step::Say(text.to_owned())
+}
+
+/// S0-1 S3-1: after ask, quit and restart the exchange is there, and the next request is the one
+/// that an unbroken run would have sent.
+#[tokio::test(start_paused = true)]
+async fn restart_preserves_next_request() {
+    let unbroken = World::new();
+    let broken = World::new();
+    for world in [&unbroken, &broken] {
+        world.provider.will_say("four");
+        world.provider.will_say("six");
+    }
+    let mut worker = unbroken.root().await;
+    say(&mut worker, "2 + 2").await.unwrap();
+    let mut first = broken.root().await;
+    say(&mut first, "2 + 2").await.unwrap();
+
+    let restarted = broken.restarted();
+    let mut second = restarted
+        .engine
+        .open(&restarted.latest().await)
+        .await
+        .unwrap();
+    say(&mut worker, "3 + 3").await.unwrap();
+    say(&mut second, "3 + 3").await.unwrap();
+
+    assert_eq!(restarted.provider.requests(), unbroken.provider.requests());
+    let id = second.agent().state.agent();
+    assert_eq!(
+        second.agent().view,
+        worker_view(&restarted.engine, id).await
+    );
+    assert_eq!(
+        broken.kinds(id).await,
+        [
+            "system",
+            "command",
+            "user",
+            "assistant",
+            "usage",
+            "user",
+            "assistant",
+            "usage"
+        ]
+    );
+}
+
+async fn worker_view(engine: &Engine, id: ikigai_core::AgentId) -> ikigai_core::View {
+    let mut agent = ikigai_store::Agent::restore(engine.store(), id)
+        .await
+        .unwrap();
+    agent.read_all(engine.store()).await.unwrap();
+    agent.view
+}
+
+/// N2b: the first request after an interrupt is the same live and after a restart.
+#[tokio::test(start_paused = true)]
+async fn interrupted_turn_same_after_restart() {
+    let live = World::new();
+    let restarted = World::new();
+    for world in [&live, &restarted] {
+        world.provider.will([says("I begin"), Step::Hang]);
+        world.provider.will_say("done");
+    }
+    let mut worker = live.root().await;
+    let mut other = restarted.root().await;
+    for worker in [&mut worker, &mut other] {
+        let (outcome, _) = say_until(worker, "work", interrupt_after(2)).await;
+        assert_eq!(outcome.unwrap(), Outcome::Interrupted(Cause::User));
+    }
+
+    say(&mut worker, "go on").await.unwrap();
+    let again = restarted.restarted();
+    let mut other = again.engine.open(&again.latest().await).await.unwrap();
+    say(&mut other, "go on").await.unwrap();
+
+    assert_eq!(again.provider.requests(), live.provider.requests());
+    let id = other.agent().state.agent();
+    let kinds = again.kinds(id).await;
+    assert_eq!(kinds[2..6], ["user", "assistant", "interrupted", "user"]);
+}
+
+/// E9g: a draft is settled by whoever takes the lease, never by whoever only finds it.
+#[tokio::test(start_paused = true)]
+async fn lease_taker_settles_the_draft() {
+    let world = World::new();
+    let id = half_answered(&world).await;
+    let restarted = world.restarted();
+
+    restarted.engine.next_request(id).await.unwrap();
+    restarted.engine.agents().await.unwrap();
+    let found = restarted.kinds(id).await;
+    restarted
+        .engine
+        .open(&restarted.latest().await)
+        .await
+        .unwrap();
+    let settled = restarted.kinds(id).await;
+
+    assert_eq!(found, ["system", "command", "user"]);
+    assert_eq!(
+        settled,
+        ["system", "command", "user", "assistant", "interrupted"]
+    );
+    assert_eq!(restarted.store.draft(id).await.unwrap(), None);
+    assert_eq!(
+        restarted.provider.requests().len(),
+        1,
+        "nothing is sent by itself"
+    );
+}
+
+/// E14b: a settled draft's text becomes the assistant row; nothing else of it is kept.
+#[tokio::test(start_paused = true)]
+async fn settled_draft_keeps_text_only() {
+    let world = World::new();
+    let id = half_answered(&world).await;
+    let restarted = world.restarted();
+
+    let worker = restarted
+        .engine
+        .open(&restarted.latest().await)
+        .await
+        .unwrap();
+
+    let rows = restarted.rows(id).await;
+    assert_eq!(rows[3].content.as_deref(), Some("half of it"));
+    let entry = &worker.agent().view.entries()[3];
+    let Ok(Loaded::Message(part)) = &entry.loaded else {
+        panic!("it is a message")
+    };
+    assert_eq!(part.message.blocks.len(), 1);
+    assert_eq!(part.response, Some(1));
+}
+
+/// E14a: a draft is not state: fold and projection never see it.
+#[tokio::test(start_paused = true)]
+async fn draft_is_not_state() {
+    let world = World::new();
+    let id = half_answered(&world).await;
+    let restarted = world.restarted();
+    let with_draft = restarted.engine.next_request(id).await.unwrap();
+    let mut agent = ikigai_store::Agent::restore(&*restarted.store, id)
+        .await
+        .unwrap();
+    agent.read_all(&*restarted.store).await.unwrap();
+
+    let draft = restarted.store.draft(id).await.unwrap();
+    let said = serde_json::to_string(&with_draft).unwrap();
+
+    assert_eq!(draft.unwrap().text, "half of it");
+    assert!(!said.contains("half of it"));
+    assert_eq!(agent.view.entries().len(), 3);
+}
+
+/// The process dies in the middle of an answer of which a part was stored.
+async fn half_answered(world: &World) -> ikigai_core::AgentId {
+    world
+        .provider
+        .will([says("half "), says("of it"), Step::Hang]);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let turn = say(&mut worker, "say it");
+    // Dropping the turn is what a crash looks like from inside; the draft was stored before.
+    tokio::time::timeout(std::time::Duration::from_secs(2), turn)
+        .await
+        .unwrap_err();
+    id
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_without_an_answer_is_settled_as_a_crash() {
+    let world = World::new();
+    world.provider.will([Step::Hang]);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let turn = say(&mut worker, "anybody?");
+    tokio::time::timeout(std::time::Duration::from_secs(2), turn)
+        .await
+        .unwrap_err();
+
+    let restarted = world.restarted();
+    restarted
+        .engine
+        .open(&restarted.latest().await)
+        .await
+        .unwrap();
+    let again = restarted.restarted();
+    again.engine.open(&again.latest().await).await.unwrap();
+
+    let rows = restarted.rows(id).await;
+    let kinds: Vec<_> = rows.iter().map(|row| row.kind.name()).collect();
+    assert_eq!(
+        kinds,
+        ["system", "command", "user", "interrupted"],
+        "and only once"
+    );
+    assert_eq!(rows[3].data.as_deref(), Some(r#"{"cause":"crash"}"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_agents_rows_by_others_are_applied_before_the_next_append() {
+    let world = World::new();
+    world.provider.will_say("one");
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let killed = ikigai_core::data::AgentKilledData {
+        target: Some(id),
+        ..Default::default()
+    };
+    let row = ikigai_core::Event::AgentKilled(killed).into_row(id, ikigai_core::Micros(5));
+    let head = ikigai_store::HeadClaim {
+        agent: id,
+        lease: None,
+    };
+    let batch = Batch {
+        heads: vec![head],
+        rows: vec![row],
+        with: Vec::<Effect>::new(),
+    };
+    world.store.commit(batch).await.unwrap();
+
+    say(&mut worker, "still here?").await.unwrap();
+
+    let kinds = world.kinds(id).await;
+    assert_eq!(
+        kinds,
+        [
+            "system",
+            "command",
+            "agent_killed",
+            "user",
+            "assistant",
+            "usage"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_failure_is_a_row_and_the_partial_text_is_kept() {
+    let world = World::new();
+    world
+        .provider
+        .will([says("well, "), Step::Fail("overloaded".to_owned())]);
+    world.provider.will_say("now");
+    let mut worker = world.root().await;
+
+    let (outcome, told) = say_until(&mut worker, "go", std::future::pending()).await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Failed("overloaded".to_owned()));
+    let rows = world.rows(worker.agent().state.agent()).await;
+    let kinds: Vec<_> = rows.iter().map(|row| row.kind.name()).collect();
+    assert_eq!(kinds[2..], ["user", "assistant", "error"]);
+    assert_eq!(rows[4].content.as_deref(), Some("overloaded"));
+    let stored = told
+        .iter()
+        .filter(|update| matches!(update, Update::Stored(_)))
+        .count();
+    assert_eq!(stored, 3);
+    assert_eq!(say(&mut worker, "again").await.unwrap(), Outcome::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn responses_are_numbered_and_costs_summed_across_restarts() {
+    let world = World::new();
+    world.provider.will_say("one");
+    world.provider.will_say("two");
+    let mut worker = world.root().await;
+    say(&mut worker, "a").await.unwrap();
+    let restarted = world.restarted();
+    let mut worker = restarted
+        .engine
+        .open(&restarted.latest().await)
+        .await
+        .unwrap();
+    say(&mut worker, "b").await.unwrap();
+
+    let rows = restarted.rows(worker.agent().state.agent()).await;
+
+    let usage: ikigai_core::data::UsageData = ikigai_core::data::read(rows[7].data.as_deref());
+    assert_eq!(usage.response, Some(2));
+    assert_eq!(usage.amounts.input, Some(10));
+    assert_eq!(usage.sum.unwrap().input, Some(20));
+}

@@ -1,0 +1,276 @@
+//! What is typed, what is printed, and what the exit codes mean.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use crate::support::{Newcomer, said};
+
+#[test]
+fn the_first_command_answers_and_the_second_remembers() {
+    let newcomer = Newcomer::new();
+
+    let first = newcomer.ikigai(&["run", "hello"]);
+    let second = newcomer.ikigai(&["run", "what did I say"]);
+
+    assert_eq!((first.code, first.err.as_str()), (Some(0), ""));
+    assert!(
+        first.out.starts_with("Hello. I am the built-in demo model"),
+        "{}",
+        first.out
+    );
+    assert_eq!(second.out, "I was given these messages before:\n1. hello\n");
+}
+
+#[test]
+fn the_next_request_holds_what_was_said_before() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "count to 3"]);
+
+    let request = newcomer.ikigai(&["log", "--request"]);
+
+    let request: serde_json::Value = serde_json::from_str(&request.out).unwrap();
+    let said: Vec<_> = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| {
+            let text = message["blocks"][0]["text"].as_str().unwrap();
+            (
+                message["role"].as_str().unwrap(),
+                text.split('.').next().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("user", "hello"),
+        ("assistant", "Hello"),
+        ("user", "count to 3"),
+        ("assistant", "1 2 3"),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn the_log_shows_the_conversation_and_all_of_it_as_json() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "count to 2"]);
+
+    let shown = newcomer.ikigai(&["log"]);
+    let tail = newcomer.ikigai(&["log", "--tail", "1"]);
+    let json = newcomer.ikigai(&["log", "--json"]);
+
+    assert!(
+        shown.out.contains("#3 user\n❯ count to 2\n"),
+        "{}",
+        shown.out
+    );
+    assert!(shown.out.contains("#4 assistant\n● 1 2\n"), "{}", shown.out);
+    assert_eq!(tail.out.matches('#').count(), 1, "{}", tail.out);
+    let kinds: Vec<_> = json
+        .out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["system", "command", "user", "assistant", "usage"]);
+}
+
+#[test]
+fn run_with_json_prints_every_stored_event() {
+    let newcomer = Newcomer::new();
+
+    let ran = newcomer.ikigai(&["run", "count to 2", "--json"]);
+
+    let kinds: Vec<_> = ran
+        .out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["user", "assistant", "usage"]);
+}
+
+#[test]
+fn a_message_can_come_from_standard_input() {
+    let newcomer = Newcomer::new();
+    let mut child = newcomer
+        .command(&["run", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"count to 4\n")
+        .unwrap();
+
+    let said = said(child.wait_with_output().unwrap());
+
+    assert_eq!(said.out, "1 2 3 4\n");
+}
+
+#[test]
+fn each_failure_has_its_exit_code_and_says_what_to_do() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    let not_ours = newcomer.home().join("not-ours");
+    fs::write(
+        &not_ours,
+        "something else entirely, and long enough to be looked at",
+    )
+    .unwrap();
+    let not_ours = not_ours.to_str().unwrap();
+    let cases: [(&[&str], i32, &str); 8] = [
+        (
+            &["run", "please fail"],
+            1,
+            "error: the demo model fails because it was asked to",
+        ),
+        (&["run", " "], 2, "error: the message is empty"),
+        (
+            &["run"],
+            2,
+            "error: the following required arguments were not provided",
+        ),
+        (
+            &["run", "x", "--timeout", "0"],
+            2,
+            "error: invalid value '0'",
+        ),
+        (
+            &["run", "x", "--db", not_ours],
+            3,
+            "hint: choose another file with --db",
+        ),
+        (
+            &["agents", "--db", "postgres://here"],
+            1,
+            "hint: use --db sqlite:PATH",
+        ),
+        (
+            &["run", "x", "--agent", "nobody"],
+            4,
+            "hint: `ikigai agents` lists them",
+        ),
+        (&["log", "nobody"], 4, "error: there is no agent `nobody`"),
+    ];
+
+    for (arguments, code, words) in cases {
+        let said = newcomer.ikigai(arguments);
+        assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.err);
+        assert!(said.err.contains(words), "{arguments:?}: {}", said.err);
+        assert_eq!(said.out, "", "{arguments:?}");
+    }
+    assert_eq!(
+        fs::read_to_string(not_ours).unwrap(),
+        "something else entirely, and long enough to be looked at",
+        "nothing is overwritten"
+    );
+}
+
+#[test]
+fn agents_are_listed_by_session_and_new_ones_get_a_number() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "hello", "--new"]);
+
+    let listed = newcomer.ikigai(&["agents"]);
+    let json = newcomer.ikigai(&["agents", "--json"]);
+
+    let names: Vec<_> = listed
+        .out
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(names, ["project", "project-2"], "{}", listed.out);
+    assert_eq!(json.out.lines().count(), 2);
+    let first = newcomer.ikigai(&["run", "what did I say", "--agent", "project"]);
+    assert_eq!(first.out, "I was given these messages before:\n1. hello\n");
+}
+
+#[test]
+fn another_store_is_chosen_by_flag_and_environment() {
+    let newcomer = Newcomer::new();
+    let other = format!(
+        "sqlite:{}",
+        newcomer.home().join("deep/down/other.db").display()
+    );
+    newcomer.ikigai(&["run", "hello", "--db", &other]);
+
+    let by_environment = newcomer
+        .command(&["agents"])
+        .env("IKIGAI_DB", &other)
+        .output()
+        .unwrap();
+
+    assert!(said(by_environment).out.contains("project "));
+    assert!(!newcomer.database().exists());
+}
+
+#[test]
+fn the_store_is_for_its_owner_alone() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+
+    let directory = newcomer.database().parent().unwrap().to_owned();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+
+    assert_eq!(mode(&directory), 0o700);
+    for entry in fs::read_dir(&directory).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path) & 0o077, 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn doctor_finds_nothing_wrong_with_a_sound_store_and_names_what_is() {
+    let newcomer = Newcomer::new();
+    let before = newcomer.ikigai(&["doctor"]);
+    newcomer.ikigai(&["run", "hello"]);
+    let sound = newcomer.ikigai(&["doctor"]);
+    fs::set_permissions(newcomer.database(), fs::Permissions::from_mode(0o644)).unwrap();
+    let open = newcomer.ikigai(&["doctor"]);
+    fs::write(
+        newcomer.database(),
+        "no database at all, but long enough to be looked at",
+    )
+    .unwrap();
+    let broken = newcomer.ikigai(&["doctor"]);
+
+    assert_eq!(before.code, Some(0));
+    assert!(before.out.contains("none yet"), "{}", before.out);
+    assert!(!newcomer.home().join("project/.git").exists());
+    assert_eq!(sound.code, Some(0), "{}", sound.out);
+    assert!(
+        sound.out.lines().all(|line| line.starts_with("ok ")),
+        "{}",
+        sound.out
+    );
+    assert!(open.out.contains("hint: chmod 600"), "{}", open.out);
+    assert_eq!(broken.code, Some(3));
+    assert!(broken.out.contains("BAD"), "{}", broken.out);
+}
+
+#[test]
+fn help_and_version_answer_without_a_store() {
+    let newcomer = Newcomer::new();
+
+    let help = newcomer.ikigai(&["--help"]);
+    let version = newcomer.ikigai(&["--version"]);
+
+    assert!(
+        help.out.contains("Exit codes: 0 done and stored"),
+        "{}",
+        help.out
+    );
+    assert_eq!(
+        version.out,
+        format!("ikigai {}\n", env!("CARGO_PKG_VERSION"))
+    );
+    assert!(!newcomer.database().exists());
+}

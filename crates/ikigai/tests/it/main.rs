@@ -1,0 +1,9 @@
+//! The built program, started as a person would start it.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test at once when something is not as expected"
+)]
+
+mod commands;
+mod crashes;
+mod support;

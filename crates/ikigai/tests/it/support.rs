@@ -1,0 +1,61 @@
+//! An empty home, a working directory, and the program in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// Somebody who has just installed ikigai.
+pub(crate) struct Newcomer {
+    home: TempDir,
+}
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: Option<i32>,
+}
+
+impl Newcomer {
+    pub(crate) fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("project")).unwrap();
+        Self { home }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.home().join(".local/share/ikigai/ikigai.db")
+    }
+
+    /// The program with these arguments, in the project directory.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ikigai"));
+        command
+            .args(arguments)
+            .current_dir(self.home().join("project"))
+            .env_clear()
+            .env("HOME", self.home())
+            .env("TZ", "UTC")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn ikigai(&self, arguments: &[&str]) -> Said {
+        said(self.command(arguments).output().unwrap())
+    }
+}
+
+pub(crate) fn said(output: Output) -> Said {
+    Said {
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+        code: output.status.code(),
+    }
+}
