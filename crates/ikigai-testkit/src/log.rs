@@ -8,7 +8,7 @@ use ikigai_core::fork::{ForkOrder, fork_events};
 use ikigai_core::project::assemble;
 use ikigai_core::state::Applied;
 use ikigai_core::{
-    AgentId, Budget, CannotProject, Epoch, Event, Micros, Request, Row, RowRef, Seq, SessionId,
+    AgentId, AgentState, Budget, CannotProject, Epoch, Event, Micros, Request, Row, RowRef, Seq, SessionId,
     Target, project,
 };
 use ikigai_store::{Agent, Batch, Effect, HeadClaim, LeaseClaim, NewAgent, Store, history};
@@ -227,6 +227,11 @@ impl TestLog {
         child
     }
 
+    /// The agent as it lives, known as far as it had to be.
+    pub fn peek(&self, agent: AgentId) -> &Agent {
+        &self.live[&agent]
+    }
+
     /// The agent as it lives, with its path and all its rows known.
     pub fn live(&self, agent: AgentId) -> Agent {
         let mut live = self.live[&agent].clone();
@@ -239,6 +244,11 @@ impl TestLog {
         let mut replayed = block_on(Agent::restore(&self.store, agent)).unwrap();
         self.complete(&mut replayed);
         replayed
+    }
+
+    /// What the agent is, as a new process would find it; its rows are not read.
+    pub fn replayed_state(&self, agent: AgentId) -> AgentState {
+        block_on(Agent::restore(&self.store, agent)).unwrap().state
     }
 
     fn complete(&self, agent: &mut Agent) {

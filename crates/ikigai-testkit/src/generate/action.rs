@@ -1,0 +1,339 @@
+//! Actions: what can be done to a log of agents, one after the other.
+//!
+//! An index in an action is taken modulo what there is when it is played, so that every part of a
+//! list of actions is a list of actions, and a failing one can be made small.
+
+use ikigai_core::data::{Cause, Via};
+use proptest::collection::vec;
+use proptest::option::{of as maybe, weighted};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::bad::{BadRow, BadTarget, bad_row, bad_target};
+use super::text::{CallId, Hanging, Text, arguments, call_id, hanging, text, tool_name};
+
+/// Something is done with or by one agent.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// Which agent, counted back from the one made last.
+    pub agent: usize,
+    /// What is done.
+    pub deed: Deed,
+}
+
+/// What is done.
+#[derive(Clone, Debug)]
+pub enum Deed {
+    /// A message to the agent, whether it is idle or not.
+    Say { text: Text, how: Saying },
+    /// A response of the model, with the results of its calls as far as there are any.
+    Respond(Reply),
+    /// One block more of the newest response.
+    GoOn(Piece),
+    /// A result that comes late, twice, or for a call of another.
+    Answer(Answer),
+    /// A stop.
+    Interrupt(Cause),
+    /// A failure; it may name rows to leave out.
+    Fail {
+        text: Text,
+        omit: Option<Vec<Place>>,
+    },
+    /// A mark; labels repeat.
+    Mark(Option<&'static str>),
+    /// A rewind to a row that the agent holds.
+    Rewind { to: Place, via: Via },
+    /// A rewind that names no row that the agent holds.
+    BadRewind { target: BadTarget, via: Via },
+    /// A clear, mostly with a system prompt.
+    Clear { system: Option<Text> },
+    /// A system prompt.
+    System(Text),
+    /// A command.
+    Command {
+        set: Option<&'static str>,
+        echo: Option<Text>,
+        resume: bool,
+        output: Option<Text>,
+    },
+    /// A kill of some agents.
+    Kill { target: usize, all: bool },
+    /// What a response cost.
+    Usage(u64),
+    /// A text, or nothing, for a range.
+    Summarise {
+        from: Place,
+        to: Place,
+        text: Option<Text>,
+    },
+    /// A text, or nothing, for all turns before one of the newest.
+    Compact { keep: usize, text: Option<Text> },
+    /// The end of a summary.
+    TakeBack { which: usize, names_range: bool },
+    /// A child.
+    Fork(Forking),
+    /// A row that no program of this version writes.
+    Bad(BadRow),
+    /// A derived snapshot of the agent.
+    Snapshot,
+}
+
+/// In which way something is said to an agent.
+#[derive(Clone, Copy, Debug)]
+pub enum Saying {
+    /// Typed.
+    Typed,
+    /// Typed, and shown otherwise.
+    Expanded,
+    /// From another agent.
+    Mail,
+    /// Output of a shell line.
+    Shell,
+    /// Result of a child.
+    Merge,
+}
+
+/// A row that an agent holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// On its path, counted back from the newest.
+    OnPath(usize),
+    /// Its own, on a branch that was left.
+    Abandoned(usize),
+    /// Inherited, on its path or not.
+    Inherited(usize),
+    /// A mark.
+    Mark(usize),
+    /// A row of a response that goes on after it.
+    InResponse(usize),
+    /// Any.
+    Any(usize),
+}
+
+/// A response.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Its blocks, in order.
+    pub pieces: Vec<Piece>,
+    /// Whether its rows say its number; older ones do not.
+    pub numbered: bool,
+    /// Which calls are answered, in which order: each index is taken modulo the calls left.
+    pub answers: Vec<usize>,
+    /// Whether a message comes in between the results.
+    pub queued: Option<Text>,
+}
+
+/// A block of a response.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// Words, or none.
+    Text { text: Text, hanging: Hanging },
+    /// A call.
+    Call {
+        id: CallId,
+        name: &'static str,
+        arguments: &'static str,
+        hanging: Hanging,
+    },
+}
+
+/// A result that is not part of a [`Reply`].
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Which call, of any agent, counted back from the newest; none is an orphan.
+    pub call: Option<usize>,
+    /// Whether the row names the call's row; older ones do not.
+    pub by_row: bool,
+    /// What the tool said.
+    pub output: Text,
+    /// Whether it succeeded.
+    pub success: Option<bool>,
+}
+
+/// A fork.
+#[derive(Clone, Debug)]
+pub struct Forking {
+    /// The last row inherited, if not the newest.
+    pub at: Option<Place>,
+    /// Whether nothing is inherited.
+    pub fresh: bool,
+    /// The call that is said to have made it, counted back from the newest.
+    pub call: Option<usize>,
+    /// What the child is told first.
+    pub prompt: Option<Text>,
+    /// Settings that differ from the parent's.
+    pub set: Option<&'static str>,
+}
+
+/// Settings as commands set them: new values, values taken back, values that are none.
+const SETTINGS: [&str; 13] = [
+    r#"{"model":{"provider":"demo","model":"one","level":"high"}}"#,
+    r#"{"model":{"provider":"other","model":"one"}}"#,
+    r#"{"model":null}"#,
+    r#"{"model":7,"name":"x"}"#,
+    r#"{"workdir":"/a\u0000b"}"#,
+    r#"{"toolset":["bash"],"approve":"ask"}"#,
+    r#"{"approve":"whatever"}"#,
+    r#"{"pins":[{"path":"AGENTS.md","hash":"h1"},{"path":"x"}]}"#,
+    r#"{"pins":null}"#,
+    r#"{"rules":[{"tool":"bash","pattern":"ls *"}],"budget_tokens":5000}"#,
+    r#"{"budget_tokens":-1,"unknown":{}}"#,
+    r#"{"spend":{"usd":0.30000000000000004,"tokens":18446744073709551615}}"#,
+    r#"{"spend":{"usd":123456789.12345678901e-7}}"#,
+];
+
+/// Actions; more of them upon the agent made last, so that histories become deep.
+pub fn action() -> BoxedStrategy<Action> {
+    let agent = prop_oneof![2 => Just(0), 3 => 0..8_usize];
+    let actions = (agent, deed()).prop_map(|(agent, deed)| Action { agent, deed });
+    actions.boxed()
+}
+
+/// Lists of at most `most` actions.
+pub fn actions(most: usize) -> BoxedStrategy<Vec<Action>> {
+    vec(action(), 0..=most).boxed()
+}
+
+// Strategies are boxed where they join: the values of nested ones are large enough to exhaust the
+// stack of a test.
+fn deed() -> impl Strategy<Value = Deed> {
+    let settings = || select(&SETTINGS[..]);
+    let label = select(&[None, Some("a"), Some("b"), Some(""), Some("\0")][..]);
+    let conversation = prop_oneof![
+        14 => (text(), saying()).prop_map(|(text, how)| Deed::Say { text, how }),
+        16 => reply().prop_map(Deed::Respond),
+        2 => piece().prop_map(Deed::GoOn),
+        4 => answer().prop_map(Deed::Answer),
+        4 => cause().prop_map(Deed::Interrupt),
+        3 => (text(), weighted(0.5, vec(place(), 0..3)))
+            .prop_map(|(text, omit)| Deed::Fail { text, omit }),
+    ]
+    .boxed();
+    let path = prop_oneof![
+        4 => label.prop_map(Deed::Mark),
+        9 => (place(), via()).prop_map(|(to, via)| Deed::Rewind { to, via }),
+        2 => (bad_target(), via()).prop_map(|(target, via)| Deed::BadRewind { target, via }),
+        2 => weighted(0.8, text()).prop_map(|system| Deed::Clear { system }),
+        2 => text().prop_map(Deed::System),
+        4 => (place(), place(), maybe(text()))
+            .prop_map(|(from, to, text)| Deed::Summarise { from, to, text }),
+        2 => (0..4_usize, maybe(text())).prop_map(|(keep, text)| Deed::Compact { keep, text }),
+        2 => (0..4_usize, any::<bool>())
+            .prop_map(|(which, names_range)| Deed::TakeBack { which, names_range }),
+        8 => forking(settings()).prop_map(Deed::Fork),
+    ]
+    .boxed();
+    let beside = prop_oneof![
+        4 => (maybe(settings()), maybe(text()), weighted(0.2, Just(())), maybe(text())).prop_map(
+            |(set, echo, resume, output)| Deed::Command {
+                set,
+                echo,
+                resume: resume.is_some(),
+                output
+            }
+        ),
+        1 => (0..8_usize, any::<bool>()).prop_map(|(target, all)| Deed::Kill { target, all }),
+        2 => prop_oneof![0..100_u64, Just(u64::MAX)].prop_map(Deed::Usage),
+        6 => bad_row().prop_map(Deed::Bad),
+        2 => Just(Deed::Snapshot),
+    ]
+    .boxed();
+    prop_oneof![45 => conversation, 32 => path, 15 => beside]
+}
+
+fn saying() -> impl Strategy<Value = Saying> {
+    prop_oneof![
+        8 => Just(Saying::Typed),
+        1 => Just(Saying::Expanded),
+        1 => Just(Saying::Mail),
+        1 => Just(Saying::Shell),
+        1 => Just(Saying::Merge),
+    ]
+}
+
+fn cause() -> impl Strategy<Value = Cause> {
+    select(&[Cause::User, Cause::Exit, Cause::Crash, Cause::Kill][..])
+}
+
+fn via() -> impl Strategy<Value = Via> {
+    select(&[Via::Rewind, Via::Undo, Via::Redo, Via::Retry][..])
+}
+
+fn place() -> BoxedStrategy<Place> {
+    let index = || 0..40_usize;
+    prop_oneof![
+        3 => index().prop_map(Place::OnPath),
+        3 => index().prop_map(Place::Abandoned),
+        2 => index().prop_map(Place::Inherited),
+        1 => index().prop_map(Place::Mark),
+        2 => index().prop_map(Place::InResponse),
+        1 => index().prop_map(Place::Any),
+    ]
+    .boxed()
+}
+
+fn reply() -> BoxedStrategy<Reply> {
+    let queued = weighted(0.15, text());
+    (
+        vec(piece(), 1..5),
+        weighted(0.1, Just(())),
+        vec(0..4_usize, 0..5),
+        queued,
+    )
+        .prop_map(|(pieces, older, answers, queued)| Reply {
+            pieces,
+            numbered: older.is_none(),
+            answers,
+            queued,
+        })
+        .boxed()
+}
+
+fn piece() -> BoxedStrategy<Piece> {
+    prop_oneof![
+        (text(), hanging()).prop_map(|(text, hanging)| Piece::Text { text, hanging }),
+        (call_id(), tool_name(), arguments(), hanging()).prop_map(
+            |(id, name, arguments, hanging)| Piece::Call {
+                id,
+                name,
+                arguments,
+                hanging
+            }
+        ),
+    ]
+    .boxed()
+}
+
+fn answer() -> BoxedStrategy<Answer> {
+    (
+        weighted(0.85, 0..12_usize),
+        any::<bool>(),
+        text(),
+        maybe(any::<bool>()),
+    )
+        .prop_map(|(call, by_row, output, success)| Answer {
+            call,
+            by_row,
+            output,
+            success,
+        })
+        .boxed()
+}
+
+fn forking(set: impl Strategy<Value = &'static str> + 'static) -> BoxedStrategy<Forking> {
+    (
+        weighted(0.7, place()),
+        weighted(0.15, Just(())),
+        maybe(0..4_usize),
+        maybe(text()),
+        maybe(set),
+    )
+        .prop_map(|(at, fresh, call, prompt, set)| Forking {
+            at,
+            fresh: fresh.is_some(),
+            call,
+            prompt,
+            set,
+        })
+        .boxed()
+}

@@ -1,0 +1,252 @@
+//! What is read off a path: who answers whom, whether a turn goes on, whether there is something
+//! to answer. Each function follows the words of its requirement and nothing else.
+
+use std::collections::{HashMap, HashSet};
+
+use ikigai_core::load::{Loaded, Part, load};
+use ikigai_core::{AgentId, Block, Kind, Role, RowRef};
+use serde_json::Value;
+
+use super::{Oracle, object, reference};
+
+/// One thing that a request says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    User,
+    Note,
+    Response { speaks: bool, calls: bool },
+}
+
+/// Who a row of a response belongs with: its agent and its number.
+type ResponseKey = (AgentId, Option<u64>);
+
+impl Oracle {
+    /// The message of a row, if it is one.
+    fn part(&self, at: RowRef) -> Option<Part> {
+        match load(self.row(at)) {
+            Ok(Loaded::Message(part)) => Some(part),
+            Ok(Loaded::Nothing) | Err(_) => None,
+        }
+    }
+
+    fn kind(&self, at: RowRef) -> Option<Kind> {
+        self.row(at).kind.read_as()
+    }
+
+    /// E7b, literally: whether the agent is busy at the end of this path.
+    pub fn is_busy(&self, path: &[RowRef]) -> bool {
+        let mut busy = false;
+        for (index, at) in path.iter().enumerate() {
+            if self.is_bad(*at) {
+                continue;
+            }
+            let data = object(self.row(*at));
+            let has = |key| data.get(key).is_some_and(Value::is_object);
+            let says = |key, word: &str| data.get(key).and_then(Value::as_str) == Some(word);
+            match self.kind(*at) {
+                Some(Kind::User) if has("shell") || has("merge") => {}
+                Some(Kind::User | Kind::ToolCall | Kind::ToolResult) => busy = true,
+                Some(Kind::Assistant) => busy = self.response_has_calls(&path[..=index]),
+                Some(Kind::Error) if omitted(data.get("omit")).is_some() => {}
+                Some(Kind::Interrupted | Kind::Error | Kind::Clear) => busy = false,
+                Some(Kind::Rewind) => busy = says("via", "retry"),
+                Some(Kind::Fork) if says("role", "child") => busy = false,
+                Some(Kind::Command) if data.get("resume") == Some(&Value::Bool(true)) => {
+                    busy = true;
+                }
+                _ => {}
+            }
+        }
+        busy
+    }
+
+    /// Says whether the response of the last row of this path has calls: rows of its agent with
+    /// its number or, in older rows, neighbours without one.
+    fn response_has_calls(&self, path: &[RowRef]) -> bool {
+        let key_of = |at: RowRef| {
+            let assistant = |part: &Part| part.message.role == Role::Assistant;
+            self.part(at)
+                .filter(assistant)
+                .map(|part| (at.agent, part.response))
+        };
+        let last = path.last().and_then(|at| key_of(*at));
+        let mut same = path.iter().rev().take_while(|at| {
+            let numbered = last.is_some_and(|(_, number)| number.is_some());
+            let neighbour = match self.part(**at) {
+                Some(_) => key_of(**at) == last,
+                None => self.kind(**at) != Some(Kind::Interrupted),
+            };
+            numbered || neighbour
+        });
+        same.any(|at| self.kind(*at) == Some(Kind::ToolCall) && key_of(*at) == last)
+    }
+
+    /// The rows of a path with which turns begin: `user` rows written while the agent was idle.
+    pub fn turn_starts(&self, path: &[RowRef]) -> Vec<usize> {
+        let is_user = |at: RowRef| self.kind(at) == Some(Kind::User) && !self.is_bad(at);
+        let starts = path.iter().enumerate().filter(|(index, at)| {
+            let idle = || !self.is_busy(&path[..*index]);
+            is_user(**at) && idle()
+        });
+        starts.map(|(index, _)| index).collect()
+    }
+
+    /// N1b: the calls of a path with the results that answer them.
+    pub fn answers(&self, path: &[RowRef]) -> HashMap<RowRef, Option<RowRef>> {
+        let mut calls: Vec<(RowRef, String, Option<RowRef>)> = Vec::new();
+        for at in path {
+            let Some(part) = self.part(*at) else { continue };
+            match part.message.blocks.last() {
+                Some(Block::ToolCall { id, .. }) => calls.push((*at, id.clone(), None)),
+                Some(Block::ToolResult { tool_call_id, .. }) => {
+                    let named = |call: &RowRef, id: &String| match part.answers {
+                        Some(named) => named == *call,
+                        None => id == tool_call_id,
+                    };
+                    let mut open = calls.iter_mut().rev().filter(|(_, _, by)| by.is_none());
+                    if let Some((_, _, by)) = open.find(|(call, id, _)| named(call, id)) {
+                        *by = Some(*at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        calls.into_iter().map(|(call, _, by)| (call, by)).collect()
+    }
+
+    /// Says whether a call of the last response of a path has no result.
+    pub fn last_response_is_open(&self, path: &[RowRef]) -> bool {
+        let keys = path.iter().map(|at| {
+            let part = self.part(*at)?;
+            let speaks = part.message.role == Role::Assistant;
+            speaks.then_some((at.agent, part.response))
+        });
+        let keys: Vec<Option<ResponseKey>> = keys.collect();
+        let last = keys.iter().rev().find_map(|key| *key);
+        let answers = self.answers(path);
+        let mut of_last = path
+            .iter()
+            .zip(keys)
+            .filter(|(_, key)| last.is_some() && *key == last);
+        of_last.any(|(at, _)| answers.get(at) == Some(&None))
+    }
+
+    /// The summaries of a path that were not taken back, with the places that they cover.
+    fn covers(&self, path: &[RowRef]) -> HashMap<usize, RowRef> {
+        let place: HashMap<_, _> = path.iter().enumerate().map(|(i, at)| (*at, i)).collect();
+        let mut active: Vec<(RowRef, usize, usize)> = Vec::new();
+        let summaries = path
+            .iter()
+            .filter(|at| self.kind(**at) == Some(Kind::Summary));
+        for at in summaries {
+            let data = object(self.row(*at));
+            if let Some(undone) = reference(data.get("undo")) {
+                active.retain(|(summary, ..)| *summary != undone);
+            } else if let (Some(from), Some(to)) =
+                (reference(data.get("from")), reference(data.get("to")))
+            {
+                let first = place.get(&from).copied().unwrap_or(0);
+                if let Some(last) = place.get(&to).filter(|last| **last < place[at]) {
+                    active.push((*at, first, *last));
+                }
+            }
+        }
+        let covered = active.into_iter();
+        covered
+            .flat_map(|(at, first, last)| (first..=last).map(move |i| (i, at)))
+            .collect()
+    }
+
+    /// Says whether a request made of this path ends with something that is to be answered.
+    pub fn can_be_answered(&self, path: &[RowRef]) -> bool {
+        let said = self.said(path);
+        let from_user = said.iter().skip_while(|said| **said != Said::User);
+        let silent = Said::Response {
+            speaks: false,
+            calls: false,
+        };
+        match from_user.filter(|said| **said != silent).last() {
+            None => false,
+            Some(Said::Response { calls, .. }) => *calls,
+            Some(Said::User | Said::Note) => true,
+        }
+    }
+
+    fn said(&self, path: &[RowRef]) -> Vec<Said> {
+        let covers = self.covers(path);
+        let omits: HashSet<RowRef> = path
+            .iter()
+            .filter(|at| self.kind(**at) == Some(Kind::Error))
+            .filter_map(|at| omitted(object(self.row(*at)).get("omit")))
+            .flatten()
+            .collect();
+        let mut told = HashSet::new();
+        let mut said = Vec::new();
+        let mut going_on: Option<ResponseKey> = None;
+        for (index, at) in path.iter().enumerate() {
+            if let Some(summary) = covers.get(&index) {
+                let text = self.row(*summary).content.as_deref().unwrap_or_default();
+                if told.insert(*summary) && !text.trim().is_empty() {
+                    said.push(Said::User);
+                }
+                going_on = None;
+                continue;
+            }
+            let Some(part) = self.part(*at) else {
+                if self.kind(*at) == Some(Kind::Interrupted) {
+                    said.push(Said::Note);
+                    going_on = None;
+                }
+                continue;
+            };
+            let left_out = omits.contains(at);
+            match part.message.role {
+                Role::Tool => going_on = None,
+                Role::User => {
+                    going_on = None;
+                    if left_out || speaks(&part) {
+                        said.push(Said::User);
+                    }
+                }
+                Role::Assistant => {
+                    let key = Some((at.agent, part.response));
+                    let before = said.last().copied().filter(|_| going_on == key);
+                    if before.is_some() {
+                        said.pop();
+                    }
+                    said.push(with(before, &part, left_out));
+                    going_on = key;
+                }
+            }
+        }
+        said
+    }
+}
+
+/// What a response is with one row more.
+fn with(before: Option<Said>, part: &Part, left_out: bool) -> Said {
+    let (mut speaks_so_far, mut calls_so_far) = match before {
+        Some(Said::Response { speaks, calls }) => (speaks, calls),
+        _ => (false, false),
+    };
+    let hangs = part.message.blocks.len() > 1 || !part.message.metadata.is_empty();
+    let gone = left_out && !hangs;
+    match part.message.blocks.last() {
+        Some(Block::ToolCall { .. }) => calls_so_far |= !gone,
+        _ => speaks_so_far |= gone || speaks(part),
+    }
+    Said::Response {
+        speaks: speaks_so_far,
+        calls: calls_so_far,
+    }
+}
+
+fn speaks(part: &Part) -> bool {
+    matches!(part.message.blocks.last(), Some(Block::Text { text }) if !text.trim().is_empty())
+}
+
+/// The rows that an error names, if it names any.
+fn omitted(value: Option<&Value>) -> Option<Vec<RowRef>> {
+    let named = value?.as_array()?.iter();
+    named.map(|value| reference(Some(value))).collect()
+}
