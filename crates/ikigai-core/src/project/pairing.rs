@@ -1,6 +1,6 @@
 //! From rows to exchanges: responses with their calls, each call with its one result.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::data::{self, Cause, ForkData, InterruptedData};
 use crate::ids::{AgentId, RowRef};
@@ -9,7 +9,7 @@ use crate::load::{Loaded, Part};
 use crate::message::{Block, BlockItem, Message, Payload, Role};
 use crate::project::Target;
 use crate::state::AgentState;
-use crate::view::Entry;
+use crate::view::{Entry, View};
 
 /// One thing that is said, in its place.
 #[derive(Clone, Debug)]
@@ -48,11 +48,47 @@ struct Call {
     result: Option<(String, bool)>,
 }
 
+/// The call that each result of a view answers, by their rows; a result that answers none is not
+/// among them. All rows count, also those that a summary stands for: it is the path that pairs.
+fn pairs_of(view: &View) -> HashMap<RowRef, RowRef> {
+    let mut pairs = HashMap::new();
+    let mut open = HashSet::new();
+    let mut by_id: HashMap<&str, Vec<RowRef>> = HashMap::new();
+    for entry in view.entries() {
+        let Ok(Loaded::Message(part)) = &entry.loaded else {
+            continue;
+        };
+        match part.message.blocks.last() {
+            Some(Block::ToolCall { id, .. }) => {
+                open.insert(entry.at());
+                by_id.entry(id).or_default().push(entry.at());
+            }
+            Some(Block::ToolResult { tool_call_id, .. }) => {
+                let newest = || {
+                    let calls = by_id.get_mut(tool_call_id.as_str())?;
+                    while calls.pop_if(|call| !open.contains(call)).is_some() {}
+                    calls.pop()
+                };
+                let answered = part.answers.or_else(newest);
+                if let Some(call) = answered.filter(|call| open.remove(call)) {
+                    pairs.insert(entry.at(), call);
+                }
+            }
+            Some(Block::Text { .. } | Block::Thinking { .. }) | None => {}
+        }
+    }
+    pairs
+}
+
 /// Collects exchanges in the order of the path.
 pub(crate) struct Pairing<'a> {
     state: &'a AgentState,
     target: &'a Target,
     omitted: HashSet<RowRef>,
+    /// The call that each result answers.
+    pairs: HashMap<RowRef, RowRef>,
+    /// What came of the calls, by their rows.
+    results: HashMap<RowRef, (String, bool)>,
     /// The rows of children's forks, by the call that made them.
     forks: Vec<(RowRef, AgentId, ForkData)>,
     /// Each exchange with the index of the entry that it begins with.
@@ -64,7 +100,12 @@ pub(crate) struct Pairing<'a> {
 const OMITTED: &str = "[This was left out because the provider refused it.]";
 
 impl<'a> Pairing<'a> {
-    pub(crate) fn new(state: &'a AgentState, target: &'a Target, omitted: HashSet<RowRef>) -> Self {
+    pub(crate) fn new(
+        state: &'a AgentState,
+        view: &View,
+        target: &'a Target,
+        omitted: HashSet<RowRef>,
+    ) -> Self {
         let own = state.fork().map(|fork| (state.agent(), fork.clone()));
         let forks = own
             .into_iter()
@@ -73,6 +114,8 @@ impl<'a> Pairing<'a> {
             state,
             target,
             omitted,
+            pairs: pairs_of(view),
+            results: HashMap::new(),
             forks: forks.collect(),
             exchanges: Vec::new(),
             in_response: false,
@@ -130,7 +173,7 @@ impl<'a> Pairing<'a> {
                 }
             }
             Role::Assistant => self.add_to_response(index, entry.at(), part, omitted),
-            Role::Tool => self.add_result(part, omitted),
+            Role::Tool => self.add_result(entry.at(), part, omitted),
         }
     }
 
@@ -157,35 +200,15 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    fn add_result(&mut self, part: &Part, omitted: bool) {
+    fn add_result(&mut self, at: RowRef, part: &Part, omitted: bool) {
         self.in_response = false;
-        let Some(Block::ToolResult {
-            tool_call_id,
-            content,
-            is_error,
+        if let Some(Block::ToolResult {
+            content, is_error, ..
         }) = part.message.blocks.first()
-        else {
-            return;
-        };
-        let content = if omitted { OMITTED } else { content };
-        let calls = self
-            .exchanges
-            .iter_mut()
-            .rev()
-            .filter_map(|(_, exchange)| match exchange {
-                Exchange::Response(response) => Some(response.pieces.iter_mut().rev()),
-                Exchange::User(_) | Exchange::Note(_) => None,
-            });
-        let mut open = calls.flatten().filter_map(|piece| match piece {
-            Piece::Call(call) if call.result.is_none() => Some(call),
-            Piece::Call(_) | Piece::Thinking { .. } | Piece::Text { .. } => None,
-        });
-        let answered = match part.answers {
-            Some(call_row) => open.find(|call| call.at == call_row),
-            None => open.find(|call| call.id == *tool_call_id),
-        };
-        if let Some(call) = answered {
-            call.result = Some((content.to_owned(), *is_error));
+            && let Some(call) = self.pairs.get(&at)
+        {
+            let content = if omitted { OMITTED } else { content };
+            self.results.insert(*call, (content.to_owned(), *is_error));
         }
     }
 
@@ -195,10 +218,9 @@ impl<'a> Pairing<'a> {
         for (_, exchange) in &mut exchanges {
             if let Exchange::Response(response) = exchange {
                 for piece in &mut response.pieces {
-                    if let Piece::Call(call) = piece
-                        && call.result.is_none()
-                    {
-                        call.result = Some(self.outcome_of_open(call.at));
+                    if let Piece::Call(call) = piece {
+                        let result = self.results.remove(&call.at);
+                        call.result = result.or_else(|| Some(self.outcome_of_open(call.at)));
                     }
                 }
             }

@@ -35,7 +35,7 @@ impl Window {
     /// Reads the window off a view: rows in the range of a summary are replaced by its text.
     pub fn of(state: &AgentState, view: &View, target: &Target) -> Self {
         let covers = Covers::of(view);
-        let mut pairing = Pairing::new(state, target, omitted_rows(view));
+        let mut pairing = Pairing::new(state, view, target, omitted_rows(view));
         let mut said = HashSet::new();
         for (index, entry) in view.entries().iter().enumerate() {
             match covers.by.get(&index) {
@@ -198,8 +198,11 @@ impl Covers {
         for (index, entry) in view.entries().iter().enumerate() {
             if entry.kind() == Some(Kind::Summary) {
                 let summary: SummaryData = data::read(entry.row.data.as_deref());
-                match summary.undo.and_then(|undone| place.get(&undone)) {
-                    Some(undone) => active.retain(|(other, _)| other != undone),
+                match summary.undo {
+                    Some(undone) => {
+                        let undone = place.get(&undone);
+                        active.retain(|(other, _)| Some(other) != undone);
+                    }
                     None => active.push((index, summary)),
                 }
             }

@@ -196,10 +196,8 @@ fn unknown_or_absent_kind_is_false() {
     ];
     for name in others {
         assert!(!is_conversation_kind(Some(name)), "{name:?}");
-        assert_eq!(
-            load(&row(name, Some("text"), None)),
-            Err(LoadError::UnknownKind(name.chars().take(64).collect()))
-        );
+        let loaded = load(&row(name, Some("text"), None));
+        assert!(matches!(loaded, Err(LoadError::UnknownKind(_))), "{name:?}");
     }
 }
 
