@@ -195,8 +195,13 @@ impl Path {
         }
     }
 
-    fn step(&mut self, below: RowRef, rows: &[Row]) {
+    /// Walks down from `below` as far as `rows`, the newest control rows at or before it, reach.
+    fn step(&mut self, mut below: RowRef, rows: &[Row]) {
         for row in rows {
+            if row.at.seq > below.seq {
+                // It is on a branch that a newer rewind has left.
+                continue;
+            }
             match bend_of(row) {
                 Some(Bend::Root) => {
                     self.note(row);
@@ -204,7 +209,11 @@ impl Path {
                 }
                 Some(Bend::To(next)) => {
                     self.note(row);
-                    return self.extend(below, row.at.seq, Some(next));
+                    self.extend(below, row.at.seq, Some(next));
+                    match self.below {
+                        Some(next) if next.agent == below.agent => below = next,
+                        _ => return,
+                    }
                 }
                 Some(Bend::IfHeld(target)) => {
                     // The rows above are on the path whatever becomes of the question.
@@ -223,13 +232,14 @@ impl Path {
                 None => self.note(row),
             }
         }
-        let exhausted = rows.len() < CONTROL_ROWS_PER_STEP;
-        match rows.last() {
-            Some(oldest) if !exhausted && oldest.at.seq > Seq(1) => {
+        match rows.last().filter(|_| rows.len() >= CONTROL_ROWS_PER_STEP) {
+            None => self.extend(below, Seq(1), None),
+            Some(oldest) if oldest.at.seq <= below.seq => {
                 let next = RowRef::new(below.agent, oldest.at.seq.before());
-                self.extend(below, oldest.at.seq, Some(next));
+                let next = Some(next).filter(|next| next.seq > Seq(0));
+                self.extend(below, oldest.at.seq, next);
             }
-            _ => self.extend(below, Seq(1), None),
+            Some(_) => {}
         }
     }
 

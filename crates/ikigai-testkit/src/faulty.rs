@@ -36,6 +36,7 @@ struct Script {
     commit_faults: BTreeMap<u64, CommitFault>,
     read_faults: BTreeMap<u64, StoreError>,
     away: Option<fn() -> StoreError>,
+    rows_read: usize,
 }
 
 impl fmt::Debug for FaultyStore {
@@ -89,6 +90,23 @@ impl FaultyStore {
     /// How many reads were tried so far.
     pub fn reads(&self) -> u64 {
         self.script().reads
+    }
+
+    /// How many rows were handed out so far.
+    pub fn rows_read(&self) -> usize {
+        self.script().rows_read
+    }
+
+    /// Reads rows and counts them.
+    fn read_rows<'a>(
+        &'a self,
+        reading: impl FnOnce(&'a dyn Store) -> Reading<'a, Vec<Row>> + Send + 'a,
+    ) -> Reading<'a, Vec<Row>> {
+        Box::pin(async move {
+            let rows = self.read(reading).await?;
+            self.script().rows_read += rows.len();
+            Ok(rows)
+        })
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
@@ -153,11 +171,11 @@ impl Store for FaultyStore {
     }
 
     fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
-        self.read(move |store| store.control(query))
+        self.read_rows(move |store| store.control(query))
     }
 
     fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
-        self.read(move |store| store.page(query))
+        self.read_rows(move |store| store.page(query))
     }
 
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {

@@ -5,6 +5,7 @@
     reason = "helpers of tests fail the test at once when something is not as expected"
 )]
 
+mod costs;
 mod restarts;
 mod roots;
 mod store_failures;

@@ -294,3 +294,19 @@ async fn responses_are_numbered_and_costs_summed_across_restarts() {
     assert_eq!(usage.amounts.input, Some(10));
     assert_eq!(usage.sum.unwrap().input, Some(20));
 }
+
+/// Law 8: a request has a deadline; a provider that is silent for too long ends the turn.
+#[tokio::test(start_paused = true)]
+async fn a_silent_provider_is_given_up() {
+    let world = World::new();
+    world.provider.will([says("wait "), Step::Hang]);
+    let mut worker = world.root().await;
+
+    let turn = say(&mut worker, "hello");
+    let outcome = tokio::time::timeout(std::time::Duration::from_hours(1), turn).await;
+
+    let outcome = outcome.expect("the turn ends by itself").unwrap();
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    let kinds = world.kinds(worker.agent().state.agent()).await;
+    assert_eq!(kinds[2..], ["user", "assistant", "error"]);
+}

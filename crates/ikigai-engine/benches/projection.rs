@@ -1,0 +1,97 @@
+//! What the next request costs: the agent restored from an open store, as many of its rows read as
+//! 100,000 tokens hold, and the request made of them.
+//!
+//!     cargo bench -p ikigai-engine --bench projection              absolute figures, by divan
+//!     cargo bench -p ikigai-engine --bench projection -- compare   growth, in turns
+#![expect(
+    clippy::unwrap_used,
+    reason = "a bench is no part of the program: whatever fails ends it"
+)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use divan::Bencher;
+use ikigai_core::{AgentId, Request};
+use ikigai_engine::{Engine, System};
+use ikigai_providers::{Answer, Demo, Provider};
+use ikigai_testkit::stores::Sample;
+use ikigai_testkit::stores::rounds::{Case, judge, rounds};
+use tokio::runtime::{Builder, Runtime};
+
+const WINDOW_TOKENS: u64 = 100_000;
+const ROUNDS: usize = 60;
+
+fn main() {
+    if std::env::args().any(|argument| argument == "compare") {
+        compare();
+    } else {
+        divan::main();
+    }
+}
+
+/// A model of a certain size.
+struct Sized;
+
+impl Provider for Sized {
+    fn name(&self) -> &str {
+        Demo.name()
+    }
+
+    fn default_model(&self) -> &str {
+        Demo.default_model()
+    }
+
+    fn window_tokens(&self, _model: &str) -> u64 {
+        WINDOW_TOKENS
+    }
+
+    fn answer(&self, model: &str, request: Request) -> Box<dyn Answer> {
+        Demo.answer(model, request)
+    }
+}
+
+struct World {
+    engine: Engine,
+    agent: AgentId,
+    runtime: Runtime,
+}
+
+impl World {
+    fn new(sample: Sample) -> Self {
+        let kept = sample.kept();
+        Self {
+            engine: Engine::new(Arc::new(kept.open()), Arc::new(System), Arc::new(Sized)),
+            agent: kept.agent,
+            runtime: Builder::new_current_thread().build().unwrap(),
+        }
+    }
+
+    fn next_request(&self) -> Request {
+        let request = self.engine.next_request(self.agent);
+        self.runtime.block_on(request).unwrap()
+    }
+}
+
+#[divan::bench(args = Sample::ALL, sample_count = 20)]
+fn projection(bencher: Bencher<'_, '_>, sample: Sample) {
+    let world = World::new(sample);
+    bencher.bench_local(|| world.next_request());
+}
+
+fn compare() {
+    let worlds = Sample::ALL.map(|sample| (sample, World::new(sample)));
+    let cases = worlds.iter().map(|(sample, world)| {
+        Case::new(sample, move || {
+            let begun = Instant::now();
+            let request = world.next_request();
+            let took = begun.elapsed();
+            drop(request);
+            took
+        })
+    });
+    let medians = rounds(ROUNDS, cases.collect());
+    medians.print("projection: restore, read 100,000 tokens, make the request");
+    let ratio = medians.ratio(&Sample::MILLION, &Sample::TEN_THOUSAND);
+    judge("projection at 10⁶ / at 10⁴ rows", ratio, 1.2, "×");
+}

@@ -1,0 +1,117 @@
+//! Cost does not follow history: counted in rows, not in time.
+
+use std::sync::Arc;
+
+use ikigai_core::data::Via;
+use ikigai_core::fork::fork_events;
+use ikigai_core::{AgentId, Event, RowRef, Seq};
+use ikigai_store::{Agent, Batch, Effect, Snapshot, Store};
+use ikigai_testkit::{FaultyStore, TestLog, block_on};
+
+use crate::support::{World, say};
+
+/// Rows that a screen shows.
+const SCREEN: usize = 50;
+
+/// A history of turns in which every third row is a mark or a rewind, with the snapshots that a
+/// worker stores.
+fn history(turns: u64) -> (TestLog, AgentId) {
+    let mut log = TestLog::new(7);
+    let agent = log.root();
+    let mut control = 0;
+    for turn in 1..=turns {
+        let said = log.append(agent, Event::user(format!("question {turn}")));
+        log.append(agent, Event::assistant(turn, format!("answer {turn}")));
+        let event = if turn % 2 == 0 {
+            Event::mark(None)
+        } else {
+            Event::rewind(said, RowRef::new(agent, Seq(3 * turn - 1)), Via::Undo)
+        };
+        let newest = log.append(agent, event);
+        control += 1;
+        if control % 64 == 0 {
+            let folded = log.replayed_state(agent).to_snapshot();
+            let snapshot = Effect::PutSnapshot(Snapshot {
+                upto: newest,
+                folded,
+            });
+            let batch = Batch {
+                with: vec![snapshot],
+                ..Batch::default()
+            };
+            block_on(log.store.commit(batch)).unwrap();
+        }
+    }
+    (log, agent)
+}
+
+fn rows_read_to_open(log: &TestLog, agent: AgentId) -> usize {
+    let store = FaultyStore::new(Arc::new(log.store.clone()));
+    block_on(async {
+        let mut opened = Agent::restore(&store, agent).await.unwrap();
+        while opened.view.entries().len() < SCREEN {
+            let missing = SCREEN - opened.view.entries().len();
+            assert!(opened.lengthen(&store, missing).await.unwrap());
+        }
+    });
+    store.rows_read()
+}
+
+/// Law 5: the first screen reads one screen and the control rows since the last snapshot.
+#[test]
+fn opening_an_agent_reads_as_much_whatever_its_history() {
+    let (short, agent) = history(200);
+    let (long, same) = history(2_000);
+
+    let few = rows_read_to_open(&short, agent);
+    let many = rows_read_to_open(&long, same);
+
+    let most = SCREEN + 2 * 64 + 1;
+    assert!(few <= most, "{few} rows");
+    assert!(many <= most, "{many} rows");
+}
+
+/// Law 5: a fork writes a constant number of rows and reads none.
+#[test]
+fn a_fork_writes_as_much_whatever_the_history() {
+    let counted = [20, 2_000].map(|turns| {
+        let (log, agent) = history(turns);
+        let state = log.replayed_state(agent);
+        let events = fork_events(&state, "parent", log.order("child"));
+        events.child.len() + 1
+    });
+
+    assert_eq!(counted, [2, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_stores_a_snapshot_after_64_control_rows() {
+    let world = World::with_window(150);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let mut snapshot = None;
+    for turn in 0..200 {
+        world
+            .provider
+            .will_say(&format!("answer {turn} {}", "word ".repeat(20)));
+        say(&mut worker, &format!("question {turn}")).await.unwrap();
+        let newest = RowRef::new(id, worker.agent().state.head());
+        snapshot = world.store.snapshot(newest).await.unwrap();
+        if snapshot.is_some() {
+            break;
+        }
+    }
+
+    let snapshot = snapshot.expect("a snapshot is stored");
+    let restarted = Agent::restore(&*world.store, id).await.unwrap();
+
+    let kinds = world.kinds(id).await;
+    let upto = usize::try_from(snapshot.upto.seq.0).unwrap();
+    let control = kinds[2..upto]
+        .iter()
+        .filter(|kind| *kind == "summary")
+        .count();
+    assert_eq!(control, 64);
+    assert_eq!(restarted.state.settings(), worker.agent().state.settings());
+    assert_eq!(restarted.state.system(), worker.agent().state.system());
+}
