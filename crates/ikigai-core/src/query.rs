@@ -26,7 +26,7 @@ impl Span {
 
     /// How many rows these are.
     pub const fn len(&self) -> u64 {
-        (self.to.0 + 1).saturating_sub(self.from.0)
+        self.to.0.saturating_add(1).saturating_sub(self.from.0)
     }
 
     /// Says whether there are none.

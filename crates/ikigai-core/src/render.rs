@@ -65,10 +65,12 @@ pub enum Shown {
 impl Shown {
     /// The line that reports a bad row: its agent, its number, its kind and what is wrong.
     pub fn warning(row: &Row, error: &LoadError) -> Self {
-        Self::Warning(format!(
-            "row {} of kind `{}` is skipped: {error}",
+        let line = format!(
+            "row {} of kind `{:.64}` is skipped: {error}",
             row.at, row.kind
-        ))
+        );
+        // The name of an unknown kind may hold anything, line breaks included.
+        Self::Warning(line.replace(char::is_control, "\u{fffd}"))
     }
 }
 
@@ -205,9 +207,7 @@ impl fmt::Display for Shown {
             Self::Usage(amounts) => write!(
                 f,
                 "{} tokens in, {} out",
-                amounts.input.unwrap_or_default()
-                    + amounts.cache_read.unwrap_or_default()
-                    + amounts.cache_write.unwrap_or_default(),
+                tokens_in(amounts),
                 amounts.output.unwrap_or_default()
             ),
             Self::Interrupted(cause) => write!(f, "✗ interrupted{}", by(*cause)),
@@ -219,6 +219,11 @@ impl fmt::Display for Shown {
             Self::Warning(text) => write!(f, "⚠ {text}"),
         }
     }
+}
+
+fn tokens_in(amounts: &Amounts) -> u64 {
+    let parts = [amounts.input, amounts.cache_read, amounts.cache_write];
+    parts.into_iter().flatten().fold(0, u64::saturating_add)
 }
 
 fn by(cause: Option<Cause>) -> &'static str {

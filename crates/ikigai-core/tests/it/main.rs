@@ -2,6 +2,7 @@
 
 mod failures;
 mod forks;
+mod fuzz;
 mod kinds;
 mod loading;
 mod messages;

@@ -29,7 +29,7 @@ pub(crate) fn places(agent: &Agent) -> Vec<RowRef> {
 /// The names of the kinds in the agent's view.
 pub(crate) fn kinds(agent: &Agent) -> Vec<String> {
     let entries = agent.view.entries().iter();
-    entries.map(|it| it.row.kind.to_string()).collect()
+    entries.map(|it| it.row.kind.name().to_owned()).collect()
 }
 
 /// The labels of the agent's marks, oldest first.

@@ -502,6 +502,5 @@ fn agent_replay_is_the_only_replay() {
         users("AgentState::restored("),
         ["ikigai-store/src/history.rs"]
     );
-    assert_eq!(users("AgentState::new("), ["ikigai-store/src/history.rs"]);
     assert_eq!(users("load(&row)"), ["ikigai-core/src/view.rs"]);
 }
