@@ -37,7 +37,7 @@ async fn is_enough(
     if is_full(&agent.state, &agent.view, target, budget) {
         return Ok(true);
     }
-    let Some(from) = covered_since(&agent.view) else {
+    let Some(from) = covered_since(&agent.state, &agent.view) else {
         return Ok(false);
     };
     let row = history::row_at(store, from).await?;

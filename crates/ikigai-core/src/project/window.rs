@@ -6,6 +6,7 @@ use crate::data::{self, ErrorData, SummaryData};
 use crate::ids::RowRef;
 use crate::kind::Kind;
 use crate::message::{Message, Role};
+use crate::path::Path;
 use crate::project::Target;
 use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
 use crate::project::pairing::{CallIds, Exchange, Pairing, Response};
@@ -34,7 +35,7 @@ struct WindowTurn {
 impl Window {
     /// Reads the window off a view: rows in the range of a summary are replaced by its text.
     pub fn of(state: &AgentState, view: &View, target: &Target) -> Self {
-        let covers = Covers::of(view);
+        let covers = Covers::of(view, state.path());
         let mut pairing = Pairing::new(state, view, target, omitted_rows(view));
         let mut said = HashSet::new();
         for (index, entry) in view.entries().iter().enumerate() {
@@ -187,7 +188,7 @@ struct Covers {
 }
 
 impl Covers {
-    fn of(view: &View) -> Self {
+    fn of(view: &View, path: &Path) -> Self {
         let place: HashMap<RowRef, usize> = view
             .entries()
             .iter()
@@ -215,8 +216,12 @@ impl Covers {
             let Some(last) = place.get(&to).filter(|last| **last < index) else {
                 continue;
             };
-            // A range whose beginning is not in the view began before it.
-            let first = place.get(&from).copied().unwrap_or(0);
+            // A range whose beginning is not in the view began before it, or never was one.
+            let first = match place.get(&from) {
+                Some(first) => *first,
+                None if path.is_complete() && !path.contains(from) => continue,
+                None => 0,
+            };
             by.extend((first..=*last).map(|covered| (covered, index)));
         }
         Self { by }
@@ -265,8 +270,8 @@ pub fn is_full(state: &AgentState, view: &View, target: &Target, budget: &Budget
 
 /// The row at which the summary begins that covers the view's first row. If that row is a root,
 /// nothing older than the view is sent.
-pub fn covered_since(view: &View) -> Option<RowRef> {
-    let summary = Covers::of(view).by.get(&0).copied()?;
+pub fn covered_since(state: &AgentState, view: &View) -> Option<RowRef> {
+    let summary = Covers::of(view, state.path()).by.get(&0).copied()?;
     let data = view.entries().get(summary)?.row.data.as_deref();
     data::read::<SummaryData>(data).from
 }

@@ -1,1 +1,323 @@
-//!
+//! The window: summaries in place of their range, and what is left out when room is short.
+
+use ikigai_core::data::{SummaryData, Via};
+use ikigai_core::project::estimate_tokens;
+use ikigai_core::{
+    AgentId, Block, Budget, CannotProject, Event, Message, Request, Role, RowRef, project,
+};
+use ikigai_store::Agent;
+use ikigai_testkit::{TestLog, check_request, target};
+
+/// Appends a turn of a question and its answer; hands back its first and last row.
+fn turn(log: &mut TestLog, agent: AgentId, number: u64) -> (RowRef, RowRef) {
+    let first = log.append(agent, Event::user(format!("q{number}")));
+    let answer = Event::assistant(number, format!("a{number}"));
+    (first, log.append(agent, answer))
+}
+
+/// The texts of the next request: what the agent was told, in order.
+fn texts(log: &TestLog, agent: AgentId) -> Vec<String> {
+    let request = log.assembled(agent, &target("p", "m"));
+    texts_of(&request)
+}
+
+fn texts_of(request: &Request) -> Vec<String> {
+    let blocks = request.messages.iter().flat_map(|message| &message.blocks);
+    let words = blocks.map(|block| match block {
+        Block::Text { text } | Block::Thinking { text, .. } => text.clone(),
+        Block::ToolCall { id, .. } => format!("call {id}"),
+        Block::ToolResult { content, .. } => content.clone(),
+    });
+    words.collect()
+}
+
+fn undo(summary: RowRef) -> Event {
+    let data = SummaryData {
+        undo: Some(summary),
+        ..SummaryData::default()
+    };
+    Event::Summary { text: None, data }
+}
+
+/// E2a: a summary's text stands in place of its range, a cut leaves the range out, and no row is
+/// copied or removed.
+#[test]
+fn summary_stands_for_its_range() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    let turns: Vec<_> = (1..=4)
+        .map(|number| turn(&mut log, agent, number))
+        .collect();
+    let whole = ["q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4"];
+    assert_eq!(texts(&log, agent), whole);
+    let rows = log.rows(agent);
+
+    // In the middle, at the beginning, overlapping and nested; with a text and without.
+    let cases: [(&[(Option<&str>, usize, usize)], &[&str]); 7] = [
+        (&[(Some("S"), 1, 2)], &["q1", "a1", "S", "q4", "a4"]),
+        (&[(None, 1, 2)], &["q1", "a1", "q4", "a4"]),
+        (
+            &[(Some(" \n"), 0, 0)],
+            &["q2", "a2", "q3", "a3", "q4", "a4"],
+        ),
+        (&[(None, 0, 2)], &["q4", "a4"]),
+        (&[(Some("S"), 1, 1), (Some("T"), 0, 2)], &["T", "q4", "a4"]),
+        (
+            &[(Some("S"), 0, 1), (Some("T"), 1, 2)],
+            &["S", "T", "q4", "a4"],
+        ),
+        (&[(Some("S"), 0, 1), (None, 1, 2)], &["S", "q4", "a4"]),
+    ];
+    for (summaries, expected) in cases {
+        for (text, first, last) in summaries {
+            let (from, to) = (turns[*first].0, turns[*last].1);
+            log.append(agent, Event::summary(*text, from, to));
+        }
+
+        assert_eq!(texts(&log, agent), expected);
+        let replayed = log.replayed(agent);
+        assert_eq!(replayed, log.live(agent));
+        assert_eq!(replayed.view.conversation().len(), whole.len());
+        // Back to before the summaries for the next case.
+        let head = RowRef::new(agent, replayed.state.head());
+        log.append(agent, Event::rewind(turns[3].1, head, Via::Rewind));
+        assert_eq!(texts(&log, agent), whole);
+    }
+    assert_eq!(log.rows(agent)[..rows.len()], rows);
+}
+
+/// E2a: the text is said by the user's role, and the request is one that can be sent.
+#[test]
+fn summary_text_is_a_message_of_the_user() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    let (from, to) = turn(&mut log, agent, 1);
+    log.append(agent, Event::summary(Some("S"), from, to));
+    log.append(agent, Event::user("q2"));
+
+    let request = log.request(agent, &target("p", "m")).unwrap();
+
+    assert_eq!(check_request(&request, &target("p", "m")), Ok(()));
+    let said = ["S", "q2"].map(|text| Message::text(Role::User, text));
+    assert_eq!(request.messages, said);
+}
+
+/// E2a: a range that is not on the path covers nothing.
+#[test]
+fn summary_of_what_is_not_there_covers_nothing() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    let (left_from, left_to) = turn(&mut log, agent, 9);
+    log.append(agent, Event::Clear);
+    let (from, to) = turn(&mut log, agent, 1);
+    let (_, newest) = turn(&mut log, agent, 2);
+    let later = RowRef::new(agent, ikigai_core::Seq(99));
+    let elsewhere = RowRef::new(log.ids.agent(), from.seq);
+    let cases = [
+        (left_from, left_to),
+        (left_from, to),
+        (from, later),
+        (elsewhere, to),
+        (from, elsewhere),
+        (newest, from),
+    ];
+    for (from, to) in cases {
+        log.append(agent, Event::summary(Some("S"), from, to));
+
+        assert_eq!(texts(&log, agent), ["q1", "a1", "q2", "a2"], "{from} {to}");
+    }
+}
+
+/// E2b: a summary with `undo` takes back the one it names, and both go and come with rewind and
+/// fork.
+#[test]
+fn summary_is_undone_and_follows_the_path() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    let one = turn(&mut log, agent, 1);
+    let two = turn(&mut log, agent, 2);
+    let first = log.append(agent, Event::summary(Some("S"), one.0, one.1));
+    let second = log.append(agent, Event::summary(Some("T"), one.0, two.1));
+    let ranges = |log: &TestLog, agent| log.replayed(agent).state.summaries();
+    assert_eq!(texts(&log, agent), ["T"]);
+
+    let undone = log.append(agent, undo(second));
+
+    assert_eq!(texts(&log, agent), ["S", "q2", "a2"]);
+    assert_eq!(ranges(&log, agent), [(first, one.0, one.1)]);
+    // What is undone already, no summary at all, and an `undo` itself change nothing.
+    for nothing in [
+        second,
+        two.0,
+        undone,
+        RowRef::new(log.ids.agent(), first.seq),
+    ] {
+        log.append(agent, undo(nothing));
+        assert_eq!(texts(&log, agent), ["S", "q2", "a2"]);
+    }
+    let data = SummaryData {
+        from: Some(one.0),
+        to: Some(two.1),
+        undo: Some(two.0),
+    };
+    let text = Some("neither".to_owned());
+    let both = log.append(agent, Event::Summary { text, data });
+    assert_eq!(texts(&log, agent), ["S", "q2", "a2"]);
+    assert_eq!(ranges(&log, agent), [(first, one.0, one.1)]);
+
+    // Back to before the undo, before the second summary, and before both; then on again.
+    let mut head = both;
+    for (target, expected) in [
+        (second, vec!["T"]),
+        (first, vec!["S", "q2", "a2"]),
+        (two.1, vec!["q1", "a1", "q2", "a2"]),
+        (undone, vec!["S", "q2", "a2"]),
+        (second, vec!["T"]),
+    ] {
+        head = log.append(agent, Event::rewind(target, head, Via::Rewind));
+        assert_eq!(texts(&log, agent), expected);
+
+        let order = log.order(&format!("child-{}", head.seq));
+        let child = log.fork(agent, order);
+        assert_eq!(texts(&log, child), expected);
+        assert_eq!(ranges(&log, child), ranges(&log, agent));
+        head = RowRef::new(agent, log.live(agent).state.head());
+    }
+
+    // A child takes back what it inherits, and its parent does not notice.
+    let order = log.order("undoing");
+    let child = log.fork(agent, order);
+    log.append(child, undo(second));
+    assert_eq!(texts(&log, child), ["S", "q2", "a2"]);
+    assert_eq!(texts(&log, agent), ["T"]);
+    log.append(agent, Event::Clear);
+    assert_eq!(ranges(&log, agent), []);
+}
+
+/// Six turns of about a hundred tokens, the last with a tool call of a long output.
+fn long_history(log: &mut TestLog, output: &str) -> AgentId {
+    let agent = log.root();
+    for number in 1..=5 {
+        let words = format!("q{number} {}", "word ".repeat(60));
+        log.append(agent, Event::user(words));
+        let call = Event::tool_call(2 * number, "c", "ls", "{}");
+        let call = log.append(agent, call);
+        log.append(agent, Event::tool_result(call, "c", "ls", "short", true));
+        log.append(
+            agent,
+            Event::assistant(2 * number + 1, format!("a{number}")),
+        );
+    }
+    log.append(agent, Event::user("q6"));
+    let call = log.append(agent, Event::tool_call(12, "c", "ls", "{}"));
+    log.append(agent, Event::tool_result(call, "c", "ls", output, true));
+    agent
+}
+
+fn sent(agent: &Agent, window: u64) -> Request {
+    let target = target("p", "m");
+    let budget = Budget::new(window, None);
+    let request = project(&agent.state, &agent.view, &target, &budget).unwrap();
+    assert_eq!(check_request(&request, &target), Ok(()));
+    request
+}
+
+/// The number of the first question that is sent.
+fn first_question(request: &Request) -> u64 {
+    let first = &texts_of(request)[0];
+    first[1..2].parse().unwrap()
+}
+
+/// E2e: what does not fit is left out by whole turns, oldest first; the last turn is always sent,
+/// its tool outputs cut where the window forces it.
+#[test]
+fn too_small_a_window_leaves_out_oldest_turns() {
+    let mut log = TestLog::default();
+    let output = "0123456789é\n".repeat(2000);
+    let agent = long_history(&mut log, &output);
+    let agent = log.replayed(agent);
+    let whole = sent(&agent, u64::MAX);
+    assert_eq!(first_question(&whole), 1);
+
+    let mut previous = 1;
+    for window in (0..12_000).rev().step_by(50) {
+        let request = sent(&agent, window);
+
+        // Always a tail of whole turns: the oldest go first, and none comes back.
+        let first = first_question(&request);
+        assert!((previous..=6).contains(&first), "{previous} {first}");
+        previous = first;
+        let skipped = whole.messages.len() - request.messages.len();
+        let (last, others) = request.messages.split_last().unwrap();
+        let same = &whole.messages[skipped..whole.messages.len() - 1];
+        // Ids that occurred again are renamed from what is in the window.
+        assert_eq!(others.len(), same.len());
+        assert_eq!(others[0], same[0]);
+        let Block::ToolResult { content, .. } = &last.blocks[0] else {
+            panic!("the last message is the tool's");
+        };
+        if first < 6 {
+            assert_eq!(content, &output);
+        } else if content != &output {
+            let (head, rest) = content.split_once("\n[").unwrap();
+            let (note, tail) = rest.split_once("]\n").unwrap();
+            assert!(output.starts_with(head) && output.ends_with(tail));
+            let missing = output.len() - head.len() - tail.len();
+            assert_eq!(
+                note,
+                format!("{missing} bytes are left out to fit the window")
+            );
+        }
+        let needed: u64 = texts_of(&request)
+            .iter()
+            .map(|text| estimate_tokens(text))
+            .sum();
+        let shortest = 512 / 4 + 100;
+        assert!(needed <= window.max(shortest), "{needed} of {window}");
+    }
+    assert_eq!(previous, 6);
+}
+
+/// E2e: a cut of the budget's cap is the engine's, by a row; the projection goes by the window.
+#[test]
+fn cap_of_the_budget_leaves_out_nothing() {
+    let mut log = TestLog::default();
+    let agent = long_history(&mut log, "short");
+    let agent = log.replayed(agent);
+    let capped = Budget::new(1 << 20, Some(10));
+
+    let request = project(&agent.state, &agent.view, &target("p", "m"), &capped).unwrap();
+
+    assert_eq!(request, sent(&agent, u64::MAX));
+}
+
+/// E2e: no window is so small that the last turn is not sent, unless what is fixed exceeds it.
+#[test]
+fn last_turn_is_sent_into_any_window() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    log.append(agent, Event::user("q1"));
+    log.append(agent, Event::assistant(1, "a1"));
+    log.append(agent, Event::user("long ".repeat(1000)));
+    let request = sent(&log.replayed(agent), 0);
+    assert_eq!(
+        request.messages,
+        [Message::text(Role::User, "long ".repeat(1000))]
+    );
+
+    let prompt = "be ".repeat(100);
+    log.append(
+        agent,
+        Event::system(&prompt, ikigai_core::data::SystemOrigin::Typed),
+    );
+    let replayed = log.replayed(agent);
+    let budget = Budget::new(10, None);
+    let refused = project(&replayed.state, &replayed.view, &target("p", "m"), &budget);
+    let needed = estimate_tokens(&prompt);
+    let expected = CannotProject::NoRoom {
+        needed,
+        window: 10,
+        largest: vec![("system prompt".to_owned(), needed)],
+    };
+    assert_eq!(refused, Err(expected));
+}
