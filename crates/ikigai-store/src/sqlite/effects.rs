@@ -3,7 +3,7 @@
 use ikigai_core::{AgentId, Epoch, RowRef, SessionId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
-use super::append::{Held, held};
+use super::append::{Held, held, key};
 use super::errors::{Refusal, is_reference_violation, is_unique_violation};
 use super::locks::Owner;
 use super::values::{number, optional_process, stored};
@@ -100,15 +100,6 @@ fn refused_if_there(
     }
 }
 
-/// The key of an agent.
-fn key(connection: &Connection, agent: AgentId) -> Result<i64, Refusal> {
-    connection
-        .prepare_cached("SELECT id FROM agents WHERE uuid = ?1")?
-        .query_row([agent.to_string()], |row| row.get(0))
-        .optional()?
-        .ok_or_else(|| CommitError::NoAgent(agent).into())
-}
-
 fn optional_key(connection: &Connection, agent: Option<AgentId>) -> Result<Option<i64>, Refusal> {
     agent.map(|agent| key(connection, agent)).transpose()
 }
@@ -143,8 +134,10 @@ fn create_agent(
     process: Option<i64>,
     done: &mut Committed,
 ) -> Result<(), Refusal> {
-    if key(connection, agent.id).is_ok() {
-        return Err(CommitError::AgentExists(agent.id).into());
+    match key(connection, agent.id) {
+        Ok(_) => return Err(CommitError::AgentExists(agent.id).into()),
+        Err(Refusal::Commit(_)) => {}
+        Err(failure) => return Err(failure),
     }
     let session = session_key(connection, agent.session)?;
     let parent = optional_key(connection, agent.parent)?;

@@ -287,6 +287,8 @@ pub(super) fn witness(connection: &Connection, process: ProcessId) -> Result<Opt
 /// What SQLite finds wrong with the file.
 pub(super) fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("PRAGMA integrity_check(20)")?;
-    let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let found: Vec<String> = statement
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
     Ok(found.into_iter().filter(|line| line != "ok").collect())
 }

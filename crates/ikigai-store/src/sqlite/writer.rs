@@ -153,10 +153,16 @@ impl Writer {
                 return Vec::new();
             }
         };
+        // A batch without company is rolled back with its transaction.
+        let apply = if jobs.len() == 1 {
+            append::apply
+        } else {
+            apply_alone
+        };
         let mut applied = Vec::with_capacity(jobs.len());
         let mut jobs = jobs.into_iter();
         while let Some(job) = jobs.next() {
-            match apply_alone(&connection, &mut self.owner, &job.batch) {
+            match apply(&connection, &mut self.owner, &job.batch) {
                 Ok(done) => applied.push(Applied { job, done }),
                 Err(Refusal::Commit(error)) => job.answer(Err(error)),
                 Err(Refusal::Sql(error)) => {

@@ -11,8 +11,8 @@ use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
 use crate::support::{
-    Dice, Player, agent, claim, create, fork_row, is_long, make_session, only, open, part, said,
-    say, tell,
+    Dice, Player, agent, claim, create, fork_row, is_long, make_agent, make_session, only, open,
+    part, said, say, tell, wait_for_parent,
 };
 
 /// Agents that are written at the same time, so that batches share transactions.
@@ -123,6 +123,40 @@ fn check(path: &Path, acknowledged: &HashMap<String, i64>) -> i64 {
     );
     assert_eq!(changed, 0, "a row is not what was written");
     forks
+}
+
+/// A store whose maker was killed at any moment is made, or completed, by the next process.
+#[test]
+fn a_store_left_half_made_is_made_by_the_next() {
+    let kills = if is_long() { 500 } else { 25 };
+    let mut dice = Dice::roll();
+
+    for _ in 0..kills {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("deep").join("log.db");
+        let part = path.display().to_string();
+        let mut maker = Player::start("crash::makes_a_store", &part);
+        assert_eq!(maker.hear().unwrap(), "ready");
+        for _ in 0..dice.below(200_000) {
+            std::hint::spin_loop();
+        }
+        maker.kill();
+
+        let store = open(&path, 2).unwrap();
+        make_agent(&store, agent(2));
+        assert_eq!(block_on(store.agents(None)).unwrap().len(), 1);
+    }
+}
+
+/// The part of the maker in [`a_store_left_half_made_is_made_by_the_next`].
+#[test]
+#[ignore = "a part that another test starts"]
+fn makes_a_store() {
+    let Some(part) = part() else { return };
+    tell("ready");
+    let store = open(Path::new(&part[0]), 1).unwrap();
+    wait_for_parent();
+    drop(store);
 }
 
 /// The part of the writer in [`abort_then_restart_restores_all`].

@@ -5,63 +5,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::task::Poll;
 
-use ikigai_core::{Direction, Epoch, PageQuery, Seq, Span};
-use ikigai_store::sqlite::{CommitFault, MIGRATIONS, Migrations, OpenOptions};
-use ikigai_store::{Batch, CommitError, Effect, SqliteStore, Store, StoreError};
+use ikigai_core::{Epoch, Seq};
+use ikigai_store::{Batch, CommitError, Effect, Store, StoreError};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
-use tempfile::TempDir;
 
 use crate::support::{
-    Player, agent, claim, create, is_long, make_agent, make_session, only, open, part, process,
-    said, say, tell,
+    Disk, Player, agent, claim, create, is_long, make_agent, mode, only, open, part, process, said,
+    say, tell, texts,
 };
-
-struct Disk {
-    directory: TempDir,
-    path: PathBuf,
-}
-
-impl Disk {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log.db");
-        Self { directory, path }
-    }
-
-    /// A disk with a store of one agent and one row.
-    fn with_store() -> Self {
-        let disk = Self::new();
-        let store = open(&disk.path, 1).unwrap();
-        make_agent(&store, agent(1));
-        block_on(store.commit(say(agent(1), Epoch(1), Seq(0), "kept"))).unwrap();
-        disk
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<_> = fs::read_dir(self.directory.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    }
-}
-
-fn texts(store: &dyn Store) -> Vec<String> {
-    let query = PageQuery {
-        span: Span::new(agent(1), Seq(1), Seq(u64::MAX)),
-        direction: Direction::Forwards,
-        limit: usize::MAX,
-    };
-    let rows = block_on(store.page(query)).unwrap();
-    rows.into_iter().filter_map(|row| row.content).collect()
-}
-
-fn mode(path: impl AsRef<Path>) -> u32 {
-    fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
 
 /// A full disk fails the append with its reason, nothing is half-written, and it goes on when
 /// there is room.
@@ -120,7 +74,9 @@ fn a_batch_without_room_fails_alone() {
     store.faults().limit_pages(80);
     let large = "x".repeat(1024 * 1024);
 
-    // All three are queued before the first is waited for.
+    // The first keeps the writer waiting, so that the others go together.
+    let other = Connection::open(&disk.path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut first = store.commit(say(agent(1), Epoch(1), Seq(1), "first"));
     let mut second = store.commit(say(agent(1), Epoch(1), Seq(2), &large));
     let mut third = store.commit(say(agent(1), Epoch(1), Seq(2), "second"));
@@ -129,15 +85,18 @@ fn a_batch_without_room_fails_alone() {
         let futures = [&mut first, &mut second, &mut third];
         for (future, result) in futures.into_iter().zip(&mut results) {
             if result.is_none()
-                && let std::task::Poll::Ready(done) = future.as_mut().poll(context)
+                && let Poll::Ready(done) = future.as_mut().poll(context)
             {
                 *result = Some(done);
             }
         }
+        if !other.is_autocommit() {
+            other.execute_batch("ROLLBACK").unwrap();
+        }
         if results.iter().all(Option::is_some) {
-            std::task::Poll::Ready(())
+            Poll::Ready(())
         } else {
-            std::task::Poll::Pending
+            Poll::Pending
         }
     }));
 
@@ -187,117 +146,6 @@ fn row_without_owner_is_refused() {
     assert!(insert(None).is_err());
     assert!(insert(Some(7)).is_err());
     assert_eq!(texts(&store), ["kept"]);
-}
-
-/// A store of a newer program is refused with both versions named, and left as it is.
-///
-/// E13.
-#[test]
-fn newer_store_is_refused_with_versions() {
-    let disk = Disk::with_store();
-    let connection = Connection::open(&disk.path).unwrap();
-    connection.pragma_update(None, "user_version", 41).unwrap();
-    connection
-        .execute_batch("DROP TABLE tool_runs; ALTER TABLE heads RENAME TO tips")
-        .unwrap();
-    drop(connection);
-    let before = fs::read(&disk.path).unwrap();
-
-    let refused = open(&disk.path, 2).unwrap_err();
-
-    assert!(
-        matches!(
-            refused,
-            StoreError::Newer {
-                store: 41,
-                program: 1
-            }
-        ),
-        "{refused:?}"
-    );
-    let text = refused.to_string();
-    assert!(text.contains("41") && text.contains("version 1"), "{text}");
-    assert_eq!(fs::read(&disk.path).unwrap(), before);
-}
-
-const NEXT: Migrations = &[
-    MIGRATIONS[0],
-    "CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT;",
-];
-const BROKEN: Migrations = &[
-    MIGRATIONS[0],
-    "CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT; INSERT INTO nothing VALUES (1);",
-];
-
-fn open_as(path: &Path, number: u64, migrations: Migrations) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(OpenOptions::new(path, process(number)).with_migrations(migrations))
-}
-
-/// A store is copied before it is migrated, and a process under which that happened stops writing.
-///
-/// E13.
-#[test]
-fn a_store_is_migrated_after_a_backup_and_old_processes_are_told() {
-    let disk = Disk::with_store();
-    let old = open(&disk.path, 1).unwrap();
-    let taken = block_on(old.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
-    let epoch = taken.leases[0].1;
-    block_on(old.commit(say(agent(1), epoch, Seq(1), "in the log only"))).unwrap();
-
-    let new = open_as(&disk.path, 2, NEXT).unwrap();
-
-    let late = block_on(old.commit(say(agent(1), epoch, Seq(2), "late")));
-    assert!(
-        matches!(
-            late,
-            Err(CommitError::Store(StoreError::Migrated {
-                store: 2,
-                program: 1
-            }))
-        ),
-        "{late:?}"
-    );
-    assert_eq!(texts(&new), ["kept", "in the log only"]);
-    let backup = disk.path.with_file_name("log.db.backup-v1");
-    assert_eq!(mode(&backup), 0o600);
-    let copy = open(&backup, 3).unwrap();
-    assert_eq!(texts(&copy), ["kept", "in the log only"]);
-    drop((old, new, copy));
-    assert!(matches!(
-        open(&disk.path, 4),
-        Err(StoreError::Newer {
-            store: 2,
-            program: 1
-        })
-    ));
-}
-
-/// A migration that fails changes nothing, and its copy is not overwritten by that of the next.
-#[test]
-fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
-    let disk = Disk::with_store();
-    let backup = disk.path.with_file_name("log.db.backup-v1");
-    fs::write(&backup, "something else").unwrap();
-
-    let failed = open_as(&disk.path, 2, BROKEN);
-
-    assert!(matches!(failed, Err(StoreError::Io(_))), "{failed:?}");
-    assert_eq!(texts(&open(&disk.path, 3).unwrap()), ["kept"]);
-    assert_eq!(texts(&open_as(&disk.path, 4, NEXT).unwrap()), ["kept"]);
-    assert_eq!(fs::read_to_string(&backup).unwrap(), "something else");
-    let names = disk.names();
-    assert!(
-        names.contains(&"log.db.backup-v1.2".to_owned()),
-        "{names:?}"
-    );
-    assert!(
-        names.contains(&"log.db.backup-v1.3".to_owned()),
-        "{names:?}"
-    );
-    assert!(
-        !names.iter().any(|name| name.ends_with("partial")),
-        "{names:?}"
-    );
 }
 
 /// What is not one of our databases is refused and left byte for byte as it is.
@@ -529,71 +377,6 @@ fn opening_and_reading_commit_nothing() {
     );
 }
 
-/// A commit whose outcome is unknown is read back: what is stored is told as stored, what is not
-/// as failed, and nothing is written twice.
-#[test]
-fn an_unknown_outcome_is_read_back() {
-    let disk = Disk::with_store();
-    let store = open(&disk.path, 1).unwrap();
-    let lease = block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
-    let epoch = lease.leases[0].1;
-    let say = |expected, text| block_on(store.commit(say(agent(1), epoch, Seq(expected), text)));
-
-    store.faults().fail_commit(CommitFault::Stored);
-    let stored = say(1, "stored").unwrap();
-    store.faults().fail_commit(CommitFault::Lost);
-    let lost = say(2, "lost");
-    let after = say(2, "after").unwrap();
-    store.faults().fail_commit(CommitFault::Unreadable);
-    let unknown = say(3, "unknown");
-    let behind = say(3, "unknown");
-
-    assert_eq!(stored.rows[0].seq, Seq(2));
-    assert!(
-        matches!(lost, Err(CommitError::Store(StoreError::Io(_)))),
-        "{lost:?}"
-    );
-    assert_eq!(after.rows[0].seq, Seq(3));
-    assert!(
-        matches!(unknown, Err(CommitError::Unknown(_))),
-        "{unknown:?}"
-    );
-    assert!(
-        matches!(behind, Err(CommitError::Behind { actual: Seq(4), .. })),
-        "{behind:?}"
-    );
-    assert_eq!(texts(&store), ["kept", "stored", "after", "unknown"]);
-}
-
-/// The outcome of a commit without rows is read back as well.
-#[test]
-fn an_unknown_outcome_without_rows_is_read_back() {
-    let disk = Disk::with_store();
-    let store = open(&disk.path, 1).unwrap();
-    let create = |number| block_on(store.commit(only(create(agent(number), None))));
-
-    store.faults().fail_commit(CommitFault::Lost);
-    let lost = create(2);
-    store.faults().fail_commit(CommitFault::Stored);
-    let stored = create(3);
-    store.faults().fail_commit(CommitFault::Lost);
-    let lost_again = create(4);
-
-    assert!(
-        matches!(lost, Err(CommitError::Store(StoreError::Io(_)))),
-        "{lost:?}"
-    );
-    assert_eq!(stored.unwrap().leases, [(agent(3), Epoch(1))]);
-    assert!(lost_again.is_err());
-    let there = |number| block_on(store.agent(agent(number))).unwrap().is_some();
-    assert_eq!([2, 3, 4].map(there), [false, true, false]);
-    let session = block_on(store.commit(only(make_session())));
-    assert!(
-        matches!(session, Err(CommitError::BadBatch(_))),
-        "{session:?}"
-    );
-}
-
 /// A database that another program keeps locked is told as busy, and can be written once it is
 /// free. It takes as long as the store is patient.
 #[test]
@@ -634,4 +417,31 @@ fn a_link_leads_to_the_same_store() {
         matches!(refused, Err(CommitError::Held { .. })),
         "{refused:?}"
     );
+}
+
+/// When nothing has been written for a while, a large log is folded into the database.
+#[test]
+fn an_idle_writer_folds_its_log() {
+    if !is_long() {
+        return;
+    }
+    let disk = Disk::with_store();
+    let store = open(&disk.path, 1).unwrap();
+    block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    let large = "x".repeat(1024 * 1024);
+    block_on(store.commit(say(agent(1), Epoch(1), Seq(1), &large))).unwrap();
+    let log = disk.path.with_file_name("log.db-wal");
+    let log_bytes = || fs::metadata(&log).unwrap().len();
+    assert!(log_bytes() > 0);
+
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while log_bytes() > 0 {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the log is never folded"
+        );
+        std::thread::yield_now();
+    }
+
+    assert_eq!(texts(&store), ["kept".to_owned(), large]);
 }

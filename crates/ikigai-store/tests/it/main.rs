@@ -8,5 +8,7 @@
 mod conformance;
 mod crash;
 mod disk;
+mod outcome;
 mod processes;
 mod support;
+mod versions;

@@ -1,17 +1,23 @@
 //! What the tests share: ids, small batches, and a second process that is this very program.
 
+use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Lines, Read, Write};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use ikigai_core::data::{ForkData, ForkRole, UserData};
-use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, ProcessId, RowRef, Seq, SessionId};
+use ikigai_core::{
+    AgentId, Direction, Epoch, Event, Micros, NewRow, PageQuery, ProcessId, RowRef, Seq, SessionId,
+    Span,
+};
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
     Batch, Effect, HeadClaim, LeaseClaim, NewAgent, ProcessRecord, SqliteStore, Store, StoreError,
 };
 use ikigai_testkit::block_on;
+use tempfile::TempDir;
 
 /// An agent of tests: each number is another one, the same in every process.
 pub(crate) fn agent(number: u64) -> AgentId {
@@ -122,6 +128,56 @@ pub(crate) fn make_agent(store: &dyn Store, agent: AgentId) {
         ..Batch::default()
     };
     block_on(store.commit(batch)).expect("the agent is made");
+}
+
+/// A directory for one store.
+pub(crate) struct Disk {
+    pub(crate) directory: TempDir,
+    pub(crate) path: PathBuf,
+}
+
+impl Disk {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log.db");
+        Self { directory, path }
+    }
+
+    /// A disk with a store of one agent and one row.
+    pub(crate) fn with_store() -> Self {
+        let disk = Self::new();
+        let store = open(&disk.path, 1).unwrap();
+        make_agent(&store, agent(1));
+        block_on(store.commit(say(agent(1), Epoch(1), Seq(0), "kept"))).unwrap();
+        disk
+    }
+
+    /// What lies in it.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(self.directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// What the first agent was told.
+pub(crate) fn texts(store: &dyn Store) -> Vec<String> {
+    let query = PageQuery {
+        span: Span::new(agent(1), Seq(1), Seq(u64::MAX)),
+        direction: Direction::Forwards,
+        limit: usize::MAX,
+    };
+    let rows = block_on(store.page(query)).unwrap();
+    rows.into_iter().filter_map(|row| row.content).collect()
+}
+
+/// The permissions of a file.
+pub(crate) fn mode(path: impl AsRef<Path>) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
 /// Under which variable a child of a test is told its part.

@@ -1,0 +1,123 @@
+//! Stores of other versions.
+
+use std::fs;
+use std::path::Path;
+
+use ikigai_core::Seq;
+use ikigai_store::sqlite::{MIGRATIONS, Migrations, OpenOptions};
+use ikigai_store::{CommitError, Effect, SqliteStore, Store, StoreError};
+use ikigai_testkit::block_on;
+use rusqlite::Connection;
+
+use crate::support::{Disk, agent, mode, only, open, process, say, texts};
+
+/// A store of a newer program is refused with both versions named, and left as it is.
+///
+/// E13.
+#[test]
+fn newer_store_is_refused_with_versions() {
+    let disk = Disk::with_store();
+    let connection = Connection::open(&disk.path).unwrap();
+    connection.pragma_update(None, "user_version", 41).unwrap();
+    connection
+        .execute_batch("DROP TABLE tool_runs; ALTER TABLE heads RENAME TO tips")
+        .unwrap();
+    drop(connection);
+    let before = fs::read(&disk.path).unwrap();
+
+    let refused = open(&disk.path, 2).unwrap_err();
+
+    assert!(
+        matches!(
+            refused,
+            StoreError::Newer {
+                store: 41,
+                program: 1
+            }
+        ),
+        "{refused:?}"
+    );
+    let text = refused.to_string();
+    assert!(text.contains("41") && text.contains("version 1"), "{text}");
+    assert_eq!(fs::read(&disk.path).unwrap(), before);
+}
+
+const NEXT: Migrations = &[
+    MIGRATIONS[0],
+    "CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT;",
+];
+const BROKEN: Migrations = &[
+    MIGRATIONS[0],
+    "CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT; INSERT INTO nothing VALUES (1);",
+];
+
+fn open_as(path: &Path, number: u64, migrations: Migrations) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(OpenOptions::new(path, process(number)).with_migrations(migrations))
+}
+
+/// A store is copied before it is migrated, and a process under which that happened stops writing.
+///
+/// E13.
+#[test]
+fn a_store_is_migrated_after_a_backup_and_old_processes_are_told() {
+    let disk = Disk::with_store();
+    let old = open(&disk.path, 1).unwrap();
+    let taken = block_on(old.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    let epoch = taken.leases[0].1;
+    block_on(old.commit(say(agent(1), epoch, Seq(1), "in the log only"))).unwrap();
+
+    let new = open_as(&disk.path, 2, NEXT).unwrap();
+
+    let late = block_on(old.commit(say(agent(1), epoch, Seq(2), "late")));
+    assert!(
+        matches!(
+            late,
+            Err(CommitError::Store(StoreError::Migrated {
+                store: 2,
+                program: 1
+            }))
+        ),
+        "{late:?}"
+    );
+    assert_eq!(texts(&new), ["kept", "in the log only"]);
+    let backup = disk.path.with_file_name("log.db.backup-v1");
+    assert_eq!(mode(&backup), 0o600);
+    let copy = open(&backup, 3).unwrap();
+    assert_eq!(texts(&copy), ["kept", "in the log only"]);
+    drop((old, new, copy));
+    assert!(matches!(
+        open(&disk.path, 4),
+        Err(StoreError::Newer {
+            store: 2,
+            program: 1
+        })
+    ));
+}
+
+/// A migration that fails changes nothing, and its copy is not overwritten by that of the next.
+#[test]
+fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
+    let disk = Disk::with_store();
+    let backup = disk.path.with_file_name("log.db.backup-v1");
+    fs::write(&backup, "something else").unwrap();
+
+    let failed = open_as(&disk.path, 2, BROKEN);
+
+    assert!(matches!(failed, Err(StoreError::Io(_))), "{failed:?}");
+    assert_eq!(texts(&open(&disk.path, 3).unwrap()), ["kept"]);
+    assert_eq!(texts(&open_as(&disk.path, 4, NEXT).unwrap()), ["kept"]);
+    assert_eq!(fs::read_to_string(&backup).unwrap(), "something else");
+    let names = disk.names();
+    assert!(
+        names.contains(&"log.db.backup-v1.2".to_owned()),
+        "{names:?}"
+    );
+    assert!(
+        names.contains(&"log.db.backup-v1.3".to_owned()),
+        "{names:?}"
+    );
+    assert!(
+        !names.iter().any(|name| name.ends_with("partial")),
+        "{names:?}"
+    );
+}
