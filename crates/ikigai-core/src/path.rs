@@ -45,17 +45,18 @@ pub(crate) fn bend_of(row: &Row) -> Option<Bend> {
             }
         }
         StoredKind::Known(Kind::Fork) if row.at.seq == Seq(1) => {
-            fork_point_of(&data::read(row.data.as_deref())).map(Bend::To)
+            fork_point_of(row.at.agent, &data::read(row.data.as_deref())).map(Bend::To)
         }
         _ => None,
     }
 }
 
-/// The row that an inheriting child's first row follows; sequence number 0 reads as absent.
-pub(crate) fn fork_point_of(fork: &ForkData) -> Option<RowRef> {
+/// The row that an inheriting child's first row follows; sequence number 0 reads as absent, and
+/// so does a row of the child itself.
+fn fork_point_of(child: AgentId, fork: &ForkData) -> Option<RowRef> {
     let inherits = fork.role == Some(ForkRole::Child) && fork.context != Some(ForkContext::Fresh);
     fork.fork_point
-        .filter(|point| inherits && point.seq > Seq(0))
+        .filter(|point| inherits && point.seq > Seq(0) && point.agent != child)
 }
 
 /// Says whether no row precedes this one.
@@ -146,6 +147,14 @@ impl Path {
         Self {
             below: row.filter(|row| row.seq > Seq(0)),
             ..Self::default()
+        }
+    }
+
+    /// The path of the fork point of a child, of which nothing is known yet.
+    pub(crate) fn inherited_by(child: AgentId, fork: Option<&ForkData>) -> Self {
+        Self {
+            passed: vec![child],
+            ..Self::of(fork.and_then(|fork| fork_point_of(child, fork)))
         }
     }
 
@@ -334,6 +343,9 @@ impl Path {
             Some(last) if last.agent == at.agent && last.to.next() == at.seq => last.to = at.seq,
             _ => self.spans.push_back(Span::new(at.agent, at.seq, at.seq)),
         }
+        if at.seq == Seq(1) {
+            self.passed.push(at.agent);
+        }
         if let Some(note) = note_of(row) {
             self.notes.push_back((at, note));
         }
@@ -370,3 +382,6 @@ impl Path {
         index.checked_sub(1).map(|older| self.spans[older])
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use crate::event::Row;
 use crate::ids::{AgentId, RowRef, Seq};
 use crate::kind::{Kind, StoredKind};
 use crate::load::LoadError;
-use crate::path::{Bend, Note, Path, bend_of, fork_point_of, note_of};
+use crate::path::{Bend, Note, Path, bend_of, note_of};
 use crate::settings::Settings;
 
 /// Everything about an agent but its rows.
@@ -117,7 +117,7 @@ impl AgentState {
         for row in control_since {
             state.fold_own(row);
         }
-        state.inherited = Path::of(state.own.fork.as_ref().and_then(fork_point_of));
+        state.inherited = Path::inherited_by(agent, state.own.fork.as_ref());
         state
     }
 
@@ -148,7 +148,7 @@ impl AgentState {
         self.head = row.at.seq;
         let set = self.fold_own(row);
         if row.at.seq == Seq(1) {
-            self.inherited = Path::of(self.own.fork.as_ref().and_then(fork_point_of));
+            self.inherited = Path::inherited_by(self.agent, self.own.fork.as_ref());
         }
         let is_rewind = row.kind == StoredKind::Known(Kind::Rewind);
         Ok(Applied {
