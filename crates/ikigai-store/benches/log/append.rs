@@ -1,0 +1,152 @@
+//! Durable appends against the bare insert: the same columns in one table without an index, one
+//! event per commit.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use ikigai_core::NewRow;
+use ikigai_testkit::stores::rounds::{Case, judge, rounds};
+use ikigai_testkit::stores::{self, Sample};
+use rusqlite::{Connection, params};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+use crate::measured::{Appender, World, event_row, timed};
+
+const COMMITS: usize = 2000;
+
+/// What any program would do that keeps events in SQLite.
+struct Bare {
+    connection: Connection,
+    seq: i64,
+}
+
+impl Bare {
+    fn new(path: &std::path::Path) -> Self {
+        let connection = Connection::open(path).unwrap();
+        connection
+            .execute_batch(
+                "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+                 CREATE TABLE messages (
+                     id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, seq INTEGER NOT NULL,
+                     kind TEXT NOT NULL, control INTEGER NOT NULL, created_at INTEGER NOT NULL,
+                     content TEXT, data TEXT
+                 ) STRICT;",
+            )
+            .unwrap();
+        Self { connection, seq: 0 }
+    }
+
+    fn append(&mut self, row: &NewRow) {
+        self.seq += 1;
+        let mut statement = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO messages (agent, seq, kind, control, created_at, content, data)
+                 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)",
+            )
+            .unwrap();
+        let name = row.kind.name();
+        let at = row.created_at.0;
+        statement
+            .execute(params![
+                self.seq,
+                name,
+                row.control,
+                at,
+                row.content,
+                row.data
+            ])
+            .unwrap();
+    }
+}
+
+/// A bare insert with the way that each commit of a store goes: to a thread and back.
+struct Threaded {
+    orders: Option<SyncSender<(NewRow, oneshot::Sender<()>)>>,
+    thread: Option<JoinHandle<()>>,
+    runtime: Runtime,
+}
+
+impl Threaded {
+    fn new(mut bare: Bare, runtime: Runtime) -> Self {
+        let (orders, ordered) = sync_channel::<(NewRow, oneshot::Sender<()>)>(256);
+        let thread = thread::spawn(move || {
+            while let Ok((row, answer)) = ordered.recv() {
+                bare.append(&row);
+                let _ = answer.send(());
+            }
+        });
+        Self {
+            orders: Some(orders),
+            thread: Some(thread),
+            runtime,
+        }
+    }
+
+    fn append(&mut self, row: NewRow) {
+        let (answer, answered) = oneshot::channel();
+        let orders = self.orders.as_ref().unwrap();
+        orders.send((row, answer)).unwrap();
+        self.runtime.block_on(answered).unwrap();
+    }
+}
+
+impl Drop for Threaded {
+    fn drop(&mut self) {
+        self.orders.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Compares the three, the store at several sizes.
+pub(crate) fn compare() {
+    let worlds: Vec<_> = Sample::ALL
+        .iter()
+        .map(|sample| (*sample, World::new(sample.copy("append"))))
+        .collect();
+    let agent = worlds[0].1.kept.agent;
+    let directory = tempfile::tempdir_in(stores::directory()).unwrap();
+    let mut bare = Bare::new(&directory.path().join("bare.db"));
+    let behind = Bare::new(&directory.path().join("threaded.db"));
+    let runtime = World::new(worlds[0].1.kept.clone()).runtime;
+    let mut threaded = Threaded::new(behind, runtime);
+
+    let mut cases = vec![
+        Case::new("bare", || {
+            let row = event_row(agent);
+            timed(|| bare.append(&row))
+        }),
+        Case::new("bare in a thread", || {
+            let row = event_row(agent);
+            timed(|| threaded.append(row))
+        }),
+    ];
+    for (sample, world) in &worlds {
+        let mut appender = Appender::new(world);
+        cases.push(Case::new(*sample, move || -> Duration {
+            timed(|| appender.append())
+        }));
+    }
+    let medians = rounds(COMMITS, cases);
+
+    medians.print("durable append");
+    for sample in [Sample::HUNDRED, Sample::MILLION] {
+        judge(
+            &format!("append at {sample} rows / bare insert in the calling thread"),
+            medians.ratio(&sample, &"bare"),
+            1.3,
+            "×",
+        );
+        println!(
+            "      … / bare insert in a thread of its own: {:.2}×",
+            medians.ratio(&sample, &"bare in a thread")
+        );
+    }
+    for (_, world) in worlds {
+        world.kept.remove();
+    }
+}

@@ -1,0 +1,154 @@
+//! What is measured, each as one function.
+
+use std::time::{Duration, Instant};
+
+use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, Seq};
+use ikigai_store::{Agent, Batch, Effect, SqliteStore, Store};
+use ikigai_testkit::IdSource;
+use ikigai_testkit::stores::{Kept, claim, fork_batch, row_of};
+use tokio::runtime::{Builder, Runtime};
+
+/// How many rows the first screen shows.
+const FIRST_PAGE_ROWS: usize = 50;
+
+/// A store on disk, and the runtime that a program would have.
+pub(crate) struct World {
+    pub(crate) kept: Kept,
+    pub(crate) runtime: Runtime,
+}
+
+impl World {
+    pub(crate) fn new(kept: Kept) -> Self {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        Self { kept, runtime }
+    }
+
+    /// Restores the agent from an open store.
+    pub(crate) fn restore(&self, store: &SqliteStore) -> Agent {
+        let restored = Agent::restore(store, self.kept.agent);
+        self.runtime.block_on(restored).unwrap()
+    }
+
+    /// Follows the path of a freshly restored agent to its root.
+    pub(crate) fn whole_path(&self, store: &SqliteStore) -> Agent {
+        let mut agent = self.restore(store);
+        self.runtime.block_on(agent.know_all(store)).unwrap();
+        agent
+    }
+
+    /// What a fresh process does before its first frame. The store is returned, so that closing
+    /// it can be left out of the time.
+    pub(crate) fn first_page(&self) -> (SqliteStore, Agent) {
+        let store = self.kept.open();
+        let mut agent = self.restore(&store);
+        self.runtime.block_on(async {
+            while let Some(missing) = FIRST_PAGE_ROWS
+                .checked_sub(agent.view.entries().len())
+                .filter(|missing| *missing > 0)
+                && agent.lengthen(&store, missing).await.unwrap()
+            {}
+        });
+        (store, agent)
+    }
+
+    /// Takes the agent's lease.
+    pub(crate) fn take(&self, store: &SqliteStore) -> Epoch {
+        let agent = self.kept.agent;
+        let taken = self.runtime.block_on(store.commit(Batch {
+            with: vec![Effect::TakeLease { agent }],
+            ..Batch::default()
+        }));
+        taken.unwrap().leases[0].1
+    }
+}
+
+/// How long something takes; what it returns is dropped after the clock was read.
+pub(crate) fn timed<T>(does: impl FnOnce() -> T) -> Duration {
+    let begun = Instant::now();
+    let made = does();
+    let took = begun.elapsed();
+    drop(made);
+    took
+}
+
+/// An event of about 500 bytes.
+pub(crate) fn event_row(agent: AgentId) -> NewRow {
+    let text = "what was said goes on and on ".repeat(16);
+    Event::user(text).into_row(agent, Micros(1_790_000_000_000_000))
+}
+
+/// Appends events to an agent, each in its own commit.
+pub(crate) struct Appender<'a> {
+    world: &'a World,
+    pub(crate) store: SqliteStore,
+    epoch: Epoch,
+    head: Seq,
+}
+
+impl<'a> Appender<'a> {
+    pub(crate) fn new(world: &'a World) -> Self {
+        let store = world.kept.open();
+        let epoch = world.take(&store);
+        let head = world.restore(&store).state.head();
+        Self {
+            world,
+            store,
+            epoch,
+            head,
+        }
+    }
+
+    pub(crate) fn append(&mut self) -> Seq {
+        let agent = self.world.kept.agent;
+        let batch = Batch {
+            heads: vec![claim(agent, self.epoch, self.head)],
+            rows: vec![event_row(agent)],
+            with: Vec::new(),
+        };
+        let done = self.world.runtime.block_on(self.store.commit(batch));
+        self.head = done.unwrap().rows[0].seq;
+        self.head
+    }
+}
+
+/// Forks an agent again and again.
+pub(crate) struct Forker<'a> {
+    world: &'a World,
+    store: SqliteStore,
+    agent: Agent,
+    epoch: Epoch,
+    ids: IdSource,
+    forks: u64,
+}
+
+impl<'a> Forker<'a> {
+    pub(crate) fn new(world: &'a World) -> Self {
+        let store = world.kept.open();
+        let epoch = world.take(&store);
+        let agent = world.restore(&store);
+        Self {
+            world,
+            store,
+            agent,
+            epoch,
+            ids: IdSource::new(2),
+            forks: 0,
+        }
+    }
+
+    pub(crate) fn fork(&mut self) -> Duration {
+        self.forks += 1;
+        let child = self.ids.agent();
+        let name = format!("forked-{}", self.forks);
+        let session = self.world.kept.session;
+        let begun = Instant::now();
+        let state = &self.agent.state;
+        let batch = fork_batch(state, self.epoch, session, child, &name, Micros(1));
+        let told = batch.rows[0].clone();
+        let done = self.world.runtime.block_on(self.store.commit(batch));
+        let took = begun.elapsed();
+        let seq = done.unwrap().rows[0].seq;
+        self.agent.state.apply(&row_of(told, seq)).unwrap();
+        took
+    }
+}
