@@ -25,13 +25,13 @@ pub(crate) fn row(kind: &str, content: Option<&str>, data: Option<&str>) -> Row 
 }
 
 /// The outcome for a message that nothing ties to others.
-pub(crate) fn alone(message: Message) -> Result<Loaded, LoadError> {
-    Ok(Loaded::Message(Part {
+fn alone(message: Message) -> Loaded {
+    Loaded::Message(Part {
         message,
         response: None,
         answers: None,
         tool: None,
-    }))
+    })
 }
 
 /// The kinds that are no part of the conversation.
@@ -57,7 +57,7 @@ fn load_outcomes_are_distinct() {
     let nothing = load(&row("mark", None, None));
     let error = load(&row("user", None, None));
 
-    assert_eq!(message, alone(Message::text(Role::User, "hi")));
+    assert_eq!(message, Ok(alone(Message::text(Role::User, "hi"))));
     assert_eq!(nothing, Ok(Loaded::Nothing));
     assert_eq!(error, Err(LoadError::NoContent));
 }
@@ -68,7 +68,7 @@ fn load_user_row() {
     for text in TEXTS {
         let loaded = load(&row("user", Some(text), None));
 
-        assert_eq!(loaded, alone(Message::text(Role::User, text)));
+        assert_eq!(loaded, Ok(alone(Message::text(Role::User, text))));
     }
 }
 
@@ -78,7 +78,7 @@ fn load_assistant_row() {
     for text in TEXTS {
         let loaded = load(&row("assistant", Some(text), None));
 
-        assert_eq!(loaded, alone(Message::text(Role::Assistant, text)));
+        assert_eq!(loaded, Ok(alone(Message::text(Role::Assistant, text))));
     }
 }
 
@@ -86,7 +86,7 @@ fn load_assistant_row() {
 #[test]
 fn load_tool_call_row() {
     let data = r#"{"tool_call_id":"c1","name":"ls","arguments":"{\"path\":\".\"}"}"#;
-    let expected = alone(Message::tool_call("c1", "ls", "{\"path\":\".\"}"));
+    let expected = Ok(alone(Message::tool_call("c1", "ls", "{\"path\":\".\"}")));
     let misleading = r#"{"tool_call_id":"no","name":"rm","arguments":"no"}"#;
     for content in [None, Some(""), Some("ls ."), Some(misleading)] {
         assert_eq!(load(&row("tool_call", content, Some(data))), expected);
@@ -274,7 +274,7 @@ fn row_metadata_kept_out_of_text() {
     let user = load(&row("user", Some("yes"), Some(hostile)));
     let assistant = load(&row("assistant", Some("yes"), Some(hostile)));
 
-    assert_eq!(user, alone(Message::text(Role::User, "yes")));
+    assert_eq!(user, Ok(alone(Message::text(Role::User, "yes"))));
     let payload = |text: &str| Payload {
         provider: "p".to_owned(),
         model: "m".to_owned(),
@@ -388,9 +388,9 @@ fn tool_data_parsed_once_at_load() {
     assert_eq!(
         loaded,
         [
-            alone(Message::text(Role::User, "list")),
-            alone(call.clone()),
-            alone(answer.clone()),
+            Ok(alone(Message::text(Role::User, "list"))),
+            Ok(alone(call.clone())),
+            Ok(alone(answer.clone())),
         ]
     );
     let request = log.request(agent, &target("p", "m")).unwrap();

@@ -1,4 +1,9 @@
 //! What the core promises, requirement by requirement.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests fail the test at once, as the tests themselves do"
+)]
 
 mod failures;
 mod forks;
@@ -10,6 +15,7 @@ mod model;
 mod pairing;
 mod properties;
 mod reading;
+mod repairs;
 mod replay;
 mod settings;
 mod shapes;

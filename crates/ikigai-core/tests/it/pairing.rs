@@ -360,7 +360,7 @@ fn outline(request: &Request) -> String {
 /// together as neighbours.
 #[test]
 fn responses_are_told_apart_by_agent_and_number() {
-    let older = |log: &mut TestLog, agent, id: &str| {
+    let add_older = |log: &mut TestLog, agent, id: &str| {
         let data = json!({"tool_call_id": id, "name": "ls", "arguments": "{}"}).to_string();
         log.inject(agent, "tool_call", None, Some(&data), false);
     };
@@ -370,10 +370,10 @@ fn responses_are_told_apart_by_agent_and_number() {
     log.append(agent, call(1, "a"));
     log.append(agent, call(1, "b"));
     log.append(agent, call(2, "c"));
-    older(&mut log, agent, "d");
-    older(&mut log, agent, "e");
+    add_older(&mut log, agent, "d");
+    add_older(&mut log, agent, "e");
     older_result(&mut log, agent, "d", "out");
-    older(&mut log, agent, "f");
+    add_older(&mut log, agent, "f");
     assert_eq!(outline(&sent(&log, agent)), "u1 a2 t2 a1 t1 a2 t2 a1 t1");
 
     // A child's first response has the number of its parent's, and is another.

@@ -90,8 +90,13 @@ fn control_rows_are_those_that_bend_or_set_something() {
             Kind::Fork => data["role"] == "child",
             Kind::Command => !data["set"].is_null(),
             Kind::Error => !data["omit"].is_null(),
-            Kind::User | Kind::Assistant | Kind::ToolCall | Kind::ToolResult => false,
-            Kind::AgentKilled | Kind::Usage | Kind::Interrupted => false,
+            Kind::User
+            | Kind::Assistant
+            | Kind::ToolCall
+            | Kind::ToolResult
+            | Kind::AgentKilled
+            | Kind::Usage
+            | Kind::Interrupted => false,
         }
     };
 

@@ -25,6 +25,7 @@ pub(crate) fn at(text: &str, seq: u64) -> RowRef {
     RowRef::new(id(text), Seq(seq))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "every field of data is optional")]
 fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }

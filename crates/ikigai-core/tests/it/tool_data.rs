@@ -250,14 +250,14 @@ fn missing_success_counts_as_failure() {
 /// cut, which says so.
 #[test]
 fn tool_result_content_is_output() {
-    let long = "line\n".repeat(200_000);
+    let many_lines = "line\n".repeat(200_000);
     let outputs = [
         "",
         " \n",
         "{\"output\":\"x\"}",
         "a\0b",
         "é🖤\r\n",
-        long.as_str(),
+        many_lines.as_str(),
     ];
     for output in outputs {
         let mut log = TestLog::default();
@@ -276,7 +276,7 @@ fn tool_result_content_is_output() {
     let agent = log.root();
     log.append(agent, Event::user("go"));
     let at = log.append(agent, call("c1", "ls", "{}"));
-    log.append(agent, Event::tool_result(at, "c1", "ls", &long, true));
+    log.append(agent, Event::tool_result(at, "c1", "ls", &many_lines, true));
     let agent = log.replayed(agent);
     let budget = Budget::new(10_000, None);
     let request = project(&agent.state, &agent.view, &target("p", "m"), &budget).unwrap();
@@ -285,8 +285,8 @@ fn tool_result_content_is_output() {
     };
     let (head, rest) = content.split_once("\n[").unwrap();
     let (note, tail) = rest.split_once("]\n").unwrap();
-    assert!(long.starts_with(head) && long.ends_with(tail));
-    let missing = long.len() - head.len() - tail.len();
+    assert!(many_lines.starts_with(head) && many_lines.ends_with(tail));
+    let missing = many_lines.len() - head.len() - tail.len();
     assert_eq!(
         note,
         format!("{missing} bytes are left out to fit the window")
@@ -439,14 +439,13 @@ fn tool_json() -> impl Strategy<Value = String> {
     ];
     leaf.prop_recursive(3, 24, 6, move |inner| {
         let pair = (proptest::sample::select(keys.to_vec()), inner);
-        let object = proptest::collection::vec(pair, 0..6).prop_map(|pairs| {
+        proptest::collection::vec(pair, 0..6).prop_map(|pairs| {
             let pairs: Vec<_> = pairs
                 .iter()
                 .map(|(key, value)| format!("\"{key}\":{value}"))
                 .collect();
             format!("{{{}}}", pairs.join(","))
-        });
-        object
+        })
     })
 }
 

@@ -31,6 +31,9 @@ fn texts_of(request: &Request) -> Vec<String> {
     words.collect()
 }
 
+/// A summary to write: its text, the first and the last turn of its range.
+type Range = (Option<&'static str>, usize, usize);
+
 fn undo(summary: RowRef) -> Event {
     let data = SummaryData {
         undo: Some(summary),
@@ -53,7 +56,7 @@ fn summary_stands_for_its_range() {
     let rows = log.rows(agent);
 
     // In the middle, at the beginning, overlapping and nested; with a text and without.
-    let cases: [(&[(Option<&str>, usize, usize)], &[&str]); 7] = [
+    let cases: [(&[Range], &[&str]); 7] = [
         (&[(Some("S"), 1, 2)], &["q1", "a1", "S", "q4", "a4"]),
         (&[(None, 1, 2)], &["q1", "a1", "q4", "a4"]),
         (
