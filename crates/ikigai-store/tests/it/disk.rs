@@ -5,16 +5,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::task::Poll;
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::{Batch, CommitError, Effect, Store, StoreError};
+use ikigai_store::{Batch, CommitError, Effect, MailId, Store, StoreError};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
 use crate::support::{
     Disk, Player, agent, claim, create, is_long, make_agent, mode, only, open, part, process, said,
-    say, tell, texts,
+    say, tell, texts, together,
 };
 
 /// A full disk fails the append with its reason, nothing is half-written, and it goes on when
@@ -74,33 +73,17 @@ fn a_batch_without_room_fails_alone() {
     store.faults().limit_pages(80);
     let large = "x".repeat(1024 * 1024);
 
-    // The first keeps the writer waiting, so that the others go together.
-    let other = Connection::open(&disk.path).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut first = store.commit(say(agent(1), Epoch(1), Seq(1), "first"));
-    let mut second = store.commit(say(agent(1), Epoch(1), Seq(2), &large));
-    let mut third = store.commit(say(agent(1), Epoch(1), Seq(2), "second"));
-    let mut results = [None, None, None];
-    block_on(std::future::poll_fn(|context| {
-        let futures = [&mut first, &mut second, &mut third];
-        for (future, result) in futures.into_iter().zip(&mut results) {
-            if result.is_none()
-                && let Poll::Ready(done) = future.as_mut().poll(context)
-            {
-                *result = Some(done);
-            }
-        }
-        if !other.is_autocommit() {
-            other.execute_batch("ROLLBACK").unwrap();
-        }
-        if results.iter().all(Option::is_some) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    }));
+    let results = together(
+        &store,
+        &disk.path,
+        [
+            say(agent(1), Epoch(1), Seq(1), "first"),
+            say(agent(1), Epoch(1), Seq(2), &large),
+            say(agent(1), Epoch(1), Seq(2), "second"),
+        ],
+    );
 
-    let [first, second, third] = results.map(Option::unwrap);
+    let [first, second, third] = results;
     first.unwrap();
     assert!(
         matches!(second, Err(CommitError::Store(StoreError::Full(_)))),
@@ -108,6 +91,37 @@ fn a_batch_without_room_fails_alone() {
     );
     third.unwrap();
     assert_eq!(texts(&store), ["kept", "first", "second"]);
+}
+
+/// A batch that is refused half-way takes nothing with it that shares its transaction, and leaves
+/// nothing of its own.
+#[test]
+fn a_refused_batch_is_taken_back_alone() {
+    let disk = Disk::with_store();
+    let store = open(&disk.path, 1).unwrap();
+    block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    let mut refused = say(agent(1), Epoch(1), Seq(3), "half");
+    refused.with.push(Effect::BounceMail { mail: MailId(1) });
+
+    let results = together(
+        &store,
+        &disk.path,
+        [
+            say(agent(1), Epoch(1), Seq(1), "first"),
+            say(agent(1), Epoch(1), Seq(2), "second"),
+            refused,
+            say(agent(1), Epoch(1), Seq(3), "third"),
+        ],
+    );
+
+    let [first, second, refused, third] = results;
+    assert!(
+        matches!(refused, Err(CommitError::MailGone(_))),
+        "{refused:?}"
+    );
+    let seqs = [first, second, third].map(|done| done.unwrap().rows[0].seq);
+    assert_eq!(seqs, [Seq(2), Seq(3), Seq(4)]);
+    assert_eq!(texts(&store), ["kept", "first", "second", "third"]);
 }
 
 /// A row whose agent is not there, or which belongs to none of the claims, is refused.

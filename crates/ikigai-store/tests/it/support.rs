@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::task::Poll;
 
 use ikigai_core::data::{ForkData, ForkRole, UserData};
 use ikigai_core::{
@@ -14,9 +15,11 @@ use ikigai_core::{
 };
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    Batch, Effect, HeadClaim, LeaseClaim, NewAgent, ProcessRecord, SqliteStore, Store, StoreError,
+    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, ProcessRecord,
+    SqliteStore, Store, StoreError,
 };
 use ikigai_testkit::block_on;
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 /// An agent of tests: each number is another one, the same in every process.
@@ -178,6 +181,36 @@ pub(crate) fn texts(store: &dyn Store) -> Vec<String> {
 /// The permissions of a file.
 pub(crate) fn mode(path: impl AsRef<Path>) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Commits all batches but the first in one transaction: the first keeps the writer waiting.
+pub(crate) fn together<const N: usize>(
+    store: &SqliteStore,
+    path: &Path,
+    batches: [Batch; N],
+) -> [Result<Committed, CommitError>; N] {
+    let other = Connection::open(path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut futures = batches.map(|batch| store.commit(batch));
+    let mut results = [const { None }; N];
+    block_on(std::future::poll_fn(|context| {
+        for (future, result) in futures.iter_mut().zip(&mut results) {
+            if result.is_none()
+                && let Poll::Ready(done) = future.as_mut().poll(context)
+            {
+                *result = Some(done);
+            }
+        }
+        if !other.is_autocommit() {
+            other.execute_batch("ROLLBACK").unwrap();
+        }
+        if results.iter().all(Option::is_some) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }));
+    results.map(Option::unwrap)
 }
 
 /// Under which variable a child of a test is told its part.
