@@ -177,7 +177,7 @@ fn outline(request: &Request) -> Vec<String> {
     words.collect()
 }
 
-/// E21: what a provider's refusal names is left out of later projections, as little of it as can
+/// What a provider's refusal names is left out of later projections, as little of it as can
 /// be: what hangs on a block before the block itself, a call together with its result.
 #[test]
 fn refused_items_are_left_out_and_the_request_stays_valid() {
