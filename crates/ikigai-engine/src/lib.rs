@@ -4,6 +4,7 @@
 mod engine;
 mod environment;
 mod error;
+mod response;
 mod settle;
 mod turn;
 mod window;

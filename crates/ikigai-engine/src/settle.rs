@@ -1,9 +1,10 @@
 //! Settling: whoever takes a lease ends what the former holder left unfinished. Nothing is sent.
 
 use ikigai_core::Event;
-use ikigai_core::data::{AssistantData, Cause};
+use ikigai_core::data::Cause;
 use ikigai_store::Effect;
 
+use crate::response::partial;
 use crate::{EngineError, Worker};
 
 /// How many rows are read at a time to find out whether a turn was going on.
@@ -18,17 +19,8 @@ impl Worker {
         let mut events = Vec::new();
         if let Some(draft) = draft.as_ref().filter(|draft| !draft.text.is_empty()) {
             let target = self.engine.target(self.agent.state.settings()).ok();
-            let data = AssistantData {
-                response: Some(self.tally.response + 1),
-                provider: target.as_ref().map(|target| target.provider.clone()),
-                model: target.map(|target| target.model),
-                stop: Some("interrupted".to_owned()),
-                ..AssistantData::default()
-            };
-            events.push(Event::Assistant {
-                text: draft.text.clone(),
-                data,
-            });
+            let text = draft.text.clone();
+            events.push(partial(text, "interrupted", &self.tally, target.as_ref()));
         }
         if busy || !events.is_empty() {
             events.push(Event::interrupted(Cause::Crash));

@@ -5,17 +5,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ikigai_core::data::{
-    Amounts, AssistantData, Category, Cause, ErrorData, SummaryData, UsageData,
-};
+use ikigai_core::data::{Category, Cause, ErrorData, SummaryData};
 use ikigai_core::project::{cut_for, project};
 use ikigai_core::{Event, Row, Target};
-use ikigai_providers::{Answer, Delta, ProviderError};
+use ikigai_providers::{Answer, Delta, FailureKind, ProviderError, Response, Wait};
 use ikigai_store::{CommitError, Effect, StoreError};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::worker::Tally;
-use crate::{EngineError, Worker, window};
+use crate::{EngineError, Worker, response, window};
 
 /// Of a running answer at most so much is not yet stored.
 const DRAFT_EVERY: Duration = Duration::from_millis(250);
@@ -34,6 +32,14 @@ pub enum Update {
     Stored(Row),
     /// More text came; it is not yet a row.
     Text(String),
+    /// The model thinks; not yet a row.
+    Thinking(String),
+    /// The model begins to call this tool.
+    Calling(String),
+    /// The request failed and will be sent again after a pause.
+    Waiting(Wait),
+    /// The answer begins anew; text that was told before does not count.
+    Again,
     /// The store fails and is tried again; nothing is lost so far.
     StoreAway(String),
 }
@@ -60,7 +66,7 @@ pub enum Outcome {
 
 /// What came of the stream.
 enum Ending {
-    Finished { stop: String, usage: Amounts },
+    Finished(Response),
     Failed(ProviderError),
     Stopped(Stop),
 }
@@ -135,8 +141,13 @@ impl Worker {
                         draft.add(&text);
                         updates(Update::Text(text));
                     }
-                    Some(Ok(Delta::Finished { stop, usage })) => {
-                        return Ok(Ending::Finished { stop, usage });
+                    Some(Ok(Delta::Finished(response))) => return Ok(Ending::Finished(response)),
+                    Some(Ok(Delta::Thinking(text))) => updates(Update::Thinking(text)),
+                    Some(Ok(Delta::Call(name))) => updates(Update::Calling(name)),
+                    Some(Ok(Delta::Waiting(wait))) => updates(Update::Waiting(wait)),
+                    Some(Ok(Delta::Again)) => {
+                        self.forget_draft(draft).await?;
+                        updates(Update::Again);
                     }
                     Some(Err(error)) => return Ok(Ending::Failed(error)),
                     None => return Ok(Ending::Failed(cut_off())),
@@ -166,6 +177,20 @@ impl Worker {
             }
             Err(error) => return Err(error),
         }
+        Ok(())
+    }
+
+    /// Drops what came of an answer that begins anew.
+    async fn forget_draft(&mut self, draft: &mut Draft) -> Result<(), EngineError> {
+        if draft.stored_bytes > 0 {
+            let agent = self.agent.state.agent();
+            let drop = Effect::DropDraft {
+                agent,
+                epoch: self.epoch,
+            };
+            self.commit(Vec::new(), vec![drop]).await?;
+        }
+        *draft = Draft::default();
         Ok(())
     }
 
@@ -210,31 +235,13 @@ impl Worker {
 
 /// Decides which rows an answer becomes, however it ended.
 fn rows_of(tally: &Tally, target: &Target, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
-    let response = Some(tally.response + 1);
-    let provider = Some(target.provider.clone());
-    let model = Some(target.model.clone());
-    let mut events = Vec::new();
-    if !text.is_empty() || matches!(ending, Ending::Finished { .. }) {
-        let data = AssistantData {
-            response,
-            provider: provider.clone(),
-            model: model.clone(),
-            stop: Some(stop_word(&ending).to_owned()),
-            ..AssistantData::default()
-        };
-        events.push(Event::Assistant { text, data });
-    }
+    let stop = stop_word(&ending);
     let (last, outcome) = match ending {
-        Ending::Finished { usage, .. } => {
-            let sum = Some(add(&tally.spent, &usage));
-            let data = UsageData {
-                response,
-                provider,
-                model,
-                amounts: usage,
-                sum,
-            };
-            (Event::Usage(data), Outcome::Completed)
+        Ending::Finished(response) => {
+            return (
+                response::rows_of(response, tally, target),
+                Outcome::Completed,
+            );
         }
         Ending::Failed(error) => (
             failure(Category::Provider, &error.message, error.status),
@@ -248,8 +255,9 @@ fn rows_of(tally: &Tally, target: &Target, text: String, ending: Ending) -> (Vec
             (failure(Category::Limit, &text, None), Outcome::Failed(text))
         }
     };
-    events.push(last);
-    (events, outcome)
+    let said = Some(text).filter(|text| !text.is_empty());
+    let said = said.map(|text| response::partial(text, stop, tally, Some(target)));
+    (said.into_iter().chain([last]).collect(), outcome)
 }
 
 fn told(rows: Vec<Row>, updates: Updates<'_>) {
@@ -266,9 +274,9 @@ fn may_return(error: &StoreError) -> bool {
     )
 }
 
-fn stop_word(ending: &Ending) -> &str {
+fn stop_word(ending: &Ending) -> &'static str {
     match ending {
-        Ending::Finished { stop, .. } => stop,
+        Ending::Finished(_) => "end",
         Ending::Failed(_) => "failed",
         Ending::Stopped(_) => "interrupted",
     }
@@ -288,33 +296,12 @@ fn failure(category: Category, text: &str, status: Option<u16>) -> Event {
 }
 
 fn cut_off() -> ProviderError {
-    ProviderError {
-        message: "the answer ended before it was whole".to_owned(),
-        status: None,
-    }
+    ProviderError::new(FailureKind::CutOff, "the answer ended before it was whole")
 }
 
 fn silent() -> ProviderError {
     let message = format!("the provider said nothing for {} s", SILENCE.as_secs());
-    ProviderError {
-        message,
-        status: None,
-    }
-}
-
-fn add(one: &Amounts, other: &Amounts) -> Amounts {
-    let sum = |a: Option<u64>, b: Option<u64>| {
-        a.or(b)
-            .map(|_| a.unwrap_or(0).saturating_add(b.unwrap_or(0)))
-    };
-    Amounts {
-        input: sum(one.input, other.input),
-        cache_read: sum(one.cache_read, other.cache_read),
-        cache_write: sum(one.cache_write, other.cache_write),
-        output: sum(one.output, other.output),
-        reasoning: sum(one.reasoning, other.reasoning),
-        cost_nano_usd: sum(one.cost_nano_usd, other.cost_nano_usd),
-    }
+    ProviderError::new(FailureKind::Timeout, message)
 }
 
 /// What came of an answer so far.

@@ -8,7 +8,10 @@ use ikigai_core::data::Amounts;
 use ikigai_core::message::{Block, Message, Role};
 use ikigai_core::project::estimate_tokens;
 
-use crate::{Answer, BoxFuture, Delta, Provider, ProviderError};
+use crate::{
+    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Provider, ProviderError, Response,
+    StopReason,
+};
 
 /// How long the model waits between words when it was asked to be slow.
 const SLOW_PAUSE: Duration = Duration::from_millis(50);
@@ -42,10 +45,7 @@ impl Provider for Demo {
             Ok(text) => (text, None),
             Err(message) => (
                 String::new(),
-                Some(ProviderError {
-                    message,
-                    status: None,
-                }),
+                Some(ProviderError::new(FailureKind::BadRequest, message)),
             ),
         };
         let usage = Amounts {
@@ -54,10 +54,15 @@ impl Provider for Demo {
             cost_nano_usd: Some(0),
             ..Amounts::default()
         };
-        let finished = Delta::Finished {
-            stop: "end".to_owned(),
-            usage,
+        let block = AnswerBlock::Text {
+            text: text.clone(),
+            item: None,
         };
+        let finished = Delta::Finished(Response {
+            blocks: vec![block],
+            stop: StopReason::End,
+            usage,
+        });
         let deltas = words(&text).into_iter().map(Delta::Text).map(Ok);
         let end = failure.map_or(Ok(finished), Err);
         Box::new(Scripted {

@@ -2,20 +2,30 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
-use ikigai_providers::{Answer, BoxFuture, Delta, Provider, ProviderError};
+use ikigai_providers::{
+    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Provider, ProviderError, Response,
+    StopReason, Wait,
+};
 
 /// One step of a scripted answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Says something.
     Say(String),
-    /// Ends well.
+    /// Ends well, with what was said.
     Finish,
+    /// Ends well, with these blocks.
+    FinishWith(Vec<AnswerBlock>),
+    /// Fails, and will try again.
+    TryAgain(String),
     /// Fails with these words.
     Fail(String),
+    /// The answer begins anew; follows [`Step::TryAgain`] by itself.
+    Restart,
     /// Says nothing ever after.
     Hang,
 }
@@ -79,35 +89,75 @@ impl Provider for ScriptedProvider {
     fn answer(&self, _model: &str, request: Request) -> Box<dyn Answer> {
         locked(&self.shared.requests).push(request);
         let steps = locked(&self.shared.answers).pop_front();
-        Box::new(Script(steps.unwrap_or_default().into()))
+        Box::new(Script {
+            steps: steps.unwrap_or_default().into(),
+            said: String::new(),
+        })
     }
 }
 
-struct Script(VecDeque<Step>);
+struct Script {
+    steps: VecDeque<Step>,
+    said: String,
+}
+
+impl Script {
+    fn take(&mut self) -> Option<Result<Delta, ProviderError>> {
+        let failed = |message| ProviderError::new(FailureKind::Unavailable, message);
+        Some(match self.steps.pop_front()? {
+            Step::Say(text) => {
+                self.said.push_str(&text);
+                Ok(Delta::Text(text))
+            }
+            Step::Finish => {
+                let text = std::mem::take(&mut self.said);
+                Ok(finished(vec![AnswerBlock::Text { text, item: None }]))
+            }
+            Step::FinishWith(blocks) => Ok(finished(blocks)),
+            Step::TryAgain(message) => {
+                self.said.clear();
+                self.steps.push_front(Step::Restart);
+                Ok(Delta::Waiting(Wait {
+                    error: failed(message),
+                    attempt: 2,
+                    attempts: 3,
+                    pause: Duration::ZERO,
+                }))
+            }
+            Step::Restart => Ok(Delta::Again),
+            Step::Fail(message) => Err(failed(message)),
+            Step::Hang => return None,
+        })
+    }
+}
+
+fn finished(blocks: Vec<AnswerBlock>) -> Delta {
+    let calls = blocks
+        .iter()
+        .any(|block| matches!(block, AnswerBlock::Call { .. }));
+    Delta::Finished(Response {
+        blocks,
+        stop: if calls {
+            StopReason::Calls
+        } else {
+            StopReason::End
+        },
+        usage: Amounts {
+            input: Some(10),
+            output: Some(2),
+            ..Amounts::default()
+        },
+    })
+}
 
 impl Answer for Script {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
         Box::pin(async move {
-            if self.0.front() == Some(&Step::Hang) {
+            if self.steps.front() == Some(&Step::Hang) {
                 // Stays in the script, so that whoever asks again waits again.
                 std::future::pending::<()>().await;
             }
-            Some(match self.0.pop_front()? {
-                Step::Say(text) => Ok(Delta::Text(text)),
-                Step::Finish => Ok(Delta::Finished {
-                    stop: "end".to_owned(),
-                    usage: Amounts {
-                        input: Some(10),
-                        output: Some(2),
-                        ..Amounts::default()
-                    },
-                }),
-                Step::Fail(message) => Err(ProviderError {
-                    message,
-                    status: Some(500),
-                }),
-                Step::Hang => return None,
-            })
+            self.take()
         })
     }
 }

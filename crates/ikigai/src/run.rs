@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use ikigai_core::data::Cause;
 use ikigai_engine::{EngineError, Outcome, Stop, Update, Worker};
+use ikigai_providers::Wait;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{RunOrder, exit};
@@ -119,6 +120,17 @@ fn stop_after(timeout: Option<Duration>) -> Result<impl Future<Output = Stop> + 
     })
 }
 
+/// The line that tells of a failed try and the next one.
+fn waiting(wait: &Wait) -> String {
+    format!(
+        "↻ {}, try {} of {} in {:.1} s",
+        visible(&wait.error.message),
+        wait.attempt,
+        wait.attempts,
+        wait.pause.as_secs_f64()
+    )
+}
+
 /// Shows a turn as it goes on.
 struct FrontEnd {
     json: bool,
@@ -143,7 +155,15 @@ impl FrontEnd {
                 tell(&format!("⏸ {}; trying again", visible(reason)));
                 Ok(())
             }
-            Update::Text(_) | Update::Stored(_) => Ok(()),
+            Update::Waiting(wait) => {
+                tell(&waiting(wait));
+                Ok(())
+            }
+            Update::Text(_)
+            | Update::Stored(_)
+            | Update::Thinking(_)
+            | Update::Calling(_)
+            | Update::Again => Ok(()),
         };
         if let Err(error) = shown {
             self.failure.get_or_insert(error);

@@ -1,0 +1,144 @@
+//! From an answer to the rows it becomes, in the order of its blocks.
+
+use ikigai_core::data::{
+    Amounts, AssistantData, Opaque, StoredThinking, Tagged, ToolCallData, UsageData,
+};
+use ikigai_core::{Event, Target};
+use ikigai_providers::{AnswerBlock, Response};
+
+use crate::worker::Tally;
+
+/// Decides which rows a whole answer becomes: text and calls in their order, each with the
+/// thinking that preceded it, then what it cost.
+pub(crate) fn rows_of(response: Response, tally: &Tally, target: &Target) -> Vec<Event> {
+    let number = tally.response + 1;
+    let mut rows = Rows {
+        number,
+        target,
+        stop: response.stop.word(),
+        thinking: Vec::new(),
+        events: Vec::new(),
+    };
+    for block in response.blocks {
+        rows.add(block);
+    }
+    let mut events = rows.finish();
+    events.push(Event::Usage(UsageData {
+        response: Some(number),
+        provider: Some(target.provider.clone()),
+        model: Some(target.model.clone()),
+        sum: Some(add(&tally.spent, &response.usage)),
+        amounts: response.usage,
+    }));
+    events
+}
+
+/// The row that the text of an unfinished answer becomes.
+pub(crate) fn partial(text: String, stop: &str, tally: &Tally, target: Option<&Target>) -> Event {
+    let data = AssistantData {
+        response: Some(tally.response + 1),
+        provider: target.map(|target| target.provider.clone()),
+        model: target.map(|target| target.model.clone()),
+        stop: Some(stop.to_owned()),
+        ..AssistantData::default()
+    };
+    Event::Assistant { text, data }
+}
+
+struct Rows<'a> {
+    number: u64,
+    target: &'a Target,
+    stop: &'a str,
+    /// What was thought since the last block.
+    thinking: Vec<StoredThinking>,
+    events: Vec<Event>,
+}
+
+impl Rows<'_> {
+    fn add(&mut self, block: AnswerBlock) {
+        match block {
+            AnswerBlock::Thinking { text, payload } => {
+                let tagged = self.tagged(payload);
+                self.thinking.push(StoredThinking {
+                    text: Some(text),
+                    provider: tagged.provider,
+                    model: tagged.model,
+                    payload: tagged.payload,
+                });
+            }
+            AnswerBlock::Text { text, item } => self.say(text, item),
+            AnswerBlock::Call {
+                id,
+                name,
+                arguments,
+                item,
+            } => {
+                let number = self.events.len() + 1;
+                let made_up = || format!("call_{}_{number}", self.number);
+                let id = id.filter(|id| !id.is_empty()).unwrap_or_else(made_up);
+                let opaque = self.opaque(item);
+                let data = ToolCallData {
+                    tool_call_id: Some(id),
+                    name: Some(name),
+                    arguments: Some(arguments),
+                    response: Some(self.number),
+                    opaque,
+                };
+                self.events.push(Event::ToolCall { shown: None, data });
+            }
+        }
+    }
+
+    fn say(&mut self, text: String, item: Option<String>) {
+        let opaque = self.opaque(item);
+        let data = AssistantData {
+            response: Some(self.number),
+            provider: Some(self.target.provider.clone()),
+            model: Some(self.target.model.clone()),
+            level: None,
+            stop: Some(self.stop.to_owned()),
+            opaque,
+        };
+        self.events.push(Event::Assistant { text, data });
+    }
+
+    fn finish(mut self) -> Vec<Event> {
+        // Thinking that nothing followed, and an answer without a word, are a row with no text.
+        if self.events.is_empty() || !self.thinking.is_empty() {
+            self.say(String::new(), None);
+        }
+        self.events
+    }
+
+    fn opaque(&mut self, item: Option<String>) -> Option<Opaque> {
+        let thinking = std::mem::take(&mut self.thinking);
+        let opaque = Opaque {
+            thinking: Some(thinking).filter(|thinking| !thinking.is_empty()),
+            item: item.map(|item| self.tagged(Some(item))),
+        };
+        Some(opaque).filter(|opaque| opaque.thinking.is_some() || opaque.item.is_some())
+    }
+
+    fn tagged(&self, payload: Option<String>) -> Tagged {
+        Tagged {
+            provider: Some(self.target.provider.clone()),
+            model: Some(self.target.model.clone()),
+            payload,
+        }
+    }
+}
+
+fn add(one: &Amounts, other: &Amounts) -> Amounts {
+    let sum = |a: Option<u64>, b: Option<u64>| {
+        a.or(b)
+            .map(|_| a.unwrap_or(0).saturating_add(b.unwrap_or(0)))
+    };
+    Amounts {
+        input: sum(one.input, other.input),
+        cache_read: sum(one.cache_read, other.cache_read),
+        cache_write: sum(one.cache_write, other.cache_write),
+        output: sum(one.output, other.output),
+        reasoning: sum(one.reasoning, other.reasoning),
+        cost_nano_usd: sum(one.cost_nano_usd, other.cost_nano_usd),
+    }
+}

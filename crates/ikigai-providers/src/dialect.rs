@@ -1,0 +1,78 @@
+//! Dialects: how a request is spelled and an answer read. One folder each, one line in the table.
+
+use serde_json::Value;
+
+use ikigai_core::Request;
+
+use crate::answer::{Delta, ProviderError, Response};
+use crate::catalogue::ThinkingValue;
+use crate::sse::Frame;
+
+/// What is to be asked of whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// The conversation.
+    pub request: &'a Request,
+    /// The model's name on the wire.
+    pub model: &'a str,
+    /// How much it shall think; none: no thinking field is sent.
+    pub thinking: Option<&'a ThinkingValue>,
+    /// The longest answer in tokens, thinking included.
+    pub max_output: u64,
+    /// Names the conversation, for the provider's prompt cache.
+    pub cache_key: &'a str,
+    /// Peculiarities of the server.
+    pub quirks: Quirks,
+}
+
+/// What servers of one dialect differ in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// It takes `max_tokens` and not `max_completion_tokens`.
+    pub old_max_tokens: bool,
+    /// It wants `reasoning_content` (or the name it came with) back on assistant messages.
+    pub echoes_reasoning: bool,
+    /// It takes a prompt cache key.
+    pub cache_key: bool,
+    /// It is no reasoning service of OpenAI's own: nothing encrypted is asked for.
+    pub no_encrypted_reasoning: bool,
+}
+
+/// One way of talking to a model.
+pub trait Dialect: Send + Sync {
+    /// Its name in configuration: `responses`, `chat`, `messages`, `gemini`.
+    fn name(&self) -> &'static str;
+
+    /// The base address of its inventor's own service.
+    fn default_base(&self) -> &'static str;
+
+    /// Where a request goes, given a base address without a trailing slash.
+    fn endpoint(&self, base: &str, model: &str) -> String;
+
+    /// The headers that carry a key and whatever else every request has.
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
+
+    /// Spells a request. Pure.
+    fn encode(&self, order: &Order<'_>) -> Value;
+
+    /// Begins to read an answer.
+    fn decoder(&self) -> Box<dyn Decoder>;
+
+    /// Reads the body of a refusal: the provider's words, and what kind of failure they mean if
+    /// the status does not tell. `error` has status and kind already.
+    fn explain(&self, body: &Value, error: &mut ProviderError);
+}
+
+/// Reads an answer frame by frame. Pure: it is pushed, and never waits.
+pub trait Decoder: Send {
+    /// Takes in a frame. Unknown events and fields are ignored; malformed ones are an error that
+    /// names them; an error that the provider sends inside the stream is one too.
+    fn push(&mut self, frame: &Frame) -> Result<Vec<Delta>, ProviderError>;
+
+    /// The whole answer at the end of the body, or the failure that it did not end well. Never a
+    /// [`Delta`]: the caller makes [`Delta::Finished`] of it.
+    fn finish(self: Box<Self>) -> Result<Response, ProviderError>;
+
+    /// Says whether the terminal event has come, so that nothing more need be waited for.
+    fn is_done(&self) -> bool;
+}
