@@ -20,19 +20,19 @@ pub fn hash_of(bytes: &[u8]) -> BlobHash {
 
 /// The effects that store the bytes, one for each part. Empty content is one empty part.
 pub fn parts_of(bytes: &[u8]) -> Vec<Effect> {
-    let hash = hash_of(bytes);
-    let mut chunks: Vec<&[u8]> = bytes.chunks(PART_BYTES).collect();
-    if chunks.is_empty() {
-        chunks.push(bytes);
-    }
+    parts(hash_of(bytes), bytes).collect()
+}
+
+fn parts(hash: BlobHash, bytes: &[u8]) -> impl Iterator<Item = Effect> {
+    let empty = bytes.is_empty().then_some(bytes);
+    let chunks = bytes.chunks(PART_BYTES).chain(empty);
     (0_u32..)
         .zip(chunks)
-        .map(|(part, chunk)| Effect::PutBlobPart {
+        .map(move |(part, chunk)| Effect::PutBlobPart {
             hash,
             part,
             bytes: chunk.to_vec(),
         })
-        .collect()
 }
 
 /// Stores the bytes a few parts at a time and returns their hash.
@@ -40,18 +40,18 @@ pub fn parts_of(bytes: &[u8]) -> Vec<Effect> {
 /// It is to be called before the row that names the blob is committed. If it fails or is dropped
 /// half-way, the parts stored so far are no blob, and storing the same bytes again completes them.
 pub async fn put_blob(store: &dyn Store, bytes: &[u8]) -> Result<BlobHash, CommitError> {
-    let mut parts = parts_of(bytes).into_iter();
+    let hash = hash_of(bytes);
+    let mut parts = parts(hash, bytes);
     loop {
         let with: Vec<Effect> = parts.by_ref().take(PARTS_PER_COMMIT).collect();
         if with.is_empty() {
-            return Ok(hash_of(bytes));
+            return Ok(hash);
         }
-        store
-            .commit(Batch {
-                with,
-                ..Batch::default()
-            })
-            .await?;
+        let batch = Batch {
+            with,
+            ..Batch::default()
+        };
+        store.commit(batch).await?;
     }
 }
 

@@ -94,6 +94,7 @@ impl Owner {
     }
 
     fn lock_own(&self) -> Result<File, StoreError> {
+        // After a loss of power nobody is alive, so nothing here need be durable.
         make_directory(&self.directory).map_err(|error| file_error(&self.directory, error))?;
         let path = self.own_path();
         let file = open_own(&path).map_err(|error| file_error(&path, error))?;

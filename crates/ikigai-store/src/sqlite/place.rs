@@ -118,12 +118,11 @@ pub(super) fn create_new(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Makes one directory of ours, unless it is there.
+/// Makes one directory of ours, unless it is there. It is durable once [`sync_parent`] was called.
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-        Ok(()) => sync_parent(path),
+        made => made,
     }
 }
 
@@ -152,7 +151,9 @@ fn make_directories(path: &Path) -> Result<(), StoreError> {
     {
         make_directories(parent)?;
     }
-    make_directory(path).map_err(|error| directory_error(path, error))
+    make_directory(path)
+        .and_then(|()| sync_parent(path))
+        .map_err(|error| directory_error(path, error))
 }
 
 fn directory_error(path: &Path, error: io::Error) -> StoreError {

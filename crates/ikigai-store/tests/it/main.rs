@@ -5,6 +5,7 @@
     reason = "test code: whatever is not as expected fails the test at once"
 )]
 
+mod blobs;
 mod conformance;
 mod crash;
 mod disk;
