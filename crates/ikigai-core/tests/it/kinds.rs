@@ -79,12 +79,13 @@ fn every_kind_has_insert_rule_renderer_and_relevance() {
     }
 }
 
-/// S0-4 S0-16: rows, replay, loader and renderer share the enum; no other source file lists the
-/// names of the kinds, and none is renamed on its way.
+/// S0-4 S0-16: rows, replay, loader and renderer share the enum; no other source file of the
+/// program lists the names of the kinds, and none is renamed on its way.
 #[test]
 fn one_kind_enum_from_store_to_renderer() {
     let lists: Vec<_> = source::all_of_the_workspace()
         .into_iter()
+        .filter(|(path, _)| !path.starts_with("ikigai-testkit/"))
         .filter(|(_, text)| {
             let literal = |name: &&&str| text.contains(&format!("\"{name}\""));
             NAMES.iter().filter(literal).count() > 3
