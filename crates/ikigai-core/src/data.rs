@@ -12,6 +12,14 @@ use serde_json::{Map, Value};
 use crate::ids::{AgentId, RowRef, Seq};
 use crate::settings::Settings;
 
+/// The fields of data, by name.
+pub(crate) type Object = Map<String, Value>;
+
+/// Takes a field out of data; one of another type is as if absent.
+pub(crate) fn take<T: DeserializeOwned>(object: &mut Object, field: &str) -> Option<T> {
+    T::deserialize(object.remove(field)?).ok()
+}
+
 /// Reads a field, or takes it as absent when it has another type.
 pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
@@ -24,8 +32,8 @@ where
 
 /// Reads data of any kind; whatever cannot be read is as if absent.
 pub fn read<T: DeserializeOwned + Default>(data: Option<&str>) -> T {
-    data.and_then(|text| serde_json::from_str::<Value>(text).ok())
-        .and_then(|value| T::deserialize(value).ok())
+    data.and_then(|text| serde_json::from_str::<Object>(text).ok())
+        .and_then(|object| T::deserialize(Value::Object(object)).ok())
         .unwrap_or_default()
 }
 
@@ -37,20 +45,27 @@ pub(crate) fn write<T: Serialize>(data: &T) -> String {
 }
 
 /// Defines a struct of optional fields, each read leniently and left out when absent.
+///
+/// Only an object is read as one: a derived reader would also take a list of the fields' values.
 macro_rules! data_type {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
         pub struct $name {
             $(
                 $(#[$field_doc])*
-                #[serde(
-                    default,
-                    deserialize_with = "lenient",
-                    skip_serializing_if = "Option::is_none"
-                )]
+                #[serde(skip_serializing_if = "Option::is_none")]
                 pub $field: Option<$type>,
             )*
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let mut object = $crate::data::Object::deserialize(deserializer)?;
+                Ok(Self {
+                    $($field: $crate::data::take(&mut object, stringify!($field)),)*
+                })
+            }
         }
     };
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
 use thiserror::Error;
 use uuid::{Builder, Uuid, Variant, Version};
 
@@ -163,7 +164,7 @@ impl fmt::Display for Epoch {
 pub struct Micros(pub i64);
 
 /// Refers to one row for ever: its agent and its position there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct RowRef {
     /// Whose row it is.
     pub agent: AgentId,
@@ -175,6 +176,17 @@ impl RowRef {
     /// Refers to row `seq` of `agent`.
     pub const fn new(agent: AgentId, seq: Seq) -> Self {
         Self { agent, seq }
+    }
+}
+
+impl<'de> Deserialize<'de> for RowRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Only an object is a reference; a derived reader would take a list of the two as well.
+        let mut object = Map::<String, Value>::deserialize(deserializer)?;
+        let mut field = |name| object.remove(name).unwrap_or_default();
+        let agent = AgentId::deserialize(field("agent")).map_err(de::Error::custom)?;
+        let seq = Seq::deserialize(field("seq")).map_err(de::Error::custom)?;
+        Ok(Self { agent, seq })
     }
 }
 

@@ -1,10 +1,9 @@
 //! Row → message: a message, nothing, or an error that names what is wrong.
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::data::{self, AssistantData, Opaque, StoredThinking, Tagged};
+use crate::data::{self, AssistantData, Opaque, StoredThinking, Tagged, take};
 use crate::event::Row;
 use crate::ids::RowRef;
 use crate::kind::Kind;
@@ -171,10 +170,6 @@ fn take_string(map: &mut Map<String, Value>, field: &'static str) -> Result<Stri
         Some(Value::String(text)) => Ok(text),
         _ => Err(LoadError::Field(field)),
     }
-}
-
-fn take<T: for<'de> Deserialize<'de>>(map: &mut Map<String, Value>, field: &str) -> Option<T> {
-    T::deserialize(map.remove(field)?).ok()
 }
 
 fn load_tool_call(row: &Row) -> Result<Part, LoadError> {

@@ -7,14 +7,20 @@ use crate::load::Loaded;
 use crate::path::Path;
 use crate::view::{Entry, View};
 
+/// Whose response, and its number; older rows have none.
+type ResponseKey = (AgentId, Option<u64>);
+
 /// Follows the rows of a view and knows whether the agent is busy after each.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity {
     /// None while the rows seen do not tell.
     busy: Option<bool>,
-    /// The response of the newest conversation row, if a call is among its rows so far.
-    calling: Option<(AgentId, Option<u64>)>,
-    /// Whether the row before an assistant's is known, so that a call cannot hide there.
+    /// The response of the newest call, while it may go on.
+    calling: Option<ResponseKey>,
+    /// The response of the newest row of one.
+    newest: Option<ResponseKey>,
+    /// Whether the newest response began among the rows seen, so that it cannot have a call before
+    /// them.
     sure: bool,
 }
 
@@ -25,6 +31,7 @@ impl Activity {
         Self {
             busy: complete.then_some(false),
             calling: None,
+            newest: None,
             sure: complete,
         }
     }
@@ -45,23 +52,32 @@ impl Activity {
         let data = entry.row.data.as_deref();
         match entry.kind() {
             Some(Kind::User) => {
+                // No response goes on after a message to the agent.
+                self.calling = None;
+                self.sure = true;
                 let user: UserData = data::read(data);
                 if user.shell.is_none() && user.merge.is_none() {
-                    self.found(true);
+                    self.busy = Some(true);
                 }
             }
             Some(Kind::ToolCall) => {
-                self.found(true);
-                self.calling = response_of(entry);
+                self.calling = self.responded(entry);
+                self.busy = Some(true);
             }
             Some(Kind::ToolResult) => {
-                // Rows without a number belong together only while nothing is between them.
-                let calling = self.calling.filter(|(_, response)| response.is_some());
-                self.found(true);
-                self.calling = calling;
+                self.break_older();
+                self.busy = Some(true);
             }
-            Some(Kind::Assistant) => self.answered(entry),
-            Some(Kind::Interrupted | Kind::Clear) => self.stopped(),
+            Some(Kind::Assistant) => {
+                let response = self.responded(entry);
+                let calls = self.calling.is_some() && self.calling == response;
+                self.busy = (calls || self.sure).then_some(calls);
+            }
+            Some(Kind::Interrupted) => {
+                self.break_older();
+                self.stopped();
+            }
+            Some(Kind::Clear) => self.stopped(),
             Some(Kind::Error) => {
                 if data::read::<ErrorData>(data).omit.is_none() {
                     self.stopped();
@@ -69,7 +85,7 @@ impl Activity {
             }
             Some(Kind::Rewind) if view.follows_its_target(index).is_none() => {}
             Some(Kind::Rewind) => match data::read::<RewindData>(data).via {
-                Some(Via::Retry) => self.found(true),
+                Some(Via::Retry) => self.busy = Some(true),
                 _ => self.stopped(),
             },
             Some(Kind::Fork) => {
@@ -87,19 +103,18 @@ impl Activity {
         }
     }
 
-    fn answered(&mut self, entry: &Entry) {
+    /// Takes in a row of a response and hands back which one it is of.
+    fn responded(&mut self, entry: &Entry) -> Option<ResponseKey> {
         let response = response_of(entry);
-        let calls = self.calling.is_some() && self.calling == response;
-        if calls || self.sure {
-            self.busy = Some(calls);
-        }
-        self.sure = true;
+        // What follows another response began after it.
+        self.sure |= self.newest.is_some() && self.newest != response;
+        self.newest = response;
+        response
     }
 
-    fn found(&mut self, busy: bool) {
-        self.busy = Some(busy);
-        self.calling = None;
-        self.sure = true;
+    /// Rows without a number belong together only while nothing is said between them.
+    fn break_older(&mut self) {
+        self.calling = self.calling.filter(|(_, response)| response.is_some());
     }
 
     fn stopped(&mut self) {
@@ -107,7 +122,7 @@ impl Activity {
     }
 }
 
-fn response_of(entry: &Entry) -> Option<(AgentId, Option<u64>)> {
+fn response_of(entry: &Entry) -> Option<ResponseKey> {
     match &entry.loaded {
         Ok(Loaded::Message(part)) => Some((entry.at().agent, part.response)),
         _ => None,

@@ -8,8 +8,8 @@ use ikigai_core::fork::{ForkOrder, fork_events};
 use ikigai_core::project::assemble;
 use ikigai_core::state::Applied;
 use ikigai_core::{
-    AgentId, AgentState, Budget, CannotProject, Epoch, Event, Micros, Request, Row, RowRef, Seq, SessionId,
-    Target, project,
+    AgentId, AgentState, Budget, CannotProject, Epoch, Event, Micros, Request, Row, RowRef, Seq,
+    SessionId, Target, project,
 };
 use ikigai_store::{Agent, Batch, Effect, HeadClaim, LeaseClaim, NewAgent, Store, history};
 use serde_json::Map;
@@ -230,6 +230,24 @@ impl TestLog {
     /// The agent as it lives, known as far as it had to be.
     pub fn peek(&self, agent: AgentId) -> &Agent {
         &self.live[&agent]
+    }
+
+    /// Lets a new process take the agent over, which knows of it only what it must.
+    pub fn restart(&mut self, agent: AgentId) {
+        let restored = block_on(Agent::restore(&self.store, agent)).unwrap();
+        self.live.insert(agent, restored);
+    }
+
+    /// Reads at most `rows` older rows of the living agent, as a screen does that is scrolled.
+    pub fn look_back(&mut self, agent: AgentId, rows: usize) {
+        let live = self.live.get_mut(&agent).expect("the agent was made here");
+        block_on(live.lengthen(&self.store, rows)).unwrap();
+    }
+
+    /// Drops all but the newest `keep` rows of the living agent from memory.
+    pub fn forget(&mut self, agent: AgentId, keep: usize) {
+        let live = self.live.get_mut(&agent).expect("the agent was made here");
+        live.view.shorten(keep);
     }
 
     /// The agent as it lives, with its path and all its rows known.

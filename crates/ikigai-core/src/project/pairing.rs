@@ -122,10 +122,11 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// Adds a text of our own in the user's role: a summary.
-    pub(crate) fn add_text(&mut self, index: usize, text: String) {
+    /// Takes in an entry that a summary covers, with the text that stands for the range there.
+    pub(crate) fn add_covered(&mut self, index: usize, text: Option<String>) {
         self.in_response = false;
-        self.exchanges.push((index, Exchange::User(text)));
+        let said = text.map(|text| (index, Exchange::User(text)));
+        self.exchanges.extend(said);
     }
 
     /// Takes in the entry at `index`.

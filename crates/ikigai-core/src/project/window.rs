@@ -34,29 +34,32 @@ struct WindowTurn {
 
 impl Window {
     /// Reads the window off a view: rows in the range of a summary are replaced by its text.
+    ///
+    /// The text stands where the range ends, and with the range ends a turn: so a view that begins
+    /// inside the range yields the same from there on.
     pub fn of(state: &AgentState, view: &View, target: &Target) -> Self {
         let covers = Covers::of(view, state.path());
         let mut pairing = Pairing::new(state, view, target, omitted_rows(view));
-        let mut said = HashSet::new();
+        let ends = covers.ends();
         for (index, entry) in view.entries().iter().enumerate() {
             match covers.by.get(&index) {
                 None => pairing.add(index, entry),
                 Some(summary) => {
-                    if said.insert(*summary)
-                        && let Some(text) = summary_text(view, *summary)
-                    {
-                        pairing.add_text(index, text);
-                    }
+                    let ends_here = ends.get(summary) == Some(&index);
+                    let text = ends_here.then(|| summary_text(view, *summary));
+                    pairing.add_covered(index, text.flatten());
                 }
             }
         }
         let mut starts = turn_starts(view, state.path());
+        starts.extend(ends.values().map(|end| end + 1));
         // What precedes the first turn goes with the first row, unless the view begins somewhere
         // in the middle: then it is part of a turn that is not whole.
         if view.is_complete(state.path()) || covers.by.contains_key(&0) {
-            starts.insert(0, 0);
-            starts.dedup();
+            starts.push(0);
         }
+        starts.sort_unstable();
+        starts.dedup();
         Self::split(&starts, pairing.finish())
     }
 
@@ -94,24 +97,57 @@ impl Window {
             .map(|turn| turn.tokens)
     }
 
-    /// How many of the oldest turns must go for the rest to need at most `room`; never the last.
+    /// The last turn in which the user says anything: without it there would be no request.
+    fn last_of_user(&self) -> Option<usize> {
+        let of_user = |exchange: &Exchange| matches!(exchange, Exchange::User(_));
+        let says = |turn: &WindowTurn| turn.exchanges.iter().any(of_user);
+        self.turns.iter().rposition(says)
+    }
+
+    /// How many of the oldest turns must go for the rest to need at most `room`; never the last in
+    /// which the user says anything.
     fn surplus(&self, room: u64) -> usize {
+        let most = self.last_of_user().unwrap_or(0);
         let mut tokens = self.tokens();
         let mut surplus = 0;
-        while tokens > room && surplus + 1 < self.turns.len() {
+        while tokens > room && surplus < most {
             tokens -= self.turns[surplus].tokens;
             surplus += 1;
         }
         surplus
     }
 
-    /// Leaves out the oldest turns, then cuts tool outputs of the last one, until `room` suffices.
+    /// Leaves out the oldest turns, then cuts tool outputs of the rest, until `room` suffices.
     pub(crate) fn fit(&mut self, room: u64) {
         let surplus = self.surplus(room);
         self.turns.drain(..surplus);
-        if let [turn] = self.turns.as_mut_slice() {
-            turn.cut_outputs(room);
+        self.cut_outputs(room);
+    }
+
+    fn cut_outputs(&mut self, room: u64) {
+        if self.tokens() <= room {
+            return;
         }
+        let whole: Vec<_> = self.outputs_mut().map(|output| output.clone()).collect();
+        let mut limit = whole.iter().map(String::len).max().unwrap_or(0);
+        while self.tokens() > room && limit > SHORTEST_OUTPUT_BYTES {
+            limit = (limit / 2).max(SHORTEST_OUTPUT_BYTES);
+            for (output, whole) in self.outputs_mut().zip(&whole) {
+                *output = cut_middle(whole, limit);
+            }
+            for turn in &mut self.turns {
+                turn.tokens = turn.exchanges.iter().map(tokens_of).sum();
+            }
+        }
+    }
+
+    fn outputs_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let exchanges = self.turns.iter_mut().flat_map(|turn| &mut turn.exchanges);
+        let responses = exchanges.filter_map(|exchange| match exchange {
+            Exchange::Response(response) => Some(response),
+            Exchange::User(_) | Exchange::Note(_) => None,
+        });
+        responses.flat_map(Response::outputs_mut)
     }
 
     /// The messages, beginning with the first of a user.
@@ -128,34 +164,6 @@ impl Window {
             }
         }
         messages
-    }
-}
-
-impl WindowTurn {
-    fn cut_outputs(&mut self, room: u64) {
-        if self.tokens <= room {
-            return;
-        }
-        let whole: Vec<_> = self.outputs_mut().map(|output| output.clone()).collect();
-        let mut limit = whole.iter().map(String::len).max().unwrap_or(0);
-        while self.tokens > room && limit > SHORTEST_OUTPUT_BYTES {
-            limit = (limit / 2).max(SHORTEST_OUTPUT_BYTES);
-            for (output, whole) in self.outputs_mut().zip(&whole) {
-                *output = cut_middle(whole, limit);
-            }
-            self.tokens = self.exchanges.iter().map(tokens_of).sum();
-        }
-    }
-
-    fn outputs_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        let responses = self
-            .exchanges
-            .iter_mut()
-            .filter_map(|exchange| match exchange {
-                Exchange::Response(response) => Some(response),
-                Exchange::User(_) | Exchange::Note(_) => None,
-            });
-        responses.flat_map(Response::outputs_mut)
     }
 }
 
@@ -226,6 +234,16 @@ impl Covers {
         }
         Self { by }
     }
+
+    /// The last entry that each summary covers.
+    fn ends(&self) -> HashMap<usize, usize> {
+        let mut ends = HashMap::new();
+        for (index, summary) in &self.by {
+            let end = ends.entry(*summary).or_insert(*index);
+            *end = *index.max(end);
+        }
+        ends
+    }
 }
 
 fn summary_text(view: &View, summary: usize) -> Option<String> {
@@ -263,9 +281,11 @@ pub fn cut_for(
 }
 
 /// Says whether nothing older than the view could change the request: its turns fill the model's
-/// window already.
+/// window already, and the user says something in them.
 pub fn is_full(state: &AgentState, view: &View, target: &Target, budget: &Budget) -> bool {
-    fixed_tokens(state, target) + Window::of(state, view, target).tokens() > budget.window
+    let window = Window::of(state, view, target);
+    let fills = fixed_tokens(state, target) + window.tokens() > budget.window;
+    fills && window.last_of_user().is_some()
 }
 
 /// The row at which the summary begins that covers the view's first row. If that row is a root,

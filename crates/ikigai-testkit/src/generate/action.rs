@@ -76,6 +76,12 @@ pub enum Deed {
     Bad(BadRow),
     /// A derived snapshot of the agent.
     Snapshot,
+    /// A new process takes the agent over.
+    Restart,
+    /// So many older rows are looked at.
+    LookBack(usize),
+    /// All but so many rows are dropped from memory.
+    Forget(usize),
 }
 
 /// In which way something is said to an agent.
@@ -236,9 +242,12 @@ fn deed() -> impl Strategy<Value = Deed> {
         2 => prop_oneof![0..100_u64, Just(u64::MAX)].prop_map(Deed::Usage),
         6 => bad_row().prop_map(Deed::Bad),
         2 => Just(Deed::Snapshot),
+        1 => Just(Deed::Restart),
+        1 => (1..9_usize).prop_map(Deed::LookBack),
+        1 => (0..6_usize).prop_map(Deed::Forget),
     ]
     .boxed();
-    prop_oneof![45 => conversation, 32 => path, 15 => beside]
+    prop_oneof![45 => conversation, 32 => path, 17 => beside]
 }
 
 fn saying() -> impl Strategy<Value = Saying> {

@@ -79,6 +79,12 @@ impl History {
         heads.flat_map(own).collect()
     }
 
+    /// Says whether a row is a control row, by the definition of those.
+    pub fn is_control(&self, at: RowRef) -> bool {
+        let row = self.oracle.row(at);
+        is_control(row.kind.name(), row.data.as_deref())
+    }
+
     /// Plays one action; the agents whose logs may have grown.
     pub fn step(&mut self, action: &Action) -> Vec<AgentId> {
         let newest_first = self.agents.len() - 1 - action.agent % self.agents.len();
@@ -151,6 +157,9 @@ impl History {
             Deed::Fork(forking) => touched.push(self.fork(agent, forking)),
             Deed::Bad(row) => self.leave_bad_row(agent, row),
             Deed::Snapshot => self.put_snapshot(agent),
+            Deed::Restart => self.log.restart(agent),
+            Deed::LookBack(rows) => self.log.look_back(agent, *rows),
+            Deed::Forget(keep) => self.log.forget(agent, *keep),
         }
         touched
     }

@@ -145,9 +145,9 @@ impl Oracle {
             } else if let (Some(from), Some(to)) =
                 (reference(data.get("from")), reference(data.get("to")))
             {
-                let first = place.get(&from).copied().unwrap_or(0);
-                if let Some(last) = place.get(&to).filter(|last| **last < place[at]) {
-                    active.push((*at, first, *last));
+                let last = place.get(&to).filter(|last| **last < place[at]);
+                if let (Some(first), Some(last)) = (place.get(&from), last) {
+                    active.push((*at, *first, *last));
                 }
             }
         }
@@ -180,13 +180,13 @@ impl Oracle {
             .filter_map(|at| omitted(object(self.row(*at)).get("omit")))
             .flatten()
             .collect();
-        let mut told = HashSet::new();
         let mut said = Vec::new();
         let mut going_on: Option<ResponseKey> = None;
         for (index, at) in path.iter().enumerate() {
             if let Some(summary) = covers.get(&index) {
+                let covers_more = (index + 1..path.len()).any(|i| covers.get(&i) == Some(summary));
                 let text = self.row(*summary).content.as_deref().unwrap_or_default();
-                if told.insert(*summary) && !text.trim().is_empty() {
+                if !covers_more && !text.trim().is_empty() {
                     said.push(Said::User);
                 }
                 going_on = None;

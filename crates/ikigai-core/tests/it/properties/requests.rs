@@ -1,0 +1,201 @@
+//! Properties of requests: total, valid, the same however much was read, growing at their end.
+
+use ikigai_core::project::{estimate_tokens, is_full};
+use ikigai_core::{
+    Block, Budget, CannotProject, Kind, Request, Role, Row, RowRef, Seq, Target, View, project,
+};
+use ikigai_store::Agent;
+use ikigai_testkit::generate::{History, OWN, actions};
+use ikigai_testkit::{block_on, check_request, target};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{chosen, config, picks, restored, rows_of};
+
+/// A budget in which everything has room.
+fn plenty() -> Budget {
+    Budget::new(u64::MAX, None)
+}
+
+/// The model that made the payloads, another one of its provider, and another provider's, with a
+/// tool and a pinned document.
+fn targets() -> [Target; 3] {
+    let mut stranger = target("stranger", OWN.1);
+    stranger.tools.push(ikigai_core::project::ToolSpec {
+        name: "bash".to_owned(),
+        description: "runs a command".to_owned(),
+        parameters: json!({"type": "object"}),
+    });
+    let document = ("h1".to_owned(), "be kind".to_owned());
+    stranger.documents.extend([document]);
+    [target(OWN.0, OWN.1), target(OWN.0, "two"), stranger]
+}
+
+/// A view of some rows.
+fn view_of(rows: &[Row]) -> View {
+    let mut view = View::default();
+    view.prepend(rows.iter().rev().cloned().collect());
+    view
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// N1d
+    #[test]
+    fn prop_any_prefix_projects_or_names_what_is_missing(
+        actions in actions(30),
+        picks in picks(4),
+        small in 0..400_u64,
+    ) {
+        let history = History::of(&actions);
+        for at in chosen(&history, &picks) {
+            let agent = restored(&history, at);
+            let answerable = history.oracle.can_be_answered(&history.oracle.path(at));
+            let prompt = estimate_tokens(agent.state.system().unwrap_or_default());
+            for target in targets() {
+                for window in [u64::MAX, small, 0] {
+                    let budget = Budget::new(window, None);
+                    match project(&agent.state, &agent.view, &target, &budget) {
+                        Ok(request) => {
+                            prop_assert_eq!(check_request(&request, &target), Ok(()));
+                            prop_assert!(answerable);
+                        }
+                        Err(CannotProject::NoUserMessage) => prop_assert!(!answerable),
+                        Err(CannotProject::NoRoom { needed, largest, .. }) => {
+                            let bare = target.tools.is_empty();
+                            prop_assert!(needed > window);
+                            prop_assert!(!bare || needed == prompt);
+                            prop_assert!(largest.iter().any(|(_, tokens)| *tokens > 0));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// N1d E2e: rows before those that fill the budget make no difference.
+    #[test]
+    fn prop_a_full_budget_needs_no_older_rows(
+        actions in actions(30),
+        picks in picks(4),
+        window in 0..200_u64,
+    ) {
+        let history = History::of(&actions);
+        let target = target(OWN.0, OWN.1);
+        let budget = Budget::new(window, None);
+        for at in chosen(&history, &picks) {
+            let agent = restored(&history, at);
+            let whole = project(&agent.state, &agent.view, &target, &budget);
+            let rows = rows_of(&agent.view);
+            for start in 0..rows.len() {
+                let tail = view_of(&rows[start..]);
+                if is_full(&agent.state, &tail, &target, &budget) {
+                    let request = project(&agent.state, &tail, &target, &budget);
+                    prop_assert_eq!(&request, &whole, "from {}", start);
+                }
+            }
+        }
+    }
+
+    /// E5
+    #[test]
+    fn prop_requests_extend_their_predecessor(actions in actions(30)) {
+        let history = History::of(&actions);
+        let target = target(OWN.0, OWN.1);
+        for head in history.heads() {
+            let mut agent = Agent::new(head.agent);
+            let mut sent: Option<(Sent, Request)> = None;
+            for seq in 1..=head.seq.0 {
+                let at = RowRef::new(head.agent, Seq(seq));
+                let row = history.log.row(at);
+                if may_break_off(&history, &row) {
+                    sent = None;
+                }
+                block_on(agent.apply(&history.log.store, row)).unwrap();
+                block_on(agent.read_all(&history.log.store)).unwrap();
+                let Some((next, request)) = send(&history, &agent, &target, at) else {
+                    continue;
+                };
+                if let Some((before, earlier)) = &sent
+                    && !next.answers_what_was_open(before)
+                {
+                    let blocks = blocks_of(&request);
+                    prop_assert!(blocks.starts_with(&blocks_of(earlier)), "{:?} {:?}", earlier, request);
+                }
+                sent = Some((next, request));
+            }
+        }
+    }
+
+    /// S4-11 S4-14
+    #[test]
+    fn prop_metadata_rows_do_not_change_the_request(actions in actions(30), picks in picks(4)) {
+        let history = History::of(&actions);
+        let target = target(OWN.0, OWN.1);
+        for at in chosen(&history, &picks) {
+            let agent = restored(&history, at);
+            let mut rows = rows_of(&agent.view);
+            // A view without the first row would not be whole, nor a range without its ends.
+            let mut kept: Vec<_> = agent.state.summaries().iter().flat_map(|(_, from, to)| [*from, *to]).collect();
+            kept.extend(rows.first().map(|row| row.at));
+            rows.retain(|row| kept.contains(&row.at) || !is_metadata(row));
+
+            let request = project(&agent.state, &view_of(&rows), &target, &plenty());
+
+            prop_assert_eq!(request, project(&agent.state, &agent.view, &target, &plenty()));
+        }
+    }
+}
+
+/// What was open when a request was sent.
+struct Sent {
+    answers: std::collections::HashMap<RowRef, Option<RowRef>>,
+}
+
+impl Sent {
+    /// Says whether a call that was open in an earlier request has its result by now. The engine
+    /// settles open calls before it sends, so that none comes late.
+    fn answers_what_was_open(&self, earlier: &Self) -> bool {
+        let mut open = earlier.answers.iter().filter(|(_, by)| by.is_none());
+        open.any(|(call, _)| matches!(self.answers.get(call), Some(Some(_))))
+    }
+}
+
+/// The request that may be sent at a row: none while a call of the last response is open.
+fn send(history: &History, agent: &Agent, target: &Target, at: RowRef) -> Option<(Sent, Request)> {
+    let path = history.oracle.path(at);
+    if history.oracle.last_response_is_open(&path) {
+        return None;
+    }
+    let request = project(&agent.state, &agent.view, target, &plenty()).ok()?;
+    let answers = history.oracle.answers(&path);
+    Some((Sent { answers }, request))
+}
+
+/// Says whether a row may make the next request differ from the one before: a control row but a
+/// mark.
+fn may_break_off(history: &History, row: &Row) -> bool {
+    history.is_control(row.at) && row.kind.read_as() != Some(Kind::Mark)
+}
+
+fn blocks_of(request: &Request) -> Vec<(Role, &Block)> {
+    let messages = request.messages.iter();
+    messages
+        .flat_map(|message| message.blocks.iter().map(|block| (message.role, block)))
+        .collect()
+}
+
+fn is_metadata(row: &Row) -> bool {
+    let data: serde_json::Value = row
+        .data
+        .as_deref()
+        .and_then(|data| serde_json::from_str(data).ok())
+        .unwrap_or_default();
+    match row.kind.read_as() {
+        Some(Kind::Mark | Kind::AgentKilled | Kind::Usage) => true,
+        Some(Kind::Fork) => data["role"] == "parent",
+        Some(Kind::Command) => !data["set"].is_object(),
+        _ => false,
+    }
+}
