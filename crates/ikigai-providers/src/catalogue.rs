@@ -1,7 +1,79 @@
 //! The model table: context, prices, and what thinking levels mean on the wire.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use ikigai_core::data::Amounts;
 use serde::Deserialize;
 use serde_json::Value;
+use thiserror::Error;
+
+/// The table as it is shipped; `[models]` in the configuration adds to it and corrects it.
+const EMBEDDED: &str = include_str!("models.json");
+
+/// How much a model thinks, in our words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Not at all.
+    None,
+    /// As little as it can.
+    Min,
+    /// A little.
+    Low,
+    /// Some.
+    Med,
+    /// Much.
+    High,
+    /// As much as it can.
+    Max,
+}
+
+impl Level {
+    /// All levels, from least to most.
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::Min,
+        Self::Low,
+        Self::Med,
+        Self::High,
+        Self::Max,
+    ];
+
+    /// The word that is typed and stored.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Min => "min",
+            Self::Low => "low",
+            Self::Med => "med",
+            Self::High => "high",
+            Self::Max => "max",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// Why a word is no level.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is no thinking level: none, min, low, med, high or max")]
+pub struct NoLevel(pub String);
+
+impl FromStr for Level {
+    type Err = NoLevel;
+
+    fn from_str(word: &str) -> Result<Self, NoLevel> {
+        let known = Self::ALL.into_iter().find(|level| level.word() == word);
+        known.ok_or_else(|| NoLevel(word.chars().take(32).collect()))
+    }
+}
 
 /// Where a thinking value goes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -19,6 +91,19 @@ pub enum ThinkingStyle {
     None,
 }
 
+impl ThinkingStyle {
+    /// The word that `/model` shows.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Effort => "effort",
+            Self::Adaptive => "adaptive",
+            Self::Budget => "budget",
+            Self::Level => "level",
+            Self::None => "none",
+        }
+    }
+}
+
 /// A thinking level as the wire wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThinkingValue {
@@ -26,4 +111,207 @@ pub struct ThinkingValue {
     pub style: ThinkingStyle,
     /// The exact value from the table: a word or a number.
     pub value: Value,
+}
+
+/// What levels mean for one model.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Thinking {
+    /// Where the value goes.
+    pub style: ThinkingStyle,
+    /// The value of each level; null if the model has no such level.
+    pub levels: BTreeMap<Level, Value>,
+}
+
+/// One model of the table.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct ModelSpec {
+    /// Its name at its provider.
+    pub id: String,
+    /// Its provider.
+    pub provider: String,
+    /// How its provider is talked to.
+    pub dialect: String,
+    /// How many tokens it takes and gives together.
+    pub context_window: Option<u64>,
+    /// The longest answer.
+    pub max_output: Option<u64>,
+    /// Dollars for a million tokens read.
+    pub price_in: Option<f64>,
+    /// Dollars for a million tokens answered.
+    pub price_out: Option<f64>,
+    /// Dollars for a million tokens read from the cache.
+    pub price_cache_read: Option<f64>,
+    /// Dollars for a million tokens written to the cache.
+    pub price_cache_write: Option<f64>,
+    /// Whether it calls tools.
+    #[serde(default)]
+    pub tools: bool,
+    /// What levels mean for it.
+    pub thinking: Option<Thinking>,
+}
+
+impl ModelSpec {
+    /// The levels that it has.
+    pub fn levels(&self) -> impl Iterator<Item = Level> + '_ {
+        Level::ALL
+            .into_iter()
+            .filter(|level| self.value_of(*level).is_some())
+    }
+
+    fn value_of(&self, level: Level) -> Option<&Value> {
+        let value = self.thinking.as_ref()?.levels.get(&level)?;
+        Some(value).filter(|value| !value.is_null())
+    }
+
+    /// What is sent for a level, or for the nearest one that exists.
+    pub fn thinking_value(&self, level: Level) -> Option<(Level, ThinkingValue)> {
+        let nearest = match level {
+            Level::None => Level::Min,
+            Level::Max => Level::High,
+            other => other,
+        };
+        let level = if self.value_of(level).is_some() { level } else { nearest };
+        let style = self.thinking.as_ref()?.style;
+        let value = self.value_of(level)?.clone();
+        Some((level, ThinkingValue { style, value }))
+    }
+
+    /// What a response cost in billionths of a dollar; none if the table has no price.
+    pub fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64> {
+        let (input, output) = (self.price_in?, self.price_out?);
+        let counted = [
+            (usage.input, input),
+            (usage.cache_read, self.price_cache_read.unwrap_or(input)),
+            (usage.cache_write, self.price_cache_write.unwrap_or(input)),
+            (usage.output, output),
+        ];
+        let cost = counted.iter().map(|(tokens, price)| nano_usd(tokens.unwrap_or(0), *price));
+        Some(cost.fold(0, u64::saturating_add))
+    }
+}
+
+/// A dollar for a million tokens is a thousand billionths for one.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "prices have few digits, token counts are far below 2^52, and `as` saturates"
+)]
+fn nano_usd(tokens: u64, price: f64) -> u64 {
+    (tokens as f64 * price * 1000.0).round() as u64
+}
+
+/// All models that are known by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalogue {
+    models: Vec<ModelSpec>,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    models: Vec<ModelSpec>,
+}
+
+impl Catalogue {
+    /// The table that is shipped. Read when it is first needed, once.
+    pub fn embedded() -> &'static Self {
+        static TABLE: OnceLock<Catalogue> = OnceLock::new();
+        TABLE.get_or_init(|| {
+            // A test reads the table that is shipped, so this is never empty.
+            let table = serde_json::from_str::<Table>(EMBEDDED).ok();
+            Self {
+                models: table.map(|table| table.models).unwrap_or_default(),
+            }
+        })
+    }
+
+    /// The same with some models added, or put in the place of those of the same name.
+    #[must_use]
+    pub fn with(&self, models: Vec<ModelSpec>) -> Self {
+        let mut all = self.models.clone();
+        for model in models {
+            all.retain(|known| (&known.provider, &known.id) != (&model.provider, &model.id));
+            all.push(model);
+        }
+        Self { models: all }
+    }
+
+    /// The models, in the order of the table.
+    pub fn models(&self) -> &[ModelSpec] {
+        &self.models
+    }
+
+    /// A model by its name, of one provider if that is given.
+    pub fn find(&self, provider: Option<&str>, name: &str) -> Option<&ModelSpec> {
+        let of_provider =
+            |model: &&ModelSpec| provider.is_none_or(|provider| model.provider == provider);
+        self.models
+            .iter()
+            .filter(of_provider)
+            .find(|model| model.id == name)
+    }
+
+    /// The names nearest to one that is not there, nearest first.
+    pub fn near(&self, name: &str) -> Vec<&str> {
+        let mut near: Vec<(usize, &str)> = self
+            .models
+            .iter()
+            .map(|model| (distance(name, &model.id), model.id.as_str()))
+            .filter(|(edits, id)| *edits <= id.len() / 3)
+            .collect();
+        near.sort_unstable();
+        near.dedup_by(|one, other| one.1 == other.1);
+        near.into_iter().take(3).map(|(_, id)| id).collect()
+    }
+}
+
+/// How many letters must be changed, added or taken away to make one word the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.chars().take(64).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, wanted) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *wanted);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+/// What was typed for a model: `[provider:]name[/level]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelName {
+    /// The provider, if it was named.
+    pub provider: Option<String>,
+    /// The model's name there, which may itself have slashes.
+    pub model: String,
+    /// The level, if the last part is one.
+    pub level: Option<Level>,
+}
+
+impl ModelName {
+    /// Reads what was typed. Total: whatever is no level is part of the name.
+    pub fn parse(text: &str) -> Self {
+        let (name, level) = match text.rsplit_once('/') {
+            Some((name, last)) => match last.parse() {
+                Ok(level) => (name, Some(level)),
+                Err(_) => (text, None),
+            },
+            None => (text, None),
+        };
+        let (provider, model) = match name.split_once(':') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
+                (Some(provider.to_owned()), model)
+            }
+            _ => (None, name),
+        };
+        Self {
+            provider,
+            model: model.to_owned(),
+            level,
+        }
+    }
 }

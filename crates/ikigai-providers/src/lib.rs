@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod catalogue;
+pub mod credentials;
 mod demo;
 pub mod dialect;
 pub mod sse;
