@@ -5,9 +5,8 @@ use std::sync::Arc;
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::names::{free_name, name_from};
 use ikigai_core::project::assemble;
-use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Budget, Epoch, Event, Request, Seq, Settings, Target};
-use ikigai_providers::Provider;
+use ikigai_providers::{Model, Models};
 use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
     Status, Store,
@@ -28,7 +27,7 @@ const FIRST_PROMPT: &str =
 pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) environment: Arc<dyn Environment>,
-    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) models: Arc<dyn Models>,
     /// A smaller window than the model's, if the user wants one.
     pub(crate) window_tokens: Option<u64>,
 }
@@ -38,12 +37,12 @@ impl Engine {
     pub fn new(
         store: Arc<dyn Store>,
         environment: Arc<dyn Environment>,
-        provider: Arc<dyn Provider>,
+        models: Arc<dyn Models>,
     ) -> Self {
         Self {
             store,
             environment,
-            provider,
+            models,
             window_tokens: None,
         }
     }
@@ -176,14 +175,11 @@ impl Engine {
             fork_point: None,
             created_at: now,
         };
+        let model = self.models.first_choice();
         let settings = Settings {
             name: Some(name.to_owned()),
             workdir: Some(workdir.to_owned()),
-            model: Some(ModelChoice {
-                provider: Some(self.provider.name().to_owned()),
-                model: Some(self.provider.default_model().to_owned()),
-                level: None,
-            }),
+            model: Some(model),
             ..Settings::default()
         };
         let events = [
@@ -232,34 +228,32 @@ impl Engine {
     /// What the agent's next turn would send, as far as it is known before the user speaks.
     pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
         let mut agent = Agent::restore(self.store(), agent).await?;
-        let target = self.target(agent.state.settings())?;
-        let budget = self.budget(agent.state.settings(), &target);
+        let model = self.model(agent.state.settings())?;
+        let target = target_of(&*model);
+        let budget = self.budget(agent.state.settings(), &*model);
         window::read(self.store(), &mut agent, &target, &budget).await?;
         Ok(assemble(&agent.state, &agent.view, &target, &budget)?)
     }
 
-    /// For whom requests are made under these settings.
-    pub(crate) fn target(&self, settings: &Settings) -> Result<Target, EngineError> {
-        let choice = settings.model.clone().unwrap_or_default();
-        let provider = choice
-            .provider
-            .unwrap_or_else(|| self.provider.name().to_owned());
-        if provider != self.provider.name() {
-            return Err(EngineError::NoProvider(provider));
-        }
-        let model = choice
-            .model
-            .unwrap_or_else(|| self.provider.default_model().to_owned());
-        Ok(Target {
-            provider,
-            model,
-            ..Target::default()
-        })
+    /// Who answers under these settings.
+    pub(crate) fn model(&self, settings: &Settings) -> Result<Arc<dyn Model>, EngineError> {
+        let first = || self.models.first_choice();
+        let choice = settings.model.clone().unwrap_or_else(first);
+        Ok(self.models.resolve(&choice)?)
     }
 
     /// How large requests may be under these settings.
-    pub(crate) fn budget(&self, settings: &Settings, target: &Target) -> Budget {
+    pub(crate) fn budget(&self, settings: &Settings, model: &dyn Model) -> Budget {
         let cap = settings.budget_tokens.or(self.window_tokens);
-        Budget::new(self.provider.window_tokens(&target.model), cap)
+        Budget::new(model.window_tokens(), cap)
+    }
+}
+
+/// For whom requests are made.
+pub(crate) fn target_of(model: &dyn Model) -> Target {
+    Target {
+        provider: model.provider().to_owned(),
+        model: model.name().to_owned(),
+        ..Target::default()
     }
 }

@@ -1,6 +1,7 @@
 //! Why the engine could not do what it was asked.
 
 use ikigai_core::CannotProject;
+use ikigai_providers::NoModel;
 use ikigai_store::{AgentError, CommitError, StoreError};
 use thiserror::Error;
 
@@ -36,9 +37,9 @@ pub enum EngineError {
     /// The message is blank.
     #[error("the message is empty")]
     EmptyMessage,
-    /// The agent's model belongs to a provider that is not there.
-    #[error("there is no provider `{0}`")]
-    NoProvider(String),
+    /// The agent's model cannot be asked.
+    #[error(transparent)]
+    NoModel(#[from] NoModel),
 }
 
 impl EngineError {

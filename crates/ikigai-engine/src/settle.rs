@@ -4,6 +4,7 @@ use ikigai_core::Event;
 use ikigai_core::data::Cause;
 use ikigai_store::Effect;
 
+use crate::engine::target_of;
 use crate::response::partial;
 use crate::{EngineError, Worker};
 
@@ -18,7 +19,8 @@ impl Worker {
         let busy = self.is_busy().await?;
         let mut events = Vec::new();
         if let Some(draft) = draft.as_ref().filter(|draft| !draft.text.is_empty()) {
-            let target = self.engine.target(self.agent.state.settings()).ok();
+            let model = self.engine.model(self.agent.state.settings()).ok();
+            let target = model.map(|model| target_of(&*model));
             let text = draft.text.clone();
             events.push(partial(text, "interrupted", &self.tally, target.as_ref()));
         }

@@ -5,13 +5,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ikigai_core::data::{Category, Cause, ErrorData, SummaryData};
+use ikigai_core::data::{Category, Cause, ErrorData, SummaryData, ToolResultData, Verdict};
+use ikigai_core::load::{Loaded, load};
+use ikigai_core::message::Block;
 use ikigai_core::project::{cut_for, project};
-use ikigai_core::{Event, Row, Target};
-use ikigai_providers::{Answer, Delta, FailureKind, ProviderError, Response, Wait};
+use ikigai_core::{Budget, Event, Row, Target};
+use ikigai_providers::{Answer, Delta, FailureKind, Model, ProviderError, Response, Wait};
 use ikigai_store::{CommitError, Effect, StoreError};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::engine::target_of;
 use crate::worker::Tally;
 use crate::{EngineError, Worker, response, window};
 
@@ -24,6 +27,9 @@ const SILENCE: Duration = Duration::from_mins(5);
 /// How often, and after which pause, an answer that arrived is offered to a store that fails.
 const HELD_TRIES: u32 = 60;
 const HELD_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often a model may call tools in one turn.
+const MOST_ROUNDS: usize = 100;
 
 /// What a front end is told while a turn goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,29 +91,62 @@ impl Worker {
         if text.trim().is_empty() {
             return Err(EngineError::EmptyMessage);
         }
-        let target = self.engine.target(self.agent.state.settings())?;
+        let model = self.engine.model(self.agent.state.settings())?;
         let rows = self.commit(vec![Event::user(text)], Vec::new()).await?;
         told(rows, updates);
-        self.move_window(&target, updates).await?;
-        let budget = self.engine.budget(self.agent.state.settings(), &target);
-        let request = project(&self.agent.state, &self.agent.view, &target, &budget)?;
-        let mut answer = self.engine.provider.answer(&target.model, request);
-        let mut draft = Draft::default();
-        let ending = self.stream(&mut *answer, stop, &mut draft, updates).await?;
-        drop(answer);
-        self.finish(&target, draft, ending, updates).await
+        let budget = self.engine.budget(self.agent.state.settings(), &*model);
+        self.move_window(&target_of(&*model), &budget, updates)
+            .await?;
+        self.rounds(&*model, stop, updates).await
+    }
+
+    /// Asks the model until it calls no more tools.
+    async fn rounds(
+        &mut self,
+        model: &dyn Model,
+        mut stop: Pin<&mut (dyn Future<Output = Stop> + Send)>,
+        updates: Updates<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let target = target_of(model);
+        let conversation = self.agent.state.agent().to_string();
+        for _ in 0..MOST_ROUNDS {
+            let budget = self.engine.budget(self.agent.state.settings(), model);
+            let request = project(&self.agent.state, &self.agent.view, &target, &budget)?;
+            let mut answer = model.answer(request, &conversation);
+            let mut draft = Draft::default();
+            let ending = self
+                .stream(&mut *answer, stop.as_mut(), &mut draft, updates)
+                .await?;
+            drop(answer);
+            let ending = priced(ending, model);
+            let (rows, outcome) = self.finish(&target, draft, ending, updates).await?;
+            let calls: Vec<_> = rows.iter().filter_map(refused_call).collect();
+            told(rows, updates);
+            if outcome != Outcome::Completed || calls.is_empty() {
+                return Ok(outcome);
+            }
+            let results = self.commit_held(calls, Vec::new(), updates).await?;
+            told(results, updates);
+        }
+        let text = format!("the model called tools {MOST_ROUNDS} times in one turn");
+        let limit = failure(Category::Limit, &text, None);
+        told(
+            self.commit_held(vec![limit], Vec::new(), updates).await?,
+            updates,
+        );
+        Ok(Outcome::Failed(text))
     }
 
     /// Reads what the request needs and, if it is too much, stores a cut first.
     async fn move_window(
         &mut self,
         target: &Target,
+        budget: &Budget,
         updates: Updates<'_>,
     ) -> Result<(), EngineError> {
-        let budget = self.engine.budget(self.agent.state.settings(), target);
         let Worker { agent, engine, .. } = &mut *self;
-        window::read(engine.store(), agent, target, &budget).await?;
-        let Some(to) = cut_for(&agent.state, &agent.view, target, &budget) else {
+        window::read(engine.store(), agent, target, budget).await?;
+        let Some(to) = cut_for(&agent.state, &agent.view, target, budget) else {
             return Ok(());
         };
         agent.know_all(engine.store()).await?;
@@ -200,7 +239,7 @@ impl Worker {
         draft: Draft,
         ending: Ending,
         updates: Updates<'_>,
-    ) -> Result<Outcome, EngineError> {
+    ) -> Result<(Vec<Row>, Outcome), EngineError> {
         let drop = (draft.stored_bytes > 0).then_some(Effect::DropDraft {
             agent: self.agent.state.agent(),
             epoch: self.epoch,
@@ -209,8 +248,7 @@ impl Worker {
         let rows = self
             .commit_held(events, drop.into_iter().collect(), updates)
             .await?;
-        told(rows, updates);
-        Ok(outcome)
+        Ok((rows, outcome))
     }
 
     /// Stores what has arrived and must not be lost: a store that is away is tried again.
@@ -258,6 +296,35 @@ fn rows_of(tally: &Tally, target: &Target, text: String, ending: Ending) -> (Vec
     let said = Some(text).filter(|text| !text.is_empty());
     let said = said.map(|text| response::partial(text, stop, tally, Some(target)));
     (said.into_iter().chain([last]).collect(), outcome)
+}
+
+/// Puts the price on an answer, unless the provider told it.
+fn priced(mut ending: Ending, model: &dyn Model) -> Ending {
+    if let Ending::Finished(response) = &mut ending {
+        let told = response.usage.cost_nano_usd;
+        response.usage.cost_nano_usd = told.or_else(|| model.cost_nano_usd(&response.usage));
+    }
+    ending
+}
+
+/// The result of a call of a tool that the agent does not have: it has none.
+fn refused_call(row: &Row) -> Option<Event> {
+    let Ok(Loaded::Message(part)) = load(row) else {
+        return None;
+    };
+    let Some(Block::ToolCall { id, name, .. }) = part.message.blocks.last() else {
+        return None;
+    };
+    let data = ToolResultData {
+        tool_call_id: Some(id.clone()),
+        name: Some(name.clone()),
+        output: Some(format!("There is no tool `{name}`.")),
+        success: Some(false),
+        call: Some(row.at),
+        verdict: Some(Verdict::Refused),
+        ..ToolResultData::default()
+    };
+    Some(Event::ToolResult { shown: None, data })
 }
 
 fn told(rows: Vec<Row>, updates: Updates<'_>) {

@@ -4,12 +4,15 @@ use ikigai_core::data::{self, Amounts, AssistantData, ToolCallData, UsageData};
 use ikigai_core::{
     AgentId, Direction, Epoch, Event, Kind, NewRow, PageQuery, Row, RowRef, Seq, Span, StoredKind,
 };
-use ikigai_store::{Agent, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot, Store};
+use ikigai_store::{
+    Agent, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot, Store, history,
+};
 
 use crate::{Engine, EngineError};
 
 /// After so many control rows a snapshot is stored, so that opening an agent reads few of them.
-const CONTROL_ROWS_PER_SNAPSHOT: usize = 64;
+/// Each lies on a page of its own, and 64 of them cost more than all else that an opening reads.
+const CONTROL_ROWS_PER_SNAPSHOT: usize = 16;
 
 /// How many rows are read at a time when catching up or looking back.
 const PAGE_ROWS: usize = 64;
@@ -39,12 +42,16 @@ impl Worker {
         let agent = Agent::restore(engine.store(), agent).await?;
         let newest = RowRef::new(agent.state.agent(), agent.state.head());
         let tally = Tally::read(engine.store(), newest).await?;
+        // Counted on from what former workers left, each of which may have stored a few only.
+        let most = CONTROL_ROWS_PER_SNAPSHOT;
+        let control_rows =
+            history::control_rows_since_snapshot(engine.store(), newest, most).await?;
         Ok(Self {
             engine,
             agent,
             epoch,
             tally,
-            control_rows: 0,
+            control_rows,
         })
     }
 

@@ -1,16 +1,18 @@
 //! The demo model: offline, deterministic, scripted by rules on the last message.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
 use ikigai_core::message::{Block, Message, Role};
 use ikigai_core::project::estimate_tokens;
+use ikigai_core::settings::ModelChoice;
 
 use crate::{
-    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Provider, ProviderError, Response,
-    StopReason,
+    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
+    Response, StopReason,
 };
 
 /// How long the model waits between words when it was asked to be slow.
@@ -23,20 +25,58 @@ const MOST_COUNTED: u32 = 10_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Demo;
 
-impl Provider for Demo {
+/// The provider name of the demo model, and its own.
+pub(crate) const DEMO: &str = "demo";
+
+impl Demo {
+    /// The settings that choose it.
+    pub fn choice() -> ModelChoice {
+        ModelChoice {
+            provider: Some(DEMO.to_owned()),
+            model: Some(DEMO.to_owned()),
+            level: None,
+        }
+    }
+}
+
+impl Models for Demo {
+    fn first_choice(&self) -> ModelChoice {
+        Self::choice()
+    }
+
+    fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {
+        match choice.provider.as_deref() {
+            None | Some(DEMO) => Ok(Arc::new(*self)),
+            Some(other) => Err(NoModel {
+                reason: format!("there is no provider `{other}`"),
+                advice: "choose the built-in model `demo`".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Model for Demo {
+    fn provider(&self) -> &'static str {
+        DEMO
+    }
+
     fn name(&self) -> &'static str {
-        "demo"
+        DEMO
     }
 
-    fn default_model(&self) -> &'static str {
-        "demo"
+    fn level(&self) -> Option<&str> {
+        None
     }
 
-    fn window_tokens(&self, _model: &str) -> u64 {
+    fn window_tokens(&self) -> u64 {
         200_000
     }
 
-    fn answer(&self, _model: &str, request: Request) -> Box<dyn Answer> {
+    fn cost_nano_usd(&self, _usage: &Amounts) -> Option<u64> {
+        Some(0)
+    }
+
+    fn answer(&self, request: Request, _conversation: &str) -> Box<dyn Answer> {
         let said = last_words(&request);
         let slow = said
             .split_whitespace()
@@ -51,7 +91,6 @@ impl Provider for Demo {
         let usage = Amounts {
             input: Some(tokens_of(&request)),
             output: Some(estimate_tokens(&text)),
-            cost_nano_usd: Some(0),
             ..Amounts::default()
         };
         let block = AnswerBlock::Text {

@@ -27,6 +27,10 @@ pub struct Order<'a> {
 
 /// What servers of one dialect differ in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about a server"
+)]
 pub struct Quirks {
     /// It takes `max_tokens` and not `max_completion_tokens`.
     pub old_max_tokens: bool,

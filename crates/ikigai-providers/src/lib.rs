@@ -5,26 +5,58 @@ pub mod catalogue;
 pub mod credentials;
 mod demo;
 pub mod dialect;
+pub mod presets;
 pub mod sse;
 
+use std::sync::Arc;
+
 use ikigai_core::Request;
+use ikigai_core::data::Amounts;
+use ikigai_core::settings::ModelChoice;
+use thiserror::Error;
 
 pub use answer::{
     Answer, AnswerBlock, BoxFuture, Delta, FailureKind, ProviderError, Response, StopReason, Wait,
 };
 pub use demo::Demo;
 
-/// Somebody who answers requests.
-pub trait Provider: Send + Sync {
-    /// The name by which settings and rows call it.
+/// Everybody who can be asked.
+pub trait Models: Send + Sync {
+    /// The model for a new agent, if nothing else is wished.
+    fn first_choice(&self) -> ModelChoice;
+
+    /// The model that settings name, ready to be asked.
+    fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel>;
+}
+
+/// Why a model cannot be asked, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct NoModel {
+    /// What is missing.
+    pub reason: String,
+    /// What a person can do.
+    pub advice: String,
+}
+
+/// One model of one provider.
+pub trait Model: Send + Sync {
+    /// Its provider, as settings and rows call it.
+    fn provider(&self) -> &str;
+
+    /// Its name there.
     fn name(&self) -> &str;
 
-    /// The model that answers if none is chosen.
-    fn default_model(&self) -> &str;
+    /// How much it thinks, if that was chosen.
+    fn level(&self) -> Option<&str>;
 
-    /// How many tokens a request to this model may have.
-    fn window_tokens(&self, model: &str) -> u64;
+    /// How many tokens a request may have.
+    fn window_tokens(&self) -> u64;
+
+    /// What a response cost in billionths of a dollar; none if that is not known.
+    fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64>;
 
     /// Begins to answer. Nothing happens before the answer is asked for its first delta.
-    fn answer(&self, model: &str, request: Request) -> Box<dyn Answer>;
+    /// `conversation` names the agent, for prompt caches.
+    fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer>;
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
+use ikigai_core::settings::ModelChoice;
 use ikigai_providers::{
-    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Provider, ProviderError, Response,
-    StopReason, Wait,
+    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
+    Response, StopReason, Wait,
 };
 
 /// One step of a scripted answer.
@@ -73,20 +74,42 @@ impl ScriptedProvider {
     }
 }
 
-impl Provider for ScriptedProvider {
+impl Models for ScriptedProvider {
+    fn first_choice(&self) -> ModelChoice {
+        ModelChoice {
+            provider: Some("scripted".to_owned()),
+            model: Some("scripted".to_owned()),
+            level: None,
+        }
+    }
+
+    fn resolve(&self, _choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl Model for ScriptedProvider {
+    fn provider(&self) -> &'static str {
+        "scripted"
+    }
+
     fn name(&self) -> &'static str {
         "scripted"
     }
 
-    fn default_model(&self) -> &'static str {
-        "scripted"
+    fn level(&self) -> Option<&str> {
+        None
     }
 
-    fn window_tokens(&self, _model: &str) -> u64 {
+    fn window_tokens(&self) -> u64 {
         self.window.unwrap_or(1_000_000)
     }
 
-    fn answer(&self, _model: &str, request: Request) -> Box<dyn Answer> {
+    fn cost_nano_usd(&self, _usage: &Amounts) -> Option<u64> {
+        Some(7)
+    }
+
+    fn answer(&self, request: Request, _conversation: &str) -> Box<dyn Answer> {
         locked(&self.shared.requests).push(request);
         let steps = locked(&self.shared.answers).pop_front();
         Box::new(Script {

@@ -55,6 +55,10 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
             tell("hint: `ikigai agents` lists them");
             exit::AGENT.into()
         }
+        Some(EngineError::NoModel(missing)) => {
+            tell(&format!("hint: {}", visible(&missing.advice)));
+            exit::FAILED.into()
+        }
         Some(EngineError::EmptyMessage) => exit::USAGE.into(),
         _ => exit::FAILED.into(),
     }

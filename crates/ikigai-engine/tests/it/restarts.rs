@@ -1,9 +1,11 @@
 //! A restart changes nothing that was stored, settles what was not finished, and sends nothing.
 
-use ikigai_core::data::Cause;
+use ikigai_core::Row;
+use ikigai_core::data::{self, AssistantData, Cause};
 use ikigai_core::load::Loaded;
 use ikigai_engine::{Engine, Outcome, Update};
-use ikigai_store::{Batch, Effect, Store};
+use ikigai_providers::AnswerBlock;
+use ikigai_store::{Agent, Batch, Effect, Store};
 use ikigai_testkit::Step;
 
 use crate::support::{World, interrupt_after, say, say_until};
@@ -309,4 +311,108 @@ async fn a_silent_provider_is_given_up() {
     assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
     let kinds = world.kinds(worker.agent().state.agent()).await;
     assert_eq!(kinds[2..], ["user", "assistant", "error"]);
+}
+
+/// Thinking is stored with the block that it precedes, in the order of the response, also
+/// when nothing else was said, and is the same after a restart.
+#[tokio::test(start_paused = true)]
+async fn thinking_is_stored_with_the_block_that_follows_it() {
+    let thought = |text: &str| AnswerBlock::Thinking {
+        text: text.to_owned(),
+        payload: Some(format!("signature of {text}")),
+    };
+    let said = |text: &str| AnswerBlock::Text {
+        text: text.to_owned(),
+        item: None,
+    };
+    let world = World::new();
+    world.provider.will([Step::FinishWith(vec![
+        thought("one"),
+        said("hello"),
+        thought("two"),
+        thought("three"),
+    ])]);
+    let mut worker = world.root().await;
+
+    say(&mut worker, "think").await.unwrap();
+
+    let rows = world.rows(worker.agent().state.agent()).await;
+    let kinds: Vec<_> = rows.iter().map(|row| row.kind.name()).collect();
+    assert_eq!(kinds[2..], ["user", "assistant", "assistant", "usage"]);
+    let thoughts = |row: &Row| -> Vec<String> {
+        let data: AssistantData = data::read(row.data.as_deref());
+        let thinking = data.opaque.unwrap_or_default().thinking.unwrap_or_default();
+        thinking
+            .into_iter()
+            .filter_map(|thought| thought.payload)
+            .collect()
+    };
+    assert_eq!(thoughts(&rows[3]), ["signature of one"]);
+    assert_eq!(rows[4].content.as_deref(), Some(""));
+    assert_eq!(
+        thoughts(&rows[4]),
+        ["signature of two", "signature of three"]
+    );
+    let restarted = world.restarted();
+    let mut again = Agent::restore(&*restarted.store, rows[0].at.agent)
+        .await
+        .unwrap();
+    again.read_all(&*restarted.store).await.unwrap();
+    assert_eq!(again.view, worker.agent().view);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_a_tool_that_is_not_there_is_answered_and_the_turn_goes_on() {
+    let call = |name: &str| AnswerBlock::Call {
+        id: None,
+        name: name.to_owned(),
+        arguments: "{}".to_owned(),
+        item: None,
+    };
+    let world = World::new();
+    world
+        .provider
+        .will([Step::FinishWith(vec![call("glob"), call("bash")])]);
+    world.provider.will_say("then not");
+    let mut worker = world.root().await;
+
+    let outcome = say(&mut worker, "list the files").await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    let kinds = world.kinds(worker.agent().state.agent()).await;
+    let turn = [
+        "user",
+        "tool_call",
+        "tool_call",
+        "usage",
+        "tool_result",
+        "tool_result",
+    ];
+    assert_eq!(kinds[2..8], turn);
+    assert_eq!(kinds[8..], ["assistant", "usage"]);
+    let sent = serde_json::to_string(&world.provider.requests()[1]).unwrap();
+    assert!(sent.contains("There is no tool `bash`."), "{sent}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_begins_anew_is_stored_once() {
+    let world = World::new();
+    world.provider.will([
+        says("first try"),
+        Step::TryAgain("503".to_owned()),
+        says("second try"),
+        Step::Finish,
+    ]);
+    let mut worker = world.root().await;
+
+    let (outcome, told) = say_until(&mut worker, "go", std::future::pending()).await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    let rows = world.rows(worker.agent().state.agent()).await;
+    assert_eq!(rows[3].content.as_deref(), Some("second try"));
+    assert!(
+        told.iter()
+            .any(|update| matches!(update, Update::Waiting(wait) if wait.attempt == 2))
+    );
+    assert!(told.contains(&Update::Again));
 }
