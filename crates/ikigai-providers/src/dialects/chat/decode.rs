@@ -1,0 +1,345 @@
+//! From the chunks of a completion to an answer.
+
+use serde_json::{Value, json};
+
+use ikigai_core::data::Amounts;
+
+use super::reasoning::{DETAILS, Said, THINK_TAG, Tag, details_in, field_in, gather};
+use crate::answer::{AnswerBlock, Delta, FailureKind, ProviderError, Response, StopReason};
+use crate::dialect::Decoder;
+use crate::dialects::openai::{Counted, object_in, text_at, word_at};
+use crate::dialects::refusal;
+use crate::sse::Frame;
+
+/// How errors call a chunk.
+const CHUNK: &str = "chat.completion.chunk";
+
+/// The decoder.
+#[derive(Debug, Default)]
+pub(super) struct ChatDecoder {
+    pieces: Vec<Piece>,
+    details: Vec<Value>,
+    tag: Tag,
+    /// A chunk of the answer has come.
+    begun: bool,
+    refused: bool,
+    stop: Option<StopReason>,
+    usage: Option<Amounts>,
+    /// `[DONE]` has come.
+    done: bool,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Thinking { text: String, field: &'static str },
+    Call(Call),
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    index: Option<u64>,
+    id: Option<String>,
+    name: String,
+    arguments: String,
+}
+
+impl Decoder for ChatDecoder {
+    fn push(&mut self, frame: &Frame) -> Result<Vec<Delta>, ProviderError> {
+        let mut deltas = Vec::new();
+        if self.done {
+            return Ok(deltas);
+        }
+        if frame.data.trim() == "[DONE]" {
+            self.done = true;
+            self.let_go(&mut deltas);
+            return Ok(deltas);
+        }
+        let Some(body) = object_in(frame)? else {
+            return Ok(deltas);
+        };
+        if is_error(&body) {
+            return Err(refusal::in_stream(&body));
+        }
+        let usage = body.get("usage").and_then(usage_of);
+        self.usage = usage.or(self.usage.take());
+        let choices = match body.get("choices") {
+            None | Some(Value::Null) => return Ok(deltas),
+            Some(Value::Array(choices)) => choices,
+            Some(_) => return Err(refusal::malformed(CHUNK, "`choices` is no list")),
+        };
+        let is_first = |choice: &&Value| choice.get("index").is_none_or(|index| index == 0);
+        if let Some(choice) = choices.iter().find(is_first) {
+            self.take_in(choice, &mut deltas)?;
+        }
+        Ok(deltas)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Response, ProviderError> {
+        let ended = self.stop.is_some() || (self.done && self.begun);
+        if !ended {
+            return Err(refusal::cut_off());
+        }
+        self.let_go(&mut Vec::new());
+        let stop = self.stop_reason();
+        let usage = self.usage.take().unwrap_or_default();
+        Ok(Response {
+            blocks: self.blocks(),
+            stop,
+            usage,
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.done || (self.stop.is_some() && self.usage.is_some())
+    }
+}
+
+impl ChatDecoder {
+    fn take_in(&mut self, choice: &Value, deltas: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        self.begun = true;
+        // A server that does not stream sends the message at once.
+        let delta = choice.get("delta").or_else(|| choice.get("message"));
+        match delta {
+            None | Some(Value::Null) => {}
+            Some(delta @ Value::Object(_)) => self.take_in_delta(delta, deltas)?,
+            Some(_) => return Err(refusal::malformed(CHUNK, "`delta` is no object")),
+        }
+        let Some(reason) = text_at(choice, "finish_reason", CHUNK)?.filter(|word| !word.is_empty())
+        else {
+            return Ok(());
+        };
+        match reason {
+            "error" => return Err(refusal::in_stream(choice)),
+            "insufficient_system_resource" => {
+                let said = "the provider ran out of resources in the middle of the answer";
+                return Err(ProviderError::new(FailureKind::Unavailable, said));
+            }
+            reason => self.stop = Some(stop_of(reason)),
+        }
+        self.let_go(deltas);
+        Ok(())
+    }
+
+    fn take_in_delta(
+        &mut self,
+        delta: &Value,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), ProviderError> {
+        let thought = field_in(delta);
+        let has_details = details_in(delta).next().is_some();
+        details_in(delta).for_each(|detail| gather(&mut self.details, detail));
+        if thought.is_some() || has_details {
+            // Reasoning has a field of its own here, so a tag in the text is text.
+            self.let_go(deltas);
+            let (field, text) = thought.unwrap_or((DETAILS, String::new()));
+            self.think(field, text, deltas);
+        }
+        match delta.get("content") {
+            Some(Value::Array(parts)) => self.take_in_parts(parts, deltas),
+            _ => {
+                let text = text_at(delta, "content", CHUNK)?.unwrap_or_default();
+                let said = self.tag.push(text);
+                said.into_iter().for_each(|said| self.say(said, deltas));
+            }
+        }
+        if let Some(text) = text_at(delta, "refusal", CHUNK)?.filter(|text| !text.is_empty()) {
+            self.refused = true;
+            self.say(Said::Text(text.to_owned()), deltas);
+        }
+        match delta.get("tool_calls") {
+            None | Some(Value::Null) => Ok(()),
+            Some(Value::Array(calls)) => calls
+                .iter()
+                .try_for_each(|call| self.take_in_call(call, deltas)),
+            Some(_) => Err(refusal::malformed(CHUNK, "`tool_calls` is no list")),
+        }
+    }
+
+    /// Takes in content in parts, some of which may be reasoning.
+    fn take_in_parts(&mut self, parts: &[Value], deltas: &mut Vec<Delta>) {
+        for part in parts {
+            if let Some(text) = word_at(part, "text") {
+                self.let_go(deltas);
+                self.say(Said::Text(text), deltas);
+            }
+            let thoughts = part.get("thinking").and_then(Value::as_array);
+            for thought in thoughts.into_iter().flatten() {
+                let text = word_at(thought, "text").unwrap_or_default();
+                self.let_go(deltas);
+                self.think("content", text, deltas);
+            }
+        }
+    }
+
+    fn take_in_call(
+        &mut self,
+        piece: &Value,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), ProviderError> {
+        let function = piece.get("function").unwrap_or(&Value::Null);
+        let arguments = match function.get("arguments") {
+            // Some servers forget that it is a text.
+            Some(object @ Value::Object(_)) => object.to_string(),
+            _ => text_at(function, "arguments", CHUNK)?
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        let piece = Call {
+            index: piece.get("index").and_then(Value::as_u64),
+            id: word_at(piece, "id"),
+            name: word_at(function, "name").unwrap_or_default(),
+            arguments,
+        };
+        self.let_go(deltas);
+        let calls = self.pieces.iter_mut().rev();
+        let mut calls = calls.filter_map(|known| match known {
+            Piece::Call(call) => Some(call),
+            _ => None,
+        });
+        match calls.find(|call| call.goes_on_with(&piece)) {
+            Some(call) => deltas.extend(call.add(piece)),
+            None => {
+                let name = Some(piece.name.clone()).filter(|name| !name.is_empty());
+                deltas.extend(name.map(Delta::Call));
+                self.pieces.push(Piece::Call(piece));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what was held back as a possible tag.
+    fn let_go(&mut self, deltas: &mut Vec<Delta>) {
+        if let Some(said) = self.tag.flush() {
+            self.say(said, deltas);
+        }
+    }
+
+    fn say(&mut self, said: Said, deltas: &mut Vec<Delta>) {
+        match said {
+            Said::Thinking(text) => self.think(THINK_TAG, text, deltas),
+            Said::Text(text) => {
+                if let Some(Piece::Text(before)) = self.pieces.last_mut() {
+                    before.push_str(&text);
+                } else {
+                    self.pieces.push(Piece::Text(text.clone()));
+                }
+                deltas.push(Delta::Text(text));
+            }
+        }
+    }
+
+    fn think(&mut self, field: &'static str, more: String, deltas: &mut Vec<Delta>) {
+        match self.pieces.last_mut() {
+            Some(Piece::Thinking { text, .. }) => text.push_str(&more),
+            _ => self.pieces.push(Piece::Thinking {
+                text: more.clone(),
+                field,
+            }),
+        }
+        if !more.is_empty() {
+            deltas.push(Delta::Thinking(more));
+        }
+    }
+
+    /// Why it stopped; some servers say `stop` although they call.
+    fn stop_reason(&mut self) -> StopReason {
+        let calls = self
+            .pieces
+            .iter()
+            .any(|piece| matches!(piece, Piece::Call(_)));
+        match self.stop.take().unwrap_or_default() {
+            StopReason::End if self.refused => StopReason::Refused,
+            StopReason::End | StopReason::Calls if calls => StopReason::Calls,
+            StopReason::Calls => StopReason::End,
+            other => other,
+        }
+    }
+
+    fn blocks(self) -> Vec<AnswerBlock> {
+        // The details are one list; they go back with the first thinking they came with.
+        let mut details = Some(self.details).filter(|details| !details.is_empty());
+        let blocks = self.pieces.into_iter().filter_map(|piece| match piece {
+            Piece::Text(text) if text.trim().is_empty() => None,
+            Piece::Text(text) => Some(AnswerBlock::Text { text, item: None }),
+            Piece::Thinking { text, field } => {
+                let details = details.take();
+                if text.is_empty() && details.is_none() {
+                    return None;
+                }
+                let payload = details.map_or_else(
+                    || json!({"field": field}),
+                    |details| json!({DETAILS: details}),
+                );
+                let payload = Some(payload.to_string());
+                Some(AnswerBlock::Thinking { text, payload })
+            }
+            Piece::Call(call) => Some(AnswerBlock::Call {
+                id: call.id,
+                name: call.name,
+                arguments: call.arguments,
+                item: None,
+            }),
+        });
+        blocks.collect()
+    }
+}
+
+impl Call {
+    /// Says whether a piece is more of this call. Some servers leave the index out, or send calls
+    /// whole and all under one index.
+    fn goes_on_with(&self, piece: &Self) -> bool {
+        let other_index = piece.index.is_some() && piece.index != self.index;
+        let same_id = piece.id.is_some() && piece.id == self.id;
+        let other_id = piece.id.is_some() && !same_id;
+        let is_whole = || serde_json::from_str::<Value>(&self.arguments).is_ok();
+        let begins = !piece.name.is_empty() && !self.name.is_empty();
+        let another = begins
+            && (other_id
+                || piece.name != self.name
+                || (piece.index.is_none() && !same_id)
+                || (!piece.arguments.is_empty() && is_whole()));
+        !other_index && !another
+    }
+
+    fn add(&mut self, piece: Self) -> Option<Delta> {
+        self.arguments.push_str(&piece.arguments);
+        self.id = self.id.take().or(piece.id);
+        if !self.name.is_empty() || piece.name.is_empty() {
+            return None;
+        }
+        self.name.clone_from(&piece.name);
+        Some(Delta::Call(piece.name))
+    }
+}
+
+fn is_error(body: &Value) -> bool {
+    let is = |key: &str| body.get(key).is_some_and(|word| word == "error");
+    let has_error = body.get("error").is_some_and(|error| !error.is_null());
+    has_error || is("object") || is("type")
+}
+
+fn stop_of(reason: &str) -> StopReason {
+    match reason {
+        "stop" | "end_turn" | "eos" => StopReason::End,
+        "tool_calls" | "function_call" => StopReason::Calls,
+        "length" | "max_tokens" => StopReason::Length,
+        "content_filter" | "refusal" => StopReason::Refused,
+        other => StopReason::Other(other.to_owned()),
+    }
+}
+
+fn usage_of(usage: &Value) -> Option<Amounts> {
+    let count = |place: &str| usage.pointer(place).and_then(Value::as_u64);
+    let cached = count("/prompt_tokens_details/cached_tokens");
+    let counted = Counted {
+        input: count("/prompt_tokens"),
+        cache_read: cached.or_else(|| count("/prompt_cache_hit_tokens")),
+        cache_write: count("/prompt_tokens_details/cache_write_tokens"),
+        output: count("/completion_tokens"),
+        reasoning: count("/completion_tokens_details/reasoning_tokens"),
+        total: count("/total_tokens"),
+    };
+    let is_told = counted.input.is_some() || counted.output.is_some();
+    is_told.then(|| counted.amounts())
+}

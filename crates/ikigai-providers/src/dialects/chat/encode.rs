@@ -1,0 +1,185 @@
+//! From a request to the body of `POST /chat/completions`.
+
+use serde_json::{Map, Value, json};
+
+use ikigai_core::message::{Block, Message, Role};
+use ikigai_core::project::ToolSpec;
+
+use super::reasoning::{DETAILS, REASONING_CONTENT, THINK_TAG};
+use crate::catalogue::ThinkingStyle;
+use crate::dialect::Order;
+use crate::dialects::{openai, schema};
+
+/// The whole body.
+pub(super) fn body(order: &Order<'_>) -> Value {
+    let messages = messages(order).into_iter().map(|(_, message)| message);
+    let mut body = json!({
+        "model": order.model,
+        "stream": true,
+        "stream_options": {"include_usage": true},
+        "messages": messages.collect::<Vec<_>>(),
+    });
+    if !order.request.tools.is_empty() {
+        body["tools"] = order.request.tools.iter().map(tool).collect();
+    }
+    if order.max_output > 0 {
+        let name = if order.quirks.old_max_tokens {
+            "max_tokens"
+        } else {
+            "max_completion_tokens"
+        };
+        body[name] = json!(order.max_output);
+    }
+    let thinking = order
+        .thinking
+        .map(|thinking| (thinking.style, &thinking.value));
+    if let Some((ThinkingStyle::Effort, value)) = thinking
+        && !value.is_null()
+    {
+        // The words that are no efforts, but values of another field.
+        if value == "disabled" || value == "between_tools" {
+            body["thinking"] = json!({"type": value});
+        } else {
+            body["reasoning_effort"] = value.clone();
+        }
+    }
+    if let Some(key) = openai::cache_key(order.cache_key).filter(|_| order.quirks.cache_key) {
+        body["prompt_cache_key"] = json!(key);
+    }
+    body
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": schema::object_schema(&tool.parameters),
+        },
+    })
+}
+
+/// The messages, each with the index of the one that it spells; the system prompt spells none.
+pub(super) fn messages(order: &Order<'_>) -> Vec<(Option<usize>, Value)> {
+    let system = order.request.system.as_ref();
+    let system = system.map(|text| (None, json!({"role": "system", "content": text})));
+    let mut messages: Vec<_> = system.into_iter().collect();
+    for (index, message) in order.request.messages.iter().enumerate() {
+        let spelled = match message.role {
+            Role::User => user(message).into_iter().collect(),
+            Role::Assistant => assistant(message, order.quirks.echoes_reasoning)
+                .into_iter()
+                .collect(),
+            Role::Tool => results(message),
+        };
+        messages.extend(spelled.into_iter().map(|message| (Some(index), message)));
+    }
+    messages
+}
+
+fn user(message: &Message) -> Option<Value> {
+    let text = text_of(message);
+    (!text.is_empty()).then(|| json!({"role": "user", "content": text}))
+}
+
+fn text_of(message: &Message) -> String {
+    let texts = message.blocks.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+fn assistant(message: &Message, echoes_reasoning: bool) -> Option<Value> {
+    let mut text = text_of(message);
+    let calls: Vec<_> = message.blocks.iter().filter_map(call).collect();
+    if text.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let mut fields = if echoes_reasoning {
+        reasoning_of(message, !calls.is_empty())
+    } else {
+        Map::new()
+    };
+    if let Some(Value::String(thought)) = fields.remove(THINK_TAG) {
+        text = format!("<think>{thought}</think>\n\n{text}");
+    }
+    fields.insert("role".to_owned(), json!("assistant"));
+    let content = if text.is_empty() {
+        Value::Null
+    } else {
+        json!(text)
+    };
+    fields.insert("content".to_owned(), content);
+    if !calls.is_empty() {
+        fields.insert("tool_calls".to_owned(), Value::Array(calls));
+    }
+    Some(Value::Object(fields))
+}
+
+fn call(block: &Block) -> Option<Value> {
+    let Block::ToolCall {
+        id,
+        name,
+        arguments,
+    } = block
+    else {
+        return None;
+    };
+    Some(json!({
+        "id": id,
+        "type": "function",
+        "function": {"name": name, "arguments": openai::arguments(arguments)},
+    }))
+}
+
+/// The reasoning under the names under which it came.
+fn reasoning_of(message: &Message, calls: bool) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for block in &message.blocks {
+        let Block::Thinking {
+            text,
+            payload: Some(payload),
+        } = block
+        else {
+            continue;
+        };
+        let Ok(Value::Object(mut payload)) = serde_json::from_str(&payload.payload) else {
+            continue;
+        };
+        let came = payload.remove(DETAILS).filter(Value::is_array);
+        if let Some(Value::Array(details)) = came {
+            let list = fields.entry(DETAILS).or_insert_with(|| json!([]));
+            if let Value::Array(list) = list {
+                list.extend(details);
+            }
+        } else if let Some(Value::String(field)) = payload.remove("field") {
+            let said = fields.entry(field).or_insert_with(|| json!(""));
+            if let Value::String(said) = said {
+                said.push_str(text);
+            }
+        }
+    }
+    // Servers that want it back refuse a call without it, also one that another model made.
+    if fields.is_empty() && calls {
+        fields.insert(REASONING_CONTENT.to_owned(), json!(""));
+    }
+    fields
+}
+
+fn results(message: &Message) -> Vec<Value> {
+    let results = message.blocks.iter().filter_map(|block| match block {
+        Block::ToolResult {
+            tool_call_id,
+            content,
+            is_error,
+        } => Some(json!({
+            "role": "tool",
+            "tool_call_id": tool_call_id,
+            "content": openai::result_text(content, *is_error),
+        })),
+        _ => None,
+    });
+    results.collect()
+}

@@ -1,0 +1,61 @@
+//! OpenAI Chat Completions, the dialect of every compatible server.
+//!
+//! A thinking payload is `{"field": NAME}`, the field under which the reasoning came, or
+//! `{"reasoning_details": [..]}` with the gathered details; the readable text is the block's own.
+//! Order within an assistant message is lost on the wire: all text is one field, all calls another.
+
+mod decode;
+mod encode;
+mod reasoning;
+
+use serde_json::Value;
+
+use crate::answer::ProviderError;
+use crate::dialect::{Decoder, Dialect, Order};
+use crate::dialects::{openai, refusal};
+
+/// The dialect.
+#[derive(Clone, Copy, Debug)]
+pub struct Chat;
+
+impl Dialect for Chat {
+    fn name(&self) -> &'static str {
+        "chat"
+    }
+
+    fn default_base(&self) -> &'static str {
+        "https://api.openai.com/v1"
+    }
+
+    fn endpoint(&self, base: &str, _model: &str) -> String {
+        format!("{base}/chat/completions")
+    }
+
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        openai::headers(key)
+    }
+
+    fn encode(&self, order: &Order<'_>) -> Value {
+        encode::body(order)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::<decode::ChatDecoder>::default()
+    }
+
+    fn explain(&self, body: &Value, error: &mut ProviderError) {
+        refusal::explain(body, error);
+    }
+}
+
+/// The message of the request that the wire's message at `index` spells; none for the system
+/// prompt.
+///
+/// A refusal counts the system prompt and every result as messages; the conversation does not.
+pub fn message_at(order: &Order<'_>, index: usize) -> Option<usize> {
+    let messages = encode::messages(order);
+    messages.get(index).and_then(|(message, _)| *message)
+}
+
+#[cfg(test)]
+mod tests;

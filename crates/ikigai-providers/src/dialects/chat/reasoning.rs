@@ -1,0 +1,184 @@
+//! Reasoning in the answers of compatible servers: a field of one of several names, or a leading
+//! tag within the text.
+
+use serde_json::Value;
+
+/// The field of most servers.
+pub(super) const REASONING_CONTENT: &str = "reasoning_content";
+
+/// The list of details of a gateway, which wants it back unmodified.
+pub(super) const DETAILS: &str = "reasoning_details";
+
+/// Stands for the tag in place of a field's name.
+pub(super) const THINK_TAG: &str = "think";
+
+const OPENING: &str = "<think>";
+const CLOSING: &str = "</think>";
+
+/// The readable reasoning of a delta, and the name under which it came.
+pub(super) fn field_in(delta: &Value) -> Option<(&'static str, String)> {
+    for field in [REASONING_CONTENT, "reasoning"] {
+        let text = delta.get(field).and_then(Value::as_str);
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            return Some((field, text.to_owned()));
+        }
+    }
+    let texts = details_in(delta).filter_map(|detail| {
+        let text = detail.get("text").or_else(|| detail.get("summary"));
+        text?.as_str()
+    });
+    let text: String = texts.collect();
+    (!text.is_empty()).then_some((DETAILS, text))
+}
+
+/// The details of a delta.
+pub(super) fn details_in(delta: &Value) -> impl Iterator<Item = &Value> {
+    let details = delta.get(DETAILS).and_then(Value::as_array);
+    details.into_iter().flatten()
+}
+
+/// Adds a detail to those that came, or to the last of them if it is a piece more of it.
+pub(super) fn gather(details: &mut Vec<Value>, detail: &Value) {
+    let text_of = match detail.get("type").and_then(Value::as_str) {
+        Some("reasoning.text") => "text",
+        Some("reasoning.summary") => "summary",
+        _ => {
+            details.push(detail.clone());
+            return;
+        }
+    };
+    let same = |last: &&mut Value| {
+        let equal = |key: &str| last.get(key) == detail.get(key);
+        equal("type") && equal("index")
+    };
+    let Some(Value::Object(last)) = details.last_mut().filter(same) else {
+        details.push(detail.clone());
+        return;
+    };
+    for (key, value) in detail.as_object().into_iter().flatten() {
+        match (last.get_mut(key), value) {
+            (_, Value::Null) => {}
+            (Some(Value::String(before)), Value::String(more)) if key == text_of => {
+                before.push_str(more);
+            }
+            _ => {
+                last.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// A piece of content, told apart.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    Text(String),
+    Thinking(String),
+}
+
+/// Takes a leading `<think>…</think>` out of a text that comes in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Tag {
+    stage: Stage,
+    /// What may be the beginning of a tag.
+    held: String,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Nothing but blanks and perhaps a part of the tag has come.
+    #[default]
+    Before,
+    /// After the tag, with nothing but blanks since.
+    Opened,
+    Inside,
+    /// After the closing tag, with nothing but blanks since.
+    Closed,
+    Plain,
+}
+
+impl Tag {
+    /// Takes in a piece of content.
+    pub(super) fn push(&mut self, text: &str) -> Vec<Said> {
+        self.held.push_str(text);
+        let mut said = Vec::new();
+        while let Some(piece) = self.step() {
+            said.extend(piece);
+        }
+        said
+    }
+
+    /// Lets go of what was held back; no tag is looked for any more unless one is open.
+    pub(super) fn flush(&mut self) -> Option<Said> {
+        let held = std::mem::take(&mut self.held);
+        let is_thought = matches!(self.stage, Stage::Inside | Stage::Opened);
+        if !is_thought {
+            self.stage = Stage::Plain;
+        }
+        match held {
+            held if held.is_empty() => None,
+            held if is_thought => Some(Said::Thinking(held)),
+            held => Some(Said::Text(held)),
+        }
+    }
+
+    /// One step; none if more must come first. The piece is none if nothing was said by it.
+    fn step(&mut self) -> Option<Option<Said>> {
+        match self.stage {
+            Stage::Before => {
+                let start = self.held.trim_start();
+                if let Some(rest) = start.strip_prefix(OPENING) {
+                    self.held = rest.to_owned();
+                    self.stage = Stage::Opened;
+                } else if OPENING.starts_with(start) {
+                    return None;
+                } else {
+                    self.stage = Stage::Plain;
+                }
+                Some(None)
+            }
+            Stage::Opened | Stage::Closed => {
+                self.held = self.held.trim_start().to_owned();
+                if self.held.is_empty() {
+                    return None;
+                }
+                self.stage = if self.stage == Stage::Opened {
+                    Stage::Inside
+                } else {
+                    Stage::Plain
+                };
+                Some(None)
+            }
+            Stage::Inside => {
+                let end = self.held.find(CLOSING);
+                let said = match end {
+                    Some(at) => {
+                        let rest = self.held.split_off(at);
+                        self.stage = Stage::Closed;
+                        std::mem::replace(&mut self.held, rest[CLOSING.len()..].to_owned())
+                    }
+                    None => {
+                        let kept = self
+                            .held
+                            .split_off(self.held.len() - half_closed(&self.held));
+                        std::mem::replace(&mut self.held, kept)
+                    }
+                };
+                if said.is_empty() && end.is_none() {
+                    return None;
+                }
+                Some((!said.is_empty()).then_some(Said::Thinking(said)))
+            }
+            Stage::Plain => {
+                let said = std::mem::take(&mut self.held);
+                (!said.is_empty()).then_some(Some(Said::Text(said)))
+            }
+        }
+    }
+}
+
+/// How many bytes at the end of a text may be the beginning of the closing tag.
+fn half_closed(text: &str) -> usize {
+    let lengths = (1..CLOSING.len()).rev();
+    let mut halves = lengths.filter(|length| text.ends_with(&CLOSING[..*length]));
+    halves.next().unwrap_or(0)
+}

@@ -1,0 +1,61 @@
+//! OpenAI Responses.
+//!
+//! Nothing is stored at the provider, so all that it needs again goes back with every request:
+//! reasoning items with their encrypted content, ids and phases of messages and calls. A thinking
+//! payload is the reasoning item as it came in `response.output_item.done`, without null fields; an
+//! item payload is `{"id", "phase", "after"}`, where `after` names the reasoning item that led to
+//! it. Keys may come back in another order; every string is the one that came.
+
+mod decode;
+mod encode;
+
+use serde_json::Value;
+
+use crate::answer::ProviderError;
+use crate::dialect::{Decoder, Dialect, Order};
+use crate::dialects::{openai, refusal};
+
+/// The dialect.
+#[derive(Clone, Copy, Debug)]
+pub struct Responses;
+
+impl Dialect for Responses {
+    fn name(&self) -> &'static str {
+        "responses"
+    }
+
+    fn default_base(&self) -> &'static str {
+        "https://api.openai.com/v1"
+    }
+
+    fn endpoint(&self, base: &str, _model: &str) -> String {
+        format!("{base}/responses")
+    }
+
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        openai::headers(key)
+    }
+
+    fn encode(&self, order: &Order<'_>) -> Value {
+        encode::body(order)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::<decode::ResponsesDecoder>::default()
+    }
+
+    fn explain(&self, body: &Value, error: &mut ProviderError) {
+        refusal::explain(body, error);
+    }
+}
+
+/// The message of the request that the input item at `index` spells, if there is such an item.
+///
+/// A refusal counts items; the conversation counts messages.
+pub fn message_at(order: &Order<'_>, index: usize) -> Option<usize> {
+    let items = encode::items(order);
+    items.get(index).map(|(message, _)| *message)
+}
+
+#[cfg(test)]
+mod tests;

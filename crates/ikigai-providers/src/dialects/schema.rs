@@ -1,0 +1,176 @@
+//! Tool schemas, adapted to what the dialects take.
+
+use serde_json::{Map, Value, json};
+
+/// What may not stand at the top of a tool's schema: it must be a plain object there.
+const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// What strict mode understands; anything else makes it refuse the tool.
+const STRICT_KEYWORDS: [&str; 19] = [
+    "$defs",
+    "$ref",
+    "additionalProperties",
+    "anyOf",
+    "const",
+    "description",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "items",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "properties",
+    "required",
+    "type",
+];
+
+/// A tool's schema as every provider takes it: an object at the top, with its properties spelled
+/// out and no alternatives beside them. The properties of alternatives are offered side by side.
+pub fn object_schema(parameters: &Value) -> Value {
+    let mut schema = parameters.as_object().cloned().unwrap_or_default();
+    let mut properties = take_object(&mut schema, "properties");
+    let mut required = take_list(&mut schema, "required");
+    for keyword in ALTERNATIVES {
+        for branch in take_list(&mut schema, keyword) {
+            let Value::Object(mut branch) = branch else {
+                continue;
+            };
+            for (name, property) in take_object(&mut branch, "properties") {
+                properties.entry(name).or_insert(property);
+            }
+            if keyword == "allOf" {
+                required.extend(take_list(&mut branch, "required"));
+            }
+        }
+    }
+    for keyword in ["$schema", "$id", "enum", "const", "not"] {
+        schema.remove(keyword);
+    }
+    schema.insert("type".to_owned(), json!("object"));
+    schema.insert("properties".to_owned(), Value::Object(properties));
+    required.retain(Value::is_string);
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), Value::Array(required));
+    }
+    Value::Object(schema)
+}
+
+/// Says whether OpenAI's strict mode takes a schema: every object is closed and needs all its
+/// properties, and nothing is said that the mode does not know.
+pub fn is_strict(schema: &Value) -> bool {
+    let Some(schema) = schema.as_object() else {
+        return false;
+    };
+    let known = |key: &String| STRICT_KEYWORDS.contains(&key.as_str());
+    let typed = ["type", "$ref", "anyOf", "enum", "const"];
+    if !schema.keys().all(known) || !typed.iter().any(|key| schema.contains_key(*key)) {
+        return false;
+    }
+    let is_object = has_type(schema, "object") || schema.contains_key("properties");
+    let closed = !is_object || is_closed(schema);
+    let listed = !has_type(schema, "array") || schema.contains_key("items");
+    closed && listed && children(schema).all(is_strict)
+}
+
+/// A schema without the keywords that a dialect refuses, at every depth. Properties that happen to
+/// have such a name stay.
+pub fn without(schema: &Value, forbidden: &[&str]) -> Value {
+    let Some(object) = schema.as_object() else {
+        return schema.clone();
+    };
+    let kept = object
+        .iter()
+        .filter(|(key, _)| !forbidden.contains(&key.as_str()));
+    let kept = kept.map(|(key, value)| {
+        let value = match (place_of(key), value) {
+            (Place::Schema, value) => without(value, forbidden),
+            (Place::Map, Value::Object(map)) => {
+                let inner = map
+                    .iter()
+                    .map(|(name, inner)| (name.clone(), without(inner, forbidden)));
+                Value::Object(inner.collect())
+            }
+            (Place::List, Value::Array(list)) => {
+                Value::Array(list.iter().map(|inner| without(inner, forbidden)).collect())
+            }
+            (_, value) => value.clone(),
+        };
+        (key.clone(), value)
+    });
+    Value::Object(kept.collect())
+}
+
+/// What a keyword holds.
+enum Place {
+    Schema,
+    Map,
+    List,
+    Plain,
+}
+
+fn place_of(keyword: &str) -> Place {
+    match keyword {
+        "items"
+        | "additionalProperties"
+        | "not"
+        | "contains"
+        | "propertyNames"
+        | "if"
+        | "then"
+        | "else" => Place::Schema,
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
+            Place::Map
+        }
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Place::List,
+        _ => Place::Plain,
+    }
+}
+
+fn take_object(schema: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
+    match schema.remove(key) {
+        Some(Value::Object(object)) => object,
+        _ => Map::new(),
+    }
+}
+
+fn take_list(schema: &mut Map<String, Value>, key: &str) -> Vec<Value> {
+    match schema.remove(key) {
+        Some(Value::Array(list)) => list,
+        _ => Vec::new(),
+    }
+}
+
+fn has_type(schema: &Map<String, Value>, name: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(word)) => word == name,
+        Some(Value::Array(words)) => words.iter().any(|word| word == name),
+        _ => false,
+    }
+}
+
+fn is_closed(schema: &Map<String, Value>) -> bool {
+    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return false;
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    let needs = |name: &String| required.is_some_and(|list| list.iter().any(|word| word == name));
+    closed && properties.keys().all(needs)
+}
+
+/// The schemas that a schema is made of, as far as strict mode knows them.
+fn children(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    let maps = ["properties", "$defs"].into_iter();
+    let maps = maps.filter_map(|key| schema.get(key)?.as_object());
+    let alternatives = schema.get("anyOf").and_then(Value::as_array);
+    maps.flat_map(Map::values)
+        .chain(schema.get("items"))
+        .chain(alternatives.into_iter().flatten())
+}
+
+#[cfg(test)]
+mod tests;
