@@ -14,8 +14,12 @@ use crate::ids::{AgentId, RowRef, Seq};
 use crate::kind::{Kind, StoredKind};
 use crate::query::{ControlQuery, Span};
 
-/// How many control rows one step reads. A step that finds no bend among them is still a step.
-const CONTROL_ROWS_PER_STEP: usize = 64;
+/// How many control rows the first step reads; each further one reads twice as many. A step that
+/// finds no bend among them is still a step.
+const FIRST_STEP_ROWS: usize = 8;
+
+/// No step reads more than this, so that one read stays short.
+const LONGEST_STEP_ROWS: usize = 256;
 
 /// Where a path leads below a row that bends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +123,8 @@ pub struct Path {
     /// Agents whose first row lies above `below`. An honest log never comes back to one, so a
     /// path that would do so ends there: a forged fork point cannot make a walk endless.
     passed: Vec<AgentId>,
+    /// How many steps were made, of which each reads more than the one before.
+    steps: u32,
     /// A rewind into another agent's rows of which is not yet known whether it is valid.
     check: Option<Box<Check>>,
 }
@@ -148,6 +154,20 @@ impl Path {
             below: row.filter(|row| row.seq > Seq(0)),
             ..Self::default()
         }
+    }
+
+    /// The path of a row below which these control rows of its agent are the newest, newest first;
+    /// `all` if there are no others.
+    pub(crate) fn known<'a>(
+        row: RowRef,
+        control: impl Iterator<Item = &'a Row>,
+        all: bool,
+    ) -> Self {
+        let mut path = Self::of(Some(row));
+        if let Some(below) = path.below {
+            path.step(below, control, all);
+        }
+        path
     }
 
     /// The path of the fork point of a child, of which nothing is known yet.
@@ -191,8 +211,13 @@ impl Path {
         }
         self.below.map(|below| ControlQuery {
             span: Span::new(below.agent, Seq(1), below.seq),
-            limit: CONTROL_ROWS_PER_STEP,
+            limit: self.step_rows(),
         })
+    }
+
+    fn step_rows(&self) -> usize {
+        let doublings = self.steps.min(usize::BITS / 2);
+        (FIRST_STEP_ROWS << doublings).min(LONGEST_STEP_ROWS)
     }
 
     /// Takes in the rows that [`Path::wants`] asked for, newest first.
@@ -200,13 +225,18 @@ impl Path {
         if let Some(check) = self.check.take() {
             self.go_on_checking(check, rows);
         } else if let Some(below) = self.below {
-            self.step(below, rows);
+            let all = rows.len() < self.step_rows();
+            self.steps = self.steps.saturating_add(1);
+            self.step(below, rows.iter(), all);
         }
     }
 
-    /// Walks down from `below` as far as `rows`, the newest control rows at or before it, reach.
-    fn step(&mut self, mut below: RowRef, rows: &[Row]) {
+    /// Walks down from `below` as far as `rows`, the newest control rows at or before it, reach;
+    /// `all` if there are no others.
+    fn step<'a>(&mut self, mut below: RowRef, rows: impl Iterator<Item = &'a Row>, all: bool) {
+        let mut oldest = None;
         for row in rows {
+            oldest = Some(row);
             if row.at.seq > below.seq {
                 // It is on a branch that a newer rewind has left.
                 continue;
@@ -241,14 +271,14 @@ impl Path {
                 None => self.note(row),
             }
         }
-        match rows.last().filter(|_| rows.len() >= CONTROL_ROWS_PER_STEP) {
-            None => self.extend(below, Seq(1), None),
+        match oldest {
+            _ if all => self.extend(below, Seq(1), None),
             Some(oldest) if oldest.at.seq <= below.seq => {
                 let next = RowRef::new(below.agent, oldest.at.seq.before());
                 let next = Some(next).filter(|next| next.seq > Seq(0));
                 self.extend(below, oldest.at.seq, next);
             }
-            Some(_) => {}
+            _ => {}
         }
     }
 

@@ -102,7 +102,8 @@ impl AgentState {
     }
 
     /// The agent as it is at row `head`: from a snapshot of an earlier row, if there is one, and
-    /// its own control rows since, oldest first. Its path is known as far as it is asked for.
+    /// its own control rows since, oldest first. Its path is known as far as they tell, and later
+    /// as far as it is asked for.
     pub fn restored(
         agent: AgentId,
         head: Seq,
@@ -111,9 +112,11 @@ impl AgentState {
     ) -> Self {
         let mut state = Self::new(agent);
         state.head = head;
-        state.path = Path::of(Some(RowRef::new(agent, head)));
         // A snapshot is derived: one that cannot be read is refused by `reads_snapshot` before.
-        state.own = snapshot.and_then(read_snapshot).unwrap_or_default();
+        let own = snapshot.and_then(read_snapshot);
+        let newest = RowRef::new(agent, head);
+        state.path = Path::known(newest, control_since.iter().rev(), own.is_none());
+        state.own = own.unwrap_or_default();
         for row in control_since {
             state.fold_own(row);
         }

@@ -6,6 +6,7 @@ use ikigai_core::view::Wants;
 use ikigai_core::{
     AgentId, AgentState, ControlQuery, Direction, PageQuery, Row, RowRef, Seq, Span, View,
 };
+use tokio::try_join;
 
 use crate::{Store, StoreError};
 
@@ -24,7 +25,10 @@ pub struct Agent {
 impl Agent {
     /// An agent without rows.
     pub fn new(agent: AgentId) -> Self {
-        Self { state: AgentState::new(agent), view: View::default() }
+        Self {
+            state: AgentState::new(agent),
+            view: View::default(),
+        }
     }
 
     /// Reads what an agent is at its newest row. Its rows are read later, as far as needed.
@@ -39,14 +43,25 @@ impl Agent {
         let snapshot = store.snapshot(at).await?;
         let snapshot = snapshot.filter(|found| AgentState::reads_snapshot(&found.folded));
         let after = snapshot.as_ref().map_or(Seq(0), |found| found.upto.seq);
-        let control = control_since(store, at, after).await?;
         let folded = snapshot.as_ref().map(|found| found.folded.as_str());
+        // Nobody is likely to have set another prompt since, so it is asked for at the same time.
+        let likely = AgentState::restored(at.agent, after, folded, &[]).wants_system();
+        let (control, prompt) = try_join!(
+            control_since(store, at, after),
+            optional_row_at(store, likely)
+        )?;
         let mut state = AgentState::restored(at.agent, at.seq, folded, &control);
         if let Some(row) = state.wants_system() {
-            let found = row_at(store, row).await?;
+            let found = match prompt.filter(|found| found.at == row) {
+                Some(found) => Some(found),
+                None => row_at(store, row).await?,
+            };
             state.supply_system(found.as_ref().and_then(|row| row.content.as_deref()));
         }
-        Ok(Self { state, view: View::default() })
+        Ok(Self {
+            state,
+            view: View::default(),
+        })
     }
 
     /// Applies the agent's next row, reading more of the inherited path if it must be known.
@@ -126,24 +141,53 @@ pub async fn extend(store: &dyn Store, path: &mut Path) -> Result<(), StoreError
     Ok(())
 }
 
+/// How many control rows of an agent no snapshot covers yet, counted up to `most`.
+pub async fn control_rows_since_snapshot(
+    store: &dyn Store,
+    at: RowRef,
+    most: usize,
+) -> Result<usize, StoreError> {
+    let snapshot = store.snapshot(at).await?;
+    let snapshot = snapshot.filter(|found| AgentState::reads_snapshot(&found.folded));
+    let after = snapshot.map_or(Seq(0), |found| found.upto.seq);
+    let span = Span::new(at.agent, after.next(), at.seq);
+    let limit = most;
+    Ok(store.control(ControlQuery { span, limit }).await?.len())
+}
+
 /// One row, if it is there.
 pub async fn row_at(store: &dyn Store, row: RowRef) -> Result<Option<Row>, StoreError> {
     let span = Span::new(row.agent, row.seq, row.seq);
-    let query = PageQuery { span, direction: Direction::Forwards, limit: 1 };
+    let query = PageQuery {
+        span,
+        direction: Direction::Forwards,
+        limit: 1,
+    };
     Ok(store.page(query).await?.pop())
 }
 
-/// The control rows after `after` up to `at`, oldest first.
-async fn control_since(
+async fn optional_row_at(
     store: &dyn Store,
-    at: RowRef,
-    after: Seq,
-) -> Result<Vec<Row>, StoreError> {
+    row: Option<RowRef>,
+) -> Result<Option<Row>, StoreError> {
+    match row {
+        Some(row) => row_at(store, row).await,
+        None => Ok(None),
+    }
+}
+
+/// The control rows after `after` up to `at`, oldest first.
+async fn control_since(store: &dyn Store, at: RowRef, after: Seq) -> Result<Vec<Row>, StoreError> {
     let mut found = Vec::new();
     let mut to = at.seq;
     while to > after {
         let span = Span::new(at.agent, after.next(), to);
-        let rows = store.control(ControlQuery { span, limit: CONTROL_PAGE }).await?;
+        let rows = store
+            .control(ControlQuery {
+                span,
+                limit: CONTROL_PAGE,
+            })
+            .await?;
         let exhausted = rows.len() < CONTROL_PAGE;
         to = rows.last().map_or(after, |oldest| oldest.at.seq.before());
         found.extend(rows);

@@ -23,13 +23,13 @@ use crate::{IdSource, block_on};
 use history::History;
 
 /// Grows with every change of what is generated, so that kept stores are made again.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// How many rows are committed together; a running program commits them one by one.
 const ROWS_PER_BATCH: usize = 4000;
 
 /// After so many control rows a running program stores a snapshot.
-const CONTROL_ROWS_PER_SNAPSHOT: usize = 64;
+const CONTROL_ROWS_PER_SNAPSHOT: usize = 16;
 
 /// One of the stores that benches compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Sample {
             Maker::new(self, &path).make();
             fs::write(&stamp, wanted).unwrap();
         }
-        self.at(path)
+        Self::at(path)
     }
 
     /// A copy of the store, to be written to; it is made anew with each call.
@@ -94,10 +94,10 @@ impl Sample {
         fs::copy(&kept.path, &path).unwrap();
         // Whoever measures next must not pay for writing the copy out.
         fs::File::open(&path).unwrap().sync_all().unwrap();
-        self.at(path)
+        Self::at(path)
     }
 
-    fn at(self, path: PathBuf) -> Kept {
+    fn at(path: PathBuf) -> Kept {
         let ids = IdSource::new(1);
         Kept {
             path,

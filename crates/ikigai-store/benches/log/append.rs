@@ -116,18 +116,18 @@ pub(crate) fn compare() {
     let mut threaded = Threaded::new(behind, runtime);
 
     let mut cases = vec![
-        Case::new("bare", || {
+        Case::new(&"bare", || {
             let row = event_row(agent);
             timed(|| bare.append(&row))
         }),
-        Case::new("bare in a thread", || {
+        Case::new(&"bare in a thread", || {
             let row = event_row(agent);
             timed(|| threaded.append(row))
         }),
     ];
     for (sample, world) in &worlds {
         let mut appender = Appender::new(world);
-        cases.push(Case::new(*sample, move || -> Duration {
+        cases.push(Case::new(sample, move || -> Duration {
             timed(|| appender.append())
         }));
     }

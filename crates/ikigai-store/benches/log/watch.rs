@@ -83,7 +83,7 @@ pub(crate) fn compare() {
     let mut appender = Appender::new(&world);
     let medians = rounds(
         COMMITS,
-        vec![Case::new("from commit to seen", || {
+        vec![Case::new(&"from commit to seen", || {
             // A commit after a pause, as when people and models write.
             thread::sleep(Duration::from_millis(2));
             let begun = Instant::now();

@@ -12,7 +12,7 @@ pub struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// Something to measure.
-    pub fn new(name: impl ToString, once: impl FnMut() -> Duration + 'a) -> Self {
+    pub fn new(name: &impl ToString, once: impl FnMut() -> Duration + 'a) -> Self {
         Self {
             name: name.to_string(),
             once: Box::new(once),
