@@ -1,0 +1,253 @@
+//! Spelling a request for Anthropic Messages.
+
+use ikigai_core::message::{Block, Message, Payload, Role, arguments_object};
+use ikigai_core::project::{Request, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use crate::catalogue::ThinkingStyle;
+use crate::dialect::Order;
+use crate::dialects::schema::object_schema;
+
+/// Tokens left for the answer when the thinking budget would take all there are.
+const ANSWER_ROOM: u64 = 4096;
+
+/// Stands for a blank tool output: an error must have words, and blank texts are refused.
+const NO_OUTPUT: &str = "(no output)";
+
+/// Messages of the user that end in a cache mark. The last is what the next request reads; the one
+/// before is where this request reads what the last one wrote, however many blocks came since.
+const MARKED_MESSAGES: usize = 2;
+
+/// Spells a request.
+pub(super) fn encode(order: &Order<'_>) -> Value {
+    let request = order.request;
+    let mut turns = turns_of(request);
+    let of_user = turns.iter_mut().rev().filter(|turn| turn.role == "user");
+    for turn in of_user.take(MARKED_MESSAGES) {
+        turn.mark();
+    }
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(order.model));
+    body.insert("stream".to_owned(), json!(true));
+    if let Some(system) = &request.system {
+        let block = json!({"type": "text", "text": system, "cache_control": mark()});
+        body.insert("system".to_owned(), json!([block]));
+    }
+    add_tools(request, &mut body);
+    add_thinking(order, &mut body);
+    let messages: Vec<_> = turns.into_iter().map(Turn::into_value).collect();
+    body.insert("messages".to_owned(), json!(messages));
+    Value::Object(body)
+}
+
+/// The neutral message that a block of an encoded request comes from. Without a block: that of the
+/// whole encoded message, if it comes from one.
+pub(super) fn origin(request: &Request, message: usize, block: Option<usize>) -> Option<usize> {
+    let turns = turns_of(request);
+    let turn = turns.get(message)?;
+    match block {
+        Some(block) => turn.blocks.get(block).map(|(origin, _)| *origin),
+        None => {
+            let (first, _) = turn.blocks.first()?;
+            let of_one = turn.blocks.iter().all(|(origin, _)| origin == first);
+            of_one.then_some(*first)
+        }
+    }
+}
+
+fn mark() -> Value {
+    json!({"type": "ephemeral"})
+}
+
+/// One message on the wire: neighbours of the same role are merged into it.
+struct Turn {
+    role: &'static str,
+    /// Each block with the index of the neutral message it comes from. Never empty.
+    blocks: Vec<(usize, Value)>,
+}
+
+impl Turn {
+    /// Lets the provider cache everything up to the end of this message.
+    fn mark(&mut self) {
+        if let Some((_, Value::Object(block))) = self.blocks.last_mut() {
+            block.insert("cache_control".to_owned(), mark());
+        }
+    }
+
+    fn into_value(self) -> Value {
+        let blocks: Vec<_> = self.blocks.into_iter().map(|(_, block)| block).collect();
+        json!({"role": self.role, "content": blocks})
+    }
+}
+
+/// The conversation without cache marks: of a longer one, a prefix block by block.
+fn turns_of(request: &Request) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for (index, message) in request.messages.iter().enumerate() {
+        let (role, blocks) = match message.role {
+            Role::User => ("user", texts(message)),
+            Role::Tool => ("user", results(message)),
+            Role::Assistant => ("assistant", spoken(message)),
+        };
+        if blocks.is_empty() {
+            continue;
+        }
+        let blocks = blocks.into_iter().map(|block| (index, block));
+        match turns.last_mut() {
+            Some(turn) if turn.role == role => turn.blocks.extend(blocks),
+            _ => turns.push(Turn {
+                role,
+                blocks: blocks.collect(),
+            }),
+        }
+    }
+    turns
+}
+
+/// A text block; none for a blank text, which is refused.
+fn text_block(text: &str) -> Option<Value> {
+    let says = !text.trim().is_empty();
+    says.then(|| json!({"type": "text", "text": text}))
+}
+
+fn texts(message: &Message) -> Vec<Value> {
+    let texts = message.blocks.iter().filter_map(|block| match block {
+        Block::Text { text } => text_block(text),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn results(message: &Message) -> Vec<Value> {
+    let results = message.blocks.iter().filter_map(|block| match block {
+        Block::ToolResult {
+            tool_call_id,
+            content,
+            is_error,
+        } => {
+            let content = match content.trim() {
+                "" => NO_OUTPUT,
+                _ => content,
+            };
+            let mut result = json!({
+                "type": "tool_result", "tool_use_id": tool_call_id, "content": content,
+            });
+            if *is_error {
+                result["is_error"] = json!(true);
+            }
+            Some(result)
+        }
+        _ => None,
+    });
+    results.collect()
+}
+
+fn spoken(message: &Message) -> Vec<Value> {
+    let mut blocks = Vec::new();
+    let mut spoken = 0;
+    for block in &message.blocks {
+        match block {
+            Block::Text { text } => blocks.extend(text_block(text)),
+            Block::ToolCall {
+                id,
+                name,
+                arguments,
+            } => blocks.push(json!({
+                "type": "tool_use", "id": id, "name": name, "input": arguments_object(arguments),
+            })),
+            Block::Thinking {
+                text,
+                payload: Some(payload),
+            } => {
+                blocks.extend(thinking_block(text, payload));
+                continue;
+            }
+            Block::Thinking { .. } | Block::ToolResult { .. } => continue,
+        }
+        spoken = blocks.len();
+    }
+    // A message must not end in thinking. What led to nothing is no loss.
+    blocks.truncate(spoken);
+    blocks
+}
+
+/// The block as it came. One without signature or data is refused, so it is left out.
+fn thinking_block(text: &str, payload: &Payload) -> Option<Value> {
+    let payload: Value = serde_json::from_str(&payload.payload).ok()?;
+    if let Some(data) = payload.get("data").and_then(Value::as_str) {
+        return Some(json!({"type": "redacted_thinking", "data": data}));
+    }
+    let signature = payload.get("signature")?.as_str()?;
+    Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
+}
+
+/// Tools must be there when the history holds calls. If there are none any more, those that were
+/// called stand for them and may not be called.
+fn add_tools(request: &Request, body: &mut Map<String, Value>) {
+    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    if tools.is_empty() {
+        tools = called_names(request).into_iter().map(stand_in).collect();
+        if !tools.is_empty() {
+            body.insert("tool_choice".to_owned(), json!({"type": "none"}));
+        }
+    }
+    if let Some(last) = tools.last_mut() {
+        last["cache_control"] = mark();
+        body.insert("tools".to_owned(), json!(tools));
+    }
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": object_schema(&tool.parameters),
+    })
+}
+
+fn stand_in(name: &str) -> Value {
+    json!({
+        "name": name,
+        "description": "Cannot be called any more.",
+        "input_schema": {"type": "object", "properties": {}},
+    })
+}
+
+/// The names of all tools that were called, each once, in the order of their first calls.
+fn called_names(request: &Request) -> Vec<&str> {
+    let mut names = Vec::new();
+    for block in request.messages.iter().flat_map(|message| &message.blocks) {
+        if let Block::ToolCall { name, .. } = block
+            && !names.contains(&name.as_str())
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Says how much to think, and how long the answer may be: longer than the thinking.
+fn add_thinking(order: &Order<'_>, body: &mut Map<String, Value>) {
+    let mut max_tokens = order.max_output.max(1);
+    if let Some(thinking) = order.thinking {
+        match (thinking.style, &thinking.value) {
+            (_, Value::String(word)) if word == "disabled" || word == "between_tools" => {
+                body.insert("thinking".to_owned(), json!({"type": word}));
+            }
+            (ThinkingStyle::Adaptive, Value::String(effort)) => {
+                let adaptive = json!({"type": "adaptive", "display": "summarized"});
+                body.insert("thinking".to_owned(), adaptive);
+                body.insert("output_config".to_owned(), json!({"effort": effort}));
+            }
+            (ThinkingStyle::Budget, Value::Number(budget)) => {
+                let enabled = json!({"type": "enabled", "budget_tokens": budget});
+                body.insert("thinking".to_owned(), enabled);
+                if let Some(budget) = budget.as_u64().filter(|budget| *budget >= max_tokens) {
+                    max_tokens = budget.saturating_add(ANSWER_ROOM);
+                }
+            }
+            _ => {}
+        }
+    }
+    body.insert("max_tokens".to_owned(), json!(max_tokens));
+}

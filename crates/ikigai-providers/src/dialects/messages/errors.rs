@@ -1,0 +1,72 @@
+//! What Anthropic's refusals mean, before an answer and inside one.
+
+use serde_json::Value;
+
+use crate::answer::{FailureKind, ProviderError};
+
+/// No more of a provider's words is kept: gateways send whole pages.
+const LONGEST_MESSAGE_BYTES: usize = 2000;
+
+/// The failure that an error event inside a stream tells.
+pub(super) fn inside_stream(event: &Value) -> ProviderError {
+    let words = "the provider reports an error without words";
+    let mut error = ProviderError::new(FailureKind::Unavailable, words);
+    explain(event, &mut error);
+    error
+}
+
+/// Takes words and kind from a body like `{"error":{"type":…,"message":…}}`.
+pub(super) fn explain(body: &Value, error: &mut ProviderError) {
+    let Some(told) = body.get("error") else {
+        return;
+    };
+    let text = |field: &str| told.get(field).and_then(Value::as_str);
+    let kind = text("type").unwrap_or_default();
+    let message = text("message").or_else(|| told.as_str());
+    if let Some(words) = message.filter(|words| !words.trim().is_empty()) {
+        let end = words.floor_char_boundary(LONGEST_MESSAGE_BYTES);
+        words[..end].clone_into(&mut error.message);
+    } else if !kind.is_empty() {
+        kind.clone_into(&mut error.message);
+    }
+    if let Some(kind) = kind_of(kind, &error.message) {
+        error.kind = kind;
+    }
+}
+
+fn kind_of(kind: &str, words: &str) -> Option<FailureKind> {
+    let says = |phrase: &str| words.contains(phrase);
+    let kind = match kind {
+        "invalid_request_error" if says("prompt is too long") || says("context limit") => {
+            FailureKind::TooLong
+        }
+        "invalid_request_error" if says("credit balance is too low") => FailureKind::Quota,
+        "invalid_request_error" => FailureKind::BadRequest,
+        "authentication_error" => FailureKind::Unauthorized,
+        "billing_error" => FailureKind::Quota,
+        "permission_error" => FailureKind::Forbidden,
+        "not_found_error" => FailureKind::NotFound,
+        // The latter is llama.cpp's.
+        "request_too_large" | "exceed_context_size_error" => FailureKind::TooLong,
+        "rate_limit_error" => FailureKind::RateLimited,
+        // The last two are llama.cpp's.
+        "api_error" | "overloaded_error" | "timeout_error" | "server_error"
+        | "unavailable_error" => FailureKind::Unavailable,
+        _ => return None,
+    };
+    Some(kind)
+}
+
+/// The message, and the block of it, that words like `messages.3.content.1: …` name.
+pub(super) fn place_named(words: &str) -> Option<(usize, Option<usize>)> {
+    let (_, rest) = words.split_once("messages.")?;
+    let (message, rest) = leading_number(rest)?;
+    let block = rest.strip_prefix(".content.").and_then(leading_number);
+    Some((message, block.map(|(block, _)| block)))
+}
+
+fn leading_number(text: &str) -> Option<(usize, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
+    Some((digits.parse().ok()?, rest))
+}
