@@ -30,9 +30,18 @@ impl Activity {
         let complete = view.is_complete(path);
         Self {
             busy: complete.then_some(false),
+            sure: complete,
+            ..Self::idle()
+        }
+    }
+
+    /// Between two turns.
+    fn idle() -> Self {
+        Self {
+            busy: Some(false),
             calling: None,
             newest: None,
-            sure: complete,
+            sure: true,
         }
     }
 
@@ -133,10 +142,18 @@ fn response_of(entry: &Entry) -> Option<ResponseKey> {
 ///
 /// A turn begins with a `user` row that was written while the agent was idle. At the beginning of
 /// a view that is not the whole path nothing is known of what came before, so nothing is counted.
-pub(crate) fn turn_starts(view: &View, path: &Path) -> Vec<usize> {
+/// `is_after_turns` says of an index whether whole turns end before it, whatever else is known.
+pub(crate) fn turn_starts(
+    view: &View,
+    path: &Path,
+    is_after_turns: impl Fn(usize) -> bool,
+) -> Vec<usize> {
     let mut activity = Activity::at_start_of(view, path);
     let mut starts = Vec::new();
     for (index, entry) in view.entries().iter().enumerate() {
+        if is_after_turns(index) {
+            activity = Activity::idle();
+        }
         let is_user = entry.kind() == Some(Kind::User) && entry.loaded.is_ok();
         if is_user && activity.is_busy() == Some(false) {
             starts.push(index);

@@ -35,8 +35,8 @@ struct WindowTurn {
 impl Window {
     /// Reads the window off a view: rows in the range of a summary are replaced by its text.
     ///
-    /// The text stands where the range ends, and with the range ends a turn: so a view that begins
-    /// inside the range yields the same from there on.
+    /// The text stands where the range ends and is a turn of its own: so a view that begins inside
+    /// the range yields the same from there on.
     pub fn of(state: &AgentState, view: &View, target: &Target) -> Self {
         let covers = Covers::of(view, state.path());
         let mut pairing = Pairing::new(state, view, target, omitted_rows(view));
@@ -51,8 +51,11 @@ impl Window {
                 }
             }
         }
-        let mut starts = turn_starts(view, state.path());
-        starts.extend(ends.values().map(|end| end + 1));
+        let covered = |index: usize| covers.by.get(&index);
+        let changes = |at: usize| at > 0 && covered(at) != covered(at - 1);
+        let is_after_range = |at: usize| changes(at) && covered(at - 1).is_some();
+        let mut starts = turn_starts(view, state.path(), is_after_range);
+        starts.extend((0..view.entries().len()).filter(|at| changes(*at)));
         // What precedes the first turn goes with the first row, unless the view begins somewhere
         // in the middle: then it is part of a turn that is not whole.
         if view.is_complete(state.path()) || covers.by.contains_key(&0) {

@@ -45,7 +45,7 @@ proptest! {
     #[test]
     fn prop_any_prefix_projects_or_names_what_is_missing(
         actions in actions(30),
-        picks in picks(4),
+        picks in picks(3),
         small in 0..400_u64,
     ) {
         let history = History::of(&actions);
@@ -78,8 +78,9 @@ proptest! {
     #[test]
     fn prop_a_full_budget_needs_no_older_rows(
         actions in actions(30),
-        picks in picks(4),
+        picks in picks(3),
         window in 0..200_u64,
+        step in 1..5_usize,
     ) {
         let history = History::of(&actions);
         let target = target(OWN.0, OWN.1);
@@ -88,7 +89,7 @@ proptest! {
             let agent = restored(&history, at);
             let whole = project(&agent.state, &agent.view, &target, &budget);
             let rows = rows_of(&agent.view);
-            for start in 0..rows.len() {
+            for start in (0..rows.len()).rev().step_by(step) {
                 let tail = view_of(&rows[start..]);
                 if is_full(&agent.state, &tail, &target, &budget) {
                     let request = project(&agent.state, &tail, &target, &budget);
