@@ -6,7 +6,9 @@ pub mod credentials;
 mod demo;
 pub mod dialect;
 pub mod presets;
+pub mod retry;
 pub mod sse;
+pub mod transport;
 
 use std::sync::Arc;
 

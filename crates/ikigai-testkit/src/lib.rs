@@ -17,6 +17,7 @@ mod log;
 mod memory;
 mod oracle;
 mod provider;
+pub mod server;
 pub mod stores;
 
 pub use checker::check_request;

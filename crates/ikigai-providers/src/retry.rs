@@ -1,0 +1,161 @@
+//! When a failed request is sent again, and after how long. Pure: it waits for nothing.
+
+mod date;
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, SystemTime};
+
+use crate::answer::{FailureKind, ProviderError};
+
+pub use date::parse_date;
+
+/// How often and how patiently a request is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How many tries there are in all.
+    pub tries: u32,
+    /// The pause after the first try; it doubles with each further one.
+    pub first_pause: Duration,
+    /// The longest pause of our own.
+    pub longest_pause: Duration,
+    /// The longest pause that a provider may ask for.
+    pub longest_asked: Duration,
+}
+
+impl Policy {
+    /// Six tries, of which the last comes about 15 seconds after the first: long enough for a
+    /// hiccup, short enough for somebody who watches. A longer pause than a minute is left to a
+    /// person to decide.
+    pub const DEFAULT: Self = Self {
+        tries: 6,
+        first_pause: Duration::from_millis(500),
+        longest_pause: Duration::from_secs(8),
+        longest_asked: Duration::from_mins(1),
+    };
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Decides about a failed try: the pause before the next one, or none if this failure is final.
+///
+/// `attempt` is the number of the try that failed, from 1; `random` spreads the pauses of many
+/// clients. What a provider asks for is taken as it is, but for nothing at all: a pause of zero
+/// would be a storm of requests.
+pub fn decide(
+    error: &ProviderError,
+    attempt: u32,
+    policy: &Policy,
+    random: u64,
+) -> Option<Duration> {
+    if attempt >= policy.tries || !may_help(error) {
+        return None;
+    }
+    match error.retry_after.filter(|asked| !asked.is_zero()) {
+        Some(asked) => (asked <= policy.longest_asked).then_some(asked),
+        None => Some(own_pause(attempt, policy, random)),
+    }
+}
+
+/// Says how long the provider wants to be left alone, if that is why a failure is final.
+pub fn asked_too_long(error: &ProviderError, policy: &Policy) -> Option<Duration> {
+    error
+        .retry_after
+        .filter(|asked| *asked > policy.longest_asked && may_help(error))
+}
+
+/// Says whether the same request can succeed later.
+fn may_help(error: &ProviderError) -> bool {
+    error.should_retry.unwrap_or(match error.kind {
+        FailureKind::Connection
+        | FailureKind::Timeout
+        | FailureKind::RateLimited
+        | FailureKind::Unavailable
+        | FailureKind::CutOff => true,
+        FailureKind::Quota
+        | FailureKind::Unauthorized
+        | FailureKind::Forbidden
+        | FailureKind::NotFound
+        | FailureKind::TooLong
+        | FailureKind::BadRequest
+        | FailureKind::Malformed => false,
+    })
+}
+
+/// Between three quarters and the whole of the doubled pause.
+fn own_pause(attempt: u32, policy: &Policy, random: u64) -> Duration {
+    let doublings = attempt.saturating_sub(1).min(16);
+    let whole = policy
+        .first_pause
+        .saturating_mul(1 << doublings)
+        .min(policy.longest_pause);
+    let share = u32::try_from(scatter(random, attempt) >> 48).unwrap_or(0);
+    whole.saturating_sub((whole / 4) * share / (1 << 16))
+}
+
+/// Makes of one random number another one for each try (the finalizer of splitmix64).
+fn scatter(random: u64, attempt: u32) -> u64 {
+    let mut mixed = random.wrapping_add(u64::from(attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// What kind of failure an HTTP status means, before the provider's own words are read.
+pub fn kind_of_status(status: u16) -> FailureKind {
+    match status {
+        401 => FailureKind::Unauthorized,
+        402 => FailureKind::Quota,
+        403 => FailureKind::Forbidden,
+        // Redirects are not followed: a key must not go to an address that nobody chose.
+        300..=399 | 404 | 405 | 410 => FailureKind::NotFound,
+        408 => FailureKind::Timeout,
+        413 => FailureKind::TooLong,
+        429 => FailureKind::RateLimited,
+        400..=499 if status != 409 => FailureKind::BadRequest,
+        // These say what a server is unable to do, and it will be so the next time.
+        501 | 505 => FailureKind::BadRequest,
+        409 | 500..=599 => FailureKind::Unavailable,
+        _ => FailureKind::Malformed,
+    }
+}
+
+/// What the headers of a refusal say about trying again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// How long to wait.
+    pub retry_after: Option<Duration>,
+    /// Whether to try again at all.
+    pub should_retry: Option<bool>,
+}
+
+/// Reads `retry-after-ms`, else `retry-after`, and `x-should-retry`. What cannot be read counts as
+/// not said. `now` is needed for a date, and gives way to the server's own clock if that is there.
+pub fn asked<'a>(header: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Asked {
+    let milliseconds = header("retry-after-ms").and_then(|value| seconds(value, 1000.0));
+    let retry_after = milliseconds.or_else(|| {
+        let value = header("retry-after")?.trim();
+        seconds(value, 1.0).or_else(|| {
+            let now = header("date").and_then(parse_date).unwrap_or(now);
+            parse_date(value)?.duration_since(now).ok()
+        })
+    });
+    let should_retry = match header("x-should-retry").map(str::trim) {
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        _ => None,
+    };
+    Asked {
+        retry_after,
+        should_retry,
+    }
+}
+
+fn seconds(value: &str, units_per_second: f64) -> Option<Duration> {
+    let number: f64 = value.trim().parse().ok()?;
+    Duration::try_from_secs_f64(number / units_per_second).ok()
+}

@@ -1,0 +1,98 @@
+//! The HTTP clients that all requests share, each built when it is first needed.
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use reqwest::Url;
+use reqwest::redirect;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::Deadlines;
+
+/// Connections to providers. Cheap to make and to clone; clones share their connections.
+#[derive(Clone, Debug)]
+pub struct Client {
+    deadlines: Deadlines,
+    shared: Arc<Shared>,
+}
+
+/// An error is kept as well: what cannot be built once cannot be built later.
+#[derive(Debug, Default)]
+struct Shared {
+    local: OnceLock<Result<reqwest::Client, String>>,
+    remote: OnceLock<Result<reqwest::Client, String>>,
+}
+
+impl Client {
+    /// A client that keeps these deadlines. It opens and reads nothing yet.
+    pub fn new(deadlines: Deadlines) -> Self {
+        Self {
+            deadlines,
+            shared: Arc::default(),
+        }
+    }
+
+    /// How long its servers may be silent.
+    pub fn deadlines(&self) -> Deadlines {
+        self.deadlines
+    }
+
+    /// The connections for an address.
+    pub(super) fn to(&self, url: &Url) -> Result<reqwest::Client, String> {
+        let built = if is_local(url) {
+            self.shared.local.get_or_init(|| self.build_local())
+        } else {
+            self.shared.remote.get_or_init(|| self.build_remote())
+        };
+        built.clone()
+    }
+
+    /// For plain HTTP on this machine: no proxy could reach it, and no certificate is checked, so
+    /// that the roots need not be read.
+    fn build_local(&self) -> Result<reqwest::Client, String> {
+        self.build(RootCertStore::empty(), reqwest::ClientBuilder::no_proxy)
+    }
+
+    fn build_remote(&self) -> Result<reqwest::Client, String> {
+        let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+        self.build(roots, |builder| builder)
+    }
+
+    fn build(
+        &self,
+        roots: RootCertStore,
+        adapt: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+    ) -> Result<reqwest::Client, String> {
+        let mut tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .connect_timeout(self.deadlines.connect)
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .user_agent(concat!("ikigai/", env!("CARGO_PKG_VERSION")));
+        adapt(builder).build().map_err(|error| error.to_string())
+    }
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new(Deadlines::DEFAULT)
+    }
+}
+
+/// Says whether an address is one of plain HTTP on this machine.
+pub(super) fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    url.scheme() == "http"
+        && (host == "localhost"
+            || host
+                .parse()
+                .is_ok_and(|address: IpAddr| address.is_loopback()))
+}

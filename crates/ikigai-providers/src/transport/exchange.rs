@@ -1,0 +1,425 @@
+//! One answer from its first try to its last: a state machine that can be left at any wait.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Method, Request, Url};
+use secrecy::ExposeSecret;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::failure::{self, Refusal};
+use super::words::Secrets;
+use super::{Call, Client, words};
+use crate::answer::{Answer, BoxFuture, Delta, FailureKind, ProviderError, Wait};
+use crate::dialect::{Decoder, Dialect};
+use crate::retry::{self, Policy};
+use crate::sse::{Frame, Sse};
+
+/// How much of a refusal, or of what is no stream, is read: more than any provider has to say.
+const MOST_REFUSAL_BYTES: usize = 64 << 10;
+
+/// The longest answer in bytes, event wrappers included: a hundred times what the longest answer of
+/// any model takes, so that only a server gone mad reaches it.
+const MOST_ANSWER_BYTES: usize = 256 << 20;
+
+/// How long a caller that was away is given to see what came meanwhile.
+const LAST_LOOK: Duration = Duration::from_secs(1);
+
+/// One request and its answer, over all tries.
+pub(super) struct Exchange {
+    client: Client,
+    server: String,
+    dialect: &'static dyn Dialect,
+    /// What every try sends, or why nothing can be sent.
+    request: Result<Request, ProviderError>,
+    secrets: Secrets,
+    policy: Policy,
+    random: u64,
+    /// Number of the try, from 1.
+    attempt: u32,
+    /// Some of this try's answer has been handed out.
+    shown: bool,
+    /// What has been read and not yet been handed out; it goes before the state is looked at.
+    queue: VecDeque<Delta>,
+    state: State,
+}
+
+/// Every wait keeps here what it waits for, so that a dropped future of `next` loses nothing.
+enum State {
+    Begin,
+    Connecting {
+        response: Pin<Box<dyn Future<Output = reqwest::Result<reqwest::Response>> + Send>>,
+        until: Instant,
+    },
+    Refused {
+        response: reqwest::Response,
+        body: Vec<u8>,
+        until: Instant,
+    },
+    Reading(Box<Reading>),
+    Failed(ProviderError),
+    Pausing {
+        until: Instant,
+    },
+    Over,
+}
+
+struct Reading {
+    response: reqwest::Response,
+    sse: Sse,
+    decoder: Box<dyn Decoder>,
+    /// The first bytes, while there is no frame: they tell what it is that is no stream.
+    head: Vec<u8>,
+    has_frames: bool,
+    bytes: usize,
+    /// When the silence is too long; none while nobody waits.
+    until: Option<Instant>,
+    looked_again: bool,
+}
+
+impl Answer for Exchange {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
+        Box::pin(self.step())
+    }
+}
+
+impl Exchange {
+    pub(super) fn new(client: Client, call: Call, policy: Policy, random: u64) -> Self {
+        let server = words::server(&call.url);
+        let secrets = Secrets::of(&call);
+        let dialect = call.dialect;
+        Self {
+            client,
+            server,
+            dialect,
+            request: request_of(call),
+            secrets,
+            policy,
+            random,
+            attempt: 1,
+            shown: false,
+            queue: VecDeque::new(),
+            state: State::Begin,
+        }
+    }
+
+    async fn step(&mut self) -> Option<Result<Delta, ProviderError>> {
+        loop {
+            if let Some(delta) = self.queue.pop_front() {
+                self.shown |= matches!(delta, Delta::Text(_) | Delta::Thinking(_) | Delta::Call(_));
+                return Some(Ok(delta));
+            }
+            match &mut self.state {
+                State::Begin => self.state = self.begin(),
+                State::Connecting { response, until } => {
+                    let outcome = timeout_at(*until, response.as_mut()).await;
+                    self.state = match outcome {
+                        Ok(Ok(response)) => self.look_at(response),
+                        Ok(Err(error)) => State::Failed(self.explain_sending(&error)),
+                        Err(_) => State::Failed(failure::no_answer(
+                            &self.server,
+                            self.client.deadlines().first_byte,
+                        )),
+                    };
+                }
+                State::Refused {
+                    response,
+                    body,
+                    until,
+                } => {
+                    if !read_more(response, body, *until).await {
+                        self.state = State::Failed(self.explain_refusal());
+                    }
+                }
+                State::Reading(reading) => {
+                    let idle = self.client.deadlines().idle;
+                    let outcome = reading.chunk(idle).await;
+                    self.state = self.take_in(outcome);
+                }
+                State::Failed(_) => return self.settle(),
+                State::Pausing { until } => {
+                    sleep_until(*until).await;
+                    self.attempt += 1;
+                    self.state = State::Begin;
+                    if mem::take(&mut self.shown) {
+                        return Some(Ok(Delta::Again));
+                    }
+                }
+                State::Over => return None,
+            }
+        }
+    }
+
+    fn begin(&self) -> State {
+        let request = match &self.request {
+            Ok(request) => request,
+            Err(error) => return State::Failed(error.clone()),
+        };
+        let client = match self.client.to(request.url()) {
+            Ok(client) => client,
+            Err(reason) => {
+                return State::Failed(ProviderError::new(
+                    FailureKind::BadRequest,
+                    format!("cannot set up connections: {reason}"),
+                ));
+            }
+        };
+        // A body of bytes can always be cloned, and its clones share them.
+        let Some(request) = request.try_clone() else {
+            return State::Failed(ProviderError::new(
+                FailureKind::BadRequest,
+                "the request cannot be sent twice",
+            ));
+        };
+        State::Connecting {
+            response: Box::pin(client.execute(request)),
+            until: Instant::now() + self.client.deadlines().first_byte,
+        }
+    }
+
+    /// Looks at the head of an answer: is it one?
+    fn look_at(&self, response: reqwest::Response) -> State {
+        let status = response.status().as_u16();
+        if status == 200 && failure::may_be_stream(header(&response, &CONTENT_TYPE)) {
+            return State::Reading(Box::new(Reading {
+                response,
+                sse: Sse::default(),
+                decoder: self.dialect.decoder(),
+                head: Vec::new(),
+                has_frames: false,
+                bytes: 0,
+                until: None,
+                looked_again: false,
+            }));
+        }
+        State::Refused {
+            response,
+            body: Vec::new(),
+            until: Instant::now() + self.client.deadlines().refusal,
+        }
+    }
+
+    /// Takes in what the body brought: bytes, its end, or a failure.
+    fn take_in(&mut self, outcome: Result<Vec<u8>, Ending>) -> State {
+        let State::Reading(mut reading) = mem::replace(&mut self.state, State::Over) else {
+            return State::Over;
+        };
+        let failed = match outcome {
+            Ok(bytes) => match reading.push(&bytes, &mut self.queue) {
+                Ok(()) if reading.decoder.is_done() => return self.finish(*reading, None),
+                Ok(()) => return State::Reading(reading),
+                Err(error) => error,
+            },
+            Err(Ending::Whole) => match reading.push_last(&mut self.queue) {
+                Ok(()) => return self.end(*reading),
+                Err(error) => error,
+            },
+            Err(Ending::Silent) => {
+                let error = failure::silent(&self.server, self.client.deadlines().idle);
+                return self.finish(*reading, Some(error));
+            }
+            Err(Ending::Broken(error)) => {
+                let error = failure::broken(&self.server, &error);
+                return self.finish(*reading, Some(error));
+            }
+        };
+        State::Failed(failed)
+    }
+
+    /// Ends an answer whose body has ended.
+    fn end(&mut self, reading: Reading) -> State {
+        if reading.has_frames {
+            return self.finish(reading, None);
+        }
+        let head = self.secrets.hide_in(&reading.head);
+        match failure::no_stream(&self.server, self.dialect, None, &head) {
+            Some(error) => State::Failed(error),
+            None => self.finish(reading, None),
+        }
+    }
+
+    /// Asks the decoder for the whole answer. It may have it even if the connection broke: then
+    /// only what nobody needs was lost. Else `broken` says better than the decoder why.
+    fn finish(&mut self, reading: Reading, broken: Option<ProviderError>) -> State {
+        match reading.decoder.finish() {
+            Ok(response) => {
+                self.queue.push_back(Delta::Finished(response));
+                State::Over
+            }
+            Err(error) => State::Failed(broken.unwrap_or(error)),
+        }
+    }
+
+    fn explain_sending(&self, error: &reqwest::Error) -> ProviderError {
+        failure::sending(&self.server, error, self.client.deadlines().connect)
+    }
+
+    fn explain_refusal(&mut self) -> ProviderError {
+        let State::Refused { response, body, .. } = mem::replace(&mut self.state, State::Over)
+        else {
+            return failure::empty(&self.server);
+        };
+        // Before anything is quoted from it: half a key would not be found any more.
+        let text = self.secrets.hide_in(&body);
+        let content_type = header(&response, &CONTENT_TYPE);
+        if response.status() == 200 {
+            return failure::no_stream(&self.server, self.dialect, content_type, &text)
+                .unwrap_or_else(|| failure::empty(&self.server));
+        }
+        let named = |name: &str| response.headers().get(name)?.to_str().ok();
+        failure::refused(&Refusal {
+            server: &self.server,
+            dialect: self.dialect,
+            status: response.status(),
+            asked: retry::asked(named, SystemTime::now()),
+            location: header(&response, &LOCATION),
+            content_type,
+            text: &text,
+        })
+    }
+
+    /// Decides whether a failure is the last word.
+    fn settle(&mut self) -> Option<Result<Delta, ProviderError>> {
+        let State::Failed(mut error) = mem::replace(&mut self.state, State::Over) else {
+            return None;
+        };
+        error.message = words::clean(&self.secrets.hide(&error.message));
+        if let Some(pause) = retry::decide(&error, self.attempt, &self.policy, self.random) {
+            self.state = State::Pausing {
+                until: Instant::now() + pause,
+            };
+            return Some(Ok(Delta::Waiting(Wait {
+                error,
+                attempt: self.attempt + 1,
+                attempts: self.policy.tries,
+                pause,
+            })));
+        }
+        if let Some(asked) = retry::asked_too_long(&error, &self.policy) {
+            let asked = words::time(asked);
+            error.message = format!("{}; try again in {asked}", error.message);
+        }
+        Some(Err(error))
+    }
+}
+
+/// Why no more bytes come.
+enum Ending {
+    /// The body is at its end.
+    Whole,
+    Silent,
+    Broken(reqwest::Error),
+}
+
+impl Reading {
+    /// Waits for bytes. The time counts from when somebody began to wait for them.
+    async fn chunk(&mut self, idle: Duration) -> Result<Vec<u8>, Ending> {
+        let now = Instant::now();
+        let mut until = *self.until.get_or_insert(now + idle);
+        if until <= now && !mem::replace(&mut self.looked_again, true) {
+            until = now + LAST_LOOK.min(idle);
+            self.until = Some(until);
+        }
+        let chunk = timeout_at(until, self.response.chunk()).await;
+        self.until = None;
+        self.looked_again = false;
+        match chunk {
+            Ok(Ok(Some(bytes))) => Ok(bytes.into()),
+            Ok(Ok(None)) => Err(Ending::Whole),
+            Ok(Err(error)) => Err(Ending::Broken(error)),
+            Err(_) => Err(Ending::Silent),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8], queue: &mut VecDeque<Delta>) -> Result<(), ProviderError> {
+        self.bytes += bytes.len();
+        if self.bytes > MOST_ANSWER_BYTES {
+            return Err(failure::endless(MOST_ANSWER_BYTES));
+        }
+        if !self.has_frames {
+            let room = MOST_REFUSAL_BYTES - self.head.len();
+            self.head.extend(bytes.iter().take(room));
+        }
+        let frames = self.sse.push(bytes).map_err(failure::unreadable)?;
+        for frame in frames {
+            self.has_frames = true;
+            self.head = Vec::new();
+            queue.extend(self.decoder.push(&frame)?);
+            if self.decoder.is_done() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what the end of the body left open. If that cannot be read, the body was cut.
+    fn push_last(&mut self, queue: &mut VecDeque<Delta>) -> Result<(), ProviderError> {
+        let last: Option<Frame> = mem::take(&mut self.sse)
+            .end()
+            .map_err(|_| failure::cut_inside_event())?;
+        let Some(frame) = last else {
+            return Ok(());
+        };
+        self.has_frames = true;
+        match self.decoder.push(&frame) {
+            Ok(deltas) => queue.extend(deltas),
+            Err(error) if error.kind == FailureKind::Malformed => {
+                return Err(failure::cut_inside_event());
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// Reads on in the body of a refusal; false if that is all there will be.
+async fn read_more(response: &mut reqwest::Response, body: &mut Vec<u8>, until: Instant) -> bool {
+    let Ok(Ok(Some(bytes))) = timeout_at(until, response.chunk()).await else {
+        return false;
+    };
+    let room = MOST_REFUSAL_BYTES - body.len();
+    body.extend(bytes.iter().take(room));
+    body.len() < MOST_REFUSAL_BYTES
+}
+
+fn header<'a>(response: &'a reqwest::Response, name: &HeaderName) -> Option<&'a str> {
+    response.headers().get(name)?.to_str().ok()
+}
+
+fn request_of(call: Call) -> Result<Request, ProviderError> {
+    let url = Url::parse(&call.url)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        .ok_or_else(|| {
+            ProviderError::new(
+                FailureKind::NotFound,
+                "the base URL is no address that begins with `http://` or `https://`",
+            )
+        })?;
+    let mut request = Request::new(Method::POST, url);
+    let headers = request.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    for (name, value) in &call.headers {
+        insert(headers, name, value.expose_secret()).ok_or_else(|| {
+            ProviderError::new(
+                FailureKind::BadRequest,
+                format!("header `{}` cannot be sent: its name or value has characters that HTTP does not allow", words::clean(name)),
+            )
+        })?;
+    }
+    *request.body_mut() = Some(call.body.into());
+    Ok(request)
+}
+
+fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Option<()> {
+    let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+    let mut value = HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Some(())
+}

@@ -1,0 +1,2 @@
+//! Tests of the providers through their public face.
+mod transport;

@@ -1,0 +1,302 @@
+//! A scripted HTTP server on this machine: each connection plays the next script, to the byte.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+
+/// How long anything is waited for; only a test that would never end gets there.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// First byte of a TLS handshake: no HTTP request follows that could be read.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// What one connection does after the request has been read. At the end it is closed.
+#[derive(Clone, Debug, Default)]
+pub struct Script(Vec<Act>);
+
+#[derive(Clone, Debug)]
+enum Act {
+    Send(Vec<u8>),
+    AwaitGo,
+    AwaitClose,
+    Reset,
+}
+
+impl Script {
+    /// Says nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A whole answer with a body whose length is told.
+    pub fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
+        let length = body.len().to_string();
+        let mut all = headers.to_vec();
+        all.push(("content-length", &length));
+        Self::new().head(status, &all).send(body)
+    }
+
+    /// The head of a stream of events whose body ends with the connection.
+    pub fn stream() -> Self {
+        Self::new().head(200, &[("content-type", "text/event-stream")])
+    }
+
+    /// The head of a stream of events in chunks, so that an end too soon can be told.
+    pub fn chunked() -> Self {
+        Self::new().head(
+            200,
+            &[
+                ("content-type", "text/event-stream"),
+                ("transfer-encoding", "chunked"),
+            ],
+        )
+    }
+
+    /// Sends a status line and headers.
+    #[must_use]
+    pub fn head(self, status: u16, headers: &[(&str, &str)]) -> Self {
+        let mut head = format!("HTTP/1.1 {status} Scripted\r\nconnection: close\r\n");
+        for (name, value) in headers {
+            write!(head, "{name}: {value}\r\n").unwrap();
+        }
+        self.send(head + "\r\n")
+    }
+
+    /// Sends bytes as they are, in a segment of their own.
+    #[must_use]
+    pub fn send(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.0.push(Act::Send(bytes.into()));
+        self
+    }
+
+    /// Sends a chunk; an empty one ends the body.
+    #[must_use]
+    pub fn chunk(self, bytes: &str) -> Self {
+        self.send(format!("{:x}\r\n{bytes}\r\n", bytes.len()))
+    }
+
+    /// Waits for [`Server::go`].
+    #[must_use]
+    pub fn await_go(mut self) -> Self {
+        self.0.push(Act::AwaitGo);
+        self
+    }
+
+    /// Waits until the client closes the connection, and then tells [`Server::await_closed`].
+    #[must_use]
+    pub fn await_close(mut self) -> Self {
+        self.0.push(Act::AwaitClose);
+        self
+    }
+
+    /// Ends the connection with a reset.
+    #[must_use]
+    pub fn reset(mut self) -> Self {
+        self.0.push(Act::Reset);
+        self
+    }
+}
+
+/// A request as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Method and path.
+    pub line: String,
+    /// Names in lower case, in the order in which they came.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Received {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// The server. It ends when it is dropped; connections that still wait end with their client.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    go: Sender<()>,
+    closed: Mutex<Receiver<()>>,
+    listening: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    scripts: Mutex<VecDeque<Script>>,
+    received: Mutex<Vec<Received>>,
+    go: Mutex<Receiver<()>>,
+    closed: Sender<()>,
+    is_over: AtomicBool,
+}
+
+impl Server {
+    /// Begins to listen. The first connection plays the first script, and so on; a connection for
+    /// which there is none is told so with status 500 and that it should not come again.
+    pub fn start(scripts: impl IntoIterator<Item = Script>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (go, going) = mpsc::channel();
+        let (closing, closed) = mpsc::channel();
+        let shared = Arc::new(Shared {
+            scripts: Mutex::new(scripts.into_iter().collect()),
+            received: Mutex::default(),
+            go: Mutex::new(going),
+            closed: closing,
+            is_over: AtomicBool::new(false),
+        });
+        let listening = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || listen(&listener, &shared)
+        });
+        Self {
+            address,
+            shared,
+            go,
+            closed: Mutex::new(closed),
+            listening: Some(listening),
+        }
+    }
+
+    /// Host and port.
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// An address of plain HTTP for a path that begins with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The requests so far.
+    pub fn received(&self) -> Vec<Received> {
+        held(&self.shared.received).clone()
+    }
+
+    /// Lets one script go on that waits for it.
+    pub fn go(&self) {
+        self.go.send(()).unwrap();
+    }
+
+    /// Waits until a client has closed a connection whose script waits for that. Blocks.
+    pub fn await_closed(&self) {
+        let closed = held(&self.closed).recv_timeout(PATIENCE);
+        closed.expect("the client closes the connection");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+        if let Some(listening) = self.listening.take() {
+            let _ = listening.join();
+        }
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        if shared.is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        let script = held(&shared.scripts).pop_front().unwrap_or_else(|| {
+            let headers = [("x-should-retry", "false")];
+            Script::answer(500, &headers, "there is no script for this request")
+        });
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            // A client that goes away in the middle is what many tests are about.
+            let _ = play(stream?, script, &shared);
+            io::Result::Ok(())
+        });
+    }
+}
+
+fn play(mut stream: TcpStream, script: Script, shared: &Shared) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    if let Some(request) = read_request(&mut stream)? {
+        held(&shared.received).push(request);
+    }
+    for act in script.0 {
+        match act {
+            Act::Send(bytes) => stream.write_all(&bytes)?,
+            Act::AwaitGo => {
+                held(&shared.go)
+                    .recv_timeout(PATIENCE)
+                    .map_err(io::Error::other)?;
+            }
+            Act::AwaitClose => {
+                let ended = stream.read_to_end(&mut Vec::new());
+                // A reset is a close as well; only a client that stays is none.
+                let stays = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+                if !ended.is_err_and(|error| stays(&error)) {
+                    let _ = shared.closed.send(());
+                }
+            }
+            Act::Reset => {
+                sockopt::set_socket_linger(&stream, Some(Duration::ZERO))?;
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// None if it is no HTTP, or the client only connected.
+fn read_request(stream: &mut TcpStream) -> io::Result<Option<Received>> {
+    let mut bytes = Vec::new();
+    let mut part = [0; 4096];
+    let head_bytes = loop {
+        if bytes.first() == Some(&TLS_HANDSHAKE) {
+            return Ok(None);
+        }
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        match stream.read(&mut part)? {
+            0 => return Ok(None),
+            read => bytes.extend(&part[..read]),
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..head_bytes]).into_owned();
+    let mut lines = head.lines();
+    let line = lines.next().unwrap_or_default();
+    let line = line.strip_suffix(" HTTP/1.1").unwrap_or(line).to_owned();
+    let headers: Vec<_> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let mut request = Received {
+        line,
+        headers,
+        body: bytes.split_off(head_bytes),
+    };
+    let length = request.header("content-length").map(str::parse::<usize>);
+    let length = length.and_then(Result::ok).unwrap_or_default();
+    let rest = length.saturating_sub(request.body.len());
+    let mut tail = vec![0; rest];
+    stream.read_exact(&mut tail)?;
+    request.body.extend(tail);
+    Ok(Some(request))
+}
