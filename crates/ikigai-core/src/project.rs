@@ -10,7 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::ids::RowRef;
 use crate::message::{Message, Role};
+use crate::project::pairing::Sent;
 use crate::state::AgentState;
 use crate::view::View;
 
@@ -101,6 +103,36 @@ pub fn assemble(
     target: &Target,
     budget: &Budget,
 ) -> Result<Request, CannotProject> {
+    let sent = send(state, view, target, budget)?;
+    Ok(Request {
+        system: system_slot(state, target),
+        messages: sent.into_iter().map(|sent| sent.message).collect(),
+        tools: target.tools.clone(),
+    })
+}
+
+/// The rows to leave out if the provider refuses message `index` of the request: what only it can
+/// read in a message of the assistant, else all that the message was made from.
+pub fn rows_behind(
+    state: &AgentState,
+    view: &View,
+    target: &Target,
+    budget: &Budget,
+    index: usize,
+) -> Vec<RowRef> {
+    let sent = send(state, view, target, budget).unwrap_or_default();
+    sent.into_iter()
+        .nth(index)
+        .map(|sent| sent.rows)
+        .unwrap_or_default()
+}
+
+fn send(
+    state: &AgentState,
+    view: &View,
+    target: &Target,
+    budget: &Budget,
+) -> Result<Vec<Sent>, CannotProject> {
     let fixed = budget::fixed_parts(state, target);
     let needed = fixed.iter().map(|(_, tokens)| tokens).sum();
     if needed > budget.window {
@@ -115,11 +147,7 @@ pub fn assemble(
     }
     let mut window = Window::of(state, view, target);
     window.fit(budget.window - needed);
-    Ok(Request {
-        system: system_slot(state, target),
-        messages: window.into_messages(),
-        tools: target.tools.clone(),
-    })
+    Ok(window.into_messages())
 }
 
 /// The system prompt, then each pinned document under a heading with its path.

@@ -8,10 +8,11 @@ use std::time::Duration;
 use ikigai_core::data::{Category, Cause, ErrorData, SummaryData, ToolResultData, Verdict};
 use ikigai_core::load::{Loaded, load};
 use ikigai_core::message::Block;
-use ikigai_core::project::{cut_for, project};
-use ikigai_core::{Budget, Event, Row, Target};
+use ikigai_core::path::Note;
+use ikigai_core::project::{cut_for, project, rows_behind};
+use ikigai_core::{Budget, Event, Row, RowRef, Target};
 use ikigai_providers::{Answer, Delta, FailureKind, Model, ProviderError, Response, Wait};
-use ikigai_store::{CommitError, Effect, StoreError};
+use ikigai_store::{Agent, CommitError, Effect, StoreError};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::engine::target_of;
@@ -118,6 +119,14 @@ impl Worker {
                 .stream(&mut *answer, stop.as_mut(), &mut draft, updates)
                 .await?;
             drop(answer);
+            if let Some(omitted) = self.refused_item(&target, &budget, &ending) {
+                self.forget_draft(&mut draft).await?;
+                told(
+                    self.commit_held(vec![omitted], Vec::new(), updates).await?,
+                    updates,
+                );
+                continue;
+            }
             let ending = priced(ending, model);
             let (rows, outcome) = self.finish(&target, draft, ending, updates).await?;
             let calls: Vec<_> = rows.iter().filter_map(refused_call).collect();
@@ -135,6 +144,42 @@ impl Worker {
             updates,
         );
         Ok(Outcome::Failed(text))
+    }
+
+    /// The row that leaves out what the provider refused by name, if it named anything that is not
+    /// left out already.
+    fn refused_item(&self, target: &Target, budget: &Budget, ending: &Ending) -> Option<Event> {
+        let Ending::Failed(error) = ending else {
+            return None;
+        };
+        let index = error
+            .names_message
+            .filter(|_| error.kind == FailureKind::BadRequest)?;
+        let Agent { state, view } = &self.agent;
+        let rows = rows_behind(state, view, target, budget, index);
+        let known: Vec<_> = state
+            .path()
+            .notes()
+            .filter_map(|(_, note)| omitted_by(note))
+            .flatten()
+            .collect();
+        let omit: Vec<_> = rows
+            .into_iter()
+            .filter(|row| !known.contains(&row))
+            .collect();
+        if omit.is_empty() {
+            return None;
+        }
+        let data = ErrorData {
+            category: Some(Category::Omitted),
+            status: error.status,
+            attempts: Some(1),
+            omit: Some(omit),
+        };
+        Some(Event::Error {
+            text: error.message.clone(),
+            data,
+        })
     }
 
     /// Reads what the request needs and, if it is too much, stores a cut first.
@@ -296,6 +341,13 @@ fn rows_of(tally: &Tally, target: &Target, text: String, ending: Ending) -> (Vec
     let said = Some(text).filter(|text| !text.is_empty());
     let said = said.map(|text| response::partial(text, stop, tally, Some(target)));
     (said.into_iter().chain([last]).collect(), outcome)
+}
+
+fn omitted_by(note: &Note) -> Option<&[RowRef]> {
+    match note {
+        Note::Omit(rows) => Some(rows),
+        Note::Mark(_) | Note::Summary { .. } | Note::Undo(_) => None,
+    }
 }
 
 /// Puts the price on an answer, unless the provider told it.

@@ -1,8 +1,10 @@
 //! A worker holds one agent's lease and is the only one that writes its rows.
 
 use ikigai_core::data::{self, Amounts, AssistantData, ToolCallData, UsageData};
+use ikigai_core::settings::ModelChoice;
 use ikigai_core::{
-    AgentId, Direction, Epoch, Event, Kind, NewRow, PageQuery, Row, RowRef, Seq, Span, StoredKind,
+    AgentId, Direction, Epoch, Event, Kind, NewRow, PageQuery, Row, RowRef, Seq, Settings, Span,
+    StoredKind,
 };
 use ikigai_store::{
     Agent, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot, Store, history,
@@ -58,6 +60,20 @@ impl Worker {
     /// Whom it keeps alive.
     pub fn agent(&self) -> &Agent {
         &self.agent
+    }
+
+    /// Answers with another model from the next request on.
+    pub async fn choose_model(&mut self, choice: ModelChoice) -> Result<(), EngineError> {
+        if self.agent.state.settings().model.as_ref() == Some(&choice) {
+            return Ok(());
+        }
+        let settings = Settings {
+            model: Some(choice),
+            ..Settings::default()
+        };
+        self.commit(vec![Event::set("model", settings.as_set())], Vec::new())
+            .await?;
+        Ok(())
     }
 
     /// Stores events, then applies them. Returns the rows; nothing has happened if it fails.

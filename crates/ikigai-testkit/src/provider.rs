@@ -21,6 +21,8 @@ pub enum Step {
     Finish,
     /// Ends well, with these blocks.
     FinishWith(Vec<AnswerBlock>),
+    /// Refuses this message of the request.
+    Refuse(usize),
     /// Fails, and will try again.
     TryAgain(String),
     /// Fails with these words.
@@ -147,6 +149,14 @@ impl Script {
                     pause: Duration::ZERO,
                 }))
             }
+            Step::Refuse(index) => Err(ProviderError {
+                status: Some(400),
+                names_message: Some(index),
+                ..ProviderError::new(
+                    FailureKind::BadRequest,
+                    format!("messages[{index}] is invalid"),
+                )
+            }),
             Step::Restart => Ok(Delta::Again),
             Step::Fail(message) => Err(failed(message)),
             Step::Hang => return None,

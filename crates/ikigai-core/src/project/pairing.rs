@@ -14,8 +14,8 @@ use crate::view::{Entry, View};
 /// One thing that is said, in its place.
 #[derive(Clone, Debug)]
 pub(crate) enum Exchange {
-    /// A text in the user's role.
-    User(String),
+    /// A text in the user's role, and the row that says it.
+    User(String, RowRef),
     /// A note in the user's role; never the first thing of a request.
     Note(String),
     /// A response of the model.
@@ -27,6 +27,17 @@ pub(crate) enum Exchange {
 pub(crate) struct Response {
     key: Option<(AgentId, Option<u64>)>,
     pieces: Vec<Piece>,
+    /// The rows that it was made from.
+    rows: Vec<RowRef>,
+    /// Those of them that carry something which only the target can read.
+    opaque_rows: Vec<RowRef>,
+}
+
+/// A message on its way into a request.
+pub(crate) struct Sent {
+    pub(crate) message: Message,
+    /// What to leave out if the provider refuses it.
+    pub(crate) rows: Vec<RowRef>,
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +57,8 @@ struct Call {
     item: Option<Payload>,
     /// What the tool said, and whether it failed.
     result: Option<(String, bool)>,
+    /// The row that says so.
+    answered_by: Option<RowRef>,
 }
 
 /// The call that each result of a view answers, by their rows; a result that answers none is not
@@ -88,7 +101,7 @@ pub(crate) struct Pairing<'a> {
     /// The call that each result answers.
     pairs: HashMap<RowRef, RowRef>,
     /// What came of the calls, by their rows.
-    results: HashMap<RowRef, (String, bool)>,
+    results: HashMap<RowRef, (RowRef, String, bool)>,
     /// The rows of children's forks, by the call that made them.
     forks: Vec<(RowRef, AgentId, ForkData)>,
     /// Each exchange with the index of the entry that it begins with.
@@ -123,9 +136,9 @@ impl<'a> Pairing<'a> {
     }
 
     /// Takes in an entry that a summary covers, with the text that stands for the range there.
-    pub(crate) fn add_covered(&mut self, index: usize, text: Option<String>) {
+    pub(crate) fn add_covered(&mut self, index: usize, summary: RowRef, text: Option<String>) {
         self.in_response = false;
-        let said = text.map(|text| (index, Exchange::User(text)));
+        let said = text.map(|text| (index, Exchange::User(text, summary)));
         self.exchanges.extend(said);
     }
 
@@ -170,7 +183,8 @@ impl<'a> Pairing<'a> {
                 };
                 self.in_response = false;
                 if !text.trim().is_empty() {
-                    self.exchanges.push((index, Exchange::User(text)));
+                    self.exchanges
+                        .push((index, Exchange::User(text, entry.at())));
                 }
             }
             Role::Assistant => self.add_to_response(index, entry.at(), part, omitted),
@@ -186,6 +200,8 @@ impl<'a> Pairing<'a> {
             let response = Response {
                 key,
                 pieces: Vec::new(),
+                rows: Vec::new(),
+                opaque_rows: Vec::new(),
             };
             self.exchanges.push((index, Exchange::Response(response)));
         }
@@ -193,6 +209,7 @@ impl<'a> Pairing<'a> {
         let has_opaque = part.message.blocks.len() > 1 || !part.message.metadata.is_empty();
         let target = self.target;
         if let Some((_, Exchange::Response(response))) = self.exchanges.last_mut() {
+            response.rows.push(at);
             if omitted && !has_opaque {
                 response.add_omitted(part);
             } else {
@@ -209,7 +226,8 @@ impl<'a> Pairing<'a> {
             && let Some(call) = self.pairs.get(&at)
         {
             let content = if omitted { OMITTED } else { content };
-            self.results.insert(*call, (content.to_owned(), *is_error));
+            self.results
+                .insert(*call, (at, content.to_owned(), *is_error));
         }
     }
 
@@ -220,8 +238,13 @@ impl<'a> Pairing<'a> {
             if let Exchange::Response(response) = exchange {
                 for piece in &mut response.pieces {
                     if let Piece::Call(call) = piece {
-                        let result = self.results.remove(&call.at);
-                        call.result = result.or_else(|| Some(self.outcome_of_open(call.at)));
+                        call.result = Some(match self.results.remove(&call.at) {
+                            Some((at, content, is_error)) => {
+                                call.answered_by = Some(at);
+                                (content, is_error)
+                            }
+                            None => self.outcome_of_open(call.at),
+                        });
                     }
                 }
             }
@@ -276,6 +299,14 @@ impl Response {
             let item = message.metadata.iter().find(|item| item.block == index);
             item.map(|item| item.item.clone()).filter(&sendable)
         };
+        let items = message.metadata.iter().map(|item| &item.item);
+        let thoughts = message.blocks.iter().filter_map(|block| match block {
+            Block::Thinking { payload, .. } => payload.as_ref(),
+            Block::Text { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => None,
+        });
+        if items.chain(thoughts).any(&sendable) {
+            self.opaque_rows.push(at);
+        }
         for (index, block) in message.blocks.iter().enumerate() {
             match block {
                 Block::Thinking {
@@ -304,6 +335,7 @@ impl Response {
                     arguments: arguments.clone(),
                     item: item_of(index),
                     result: None,
+                    answered_by: None,
                 })),
                 Block::Thinking { .. } | Block::Text { .. } | Block::ToolResult { .. } => {}
             }
@@ -346,27 +378,28 @@ impl Response {
         })
     }
 
-    /// Appends what the response said to `messages`: an assistant message and, if it called
-    /// tools, a tool message with all results in call order.
-    pub(crate) fn emit(self, ids: &mut CallIds, messages: &mut Vec<Message>) {
+    /// Appends what the response said to `sent`: an assistant message and, if it called tools, a
+    /// tool message with all results in call order.
+    pub(crate) fn emit(self, ids: &mut CallIds, sent: &mut Vec<Sent>) {
         let speaks = |piece: &Piece| !matches!(piece, Piece::Thinking { .. });
         if !self.pieces.iter().any(speaks) {
             return;
         }
         // Two responses with nothing between them are one turn of the assistant.
-        if messages
+        if sent
             .last()
-            .is_none_or(|last| last.role != Role::Assistant)
+            .is_none_or(|last| last.message.role != Role::Assistant)
         {
-            let message = Message {
-                role: Role::Assistant,
-                blocks: Vec::new(),
-                metadata: Vec::new(),
-            };
-            messages.push(message);
+            sent.push(Sent::nothing(Role::Assistant));
         }
-        let mut results = Vec::new();
-        if let Some(message) = messages.last_mut() {
+        let mut results = Sent::nothing(Role::Tool);
+        if let Some(Sent { message, rows }) = sent.last_mut() {
+            // What a provider refuses of an assistant's message is what it made itself.
+            rows.extend(if self.opaque_rows.is_empty() {
+                self.rows
+            } else {
+                self.opaque_rows
+            });
             for piece in self.pieces {
                 let (block, item) = piece.into_block(ids, &mut results);
                 if let Some(item) = item {
@@ -378,18 +411,28 @@ impl Response {
                 message.blocks.push(block);
             }
         }
-        if !results.is_empty() {
-            messages.push(Message {
-                role: Role::Tool,
-                blocks: results,
-                metadata: Vec::new(),
-            });
+        if !results.message.blocks.is_empty() {
+            sent.push(results);
+        }
+    }
+}
+
+impl Sent {
+    fn nothing(role: Role) -> Self {
+        let message = Message {
+            role,
+            blocks: Vec::new(),
+            metadata: Vec::new(),
+        };
+        Self {
+            message,
+            rows: Vec::new(),
         }
     }
 }
 
 impl Piece {
-    fn into_block(self, ids: &mut CallIds, results: &mut Vec<Block>) -> (Block, Option<Payload>) {
+    fn into_block(self, ids: &mut CallIds, results: &mut Sent) -> (Block, Option<Payload>) {
         match self {
             Self::Thinking { text, payload } => (
                 Block::Thinking {
@@ -402,7 +445,8 @@ impl Piece {
             Self::Call(call) => {
                 let id = ids.name(&call.id, call.at);
                 let (content, is_error) = call.result.unwrap_or_default();
-                results.push(Block::ToolResult {
+                results.rows.extend(call.answered_by);
+                results.message.blocks.push(Block::ToolResult {
                     tool_call_id: id.clone(),
                     content,
                     is_error,

@@ -9,7 +9,7 @@ use crate::message::{Message, Role};
 use crate::path::Path;
 use crate::project::Target;
 use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
-use crate::project::pairing::{CallIds, Exchange, Pairing, Response};
+use crate::project::pairing::{CallIds, Exchange, Pairing, Response, Sent};
 use crate::state::AgentState;
 use crate::turns::turn_starts;
 use crate::view::View;
@@ -47,7 +47,8 @@ impl Window {
                 Some(summary) => {
                     let ends_here = ends.get(summary) == Some(&index);
                     let text = ends_here.then(|| summary_text(view, *summary));
-                    pairing.add_covered(index, text.flatten());
+                    let row = view.entries()[*summary].at();
+                    pairing.add_covered(index, row, text.flatten());
                 }
             }
         }
@@ -102,7 +103,7 @@ impl Window {
 
     /// The last turn in which the user says anything: without it there would be no request.
     fn last_of_user(&self) -> Option<usize> {
-        let of_user = |exchange: &Exchange| matches!(exchange, Exchange::User(_));
+        let of_user = |exchange: &Exchange| matches!(exchange, Exchange::User(..));
         let says = |turn: &WindowTurn| turn.exchanges.iter().any(of_user);
         self.turns.iter().rposition(says)
     }
@@ -148,25 +149,30 @@ impl Window {
         let exchanges = self.turns.iter_mut().flat_map(|turn| &mut turn.exchanges);
         let responses = exchanges.filter_map(|exchange| match exchange {
             Exchange::Response(response) => Some(response),
-            Exchange::User(_) | Exchange::Note(_) => None,
+            Exchange::User(..) | Exchange::Note(_) => None,
         });
         responses.flat_map(Response::outputs_mut)
     }
 
     /// The messages, beginning with the first of a user.
-    pub(crate) fn into_messages(self) -> Vec<Message> {
-        let mut messages = Vec::new();
+    pub(crate) fn into_messages(self) -> Vec<Sent> {
+        let mut sent = Vec::new();
         let mut ids = CallIds::default();
         let exchanges = self.turns.into_iter().flat_map(|turn| turn.exchanges);
-        for exchange in exchanges.skip_while(|exchange| !matches!(exchange, Exchange::User(_))) {
+        for exchange in exchanges.skip_while(|exchange| !matches!(exchange, Exchange::User(..))) {
             match exchange {
-                Exchange::User(text) | Exchange::Note(text) => {
-                    messages.push(Message::text(Role::User, text));
-                }
-                Exchange::Response(response) => response.emit(&mut ids, &mut messages),
+                Exchange::User(text, row) => sent.push(Sent {
+                    message: Message::text(Role::User, text),
+                    rows: vec![row],
+                }),
+                Exchange::Note(text) => sent.push(Sent {
+                    message: Message::text(Role::User, text),
+                    rows: Vec::new(),
+                }),
+                Exchange::Response(response) => response.emit(&mut ids, &mut sent),
             }
         }
-        messages
+        sent
     }
 }
 
@@ -184,7 +190,7 @@ fn cut_middle(text: &str, limit: usize) -> String {
 
 fn tokens_of(exchange: &Exchange) -> u64 {
     match exchange {
-        Exchange::User(text) | Exchange::Note(text) => estimate_tokens(text) + TOKENS_PER_BLOCK,
+        Exchange::User(text, _) | Exchange::Note(text) => estimate_tokens(text) + TOKENS_PER_BLOCK,
         Exchange::Response(response) => response
             .texts()
             .map(|text| estimate_tokens(text) + TOKENS_PER_BLOCK)

@@ -1,7 +1,7 @@
 //! A restart changes nothing that was stored, settles what was not finished, and sends nothing.
 
 use ikigai_core::Row;
-use ikigai_core::data::{self, AssistantData, Cause};
+use ikigai_core::data::{self, AssistantData, Cause, ErrorData};
 use ikigai_core::load::Loaded;
 use ikigai_engine::{Engine, Outcome, Update};
 use ikigai_providers::AnswerBlock;
@@ -415,4 +415,47 @@ async fn an_answer_that_begins_anew_is_stored_once() {
             .any(|update| matches!(update, Update::Waiting(wait) if wait.attempt == 2))
     );
     assert!(told.contains(&Update::Again));
+}
+
+/// E21: what a provider's refusal names is listed in an error row's `omit`, later requests leave it
+/// out, and the turn goes on; a provider that refuses the same again ends the turn.
+#[tokio::test(start_paused = true)]
+async fn named_item_is_omitted_and_turn_goes_on() {
+    let world = World::new();
+    let signed = AnswerBlock::Thinking {
+        text: "hm".to_owned(),
+        payload: Some("a signature that will be refused".to_owned()),
+    };
+    let said = AnswerBlock::Text {
+        text: "four".to_owned(),
+        item: None,
+    };
+    world.provider.will([Step::FinishWith(vec![signed, said])]);
+    let mut worker = world.root().await;
+    say(&mut worker, "2 + 2").await.unwrap();
+    world.provider.will([Step::Refuse(1)]);
+    world.provider.will_say("six");
+
+    let outcome = say(&mut worker, "3 + 3").await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    let id = worker.agent().state.agent();
+    let rows = world.rows(id).await;
+    let kinds: Vec<_> = rows.iter().map(|row| row.kind.name()).collect();
+    assert_eq!(kinds[5..], ["user", "error", "assistant", "usage"]);
+    let error: ErrorData = data::read(rows[6].data.as_deref());
+    assert_eq!(error.omit, Some(vec![rows[3].at]));
+    let sent: Vec<_> = world
+        .provider
+        .requests()
+        .iter()
+        .map(|request| serde_json::to_string(request).unwrap())
+        .collect();
+    assert!(sent[1].contains("will be refused"));
+    assert!(!sent[2].contains("will be refused"));
+    assert!(sent[2].contains("four"), "the words stay");
+    world.provider.will([Step::Refuse(1)]);
+    world.provider.will([Step::Refuse(1)]);
+    let again = say(&mut worker, "and now?").await.unwrap();
+    assert!(matches!(again, Outcome::Failed(_)), "{again:?}");
 }
