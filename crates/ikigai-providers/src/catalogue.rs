@@ -151,6 +151,23 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
+    /// A model of which nothing is known but its name; the dialect is its provider's.
+    pub fn unknown(provider: String, id: String) -> Self {
+        Self {
+            id,
+            provider,
+            dialect: String::new(),
+            context_window: None,
+            max_output: None,
+            price_in: None,
+            price_out: None,
+            price_cache_read: None,
+            price_cache_write: None,
+            tools: false,
+            thinking: None,
+        }
+    }
+
     /// The levels that it has.
     pub fn levels(&self) -> impl Iterator<Item = Level> + '_ {
         Level::ALL
@@ -170,7 +187,11 @@ impl ModelSpec {
             Level::Max => Level::High,
             other => other,
         };
-        let level = if self.value_of(level).is_some() { level } else { nearest };
+        let level = if self.value_of(level).is_some() {
+            level
+        } else {
+            nearest
+        };
         let style = self.thinking.as_ref()?.style;
         let value = self.value_of(level)?.clone();
         Some((level, ThinkingValue { style, value }))
@@ -185,7 +206,9 @@ impl ModelSpec {
             (usage.cache_write, self.price_cache_write.unwrap_or(input)),
             (usage.output, output),
         ];
-        let cost = counted.iter().map(|(tokens, price)| nano_usd(tokens.unwrap_or(0), *price));
+        let cost = counted
+            .iter()
+            .map(|(tokens, price)| nano_usd(tokens.unwrap_or(0), *price));
         Some(cost.fold(0, u64::saturating_add))
     }
 }

@@ -68,7 +68,9 @@ impl CredentialsError {
         match self {
             Self::Open { path, .. } => format!("chmod 600 '{}'", path.display()),
             Self::Read { path, .. } => format!("check the owner of '{}'", path.display()),
-            Self::Line { .. } => "write one line for each provider, for example: anthropic = \"sk-…\"".to_owned(),
+            Self::Line { .. } => {
+                "write one line for each provider, for example: anthropic = \"sk-…\"".to_owned()
+            }
             Self::Command { .. } => "run the command of `key_command` by hand and look".to_owned(),
         }
     }

@@ -48,6 +48,8 @@ pub(crate) enum Verb {
     Log(LogOrder),
     /// List the agents
     Agents(AgentsOrder),
+    /// List the models with their context, prices, thinking levels, and whether a key is present
+    Models(ModelsOrder),
     /// Check store and surroundings, and say what to do about each finding
     Doctor,
 }
@@ -67,6 +69,11 @@ pub(crate) struct RunOrder {
     /// Make a new agent in this directory
     #[arg(long)]
     pub(crate) new: bool,
+
+    /// Answer with this model from now on: `[PROVIDER:]NAME[/LEVEL]`, LEVEL being none, min, low,
+    /// med, high or max; `ikigai models` lists them
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
 
     /// Give the turn up after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -106,6 +113,18 @@ pub(crate) struct LogOrder {
 #[derive(Debug, Args)]
 pub(crate) struct AgentsOrder {
     /// Print one line of JSON for each agent
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `models` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct ModelsOrder {
+    /// Only models whose name or provider has this in it
+    #[arg(value_name = "WORD")]
+    pub(crate) word: Option<String>,
+
+    /// Print one line of JSON for each model
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -6,13 +6,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use ikigai_providers::Models;
+use ikigai_providers::presets::PRESETS;
 use ikigai_store::{Agent, AgentRecord, Status, Store, StoreError};
 use rustix::fs::{Access, access, statvfs};
 
 use crate::arguments::exit;
+use crate::config::Config;
 use crate::output::{print, visible};
 use crate::place;
-use crate::world::World;
+use crate::world::{World, configuration, registry};
 
 /// Less free space than this is worth a word.
 const LITTLE_SPACE_BYTES: u64 = 256 * 1024 * 1024;
@@ -31,14 +34,13 @@ enum Finding {
 }
 
 pub(crate) fn doctor(db: Option<String>) -> Result<ExitCode> {
-    let path = place::database(db)?;
+    let config = configuration()?;
+    let path = place::database(db, config.store.as_deref())?;
     let mut findings = check_place(&path);
     if path.exists() {
-        findings.extend(check_store(&path)?);
+        findings.extend(check_store(&path, &config)?);
     }
-    findings.push(Finding::Good(
-        "model: demo, built in, works offline".to_owned(),
-    ));
+    findings.extend(check_models(&config)?);
     for finding in &findings {
         print(&visible(&match finding {
             Finding::Good(found) => format!("ok       {found}\n"),
@@ -56,6 +58,35 @@ pub(crate) fn doctor(db: Option<String>) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Which model a new agent gets, and which providers have a key.
+fn check_models(config: &Config) -> Result<Vec<Finding>> {
+    let registry = registry(config)?;
+    let mut findings = Vec::new();
+    if let Some(name) = &config.model
+        && let Err(missing) = registry.choose(name)
+    {
+        let found = format!("model: `{name}` of the configuration: {}", missing.reason);
+        findings.push(Finding::Bad(found, missing.advice));
+    }
+    let first = registry.first_choice();
+    let provider = first.provider.unwrap_or_default();
+    let model = first.model.unwrap_or_default();
+    findings.push(Finding::Good(format!(
+        "model: a new agent gets {provider}:{model}"
+    )));
+    let with_key: Vec<_> = PRESETS
+        .iter()
+        .filter(|preset| !preset.keys.is_empty() && registry.has_key(preset.name))
+        .map(|preset| preset.name)
+        .collect();
+    findings.push(Finding::Good(if with_key.is_empty() {
+        "keys: none is set; the built-in demo model works offline".to_owned()
+    } else {
+        format!("keys: {}", with_key.join(", "))
+    }));
+    Ok(findings)
 }
 
 /// Where the store is or will be: can it be written, is it for its owner alone, is there room?
@@ -120,8 +151,8 @@ fn check_mode(path: &Path, wanted: u32) -> Finding {
 }
 
 /// Opens the store, checks the file for damage, and restores every agent.
-fn check_store(path: &Path) -> Result<Vec<Finding>> {
-    let world = match World::open_at(path.to_owned()) {
+fn check_store(path: &Path, config: &Config) -> Result<Vec<Finding>> {
+    let world = match World::open_at(path.to_owned(), config) {
         Ok(world) => world,
         Err(error) => match error.downcast::<StoreError>() {
             Ok(error) => {

@@ -2,8 +2,10 @@
 
 mod agents;
 mod arguments;
+mod config;
 mod doctor;
 mod log;
+mod models;
 mod output;
 mod place;
 mod run;
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
         Verb::Run(order) => run::run(arguments.db, order),
         Verb::Log(order) => log::log(arguments.db, &order),
         Verb::Agents(order) => agents::agents(arguments.db, &order),
+        Verb::Models(order) => models::models(&order),
         Verb::Doctor => doctor::doctor(arguments.db),
     };
     ended.unwrap_or_else(|error| output::report(&error))

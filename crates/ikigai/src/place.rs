@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// The path of the database: from `--db`, the environment, or the default.
-pub(crate) fn database(flag: Option<String>) -> Result<PathBuf> {
+/// The path of the database: from `--db`, the environment, the configuration, or the default.
+pub(crate) fn database(flag: Option<String>, configured: Option<&str>) -> Result<PathBuf> {
     let from_environment = || env::var("IKIGAI_DB").ok().filter(|value| !value.is_empty());
-    match flag.or_else(from_environment) {
+    let configured = || configured.map(str::to_owned);
+    match flag.or_else(from_environment).or_else(configured) {
         Some(url) => parse(&url),
         None => Ok(data_home()?.join("ikigai").join("ikigai.db")),
     }

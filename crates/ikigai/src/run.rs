@@ -30,6 +30,11 @@ pub(crate) fn run(db: Option<String>, order: RunOrder) -> Result<ExitCode> {
     } else {
         world.find(order.agent.as_deref())?
     };
+    let choice = order
+        .model
+        .as_deref()
+        .map(|name| world.registry.choose(name));
+    let choice = choice.transpose().map_err(EngineError::from)?;
     let timeout = order.timeout.map(Duration::from_secs);
     let (outcome, printed) = world.runtime.block_on(async {
         let stop = stop_after(timeout)?;
@@ -43,6 +48,9 @@ pub(crate) fn run(db: Option<String>, order: RunOrder) -> Result<ExitCode> {
                 .create_root(&here.session, &here.workdir)
                 .await?
         };
+        if let Some(choice) = choice {
+            worker.choose_model(choice).await?;
+        }
         let mut front = FrontEnd {
             json: order.json,
             printed: String::new(),

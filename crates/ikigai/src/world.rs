@@ -1,15 +1,17 @@
 //! Wiring: the store, the engine, the runtime.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use ikigai_engine::{Engine, Environment, System};
-use ikigai_providers::Demo;
+use ikigai_providers::registry::{Random, Registry, Variables};
+use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{AgentRecord, ProcessRecord, SqliteStore, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::config::{self, Config};
 use crate::place::{self, Here};
 
 /// The program's own record, under which it takes leases.
@@ -32,20 +34,47 @@ pub(crate) struct World {
     pub(crate) runtime: Runtime,
     /// All agents.
     pub(crate) engine: Engine,
+    /// Everybody who can be asked.
+    pub(crate) registry: Arc<Registry>,
     store: Arc<SqliteStore>,
+}
+
+/// The configuration of the user and of the project here.
+pub(crate) fn configuration() -> Result<Config> {
+    Config::read(config::home().as_deref(), Path::new(&Here::find()?.session))
+}
+
+/// Everybody who can be asked.
+pub(crate) fn registry(config: &Config) -> Result<Registry> {
+    let variables: Variables = Arc::new(|name: &str| std::env::var(name).ok());
+    let random: Random = Arc::new(|| {
+        let [a, b, c, d, e, f, g, h, ..] = System.random();
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    });
+    let credentials = config::home().map(|home| home.join("credentials"));
+    Ok(
+        Registry::new(variables, Client::new(Deadlines::DEFAULT), random)
+            .with_credentials(credentials)
+            .with_configuration(config.providers(), config.models()?)
+            .with_first(config.model.clone()),
+    )
 }
 
 impl World {
     /// Opens the store, creating it if it is missing.
     pub(crate) fn open(db: Option<String>) -> Result<Self> {
-        Self::open_at(place::database(db)?)
+        let config = configuration()?;
+        let path = place::database(db, config.store.as_deref())?;
+        Self::open_at(path, &config)
     }
 
     /// Opens the store at a path.
-    pub(crate) fn open_at(path: PathBuf) -> Result<Self> {
+    pub(crate) fn open_at(path: PathBuf, config: &Config) -> Result<Self> {
         let store = Arc::new(SqliteStore::open(OpenOptions::new(path, this_process()))?);
-        let engine = Engine::new(store.clone(), Arc::new(System), Arc::new(Demo))
-            .with_window_tokens(window_tokens()?);
+        let registry = Arc::new(registry(config)?);
+        let window = window_tokens()?.or(config.budget_tokens);
+        let engine = Engine::new(store.clone(), Arc::new(System), registry.clone())
+            .with_window_tokens(window);
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -53,6 +82,7 @@ impl World {
         Ok(Self {
             runtime,
             engine,
+            registry,
             store,
         })
     }

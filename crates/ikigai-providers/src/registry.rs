@@ -1,0 +1,342 @@
+//! Everybody who can be asked: the demo model, the providers known by name, those configured.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ikigai_core::Request;
+use ikigai_core::data::Amounts;
+use ikigai_core::settings::ModelChoice;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::catalogue::{Catalogue, Level, ModelName, ModelSpec, ThinkingValue};
+use crate::credentials;
+use crate::demo::{DEMO, Demo};
+use crate::dialect::{Dialect, Order, Quirks};
+use crate::presets::{COMPATIBLE, PRESETS, full_base, preset};
+use crate::retry::Policy;
+use crate::transport::{Call, Client, send};
+use crate::{Answer, Model, Models, NoModel, dialects};
+
+/// The window of a model that is not in the table: what a local server can be expected to have.
+const UNKNOWN_WINDOW: u64 = 32_768;
+
+/// The longest answer asked of a model that is not in the table.
+const UNKNOWN_OUTPUT: u64 = 4_096;
+
+/// No answer is asked to be longer than this: it is taken off the window for every request.
+const MOST_OUTPUT: u64 = 32_000;
+
+/// What the configuration says of a provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProviderConfig {
+    /// Where it is.
+    pub base_url: Option<String>,
+    /// How it is talked to.
+    pub dialect: Option<String>,
+    /// The variable that holds its key.
+    pub key_env: Option<String>,
+    /// The command that prints its key.
+    pub key_command: Option<String>,
+    /// Further headers of every request.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// Reads a variable of the environment.
+pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Draws a random number, for the pauses before a request is sent again.
+pub type Random = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// All providers and models.
+pub struct Registry {
+    corrections: Vec<ModelSpec>,
+    configured: BTreeMap<String, ProviderConfig>,
+    credentials: Option<PathBuf>,
+    variables: Variables,
+    first: Option<String>,
+    client: Arc<Client>,
+    random: Random,
+}
+
+impl Registry {
+    /// The providers known by name, with keys from `variables`.
+    pub fn new(variables: Variables, client: Client, random: Random) -> Self {
+        Self {
+            corrections: Vec::new(),
+            configured: BTreeMap::new(),
+            credentials: None,
+            variables,
+            first: None,
+            client: Arc::new(client),
+            random,
+        }
+    }
+
+    /// Reads keys also from this file.
+    #[must_use]
+    pub fn with_credentials(mut self, file: Option<PathBuf>) -> Self {
+        self.credentials = file;
+        self
+    }
+
+    /// Adds what the configuration says of providers and models.
+    #[must_use]
+    pub fn with_configuration(
+        mut self,
+        providers: BTreeMap<String, ProviderConfig>,
+        models: Vec<ModelSpec>,
+    ) -> Self {
+        self.configured = providers;
+        self.corrections = models;
+        self
+    }
+
+    /// Prefers this model for new agents: `[provider:]name[/level]`.
+    #[must_use]
+    pub fn with_first(mut self, name: Option<String>) -> Self {
+        self.first = name;
+        self
+    }
+
+    /// The table with the configuration's corrections.
+    pub fn catalogue(&self) -> Catalogue {
+        Catalogue::embedded().with(self.corrections.clone())
+    }
+
+    /// Says whether a provider can be asked: it is configured, local, or has a key.
+    pub fn has_key(&self, provider: &str) -> bool {
+        self.reach(provider).is_ok()
+    }
+
+    /// The settings that a typed model name means.
+    pub fn choose(&self, typed: &str) -> Result<ModelChoice, NoModel> {
+        let name = ModelName::parse(typed);
+        let catalogue = self.catalogue();
+        let provider = match &name.provider {
+            Some(provider) => provider.clone(),
+            None if name.model == DEMO => DEMO.to_owned(),
+            None => match catalogue.find(None, &name.model) {
+                Some(spec) => spec.provider.clone(),
+                None => return Err(unknown_model(&name.model, &catalogue.near(&name.model))),
+            },
+        };
+        let choice = ModelChoice {
+            provider: Some(provider),
+            model: Some(name.model),
+            level: name.level.map(|level| level.word().to_owned()),
+        };
+        self.resolve(&choice)?;
+        Ok(choice)
+    }
+
+    /// A provider with everything that talking to it needs.
+    fn reach(&self, name: &str) -> Result<Reachable, NoModel> {
+        let preset = preset(name);
+        let configured = self.configured.get(name);
+        if preset.is_none() && configured.is_none() {
+            return Err(unknown_provider(name));
+        }
+        let empty = ProviderConfig::default();
+        let config = configured.unwrap_or(&empty);
+        let dialect = config.dialect.as_deref().or(preset.map(|preset| preset.dialect));
+        let dialect = dialect.unwrap_or("chat");
+        let dialect = dialects::by_name(dialect).ok_or_else(|| NoModel {
+            reason: format!("provider `{name}` has the unknown dialect `{dialect}`"),
+            advice: "use responses, chat, messages or gemini".to_owned(),
+        })?;
+        let variable = preset.and_then(|preset| preset.base_variable);
+        let from_variable = variable.and_then(|variable| self.variable(variable));
+        let base = from_variable
+            .or_else(|| config.base_url.clone())
+            .or_else(|| preset.map(|preset| preset.base.to_owned()))
+            .ok_or_else(|| NoModel {
+                reason: format!("provider `{name}` has no `base_url`"),
+                advice: format!("set it under [providers.{name}]"),
+            })?;
+        let key = self.key(name, config)?;
+        let wanted = preset.map_or(&[][..], |preset| preset.keys);
+        if key.is_none() && !wanted.is_empty() && config.base_url.is_none() {
+            return Err(NoModel {
+                reason: format!("there is no key for `{name}`"),
+                advice: format!("set {}", wanted.join(" or ")),
+            });
+        }
+        Ok(Reachable {
+            name: name.to_owned(),
+            base: full_base(dialect.name(), &base),
+            quirks: preset.map_or(COMPATIBLE, |preset| preset.quirks),
+            dialect,
+            key,
+            headers: config.headers.clone(),
+        })
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.variables)(name).filter(|value| !value.trim().is_empty())
+    }
+
+    /// The key of a provider: from its variables, its command, or the file.
+    fn key(&self, name: &str, config: &ProviderConfig) -> Result<Option<SecretString>, NoModel> {
+        let usual = preset(name).map_or(&[][..], |preset| preset.keys);
+        let variables = config.key_env.as_deref().into_iter().chain(usual.iter().copied());
+        let from_variable = variables.filter_map(|variable| self.variable(variable)).next();
+        if let Some(key) = from_variable {
+            return Ok(Some(SecretString::from(key.trim())));
+        }
+        let no_model = |error: credentials::CredentialsError| NoModel {
+            reason: error.to_string(),
+            advice: error.advice(),
+        };
+        if let Some(command) = &config.key_command {
+            return credentials::run_command(name, command).map(Some).map_err(no_model);
+        }
+        match &self.credentials {
+            Some(file) => Ok(credentials::read_file(file).map_err(no_model)?.remove(name)),
+            None => Ok(None),
+        }
+    }
+}
+
+fn unknown_model(name: &str, near: &[&str]) -> NoModel {
+    let advice = if near.is_empty() {
+        "`ikigai models` lists them; any other is `provider:name`".to_owned()
+    } else {
+        format!("did you mean {}?", near.join(" or "))
+    };
+    NoModel {
+        reason: format!("there is no model `{name}`"),
+        advice,
+    }
+}
+
+fn unknown_provider(name: &str) -> NoModel {
+    let known: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+    NoModel {
+        reason: format!("there is no provider `{name}`"),
+        advice: format!(
+            "use {DEMO}, {}, or configure [providers.{name}] base_url",
+            known.join(", ")
+        ),
+    }
+}
+
+impl Models for Registry {
+    fn first_choice(&self) -> ModelChoice {
+        let wished = self.first.as_deref().and_then(|name| self.choose(name).ok());
+        let with_key = || {
+            let catalogue = self.catalogue();
+            let remote = PRESETS.iter().filter(|preset| !preset.keys.is_empty());
+            let reachable = remote.filter(|preset| self.has_key(preset.name));
+            let models = reachable.filter_map(|preset| {
+                let models = catalogue.models().iter();
+                models.filter(|spec| spec.provider == preset.name).find(|spec| spec.tools)
+            });
+            models.map(|spec| ModelChoice {
+                provider: Some(spec.provider.clone()),
+                model: Some(spec.id.clone()),
+                level: None,
+            }).next()
+        };
+        wished.or_else(with_key).unwrap_or_else(Demo::choice)
+    }
+
+    fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {
+        let provider = choice.provider.as_deref().unwrap_or(DEMO);
+        if provider == DEMO {
+            return Ok(Arc::new(Demo));
+        }
+        let reachable = self.reach(provider)?;
+        let name = choice.model.clone().unwrap_or_default();
+        if name.is_empty() {
+            return Err(unknown_model("", &[]));
+        }
+        let spec = self.catalogue().find(Some(provider), &name).cloned();
+        let level: Option<Level> = choice.level.as_deref().and_then(|level| level.parse().ok());
+        let thinking = level.zip(spec.as_ref()).and_then(|(level, spec)| spec.thinking_value(level));
+        Ok(Arc::new(RemoteModel {
+            level: thinking.as_ref().map(|(level, _)| *level),
+            thinking: thinking.map(|(_, value)| value),
+            reachable,
+            name,
+            spec,
+            client: Arc::clone(&self.client),
+            random: Arc::clone(&self.random),
+        }))
+    }
+}
+
+/// A provider with everything that talking to it needs.
+struct Reachable {
+    name: String,
+    dialect: &'static dyn Dialect,
+    base: String,
+    key: Option<SecretString>,
+    headers: BTreeMap<String, String>,
+    quirks: Quirks,
+}
+
+/// A model behind a dialect.
+struct RemoteModel {
+    reachable: Reachable,
+    name: String,
+    spec: Option<ModelSpec>,
+    level: Option<Level>,
+    thinking: Option<ThinkingValue>,
+    client: Arc<Client>,
+    random: Random,
+}
+
+impl RemoteModel {
+    fn max_output(&self) -> u64 {
+        let most = self.spec.as_ref().and_then(|spec| spec.max_output);
+        most.unwrap_or(UNKNOWN_OUTPUT).min(MOST_OUTPUT)
+    }
+}
+
+impl Model for RemoteModel {
+    fn provider(&self) -> &str {
+        &self.reachable.name
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn level(&self) -> Option<&str> {
+        self.level.map(Level::word)
+    }
+
+    fn window_tokens(&self) -> u64 {
+        let window = self.spec.as_ref().and_then(|spec| spec.context_window);
+        let window = window.unwrap_or(UNKNOWN_WINDOW);
+        window.saturating_sub(self.max_output()).max(window / 2)
+    }
+
+    fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64> {
+        self.spec.as_ref()?.cost_nano_usd(usage)
+    }
+
+    fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer> {
+        let Reachable { dialect, base, key, headers, quirks, .. } = &self.reachable;
+        let order = Order {
+            request: &request,
+            model: &self.name,
+            thinking: self.thinking.as_ref(),
+            max_output: self.max_output(),
+            cache_key: conversation,
+            quirks: *quirks,
+        };
+        let own = dialect.headers(key.as_ref().map(ExposeSecret::expose_secret));
+        let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let further = headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let headers = own.chain(further).map(|(name, value)| (name, SecretString::from(value)));
+        let call = Call {
+            url: dialect.endpoint(base, &self.name),
+            headers: headers.collect(),
+            body: dialect.encode(&order).to_string().into_bytes(),
+            dialect: *dialect,
+        };
+        send(&self.client, call, Policy::default(), (self.random)())
+    }
+}

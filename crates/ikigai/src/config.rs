@@ -1,0 +1,144 @@
+//! The configuration: the user's file, then the project's, which may not widen anything.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
+use ikigai_providers::registry::ProviderConfig;
+use serde::Deserialize;
+
+/// A file of settings is small; anything larger is something else.
+const MOST_FILE_BYTES: u64 = 1 << 20;
+
+/// What the files say, later ones over earlier ones.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// The database, as `--db` takes it.
+    pub(crate) store: Option<String>,
+    /// The model of new agents: `[provider:]name[/level]`.
+    pub(crate) model: Option<String>,
+    /// Requests are kept below this many tokens.
+    pub(crate) budget_tokens: Option<u64>,
+    providers: BTreeMap<String, ProviderSection>,
+    models: BTreeMap<String, ModelSection>,
+}
+
+/// `[providers.NAME]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+struct ProviderSection {
+    base_url: Option<String>,
+    dialect: Option<String>,
+    key_env: Option<String>,
+    key_command: Option<String>,
+    headers: BTreeMap<String, String>,
+}
+
+/// `[models."provider:name"]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+struct ModelSection {
+    context_window: Option<u64>,
+    max_output: Option<u64>,
+    price_in: Option<f64>,
+    price_out: Option<f64>,
+    price_cache_read: Option<f64>,
+    price_cache_write: Option<f64>,
+}
+
+impl Config {
+    /// Reads the user's file and the project's.
+    pub(crate) fn read(home: Option<&Path>, project: &Path) -> Result<Self> {
+        let user = match home {
+            Some(home) => read_file(&home.join("config.toml"))?,
+            None => Self::default(),
+        };
+        let file = project.join(".ikigai").join("config.toml");
+        let theirs = read_file(&file)?;
+        // A repository must not send a key to an address of its own, nor run a command for one.
+        if !theirs.providers.is_empty() || theirs.store.is_some() {
+            bail!(
+                "`{}` may not set `providers` or `store`\nhint: put them into your own configuration",
+                file.display()
+            );
+        }
+        Ok(Self {
+            model: theirs.model.or(user.model),
+            budget_tokens: theirs.budget_tokens.or(user.budget_tokens),
+            models: user.models.into_iter().chain(theirs.models).collect(),
+            ..user
+        })
+    }
+
+    /// What is said of providers.
+    pub(crate) fn providers(&self) -> BTreeMap<String, ProviderConfig> {
+        let configs = self.providers.iter().map(|(name, section)| {
+            let config = ProviderConfig {
+                base_url: section.base_url.clone(),
+                dialect: section.dialect.clone(),
+                key_env: section.key_env.clone(),
+                key_command: section.key_command.clone(),
+                headers: section.headers.clone(),
+            };
+            (name.clone(), config)
+        });
+        configs.collect()
+    }
+
+    /// The models that are added to the table, or corrected.
+    pub(crate) fn models(&self) -> Result<Vec<ModelSpec>> {
+        self.models
+            .iter()
+            .map(|(name, section)| section.apply_to(name))
+            .collect()
+    }
+}
+
+impl ModelSection {
+    fn apply_to(&self, name: &str) -> Result<ModelSpec> {
+        let named = ModelName::parse(name);
+        let known = Catalogue::embedded().find(named.provider.as_deref(), &named.model);
+        let mut spec = match (known, named.provider) {
+            (Some(known), _) => known.clone(),
+            (None, Some(provider)) => ModelSpec::unknown(provider, named.model),
+            (None, None) => bail!(
+                "[models.\"{name}\"] is not in the table\nhint: write [models.\"provider:{name}\"]"
+            ),
+        };
+        spec.context_window = self.context_window.or(spec.context_window);
+        spec.max_output = self.max_output.or(spec.max_output);
+        spec.price_in = self.price_in.or(spec.price_in);
+        spec.price_out = self.price_out.or(spec.price_out);
+        spec.price_cache_read = self.price_cache_read.or(spec.price_cache_read);
+        spec.price_cache_write = self.price_cache_write.or(spec.price_cache_write);
+        Ok(spec)
+    }
+}
+
+fn read_file(path: &Path) -> Result<Config> {
+    let length = match fs::metadata(path) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read `{}`", path.display()));
+        }
+    };
+    if length > MOST_FILE_BYTES {
+        bail!("`{}` is too large to be a configuration", path.display());
+    }
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("`{}` is not right", path.display()))
+}
+
+/// `$XDG_CONFIG_HOME/ikigai`, where that is absolute, or its default.
+pub(crate) fn home() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let named = named.filter(|path| path.is_absolute());
+    let home = || std::env::home_dir().map(|home| home.join(".config"));
+    Some(named.or_else(home)?.join("ikigai"))
+}

@@ -1,0 +1,82 @@
+//! `ikigai models`: the model table.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use ikigai_providers::catalogue::ModelSpec;
+use serde_json::json;
+
+use crate::arguments::ModelsOrder;
+use crate::output::{print, tell};
+use crate::world::{configuration, registry};
+
+pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
+    let registry = registry(&configuration()?)?;
+    let catalogue = registry.catalogue();
+    let word = order.word.as_deref().unwrap_or_default();
+    let wanted = |spec: &&ModelSpec| spec.id.contains(word) || spec.provider.contains(word);
+    let models: Vec<_> = catalogue.models().iter().filter(wanted).collect();
+    if models.is_empty() {
+        tell("no model has that in its name; any other is `provider:name`");
+    }
+    let mut keys = BTreeMap::new();
+    for spec in models {
+        let provider = spec.provider.as_str();
+        let key = *keys
+            .entry(provider)
+            .or_insert_with(|| registry.has_key(provider));
+        print(&if order.json {
+            json_of(spec, key)
+        } else {
+            line_of(spec, key)
+        })?;
+    }
+    if !order.json {
+        tell(
+            "● a key is present · prices in $ for a million tokens, in/out · built in, without a key: demo",
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line_of(spec: &ModelSpec, key: bool) -> String {
+    let name = format!("{}:{}", spec.provider, spec.id);
+    let window = spec
+        .context_window
+        .map_or_else(|| "?".to_owned(), |tokens| format!("{}k", tokens / 1000));
+    let price =
+        |price: Option<f64>| price.map_or_else(|| "?".to_owned(), |price| price.to_string());
+    let levels: Vec<_> = spec
+        .levels()
+        .map(ikigai_providers::catalogue::Level::word)
+        .collect();
+    format!(
+        "{} {name:<40} {window:>7}  {:>6} / {:<6}  {}\n",
+        if key { "●" } else { " " },
+        price(spec.price_in),
+        price(spec.price_out),
+        levels.join(" ")
+    )
+}
+
+fn json_of(spec: &ModelSpec, key: bool) -> String {
+    let levels: Vec<_> = spec
+        .levels()
+        .map(ikigai_providers::catalogue::Level::word)
+        .collect();
+    let line = json!({
+        "provider": spec.provider,
+        "model": spec.id,
+        "dialect": spec.dialect,
+        "context_window": spec.context_window,
+        "max_output": spec.max_output,
+        "price_in": spec.price_in,
+        "price_out": spec.price_out,
+        "price_cache_read": spec.price_cache_read,
+        "price_cache_write": spec.price_cache_write,
+        "levels": levels,
+        "key": key,
+    });
+    format!("{line}\n")
+}
