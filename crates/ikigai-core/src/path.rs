@@ -127,6 +127,16 @@ pub struct Path {
     steps: u32,
     /// A rewind into another agent's rows of which is not yet known whether it is valid.
     check: Option<Box<Check>>,
+    /// The path that such a rewind was checked against in vain. It is where the walk comes to
+    /// later, and what the next one is checked against: each ancestor is walked once.
+    checked: Option<Box<Inherited>>,
+}
+
+/// The path of the first row of an agent.
+#[derive(Clone, Debug)]
+struct Inherited {
+    by: AgentId,
+    path: Path,
 }
 
 /// Two paths are equal if the same is known of them, however it became known.
@@ -143,7 +153,7 @@ impl Eq for Path {}
 struct Check {
     rewind: RowRef,
     target: RowRef,
-    /// The path of the first row of the rewind's agent.
+    /// What the rewind's agent inherits.
     inherited: Path,
 }
 
@@ -249,6 +259,7 @@ impl Path {
                 Some(Bend::To(next)) => {
                     self.note(row);
                     self.extend(below, row.at.seq, Some(next));
+                    self.reuse_checked(row.at, next);
                     match self.below {
                         Some(next) if next.agent == below.agent => below = next,
                         _ => return,
@@ -259,12 +270,10 @@ impl Path {
                     if row.at.seq < below.seq {
                         self.extend(below, row.at.seq.next(), Some(row.at));
                     }
-                    let mut inherited = Self::of(Some(RowRef::new(row.at.agent, Seq(1))));
-                    inherited.passed.clone_from(&self.passed);
                     let check = Check {
                         rewind: row.at,
                         target,
-                        inherited,
+                        inherited: self.inherited_of(row.at.agent),
                     };
                     return self.settle(Box::new(check));
                 }
@@ -279,6 +288,28 @@ impl Path {
                 self.extend(below, oldest.at.seq, next);
             }
             _ => {}
+        }
+    }
+
+    /// What the agent inherits, as far as it is known.
+    fn inherited_of(&mut self, by: AgentId) -> Self {
+        match self.checked.take() {
+            Some(checked) if checked.by == by => checked.path,
+            _ => Self {
+                passed: self.passed.clone(),
+                ..Self::of(Some(RowRef::new(by, Seq(1))))
+            },
+        }
+    }
+
+    /// Goes on with what a rewind was checked against, if the walk has come to its agent's first
+    /// row, which `next` precedes.
+    fn reuse_checked(&mut self, row: RowRef, next: RowRef) {
+        let reaches = |checked: &Inherited| checked.by == row.agent && checked.path.contains(next);
+        if row.seq == Seq(1) && self.checked.as_deref().is_some_and(reaches) {
+            let mut rest = self.inherited_of(row.agent);
+            rest.cut_after(next);
+            self.put_below(rest);
         }
     }
 
@@ -301,6 +332,10 @@ impl Path {
                 rewind.seq,
                 Some(next).filter(|next| next.seq > Seq(0)),
             );
+            self.checked = Some(Box::new(Inherited {
+                by: rewind.agent,
+                path: check.inherited,
+            }));
         } else {
             self.check = Some(check);
         }
@@ -338,6 +373,7 @@ impl Path {
         self.below = rest.below;
         self.passed = rest.passed;
         self.check = rest.check;
+        self.checked = rest.checked;
     }
 
     /// Forgets all that comes after a row of the known part.

@@ -348,6 +348,57 @@ fn any_number_of_control_rows_may_lie_between_bends() {
 }
 
 #[test]
+fn a_rewind_to_the_last_row_of_a_page_notes_it_once() {
+    let agent = agent(1);
+    for marks in 0..140 {
+        let mut log = Log::default();
+        log.say(agent, 1);
+        let target = log.push(agent, Event::mark(Some("target")));
+        for _ in 0..marks {
+            log.push(agent, Event::mark(None));
+        }
+        let last = log.rewind(agent, target).seq.0;
+
+        let walked = log.walk(log.head(agent));
+
+        let noted: Vec<_> = walked.notes().map(|(row, _)| row).collect();
+        assert_eq!(noted, [target]);
+        if marks > 0 {
+            log.check(agent, &[span(agent, 1, 2), span(agent, last, last)]);
+        }
+    }
+}
+
+#[test]
+fn rewinds_of_many_ancestors_cost_one_walk() {
+    let mut log = Log::default();
+    let root = agent(0);
+    log.say(root, 2);
+    let mut spans = vec![span(root, 1, 2)];
+    for number in 1..=40 {
+        let (parent, child) = (agent(number - 1), agent(number));
+        log.fork(child, log.head(parent));
+        let last = if number % 5 == 0 {
+            spans = vec![span(root, 1, 1)];
+            let back = log.rewind(child, at(root, 1)).seq.0;
+            spans.push(span(child, back, back));
+            back
+        } else {
+            // Neither is held, so the rewinds change nothing.
+            log.rewind(child, at(root, 99));
+            let last = log.rewind(child, at(agent(99), 1)).seq.0;
+            spans.push(span(child, 1, last));
+            last
+        };
+
+        let walked = log.walk(at(child, last));
+
+        assert_eq!(walked.spans().collect::<Vec<_>>(), spans);
+        assert_eq!(log.lived(child).0, walked);
+    }
+}
+
+#[test]
 fn many_rewinds_are_walked_page_by_page() {
     let agent = agent(1);
     let mut log = Log::default();

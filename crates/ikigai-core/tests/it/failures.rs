@@ -412,6 +412,9 @@ fn bad_row_never_kills_agent() {
         log.inject(agent, kind, content, data, true);
     }
     log.append(agent, Event::user("still there?"));
+    for (kind, content, data) in bad_rows() {
+        log.inject(agent, kind, content, data, true);
+    }
     let record = |log: &TestLog| block_on(log.store.agent(agent)).unwrap().unwrap();
 
     let restored = log.replayed(agent);
