@@ -6,12 +6,14 @@ mod found;
 mod fuzz;
 mod requests;
 
-use ikigai_core::{Row, RowRef, Seq, View};
+use ikigai_core::{AgentState, Event, Row, RowRef, Seq, View};
 use ikigai_store::Agent;
 use ikigai_testkit::generate::{History, actions};
-use ikigai_testkit::{block_on, cases};
+use ikigai_testkit::{TestLog, block_on, cases};
 use proptest::collection::vec;
+use proptest::num;
 use proptest::prelude::*;
+use serde_json::json;
 
 fn config() -> ProptestConfig {
     ProptestConfig {
@@ -73,6 +75,21 @@ proptest! {
                 prop_assert_eq!(&live.view, &replayed.view);
             }
         }
+    }
+
+    /// N4a: a number in a setting survives a snapshot to its last bit.
+    #[test]
+    fn prop_a_snapshot_keeps_every_number(usd in num::f64::NORMAL | num::f64::SUBNORMAL | num::f64::ZERO) {
+        let mut log = TestLog::default();
+        let agent = log.root();
+        let set = json!({"spend": {"usd": usd}});
+        let set = set.as_object().cloned().unwrap_or_default();
+        log.append(agent, Event::set("budget", set));
+        let state = log.replayed_state(agent);
+
+        let restored = AgentState::restored(agent, state.head(), Some(&state.to_snapshot()), &[]);
+
+        prop_assert_eq!(restored.settings(), state.settings());
     }
 
     /// S3-18 S3-15: the spans of a path hold the rows of the chain of predecessors, in its order.
