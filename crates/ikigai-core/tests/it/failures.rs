@@ -313,14 +313,14 @@ fn validation_error_outlives_input() {
 /// that names it, is never a message, and keeps nothing from being restored.
 #[test]
 fn unknown_kind_at_load_is_reported_and_skipped() {
-    let long = "x".repeat(1_000_000);
+    let endless = "x".repeat(1_000_000);
     for kind in [
         "bogus",
         "",
         "User",
         "tool_calls",
         "Ünïcode\n\u{1b}[2J",
-        &long,
+        &endless,
     ] {
         let mut log = TestLog::default();
         let agent = log.root();

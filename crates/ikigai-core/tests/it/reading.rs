@@ -1,5 +1,6 @@
 //! What tests read off an agent.
 
+use ikigai_core::view::Entry;
 use ikigai_core::{Block, RowRef};
 use ikigai_store::Agent;
 
@@ -23,7 +24,7 @@ pub(crate) fn shown(agent: &Agent) -> Vec<String> {
 
 /// The rows of the agent's view.
 pub(crate) fn places(agent: &Agent) -> Vec<RowRef> {
-    agent.view.entries().iter().map(|it| it.at()).collect()
+    agent.view.entries().iter().map(Entry::at).collect()
 }
 
 /// The names of the kinds in the agent's view.

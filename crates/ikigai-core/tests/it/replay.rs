@@ -95,7 +95,7 @@ fn replay_includes_tool_rows() {
 /// S1-2 S1-13: content and data of tool rows come out of replay as they were stored.
 #[test]
 fn replay_preserves_tool_data() {
-    let long = format!(
+    let large = format!(
         r#"{{"tool_call_id":"x","output":"{}","success":true}}"#,
         "é".repeat(9_999)
     );
@@ -125,7 +125,7 @@ fn replay_preserves_tool_data() {
             Some("old"),
             r#"{"tool_call_id":"x","output":"o","summary":null}"#,
         ),
-        ("tool_result", None, &long),
+        ("tool_result", None, &large),
         ("tool_result", Some("bad"), "{"),
     ];
     let mut log = TestLog::default();
@@ -499,7 +499,7 @@ fn agent_replay_is_the_only_replay() {
         using.map(|(file, _)| file.clone()).collect()
     };
     assert_eq!(
-        users("AgentState::restored("),
+        users("AgentState::restored"),
         ["ikigai-store/src/history.rs"]
     );
     assert_eq!(users("load(&row)"), ["ikigai-core/src/view.rs"]);
