@@ -204,12 +204,12 @@ impl Exchange {
     }
 
     /// Takes in what the body brought: bytes, its end, or a failure.
-    fn take_in(&mut self, outcome: Result<Vec<u8>, Ending>) -> State {
+    fn take_in(&mut self, outcome: Result<impl AsRef<[u8]>, Ending>) -> State {
         let State::Reading(mut reading) = mem::replace(&mut self.state, State::Over) else {
             return State::Over;
         };
         let failed = match outcome {
-            Ok(bytes) => match reading.push(&bytes, &mut self.queue) {
+            Ok(bytes) => match reading.push(bytes.as_ref(), &mut self.queue) {
                 Ok(()) if reading.decoder.is_done() => return self.finish(*reading, None),
                 Ok(()) => return State::Reading(reading),
                 Err(error) => error,
@@ -317,7 +317,7 @@ enum Ending {
 
 impl Reading {
     /// Waits for bytes. The time counts from when somebody began to wait for them.
-    async fn chunk(&mut self, idle: Duration) -> Result<Vec<u8>, Ending> {
+    async fn chunk(&mut self, idle: Duration) -> Result<impl AsRef<[u8]> + use<>, Ending> {
         let now = Instant::now();
         let mut until = *self.until.get_or_insert(now + idle);
         if until <= now && !mem::replace(&mut self.looked_again, true) {
@@ -328,7 +328,7 @@ impl Reading {
         self.until = None;
         self.looked_again = false;
         match chunk {
-            Ok(Ok(Some(bytes))) => Ok(bytes.into()),
+            Ok(Ok(Some(bytes))) => Ok(bytes),
             Ok(Ok(None)) => Err(Ending::Whole),
             Ok(Err(error)) => Err(Ending::Broken(error)),
             Err(_) => Err(Ending::Silent),
@@ -406,10 +406,11 @@ fn request_of(call: Call) -> Result<Request, ProviderError> {
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     for (name, value) in &call.headers {
         insert(headers, name, value.expose_secret()).ok_or_else(|| {
-            ProviderError::new(
-                FailureKind::BadRequest,
-                format!("header `{}` cannot be sent: its name or value has characters that HTTP does not allow", words::clean(name)),
-            )
+            let message = format!(
+                "header `{}` cannot be sent: HTTP does not allow a character of its name or value",
+                words::clean(name)
+            );
+            ProviderError::new(FailureKind::BadRequest, message)
         })?;
     }
     *request.body_mut() = Some(call.body.into());

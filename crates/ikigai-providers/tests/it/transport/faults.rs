@@ -138,7 +138,7 @@ fn refusals() -> Vec<Row> {
         ("502, page", Script::answer(502, HTML, PAGE), Unavailable, Yes,
             "HOST answered 502 Bad Gateway with a web page: `Bad gateway`"),
         ("503", bare(503), Unavailable, Yes, "HOST answered 503 Service Unavailable"),
-        ("503, Retry-After date", asking(503, "retry-after", "Fri, 31 Dec 9999 23:59:59 GMT").clone(), Unavailable, No,
+        ("503, Retry-After date", asking(503, "retry-after", "Fri, 31 Dec 9999 23:59:59 GMT"), Unavailable, No,
             "HOST answered 503 Service Unavailable; try again in YEARS"),
         ("503, body never ends", Script::new().head(503, &[("content-length", "100")]).send("half").await_close(), Unavailable, Yes,
             "HOST answered 503 Service Unavailable: `half`"),
