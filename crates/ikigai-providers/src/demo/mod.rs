@@ -1,0 +1,234 @@
+//! The demo model: offline, deterministic, scripted by rules on the last message.
+
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::Request;
+use ikigai_core::data::Amounts;
+use ikigai_core::message::{Block, Message};
+use ikigai_core::project::estimate_tokens;
+use ikigai_core::settings::ModelChoice;
+
+use crate::{
+    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
+    Response, StopReason, Wait,
+};
+use rules::{Ask, Step};
+
+/// How long the model waits between words when it was asked to be slow.
+const SLOW_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long it pretends to wait before it tries again.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// The provider name of the demo model, and its own.
+pub(crate) const DEMO: &str = "demo";
+
+/// The built-in scripted model.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Demo;
+
+impl Demo {
+    /// The settings that choose it.
+    pub fn choice() -> ModelChoice {
+        ModelChoice {
+            provider: Some(DEMO.to_owned()),
+            model: Some(DEMO.to_owned()),
+            level: None,
+        }
+    }
+}
+
+impl Models for Demo {
+    fn first_choice(&self) -> ModelChoice {
+        Self::choice()
+    }
+
+    fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {
+        match choice.provider.as_deref() {
+            None | Some(DEMO) => Ok(Arc::new(*self)),
+            Some(other) => Err(NoModel {
+                reason: format!("there is no provider `{other}`"),
+                advice: "choose the built-in model `demo`".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Model for Demo {
+    fn provider(&self) -> &'static str {
+        DEMO
+    }
+
+    fn name(&self) -> &'static str {
+        DEMO
+    }
+
+    fn level(&self) -> Option<&str> {
+        None
+    }
+
+    fn window_tokens(&self) -> u64 {
+        200_000
+    }
+
+    fn cost_nano_usd(&self, _usage: &Amounts) -> Option<u64> {
+        Some(0)
+    }
+
+    fn answer(&self, request: Request, _conversation: &str) -> Box<dyn Answer> {
+        let ask = Ask::of(&request);
+        let mut script = Script::default();
+        for step in rules::answer(&ask) {
+            script.add(step);
+        }
+        script.finish(tokens_of(&request));
+        Box::new(Scripted {
+            deltas: script.deltas,
+            pause: ask.has("slowly").then_some(SLOW_PAUSE),
+        })
+    }
+}
+
+/// The deltas of an answer that is known from its beginning.
+#[derive(Default)]
+struct Script {
+    deltas: VecDeque<Result<Delta, ProviderError>>,
+    blocks: Vec<AnswerBlock>,
+    failed: bool,
+}
+
+impl Script {
+    fn add(&mut self, step: Step) {
+        match step {
+            Step::Say(text) => {
+                self.deltas
+                    .extend(words(&text).into_iter().map(Delta::Text).map(Ok));
+                self.blocks.push(AnswerBlock::Text { text, item: None });
+            }
+            Step::Think(text) => {
+                self.deltas
+                    .extend(words(&text).into_iter().map(Delta::Thinking).map(Ok));
+                // A scripted thought has a scripted signature, so that it is sent back like any.
+                let payload = Some(format!("demo:{}", text.len()));
+                self.blocks.push(AnswerBlock::Thinking { text, payload });
+            }
+            Step::Call { tool, arguments } => {
+                self.deltas.push_back(Ok(Delta::Call(tool.clone())));
+                self.blocks.push(AnswerBlock::Call {
+                    id: None,
+                    name: tool,
+                    arguments,
+                    item: None,
+                });
+            }
+            Step::Stumble(message) => {
+                let error = ProviderError::new(FailureKind::Unavailable, message);
+                self.deltas.push_back(Ok(Delta::Waiting(Wait {
+                    error,
+                    attempt: 2,
+                    attempts: 6,
+                    pause: RETRY_PAUSE,
+                })));
+                self.deltas.push_back(Ok(Delta::Again));
+                self.blocks.clear();
+            }
+            Step::Fail(message) => {
+                let error = ProviderError::new(FailureKind::Unavailable, message);
+                self.deltas.push_back(Err(error));
+                self.failed = true;
+            }
+        }
+    }
+
+    fn finish(&mut self, input: u64) {
+        if self.failed {
+            return;
+        }
+        let calls = |block: &AnswerBlock| matches!(block, AnswerBlock::Call { .. });
+        let stop = if self.blocks.iter().any(calls) {
+            StopReason::Calls
+        } else {
+            StopReason::End
+        };
+        let (output, reasoning) = self
+            .blocks
+            .iter()
+            .fold((0, 0), |(output, reasoning), block| {
+                let tokens = answered_tokens(block);
+                let thought = matches!(block, AnswerBlock::Thinking { .. });
+                (
+                    output + tokens,
+                    reasoning + if thought { tokens } else { 0 },
+                )
+            });
+        let usage = Amounts {
+            input: Some(input),
+            output: Some(output),
+            reasoning: Some(reasoning),
+            ..Amounts::default()
+        };
+        self.deltas.push_back(Ok(Delta::Finished(Response {
+            blocks: std::mem::take(&mut self.blocks),
+            stop,
+            usage,
+        })));
+    }
+}
+
+fn answered_tokens(block: &AnswerBlock) -> u64 {
+    match block {
+        AnswerBlock::Text { text, .. } | AnswerBlock::Thinking { text, .. } => {
+            estimate_tokens(text)
+        }
+        AnswerBlock::Call {
+            name, arguments, ..
+        } => estimate_tokens(name) + estimate_tokens(arguments),
+    }
+}
+
+/// An answer that is known from its beginning.
+struct Scripted {
+    deltas: VecDeque<Result<Delta, ProviderError>>,
+    pause: Option<Duration>,
+}
+
+impl Answer for Scripted {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
+        Box::pin(async move {
+            let again = matches!(self.deltas.front(), Some(Ok(Delta::Again)));
+            let pause = if again { Some(RETRY_PAUSE) } else { self.pause };
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+            }
+            self.deltas.pop_front()
+        })
+    }
+}
+
+/// Each word with the blanks after it.
+fn words(text: &str) -> Vec<String> {
+    text.split_inclusive(char::is_whitespace)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn tokens_of(request: &Request) -> u64 {
+    let texts = |message: &Message| -> u64 {
+        let tokens = |block: &Block| match block {
+            Block::Text { text } | Block::Thinking { text, .. } => estimate_tokens(text),
+            Block::ToolCall {
+                name, arguments, ..
+            } => estimate_tokens(name) + estimate_tokens(arguments),
+            Block::ToolResult { content, .. } => estimate_tokens(content),
+        };
+        message.blocks.iter().map(tokens).sum()
+    };
+    let said: u64 = request.messages.iter().map(texts).sum();
+    said + estimate_tokens(request.system.as_deref().unwrap_or_default())
+}
