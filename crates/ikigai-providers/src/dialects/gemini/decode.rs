@@ -29,7 +29,7 @@ struct Usage {
 
 impl Decoder for GeminiDecoder {
     fn push(&mut self, frame: &Frame) -> Result<Vec<Delta>, ProviderError> {
-        if frame.data.trim() == "[DONE]" {
+        if matches!(frame.data.trim(), "" | "[DONE]") {
             return Ok(Vec::new());
         }
         let chunk: Value = serde_json::from_str(&frame.data)

@@ -53,7 +53,7 @@ const EVENTS: [&str; 7] = [
 
 impl Decoder for MessagesDecoder {
     fn push(&mut self, frame: &Frame) -> Result<Vec<Delta>, ProviderError> {
-        if self.done || frame.data.trim() == "[DONE]" {
+        if self.done || matches!(frame.data.trim(), "" | "[DONE]") {
             return Ok(Vec::new());
         }
         let event: Value = match serde_json::from_str(&frame.data) {

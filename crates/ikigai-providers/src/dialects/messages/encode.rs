@@ -45,14 +45,12 @@ pub(super) fn encode(order: &Order<'_>) -> Value {
 pub(super) fn origin(request: &Request, message: usize, block: Option<usize>) -> Option<usize> {
     let turns = turns_of(request);
     let turn = turns.get(message)?;
-    match block {
-        Some(block) => turn.blocks.get(block).map(|(origin, _)| *origin),
-        None => {
-            let (first, _) = turn.blocks.first()?;
-            let of_one = turn.blocks.iter().all(|(origin, _)| origin == first);
-            of_one.then_some(*first)
-        }
+    if let Some(block) = block {
+        return turn.blocks.get(block).map(|(origin, _)| *origin);
     }
+    let (first, _) = turn.blocks.first()?;
+    let of_one = turn.blocks.iter().all(|(origin, _)| origin == first);
+    of_one.then_some(*first)
 }
 
 fn mark() -> Value {
