@@ -115,8 +115,11 @@ impl Activity {
     /// Takes in a row of a response and hands back which one it is of.
     fn responded(&mut self, entry: &Entry) -> Option<ResponseKey> {
         let response = response_of(entry);
-        // What follows another response began after it.
-        self.sure |= self.newest.is_some() && self.newest != response;
+        if self.newest.is_some() && self.newest != response {
+            // What follows another response began after it.
+            self.sure = true;
+            self.break_older();
+        }
         self.newest = response;
         response
     }

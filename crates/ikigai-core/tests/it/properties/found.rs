@@ -1,6 +1,6 @@
 //! Small cases that properties found, each under a name of its own.
 
-use ikigai_core::data::{AssistantData, Shell, ToolCallData, UserData};
+use ikigai_core::data::{AssistantData, Cause, Shell, ToolCallData, UserData};
 use ikigai_core::project::is_full;
 use ikigai_core::{AgentId, Budget, Event, RowRef, Seq, View, project};
 use ikigai_testkit::{TestLog, target};
@@ -54,38 +54,41 @@ fn a_view_that_begins_inside_a_response_does_not_tell_whether_it_calls() {
 /// E7b N1c
 #[test]
 fn rows_without_a_number_belong_to_one_response_only_as_neighbours() {
-    let mut log = TestLog::default();
-    let agent = log.root();
-    let data = ToolCallData {
-        tool_call_id: Some("a".to_owned()),
-        name: Some("read".to_owned()),
-        arguments: Some("{}".to_owned()),
-        ..ToolCallData::default()
-    };
     let shell = UserData {
         shell: Some(Shell::default()),
         ..UserData::default()
     };
-    let text = |text: &str| text.to_owned();
-    log.append(agent, Event::ToolCall { shown: None, data });
-    log.append(
-        agent,
-        Event::User {
-            text: text("ls"),
-            data: shell,
-        },
-    );
-    log.append(
-        agent,
-        Event::Assistant {
-            text: text("done"),
+    let line = Event::User {
+        text: "ls".to_owned(),
+        data: shell,
+    };
+    for between in [
+        line,
+        Event::assistant(1, "of another"),
+        Event::interrupted(Cause::User),
+    ] {
+        let mut log = TestLog::default();
+        let agent = log.root();
+        let call = ToolCallData {
+            tool_call_id: Some("a".to_owned()),
+            name: Some("read".to_owned()),
+            arguments: Some("{}".to_owned()),
+            ..ToolCallData::default()
+        };
+        let call = Event::ToolCall {
+            shown: None,
+            data: call,
+        };
+        let text = Event::Assistant {
+            text: "done".to_owned(),
             data: AssistantData::default(),
-        },
-    );
+        };
+        log.append_all(agent, vec![call, between, text]);
 
-    let replayed = log.replayed(agent);
+        let replayed = log.replayed(agent);
 
-    assert_eq!(replayed.view.is_busy(replayed.state.path()), Some(false));
+        assert_eq!(replayed.view.is_busy(replayed.state.path()), Some(false));
+    }
 }
 
 /// E2e N1d
