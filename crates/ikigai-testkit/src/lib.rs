@@ -19,6 +19,7 @@ mod oracle;
 mod provider;
 pub mod server;
 pub mod stores;
+pub mod wire;
 
 pub use checker::check_request;
 pub use clock::ManualClock;

@@ -5,11 +5,13 @@ pub mod gemini;
 pub mod messages;
 mod requests;
 pub mod responses;
+mod successive;
 mod tools;
 
 use serde_json::Value;
 
 pub use requests::requests_of;
+pub use successive::successive_requests;
 
 /// Refuses fields that are not known: a provider may, and we send nothing by accident.
 fn fields(value: &Value, known: &[&str]) -> Result<(), String> {
