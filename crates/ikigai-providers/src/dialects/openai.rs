@@ -134,3 +134,6 @@ impl Counted {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,8 +117,8 @@ fn kind_of_status(status: u16) -> FailureKind {
 #[derive(Default)]
 struct Words {
     message: Option<String>,
-    /// Code, then type.
-    words: Vec<String>,
+    /// Code, then type, as far as they are words.
+    named: Vec<String>,
     /// A code that is a number.
     status: Option<u16>,
     parameter: Option<String>,
@@ -152,7 +152,7 @@ impl Words {
         });
         Some(Self {
             message: shortened(&said.join(": ")),
-            words: ["code", "type"]
+            named: ["code", "type"]
                 .into_iter()
                 .filter_map(text)
                 .map(str::to_owned)
@@ -166,8 +166,8 @@ impl Words {
 
     fn kind(&self, has_status: bool) -> Option<FailureKind> {
         let find = |table: &[(&str, FailureKind)]| {
-            let mut words = self.words.iter();
-            words.find_map(|word| {
+            let mut named = self.named.iter();
+            named.find_map(|word| {
                 let row = table.iter().find(|(known, _)| known == word);
                 row.map(|(_, kind)| *kind)
             })

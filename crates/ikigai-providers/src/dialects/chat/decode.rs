@@ -135,12 +135,12 @@ impl ChatDecoder {
             let (field, text) = thought.unwrap_or((DETAILS, String::new()));
             self.think(field, text, deltas);
         }
-        match delta.get("content") {
-            Some(Value::Array(parts)) => self.take_in_parts(parts, deltas),
-            _ => {
-                let text = text_at(delta, "content", CHUNK)?.unwrap_or_default();
-                let said = self.tag.push(text);
-                said.into_iter().for_each(|said| self.say(said, deltas));
+        if let Some(Value::Array(parts)) = delta.get("content") {
+            self.take_in_parts(parts, deltas);
+        } else {
+            let text = text_at(delta, "content", CHUNK)?.unwrap_or_default();
+            for said in self.tag.push(text) {
+                self.say(said, deltas);
             }
         }
         if let Some(text) = text_at(delta, "refusal", CHUNK)?.filter(|text| !text.is_empty()) {
@@ -197,13 +197,12 @@ impl ChatDecoder {
             Piece::Call(call) => Some(call),
             _ => None,
         });
-        match calls.find(|call| call.goes_on_with(&piece)) {
-            Some(call) => deltas.extend(call.add(piece)),
-            None => {
-                let name = Some(piece.name.clone()).filter(|name| !name.is_empty());
-                deltas.extend(name.map(Delta::Call));
-                self.pieces.push(Piece::Call(piece));
-            }
+        if let Some(call) = calls.find(|call| call.goes_on_with(&piece)) {
+            deltas.extend(call.add(piece));
+        } else {
+            let name = Some(piece.name.clone()).filter(|name| !name.is_empty());
+            deltas.extend(name.map(Delta::Call));
+            self.pieces.push(Piece::Call(piece));
         }
         Ok(())
     }

@@ -5,10 +5,13 @@ use serde_json::{Map, Value, json};
 use ikigai_core::message::{Block, Message, Role};
 use ikigai_core::project::ToolSpec;
 
-use super::reasoning::{DETAILS, REASONING_CONTENT, THINK_TAG};
+use super::reasoning::{DETAILS, REASONING, REASONING_CONTENT, THINK_TAG};
 use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
 use crate::dialects::{openai, schema};
+
+/// The names under which readable reasoning goes back.
+const ECHOED: [&str; 3] = [REASONING_CONTENT, REASONING, THINK_TAG];
 
 /// The whole body.
 pub(super) fn body(order: &Order<'_>) -> Value {
@@ -154,12 +157,18 @@ fn reasoning_of(message: &Message, calls: bool) -> Map<String, Value> {
             if let Value::Array(list) = list {
                 list.extend(details);
             }
-        } else if let Some(Value::String(field)) = payload.remove("field") {
+        } else if let Some(Value::String(field)) = payload.remove("field")
+            && ECHOED.contains(&field.as_str())
+        {
             let said = fields.entry(field).or_insert_with(|| json!(""));
             if let Value::String(said) = said {
                 said.push_str(text);
             }
         }
+    }
+    // The details hold the text as well.
+    if fields.contains_key(DETAILS) {
+        fields.retain(|field, _| field == DETAILS);
     }
     // Servers that want it back refuse a call without it, also one that another model made.
     if fields.is_empty() && calls {

@@ -48,14 +48,12 @@ impl Dialect for Chat {
     }
 }
 
-/// The message of the request that the wire's message at `index` spells; none for the system
-/// prompt.
+/// The message of a request that a refusal names by its index; none if it names none, or the
+/// system prompt.
 ///
-/// A refusal counts the system prompt and every result as messages; the conversation does not.
-pub fn message_at(order: &Order<'_>, index: usize) -> Option<usize> {
+/// [`ProviderError::names_message`] counts the messages of the wire: the system prompt is one, and
+/// every result.
+pub fn locate(order: &Order<'_>, error: &ProviderError) -> Option<usize> {
     let messages = encode::messages(order);
-    messages.get(index).and_then(|(message, _)| *message)
+    messages.get(error.names_message?)?.0
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,6 +6,9 @@ use serde_json::Value;
 /// The field of most servers.
 pub(super) const REASONING_CONTENT: &str = "reasoning_content";
 
+/// The field of others.
+pub(super) const REASONING: &str = "reasoning";
+
 /// The list of details of a gateway, which wants it back unmodified.
 pub(super) const DETAILS: &str = "reasoning_details";
 
@@ -17,7 +20,7 @@ const CLOSING: &str = "</think>";
 
 /// The readable reasoning of a delta, and the name under which it came.
 pub(super) fn field_in(delta: &Value) -> Option<(&'static str, String)> {
-    for field in [REASONING_CONTENT, "reasoning"] {
+    for field in [REASONING_CONTENT, REASONING] {
         let text = delta.get(field).and_then(Value::as_str);
         if let Some(text) = text.filter(|text| !text.is_empty()) {
             return Some((field, text.to_owned()));
@@ -96,15 +99,27 @@ enum Stage {
     Plain,
 }
 
+/// What comes of looking at what is held.
+enum Step {
+    /// Nothing before more comes.
+    Wait,
+    /// Another stage, to be looked at again.
+    On,
+    Say(Said),
+}
+
 impl Tag {
     /// Takes in a piece of content.
     pub(super) fn push(&mut self, text: &str) -> Vec<Said> {
         self.held.push_str(text);
         let mut said = Vec::new();
-        while let Some(piece) = self.step() {
-            said.extend(piece);
+        loop {
+            match self.step() {
+                Step::Wait => return said,
+                Step::On => {}
+                Step::Say(piece) => said.push(piece),
+            }
         }
-        said
     }
 
     /// Lets go of what was held back; no tag is looked for any more unless one is open.
@@ -121,8 +136,7 @@ impl Tag {
         }
     }
 
-    /// One step; none if more must come first. The piece is none if nothing was said by it.
-    fn step(&mut self) -> Option<Option<Said>> {
+    fn step(&mut self) -> Step {
         match self.stage {
             Stage::Before => {
                 let start = self.held.trim_start();
@@ -130,48 +144,43 @@ impl Tag {
                     self.held = rest.to_owned();
                     self.stage = Stage::Opened;
                 } else if OPENING.starts_with(start) {
-                    return None;
+                    return Step::Wait;
                 } else {
                     self.stage = Stage::Plain;
                 }
-                Some(None)
+                Step::On
             }
             Stage::Opened | Stage::Closed => {
                 self.held = self.held.trim_start().to_owned();
                 if self.held.is_empty() {
-                    return None;
+                    return Step::Wait;
                 }
                 self.stage = if self.stage == Stage::Opened {
                     Stage::Inside
                 } else {
                     Stage::Plain
                 };
-                Some(None)
+                Step::On
             }
-            Stage::Inside => {
-                let end = self.held.find(CLOSING);
-                let said = match end {
-                    Some(at) => {
-                        let rest = self.held.split_off(at);
-                        self.stage = Stage::Closed;
-                        std::mem::replace(&mut self.held, rest[CLOSING.len()..].to_owned())
-                    }
-                    None => {
-                        let kept = self
-                            .held
-                            .split_off(self.held.len() - half_closed(&self.held));
-                        std::mem::replace(&mut self.held, kept)
-                    }
-                };
-                if said.is_empty() && end.is_none() {
-                    return None;
-                }
-                Some((!said.is_empty()).then_some(Said::Thinking(said)))
-            }
-            Stage::Plain => {
-                let said = std::mem::take(&mut self.held);
-                (!said.is_empty()).then_some(Some(Said::Text(said)))
-            }
+            Stage::Inside => self.step_inside(),
+            Stage::Plain if self.held.is_empty() => Step::Wait,
+            Stage::Plain => Step::Say(Said::Text(std::mem::take(&mut self.held))),
+        }
+    }
+
+    fn step_inside(&mut self) -> Step {
+        let end = self.held.find(CLOSING);
+        let at = end.unwrap_or(self.held.len() - half_closed(&self.held));
+        let mut rest = self.held.split_off(at);
+        if end.is_some() {
+            rest = rest.split_off(CLOSING.len());
+            self.stage = Stage::Closed;
+        }
+        let said = std::mem::replace(&mut self.held, rest);
+        match (said.is_empty(), end) {
+            (false, _) => Step::Say(Said::Thinking(said)),
+            (true, Some(_)) => Step::On,
+            (true, None) => Step::Wait,
         }
     }
 }

@@ -91,7 +91,7 @@ fn a_refusal_is_told_in_the_providers_words_and_kind() {
             Unavailable,
             "Provider returned error: upstream broke",
         ),
-        (500, Unavailable, json!("text"), Unavailable, "status"),
+        (500, Unavailable, json!("text"), Unavailable, "text"),
         (500, Unavailable, json!({}), Unavailable, "status"),
     ];
     for (status, given, body, kind, message) in table {

@@ -49,13 +49,17 @@ impl Dialect for Responses {
     }
 }
 
-/// The message of the request that the input item at `index` spells, if there is such an item.
+/// The message of a request that a refusal names, by the index of an input item or by its id; none
+/// if it names none.
 ///
-/// A refusal counts items; the conversation counts messages.
-pub fn message_at(order: &Order<'_>, index: usize) -> Option<usize> {
+/// [`ProviderError::names_message`] counts the items of the wire, of which a message may be several.
+pub fn locate(order: &Order<'_>, error: &ProviderError) -> Option<usize> {
     let items = encode::items(order);
-    items.get(index).map(|(message, _)| *message)
+    let by_index = error.names_message.and_then(|index| items.get(index));
+    let is_named = |(_, item): &&(usize, Value)| {
+        let id = item.get("id").and_then(Value::as_str);
+        id.is_some_and(|id| error.message.contains(&format!("'{id}'")))
+    };
+    let found = by_index.or_else(|| items.iter().find(is_named));
+    found.map(|(message, _)| *message)
 }
-
-#[cfg(test)]
-mod tests;
