@@ -1,2 +1,20 @@
 //! Tests of the providers through their public face.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test at once, as the tests themselves do"
+)]
+
+mod any_history_gemini;
+mod any_history_messages;
+mod any_history_openai;
+mod chat;
+mod conversations;
+mod fuzz_openai;
+mod gemini;
+mod matrix;
+mod messages;
+mod payloads;
+mod responses;
+mod stream;
+mod support;
 mod transport;
