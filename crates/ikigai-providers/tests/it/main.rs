@@ -15,6 +15,7 @@ mod matrix;
 mod messages;
 mod payloads;
 mod responses;
+mod rules_openai;
 mod stream;
 mod support;
 mod transport;
