@@ -6,6 +6,7 @@ pub mod credentials;
 mod demo;
 pub mod dialect;
 pub mod dialects;
+pub mod local;
 pub mod presets;
 pub mod registry;
 pub mod retry;

@@ -139,7 +139,10 @@ impl Registry {
         }
         let empty = ProviderConfig::default();
         let config = configured.unwrap_or(&empty);
-        let dialect = config.dialect.as_deref().or(preset.map(|preset| preset.dialect));
+        let dialect = config
+            .dialect
+            .as_deref()
+            .or(preset.map(|preset| preset.dialect));
         let dialect = dialect.unwrap_or("chat");
         let dialect = dialects::by_name(dialect).ok_or_else(|| NoModel {
             reason: format!("provider `{name}` has the unknown dialect `{dialect}`"),
@@ -179,8 +182,14 @@ impl Registry {
     /// The key of a provider: from its variables, its command, or the file.
     fn key(&self, name: &str, config: &ProviderConfig) -> Result<Option<SecretString>, NoModel> {
         let usual = preset(name).map_or(&[][..], |preset| preset.keys);
-        let variables = config.key_env.as_deref().into_iter().chain(usual.iter().copied());
-        let from_variable = variables.filter_map(|variable| self.variable(variable)).next();
+        let variables = config
+            .key_env
+            .as_deref()
+            .into_iter()
+            .chain(usual.iter().copied());
+        let from_variable = variables
+            .filter_map(|variable| self.variable(variable))
+            .next();
         if let Some(key) = from_variable {
             return Ok(Some(SecretString::from(key.trim())));
         }
@@ -189,7 +198,9 @@ impl Registry {
             advice: error.advice(),
         };
         if let Some(command) = &config.key_command {
-            return credentials::run_command(name, command).map(Some).map_err(no_model);
+            return credentials::run_command(name, command)
+                .map(Some)
+                .map_err(no_model);
         }
         match &self.credentials {
             Some(file) => Ok(credentials::read_file(file).map_err(no_model)?.remove(name)),
@@ -223,20 +234,27 @@ fn unknown_provider(name: &str) -> NoModel {
 
 impl Models for Registry {
     fn first_choice(&self) -> ModelChoice {
-        let wished = self.first.as_deref().and_then(|name| self.choose(name).ok());
+        let wished = self
+            .first
+            .as_deref()
+            .and_then(|name| self.choose(name).ok());
         let with_key = || {
             let catalogue = self.catalogue();
             let remote = PRESETS.iter().filter(|preset| !preset.keys.is_empty());
             let reachable = remote.filter(|preset| self.has_key(preset.name));
             let models = reachable.filter_map(|preset| {
                 let models = catalogue.models().iter();
-                models.filter(|spec| spec.provider == preset.name).find(|spec| spec.tools)
+                models
+                    .filter(|spec| spec.provider == preset.name)
+                    .find(|spec| spec.tools)
             });
-            models.map(|spec| ModelChoice {
-                provider: Some(spec.provider.clone()),
-                model: Some(spec.id.clone()),
-                level: None,
-            }).next()
+            models
+                .map(|spec| ModelChoice {
+                    provider: Some(spec.provider.clone()),
+                    model: Some(spec.id.clone()),
+                    level: None,
+                })
+                .next()
         };
         wished.or_else(with_key).unwrap_or_else(Demo::choice)
     }
@@ -253,7 +271,9 @@ impl Models for Registry {
         }
         let spec = self.catalogue().find(Some(provider), &name).cloned();
         let level: Option<Level> = choice.level.as_deref().and_then(|level| level.parse().ok());
-        let thinking = level.zip(spec.as_ref()).and_then(|(level, spec)| spec.thinking_value(level));
+        let thinking = level
+            .zip(spec.as_ref())
+            .and_then(|(level, spec)| spec.thinking_value(level));
         Ok(Arc::new(RemoteModel {
             level: thinking.as_ref().map(|(level, _)| *level),
             thinking: thinking.map(|(_, value)| value),
@@ -318,7 +338,14 @@ impl Model for RemoteModel {
     }
 
     fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer> {
-        let Reachable { dialect, base, key, headers, quirks, .. } = &self.reachable;
+        let Reachable {
+            dialect,
+            base,
+            key,
+            headers,
+            quirks,
+            ..
+        } = &self.reachable;
         let order = Order {
             request: &request,
             model: &self.name,
@@ -328,9 +355,15 @@ impl Model for RemoteModel {
             quirks: *quirks,
         };
         let own = dialect.headers(key.as_ref().map(ExposeSecret::expose_secret));
-        let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let further = headers.iter().map(|(name, value)| (name.clone(), value.clone()));
-        let headers = own.chain(further).map(|(name, value)| (name, SecretString::from(value)));
+        let own = own
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value));
+        let further = headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()));
+        let headers = own
+            .chain(further)
+            .map(|(name, value)| (name, SecretString::from(value)));
         let call = Call {
             url: dialect.endpoint(base, &self.name),
             headers: headers.collect(),

@@ -3,6 +3,7 @@
 mod client;
 mod exchange;
 mod failure;
+pub(crate) mod fetch;
 #[cfg(test)]
 mod tests;
 mod words;

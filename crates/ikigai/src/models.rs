@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use ikigai_providers::catalogue::ModelSpec;
+use ikigai_providers::local::look;
+use ikigai_providers::transport::{Client, Deadlines};
 use serde_json::json;
 
 use crate::arguments::ModelsOrder;
-use crate::output::{print, tell};
-use crate::world::{configuration, registry};
+use crate::output::{print, tell, visible};
+use crate::world::{configuration, registry, runtime};
 
 pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
     let registry = registry(&configuration()?)?;
@@ -33,11 +35,31 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
         })?;
     }
     if !order.json {
+        offer_local_servers()?;
         tell(
             "● a key is present · prices in $ for a million tokens, in/out · built in, without a key: demo",
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tells of servers on this machine. They are offered, never chosen.
+fn offer_local_servers() -> Result<()> {
+    let client = Client::new(Deadlines::DEFAULT);
+    for found in runtime()?.block_on(look(&client)) {
+        let name = found.preset.name;
+        let models: Vec<_> = found
+            .models
+            .iter()
+            .map(|model| format!("{name}:{model}"))
+            .collect();
+        tell(&visible(&format!(
+            "found {} here: {}",
+            found.preset.title,
+            models.join(" ")
+        )));
+    }
+    Ok(())
 }
 
 fn line_of(spec: &ModelSpec, key: bool) -> String {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use ikigai_core::Kind;
 use ikigai_core::data::Cause;
 use ikigai_engine::{EngineError, Outcome, Stop, Update, Worker};
 use ikigai_providers::Wait;
@@ -36,7 +37,7 @@ pub(crate) fn run(db: Option<String>, order: RunOrder) -> Result<ExitCode> {
         .map(|name| world.registry.choose(name));
     let choice = choice.transpose().map_err(EngineError::from)?;
     let timeout = order.timeout.map(Duration::from_secs);
-    let (outcome, printed) = world.runtime.block_on(async {
+    let outcome = world.runtime.block_on(async {
         let stop = stop_after(timeout)?;
         let mut stop = std::pin::pin!(stop);
         let mut worker = if let Some(agent) = agent {
@@ -51,22 +52,16 @@ pub(crate) fn run(db: Option<String>, order: RunOrder) -> Result<ExitCode> {
         if let Some(choice) = choice {
             worker.choose_model(choice).await?;
         }
-        let mut front = FrontEnd {
-            json: order.json,
-            printed: String::new(),
-            failure: None,
-        };
+        let mut front = FrontEnd::new(order.json);
         let mut update = |update: Update| front.show(&update);
         let outcome = worker.turn(&prompt, stop.as_mut(), &mut update).await;
         give_back(worker).await;
+        front.finish();
         if let Some(failure) = front.failure {
             return Err(failure).context("the turn is stored, but its answer cannot be printed");
         }
-        anyhow::Ok((outcome?, front.printed))
+        anyhow::Ok(outcome?)
     })?;
-    if !order.json && !printed.is_empty() && !printed.ends_with('\n') {
-        print("\n")?;
-    }
     Ok(match outcome {
         Outcome::Completed => ExitCode::SUCCESS,
         Outcome::Interrupted(_) => {
@@ -142,39 +137,95 @@ fn waiting(wait: &Wait) -> String {
 /// Shows a turn as it goes on.
 struct FrontEnd {
     json: bool,
-    printed: String,
+    /// What stands on standard output of the answer that is coming.
+    shown: String,
+    /// What came of it; less than was shown when the answer has begun anew.
+    came: String,
+    /// An answer before it stands on the same line.
+    unfinished_line: bool,
     failure: Option<io::Error>,
 }
 
 impl FrontEnd {
+    fn new(json: bool) -> Self {
+        Self {
+            json,
+            shown: String::new(),
+            came: String::new(),
+            unfinished_line: false,
+            failure: None,
+        }
+    }
+
     fn show(&mut self, update: &Update) {
-        let shown = match update {
-            Update::Text(text) if !self.json => {
-                let text = if io::stdout().is_terminal() {
-                    visible(text)
-                } else {
-                    text.clone()
-                };
-                self.printed.clone_from(&text);
-                print(&text)
+        match update {
+            Update::Text(text) if !self.json => self.say(text),
+            Update::Stored(row) if self.json => self.print(&json_of(row)),
+            Update::Stored(row) => {
+                if row.kind.read_as() == Some(Kind::Assistant) {
+                    self.unfinished_line |= ends_in_a_line(&self.shown);
+                    self.shown.clear();
+                    self.came.clear();
+                }
             }
-            Update::Stored(row) if self.json => print(&json_of(row)),
+            Update::Again => self.came.clear(),
+            Update::Waiting(wait) => self.tell(&waiting(wait)),
             Update::StoreAway(reason) => {
-                tell(&format!("⏸ {}; trying again", visible(reason)));
-                Ok(())
+                self.tell(&format!("⏸ {}; trying again", visible(reason)));
             }
-            Update::Waiting(wait) => {
-                tell(&waiting(wait));
-                Ok(())
-            }
-            Update::Text(_)
-            | Update::Stored(_)
-            | Update::Thinking(_)
-            | Update::Calling(_)
-            | Update::Again => Ok(()),
+            Update::Text(_) | Update::Thinking(_) | Update::Calling(_) => {}
+        }
+    }
+
+    /// Prints what is new of an answer. One that begins anew is not printed twice: as long as it
+    /// says the same, nothing is printed, and if it says something else it gets a line of its own.
+    fn say(&mut self, text: &str) {
+        self.came.push_str(text);
+        if self.shown.starts_with(&self.came) {
+            return;
+        }
+        let goes_on = self.came.strip_prefix(&self.shown).map(str::to_owned);
+        let new = goes_on.unwrap_or_else(|| {
+            self.unfinished_line |= ends_in_a_line(&self.shown);
+            self.came.clone()
+        });
+        self.end_line();
+        self.shown.clone_from(&self.came);
+        let new = if io::stdout().is_terminal() {
+            visible(&new)
+        } else {
+            new
         };
-        if let Err(error) = shown {
+        self.print(&new);
+    }
+
+    /// Says something beside the answer, on a line of its own where both are on one terminal.
+    fn tell(&mut self, text: &str) {
+        if io::stdout().is_terminal() && ends_in_a_line(&self.shown) {
+            self.print("\n");
+        }
+        tell(text);
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.unfinished_line) {
+            self.print("\n");
+        }
+    }
+
+    /// Ends the last line, so that the shell's prompt begins a new one.
+    fn finish(&mut self) {
+        self.unfinished_line |= ends_in_a_line(&self.shown);
+        self.end_line();
+    }
+
+    fn print(&mut self, text: &str) {
+        if let Err(error) = print(text) {
             self.failure.get_or_insert(error);
         }
     }
+}
+
+fn ends_in_a_line(text: &str) -> bool {
+    !text.is_empty() && !text.ends_with('\n')
 }

@@ -44,6 +44,14 @@ pub(crate) fn configuration() -> Result<Config> {
     Config::read(config::home().as_deref(), Path::new(&Here::find()?.session))
 }
 
+/// Runs everything, on this thread.
+pub(crate) fn runtime() -> Result<Runtime> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+}
+
 /// Everybody who can be asked.
 pub(crate) fn registry(config: &Config) -> Result<Registry> {
     let variables: Variables = Arc::new(|name: &str| std::env::var(name).ok());
@@ -75,10 +83,7 @@ impl World {
         let window = window_tokens()?.or(config.budget_tokens);
         let engine = Engine::new(store.clone(), Arc::new(System), registry.clone())
             .with_window_tokens(window);
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("cannot start the runtime")?;
+        let runtime = runtime()?;
         Ok(Self {
             runtime,
             engine,

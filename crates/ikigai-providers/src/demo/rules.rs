@@ -1,0 +1,340 @@
+//! What the demo model says to what: one table, first rule that applies.
+
+use ikigai_core::Request;
+use ikigai_core::message::{Block, Message, Role};
+use serde_json::{Value, json};
+
+/// The largest number it counts to, so that no answer is without end.
+const MOST_COUNTED: u32 = 10_000;
+
+/// One thing the model does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Says this.
+    Say(String),
+    /// Thinks this.
+    Think(String),
+    /// Calls a tool.
+    Call { tool: String, arguments: String },
+    /// Fails once and begins anew.
+    Stumble(String),
+    /// Fails for good.
+    Fail(String),
+}
+
+/// A rule: which words the last message must have, and what is done.
+struct Rule {
+    /// All of these.
+    words: &'static [&'static str],
+    /// What is done, given the message and how often tools have answered since.
+    answer: fn(&Ask) -> Vec<Step>,
+}
+
+/// The table. Rules that call tools hold only for those that the model was given.
+const RULES: &[Rule] = &[
+    Rule {
+        words: &["fail", "once"],
+        answer: stumble,
+    },
+    Rule {
+        words: &["fail"],
+        answer: fail,
+    },
+    Rule {
+        words: &["fork"],
+        answer: fork_helpers,
+    },
+    Rule {
+        words: &["count"],
+        answer: count,
+    },
+    Rule {
+        words: &["did", "i", "say"],
+        answer: recite,
+    },
+    Rule {
+        words: &["remember"],
+        answer: recite,
+    },
+    Rule {
+        words: &["think"],
+        answer: think,
+    },
+    Rule {
+        words: &["list", "rust", "files"],
+        answer: list_rust_files,
+    },
+    Rule {
+        words: &["fix", "failing", "test"],
+        answer: fix_the_test,
+    },
+    Rule {
+        words: &["ask", "push"],
+        answer: ask_to_push,
+    },
+    Rule {
+        words: &["run"],
+        answer: run_a_command,
+    },
+    Rule {
+        words: &["read"],
+        answer: read_a_file,
+    },
+    Rule {
+        words: &["hello"],
+        answer: greet,
+    },
+    Rule {
+        words: &["hi"],
+        answer: greet,
+    },
+];
+
+/// What is asked.
+pub(super) struct Ask<'a> {
+    request: &'a Request,
+    /// The user's last message.
+    said: &'a str,
+    words: Vec<String>,
+    /// What tools answered since, in order.
+    results: Vec<&'a str>,
+    /// How often the model has called tools since.
+    round: usize,
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn of(request: &'a Request) -> Self {
+        let last = request
+            .messages
+            .iter()
+            .rposition(|message| message.role == Role::User);
+        let since = last.map_or(&[][..], |last| &request.messages[last + 1..]);
+        let said = last.and_then(|last| texts(&request.messages[last]).last());
+        let said = said.unwrap_or_default().trim();
+        let results = since.iter().flat_map(|message| &message.blocks);
+        let results = results.filter_map(|block| match block {
+            Block::ToolResult { content, .. } => Some(content.as_str()),
+            _ => None,
+        });
+        Self {
+            request,
+            said,
+            words: said
+                .to_lowercase()
+                .split(|c: char| !c.is_alphanumeric())
+                .map(str::to_owned)
+                .collect(),
+            results: results.collect(),
+            round: since
+                .iter()
+                .filter(|message| message.role == Role::Tool)
+                .count(),
+        }
+    }
+
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|said| said == word)
+    }
+
+    fn number(&self) -> Option<u32> {
+        self.words.iter().find_map(|word| word.parse().ok())
+    }
+
+    /// What stands between backticks, or else the last word.
+    fn object(&self) -> &str {
+        let quoted = self.said.split('`').nth(1);
+        let last = || self.said.split_whitespace().last();
+        quoted.or_else(last).unwrap_or_default()
+    }
+
+    fn last_result(&self) -> &str {
+        self.results.last().copied().unwrap_or_default()
+    }
+
+    fn is_given(&self, tool: &str) -> bool {
+        self.request.tools.iter().any(|given| given.name == tool)
+    }
+}
+
+fn texts(message: &Message) -> impl Iterator<Item = &str> {
+    message.blocks.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        Block::ToolCall { .. } | Block::ToolResult { .. } | Block::Thinking { .. } => None,
+    })
+}
+
+/// Decides the answer.
+pub(super) fn answer(ask: &Ask) -> Vec<Step> {
+    let rule = RULES
+        .iter()
+        .find(|rule| rule.words.iter().all(|word| ask.has(word)));
+    let steps = rule.map_or_else(|| repeat(ask), |rule| (rule.answer)(ask));
+    let missing = steps.iter().find_map(|step| match step {
+        Step::Call { tool, .. } if !ask.is_given(tool) => Some(tool.clone()),
+        _ => None,
+    });
+    match missing {
+        None => steps,
+        Some(tool) => vec![say(format!(
+            "I would call the tool `{tool}` now, but I was not given it."
+        ))],
+    }
+}
+
+fn say(text: impl Into<String>) -> Step {
+    Step::Say(text.into())
+}
+
+fn call(tool: &str, arguments: &Value) -> Step {
+    Step::Call {
+        tool: tool.to_owned(),
+        arguments: arguments.to_string(),
+    }
+}
+
+fn fail(_: &Ask) -> Vec<Step> {
+    vec![Step::Fail(
+        "the demo model fails because it was asked to".to_owned(),
+    )]
+}
+
+fn stumble(_: &Ask) -> Vec<Step> {
+    vec![
+        say("This is lost, "),
+        Step::Stumble("the demo model fails once because it was asked to".to_owned()),
+        say("The first try failed, this is the second."),
+    ]
+}
+
+fn count(ask: &Ask) -> Vec<Step> {
+    let numbers = 1..=ask.number().unwrap_or(10).min(MOST_COUNTED);
+    let numbers: Vec<_> = numbers.map(|number| number.to_string()).collect();
+    vec![say(numbers.join(" "))]
+}
+
+fn recite(ask: &Ask) -> Vec<Step> {
+    let of_user = ask
+        .request
+        .messages
+        .iter()
+        .filter(|message| message.role == Role::User);
+    let mut earlier: Vec<_> = of_user.flat_map(texts).collect();
+    earlier.pop();
+    if earlier.is_empty() {
+        return vec![say("This is the first message that I was given.")];
+    }
+    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let lines: Vec<_> = earlier
+        .iter()
+        .enumerate()
+        .map(|(index, text)| format!("{}. {}", index + 1, first_line(text)))
+        .collect();
+    vec![say(format!(
+        "I was given these messages before:\n{}",
+        lines.join("\n")
+    ))]
+}
+
+fn think(ask: &Ask) -> Vec<Step> {
+    vec![
+        Step::Think(format!(
+            "The message has {} words. I am scripted, so that is all.",
+            ask.said.split_whitespace().count()
+        )),
+        say("I have thought about it, as far as a script can."),
+    ]
+}
+
+fn list_rust_files(ask: &Ask) -> Vec<Step> {
+    if ask.round == 0 {
+        let glob = call("glob", &json!({ "pattern": "**/*.rs" }));
+        return vec![say("I look for them."), glob];
+    }
+    let files = ask.last_result().matches(".rs").count();
+    vec![say(format!(
+        "The answer of `glob` names {files} Rust files."
+    ))]
+}
+
+fn fix_the_test(ask: &Ask) -> Vec<Step> {
+    match ask.round {
+        0 => vec![
+            say("First I run the tests."),
+            call("bash", &json!({ "command": "cargo test" })),
+        ],
+        1 => vec![
+            Step::Think("I look at what the tests said and at the sources.".to_owned()),
+            call("grep", &json!({ "pattern": "panicked|FAILED" })),
+            call("glob", &json!({ "pattern": "**/*.rs" })),
+        ],
+        _ => vec![say(
+            "A script cannot mend a test. This is where a real model would edit the file.",
+        )],
+    }
+}
+
+fn fork_helpers(ask: &Ask) -> Vec<Step> {
+    if ask.round > 0 {
+        return vec![say("They are at work; their answers come as mail.")];
+    }
+    let helpers = if ask.has("two") {
+        2
+    } else {
+        ask.number().unwrap_or(1).clamp(1, 8)
+    };
+    (1..=helpers)
+        .map(|number| {
+            let name = format!("helper-{number}");
+            call(
+                "fork",
+                &json!({ "name": name, "prompt": ask.said, "context": "fresh" }),
+            )
+        })
+        .collect()
+}
+
+fn ask_to_push(ask: &Ask) -> Vec<Step> {
+    if ask.round == 0 {
+        return vec![call("bash", &json!({ "command": "git push" }))];
+    }
+    vec![say(format!("The tool said: {}", ask.last_result()))]
+}
+
+fn run_a_command(ask: &Ask) -> Vec<Step> {
+    if ask.round == 0 {
+        return vec![call("bash", &json!({ "command": ask.object() }))];
+    }
+    vec![say(format!("It printed:\n{}", ask.last_result()))]
+}
+
+fn read_a_file(ask: &Ask) -> Vec<Step> {
+    if ask.round == 0 {
+        return vec![call("file_read", &json!({ "file_path": ask.object() }))];
+    }
+    vec![say(format!(
+        "It has {} lines.",
+        ask.last_result().lines().count()
+    ))]
+}
+
+fn greet(ask: &Ask) -> Vec<Step> {
+    vec![say(format!("Hello. {}", what_it_is(ask)))]
+}
+
+fn repeat(ask: &Ask) -> Vec<Step> {
+    vec![say(format!(
+        "You said: {}\n\n{}",
+        ask.said,
+        what_it_is(ask)
+    ))]
+}
+
+fn what_it_is(ask: &Ask) -> String {
+    let messages = ask.request.messages.len();
+    let plural = if messages == 1 { "" } else { "s" };
+    format!(
+        "I am the built-in demo model: scripted, offline, always the same. \
+         I was given {messages} message{plural}. \
+         Try `what did I say`, `think`, `count to 20`, `count slowly to 100` or `fail once`."
+    )
+}

@@ -1,0 +1,79 @@
+//! The table of rules, tried.
+
+use ikigai_core::Request;
+use ikigai_core::message::{Message, Role};
+use ikigai_core::project::ToolSpec;
+use serde_json::json;
+
+use super::rules::{Ask, Step, answer};
+
+fn request(messages: Vec<Message>, tools: &[&str]) -> Request {
+    let tool = |name: &&str| ToolSpec {
+        name: (*name).to_owned(),
+        description: String::new(),
+        parameters: json!({}),
+    };
+    Request {
+        system: None,
+        messages,
+        tools: tools.iter().map(tool).collect(),
+    }
+}
+
+fn said(text: &str) -> Message {
+    Message::text(Role::User, text)
+}
+
+fn tools_called(steps: &[Step]) -> Vec<&str> {
+    let called = steps.iter().filter_map(|step| match step {
+        Step::Call { tool, .. } => Some(tool.as_str()),
+        _ => None,
+    });
+    called.collect()
+}
+
+#[test]
+fn each_rule_calls_its_tools_or_none() {
+    let all = ["bash", "file_read", "fork", "glob", "grep"];
+    let cases: [(&str, &[&str]); 9] = [
+        ("list the rust files", &["glob"]),
+        ("run `ls -l`", &["bash"]),
+        ("read README.md", &["file_read"]),
+        ("fix the failing test", &["bash"]),
+        ("fork two helpers to count words", &["fork", "fork"]),
+        ("ask to push", &["bash"]),
+        ("think hard", &[]),
+        ("hello", &[]),
+        ("whatever", &[]),
+    ];
+
+    for (text, tools) in cases {
+        let request = request(vec![said(text)], &all);
+        assert_eq!(tools_called(&answer(&Ask::of(&request))), tools, "{text}");
+    }
+}
+
+#[test]
+fn a_tool_that_was_not_given_is_not_called() {
+    let request = request(vec![said("run `ls`")], &[]);
+
+    let steps = answer(&Ask::of(&request));
+
+    let words = "I would call the tool `bash` now, but I was not given it.";
+    assert_eq!(steps, [Step::Say(words.to_owned())]);
+}
+
+#[test]
+fn calls_are_nested_over_rounds_and_end() {
+    let mut messages = vec![said("fix the failing test")];
+    let mut rounds = Vec::new();
+    for _ in 0..3 {
+        let request = request(messages.clone(), &["bash", "grep", "glob"]);
+        let steps = answer(&Ask::of(&request));
+        rounds.push(tools_called(&steps).len());
+        messages.push(Message::tool_call("a", "bash", "{}"));
+        messages.push(Message::tool_result("a", "FAILED", true));
+    }
+
+    assert_eq!(rounds, [1, 2, 0]);
+}
