@@ -74,6 +74,9 @@ fn check_thinking(body: &Value) -> Result<(), String> {
             fields(thinking, &["type", "budget_tokens"])?;
             let budget = thinking.get("budget_tokens").and_then(Value::as_u64);
             let fits = budget.is_some_and(|budget| (1024..max_tokens).contains(&budget));
+            if goes_on_without_thinking(body) {
+                return Err("a budget, but the turn did not begin with thinking".to_owned());
+            }
             match effort {
                 None if fits => Ok(()),
                 Some(_) => Err("a budget and an effort".to_owned()),
@@ -86,6 +89,20 @@ fn check_thinking(body: &Value) -> Result<(), String> {
         }
         other => Err(format!("`{other}` is no type of thinking")),
     }
+}
+
+/// Says whether the request goes on with results of a turn that did not begin with thinking.
+fn goes_on_without_thinking(body: &Value) -> bool {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let [.., asked, last] = messages else {
+        return false;
+    };
+    let results = last["content"].as_array().into_iter().flatten();
+    let goes_on = results
+        .into_iter()
+        .any(|block| block["type"] == "tool_result");
+    let first = &asked["content"][0]["type"];
+    goes_on && first != "thinking" && first != "redacted_thinking"
 }
 
 fn check_system(body: &Value) -> Result<(), String> {

@@ -34,7 +34,7 @@ pub(super) fn encode(order: &Order<'_>) -> Value {
         body.insert("system".to_owned(), json!([block]));
     }
     add_tools(request, &mut body);
-    add_thinking(order, &mut body);
+    add_thinking(order, &mut body, may_think_on(&turns));
     let messages: Vec<_> = turns.into_iter().map(Turn::into_value).collect();
     body.insert("messages".to_owned(), json!(messages));
     Value::Object(body)
@@ -224,8 +224,26 @@ fn called_names(request: &Request) -> Vec<&str> {
     names
 }
 
+/// Says whether a thinking budget is taken: a turn that goes on with results must have begun with
+/// thinking, which one of another model, or one that did not think, has not.
+fn may_think_on(turns: &[Turn]) -> bool {
+    let is_a = |value: &Value, kind: &str| value["type"] == kind;
+    let [.., asked, last] = turns else {
+        return true;
+    };
+    let goes_on = last
+        .blocks
+        .iter()
+        .any(|(_, block)| is_a(block, "tool_result"));
+    let thought = asked
+        .blocks
+        .first()
+        .is_some_and(|(_, block)| is_a(block, "thinking") || is_a(block, "redacted_thinking"));
+    !goes_on || thought
+}
+
 /// Says how much to think, and how long the answer may be: longer than the thinking.
-fn add_thinking(order: &Order<'_>, body: &mut Map<String, Value>) {
+fn add_thinking(order: &Order<'_>, body: &mut Map<String, Value>, can_think: bool) {
     let mut max_tokens = order.max_output.max(1);
     if let Some(thinking) = order.thinking {
         match (thinking.style, &thinking.value) {
@@ -236,6 +254,9 @@ fn add_thinking(order: &Order<'_>, body: &mut Map<String, Value>) {
                 let adaptive = json!({"type": "adaptive", "display": "summarized"});
                 body.insert("thinking".to_owned(), adaptive);
                 body.insert("output_config".to_owned(), json!({"effort": effort}));
+            }
+            (ThinkingStyle::Budget, Value::Number(_)) if !can_think => {
+                body.insert("thinking".to_owned(), json!({"type": "disabled"}));
             }
             (ThinkingStyle::Budget, Value::Number(budget)) => {
                 let enabled = json!({"type": "enabled", "budget_tokens": budget});
