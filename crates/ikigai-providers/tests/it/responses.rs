@@ -160,6 +160,40 @@ fn what_a_refusal_counts_is_found_among_the_messages() {
 }
 
 #[test]
+fn a_server_that_does_not_encrypt_is_sent_open_reasoning_only() {
+    let open = r#"{"type":"reasoning","id":"rs_3","content":[{"type":"reasoning_text","text":"Hm."}],"encrypted_content":"","summary":[]}"#;
+    let table = [(HANGINGS.thinking, true), (open, false)];
+    for (payload, encrypted) in table {
+        let blocks = vec![
+            Block::Thinking {
+                text: "Hm.".to_owned(),
+                payload: Some(tagged(payload)),
+            },
+            Block::Text {
+                text: "Hi.".to_owned(),
+            },
+        ];
+        let messages = vec![
+            Message::text(Role::User, "Hello."),
+            assistant(blocks, &[]),
+            Message::text(Role::User, "Bye."),
+        ];
+        let request = request(messages);
+        for no_encrypted_reasoning in [false, true] {
+            let quirks = Quirks {
+                no_encrypted_reasoning,
+                ..Quirks::default()
+            };
+            let body = encode(&request, None, quirks);
+
+            let sent: Value = serde_json::from_str(payload).unwrap();
+            let is_sent = body["input"][1] == sent;
+            assert_eq!(is_sent, encrypted != no_encrypted_reasoning, "{body}");
+        }
+    }
+}
+
+#[test]
 fn interleaved_items_keep_their_order_and_payloads() {
     let stream = include_str!("streams/responses_interleaved.sse");
 

@@ -100,7 +100,7 @@ struct Items {
     list: Vec<(usize, Value)>,
     /// The ids of the items that are sent: the provider refuses one that comes twice.
     ids: HashSet<String>,
-    /// Only encrypted reasoning is taken back.
+    /// Reasoning is taken back encrypted, and else in the open.
     encrypted: bool,
 }
 
@@ -171,7 +171,12 @@ impl Items {
             .get("content")
             .and_then(Value::as_array)
             .is_some_and(|content| !content.is_empty());
-        if !is_encrypted && (self.encrypted || !is_open) {
+        // Who stores nothing must be sent it encrypted; who does not encrypt must be sent it open.
+        if !(if self.encrypted {
+            is_encrypted
+        } else {
+            is_open
+        }) {
             return None;
         }
         item.entry("summary").or_insert_with(|| json!([]));
