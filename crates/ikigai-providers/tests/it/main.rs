@@ -14,6 +14,7 @@ mod gemini;
 mod matrix;
 mod messages;
 mod payloads;
+mod registry;
 mod responses;
 mod rules_openai;
 mod stream;

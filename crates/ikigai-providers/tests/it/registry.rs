@@ -1,0 +1,298 @@
+//! Models by name, keys, and what is said when something is missing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use ikigai_core::data::Amounts;
+use ikigai_core::settings::ModelChoice;
+use ikigai_providers::catalogue::{Catalogue, Level, ModelName, ThinkingStyle};
+use ikigai_providers::dialects;
+use ikigai_providers::presets::{PRESETS, full_base, preset};
+use ikigai_providers::registry::{ProviderConfig, Registry};
+use ikigai_providers::transport::{Client, Deadlines};
+use ikigai_providers::{Demo, Models};
+
+fn registry(variables: &'static [(&str, &str)]) -> Registry {
+    let find = move |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    Registry::new(
+        Arc::new(find),
+        Client::new(Deadlines::DEFAULT),
+        Arc::new(|| 7),
+    )
+}
+
+fn choice(provider: &str, model: &str, level: Option<&str>) -> ModelChoice {
+    ModelChoice {
+        provider: Some(provider.to_owned()),
+        model: Some(model.to_owned()),
+        level: level.map(str::to_owned),
+    }
+}
+
+#[test]
+fn the_table_that_is_shipped_can_be_read_and_is_whole() {
+    let models = Catalogue::embedded().models();
+
+    assert!(models.len() >= 60, "{}", models.len());
+    for spec in models {
+        let dialect = dialects::by_name(&spec.dialect);
+        assert!(dialect.is_some(), "{}: {}", spec.id, spec.dialect);
+        assert!(
+            preset(&spec.provider).is_some(),
+            "{}: {}",
+            spec.id,
+            spec.provider
+        );
+        assert!(spec.context_window.is_some(), "{}", spec.id);
+        let thinking = spec
+            .thinking
+            .as_ref()
+            .expect("every model says how it thinks");
+        assert_eq!(thinking.levels.len(), 6, "{}", spec.id);
+        let thinks = thinking.style != ThinkingStyle::None;
+        assert_eq!(spec.levels().next().is_some(), thinks, "{}", spec.id);
+        if thinks {
+            for level in [Level::Min, Level::Low, Level::Med, Level::High] {
+                assert!(spec.thinking_value(level).is_some(), "{} {level}", spec.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_level_that_a_model_lacks_becomes_the_nearest_it_has() {
+    let spec = Catalogue::embedded().find(None, "gpt-6.1-sol").unwrap();
+
+    let (level, value) = spec.thinking_value(Level::None).unwrap();
+
+    assert_eq!((level, value.value.as_str()), (Level::Min, Some("low")));
+}
+
+#[test]
+fn what_is_typed_for_a_model_is_taken_apart() {
+    let cases = [
+        ("gpt-5", (None, "gpt-5", None)),
+        ("gpt-5/low", (None, "gpt-5", Some(Level::Low))),
+        (
+            "openrouter:vendor/name",
+            (Some("openrouter"), "vendor/name", None),
+        ),
+        (
+            "openrouter:vendor/name/max",
+            (Some("openrouter"), "vendor/name", Some(Level::Max)),
+        ),
+        (
+            "ollama:qwen3:8b/none",
+            (Some("ollama"), "qwen3:8b", Some(Level::None)),
+        ),
+        (":x", (None, ":x", None)),
+        ("", (None, "", None)),
+    ];
+
+    for (typed, (provider, model, level)) in cases {
+        let expected = ModelName {
+            provider: provider.map(str::to_owned),
+            model: model.to_owned(),
+            level,
+        };
+        assert_eq!(ModelName::parse(typed), expected, "{typed}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_said_with_what_to_do() {
+    let registry = registry(&[("OPENAI_API_KEY", "sk-something")]);
+    let cases = [
+        ("gpt-55", "there is no model `gpt-55`", "did you mean"),
+        (
+            "zzzzzzzz",
+            "there is no model `zzzzzzzz`",
+            "`ikigai models` lists them",
+        ),
+        (
+            "claude-opus-5-5",
+            "there is no key for `anthropic`",
+            "set ANTHROPIC_API_KEY",
+        ),
+        (
+            "gemini-2.5-flash",
+            "there is no key for `google`",
+            "set GOOGLE_API_KEY or GEMINI_API_KEY",
+        ),
+        (
+            "nowhere:x",
+            "there is no provider `nowhere`",
+            "configure [providers.nowhere] base_url",
+        ),
+    ];
+
+    for (typed, reason, advice) in cases {
+        let missing = registry.choose(typed).unwrap_err();
+        assert_eq!(missing.reason, reason);
+        assert!(
+            missing.advice.contains(advice),
+            "{typed}: {}",
+            missing.advice
+        );
+    }
+    assert_eq!(
+        registry.choose("gpt-5/low").unwrap(),
+        choice("openai", "gpt-5", Some("low"))
+    );
+    assert_eq!(registry.choose("demo").unwrap(), Demo::choice());
+    assert!(
+        registry.choose("ollama:anything").is_ok(),
+        "a local server needs no key"
+    );
+}
+
+#[test]
+fn a_new_agent_gets_a_model_whose_key_is_present_else_the_demo() {
+    let none = registry(&[]).first_choice();
+    let google = registry(&[("GEMINI_API_KEY", "x")]).first_choice();
+    let wished = registry(&[("GEMINI_API_KEY", "x")]).with_first(Some("demo".to_owned()));
+    let blank = registry(&[("OPENAI_API_KEY", "  ")]).first_choice();
+
+    assert_eq!(none, Demo::choice());
+    assert_eq!(google.provider.as_deref(), Some("google"));
+    assert_eq!(wished.first_choice(), Demo::choice());
+    assert_eq!(blank, Demo::choice());
+}
+
+#[test]
+fn a_base_address_alone_makes_a_compatible_server() {
+    let config = ProviderConfig {
+        base_url: Some("http://127.0.0.1:9".to_owned()),
+        ..ProviderConfig::default()
+    };
+    let wrong = ProviderConfig {
+        dialect: Some("morse".to_owned()),
+        ..config.clone()
+    };
+    let providers = [("mine", config), ("odd", wrong)];
+    let providers: BTreeMap<_, _> = providers
+        .into_iter()
+        .map(|(name, config)| (name.to_owned(), config))
+        .collect();
+    let registry = registry(&[]).with_configuration(providers, Vec::new());
+
+    let model = registry.resolve(&choice("mine", "anything", None)).unwrap();
+    let odd = registry
+        .resolve(&choice("odd", "anything", None))
+        .err()
+        .unwrap();
+
+    assert_eq!((model.provider(), model.name()), ("mine", "anything"));
+    assert!(model.window_tokens() > 1_000);
+    assert!(odd.advice.contains("responses, chat, messages or gemini"));
+}
+
+#[test]
+fn base_addresses_get_a_version_where_they_need_one() {
+    let cases = [
+        ("chat", "http://127.0.0.1:8080", "http://127.0.0.1:8080/v1"),
+        (
+            "chat",
+            "http://127.0.0.1:8080/v1/",
+            "http://127.0.0.1:8080/v1",
+        ),
+        (
+            "chat",
+            "https://api.z.ai/api/paas/v4",
+            "https://api.z.ai/api/paas/v4",
+        ),
+        (
+            "messages",
+            "https://api.anthropic.com",
+            "https://api.anthropic.com/v1",
+        ),
+        (
+            "gemini",
+            "http://127.0.0.1:1/v1beta",
+            "http://127.0.0.1:1/v1beta",
+        ),
+        ("gemini", "http://127.0.0.1:1/", "http://127.0.0.1:1"),
+    ];
+
+    for (dialect, base, full) in cases {
+        assert_eq!(full_base(dialect, base), full);
+    }
+    for preset in PRESETS {
+        assert!(
+            dialects::by_name(preset.dialect).is_some(),
+            "{}",
+            preset.name
+        );
+    }
+}
+
+#[test]
+fn keys_come_from_a_file_only_if_nobody_else_can_read_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("credentials");
+    fs::write(&file, "# keys\nanthropic = \"sk-ant-very-secret\"\n").unwrap();
+    let with_file = || registry(&[]).with_credentials(Some(file.clone()));
+    let opus = choice("anthropic", "claude-opus-5-5", None);
+    let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+
+    set_mode(0o644);
+    let open = with_file().resolve(&opus).err().unwrap();
+    set_mode(0o600);
+    let own = with_file().resolve(&opus);
+    fs::write(&file, "sk-ant-very-secret\n").unwrap();
+    let bad = with_file().resolve(&opus).err().unwrap();
+
+    assert!(open.advice.starts_with("chmod 600"), "{}", open.advice);
+    assert!(own.is_ok());
+    assert!(bad.reason.contains("line 1"), "{}", bad.reason);
+    for said in [open.reason, open.advice, bad.reason, bad.advice] {
+        assert!(!said.contains("very-secret"), "{said}");
+    }
+}
+
+#[test]
+fn a_command_may_print_the_key_and_its_failure_shows_nothing_of_it() {
+    let command = |line: &str| {
+        let config = ProviderConfig {
+            key_command: Some(line.to_owned()),
+            ..ProviderConfig::default()
+        };
+        let providers = [("anthropic".to_owned(), config)].into_iter().collect();
+        registry(&[]).with_configuration(providers, Vec::new())
+    };
+    let opus = choice("anthropic", "claude-opus-5-5", None);
+
+    assert!(command("echo sk-secret").resolve(&opus).is_ok());
+    for line in ["echo sk-secret; exit 3", "true"] {
+        let missing = command(line).resolve(&opus).err().unwrap();
+        assert!(
+            missing
+                .reason
+                .contains("the command for the key of `anthropic`")
+        );
+        assert!(!missing.reason.contains("sk-secret"), "{}", missing.reason);
+    }
+}
+
+#[test]
+fn a_response_costs_what_the_table_says() {
+    let spec = Catalogue::embedded().find(None, "gpt-6.1-sol").unwrap();
+    let usage = Amounts {
+        input: Some(1_000),
+        cache_read: Some(10_000),
+        cache_write: Some(100),
+        output: Some(500),
+        ..Amounts::default()
+    };
+
+    // 1,000 at $2, 10,000 at $0.10, 100 at $2.50 and 500 at $10 for a million each.
+    assert_eq!(
+        spec.cost_nano_usd(&usage),
+        Some(2_000_000 + 1_000_000 + 250_000 + 5_000_000)
+    );
+}
