@@ -6,4 +6,5 @@
 
 mod commands;
 mod crashes;
+mod providers;
 mod support;

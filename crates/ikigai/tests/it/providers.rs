@@ -1,0 +1,161 @@
+//! Real requests to a server on this machine, and what the configuration may say.
+
+use std::fs;
+use std::path::Path;
+
+use ikigai_testkit::server::{Script, Server};
+
+use crate::support::{Newcomer, Said};
+
+const KEY: &str = "sk-this-is-a-secret";
+
+fn chunk(text: &str) -> String {
+    format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+}
+
+fn whole(text: &str) -> Script {
+    let end = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    Script::stream()
+        .send(chunk(text))
+        .send(end)
+        .send("data: [DONE]\n\n")
+}
+
+fn configure(newcomer: &Newcomer, text: &str) {
+    let directory = newcomer.home().join(".config/ikigai");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("config.toml"), text).unwrap();
+}
+
+fn run(newcomer: &Newcomer, prompt: &str) -> Said {
+    let mut command = newcomer.command(&["run", prompt, "--model", "mine:small"]);
+    crate::support::said(command.env("MINE_KEY", KEY).output().unwrap())
+}
+
+fn files_under(directory: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_under(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_configured_server_answers_through_every_fault_and_no_key_is_left_anywhere() {
+    let echo = format!("{{\"error\":{{\"message\":\"wrong key {KEY}\"}}}}");
+    let server = Server::start([
+        Script::answer(503, &[("retry-after-ms", "1")], &echo),
+        Script::stream().send(chunk("half an ")),
+        whole("half an answer and the rest"),
+        Script::answer(401, &[("content-type", "application/json")], &echo),
+    ]);
+    let newcomer = Newcomer::new();
+    let base = server.url("");
+    configure(
+        &newcomer,
+        &format!("[providers.mine]\nbase_url = \"{base}\"\nkey_env = \"MINE_KEY\"\n"),
+    );
+
+    let answered = run(&newcomer, "hello");
+    let refused = run(&newcomer, "again");
+
+    assert_eq!(answered.code, Some(0), "{}", answered.err);
+    assert_eq!(
+        answered.out, "half an answer and the rest\n",
+        "nothing is shown twice"
+    );
+    assert!(answered.err.contains("try 2 of 6"), "{}", answered.err);
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+    let received = server.received();
+    assert_eq!(received.len(), 4);
+    let bearer = format!("Bearer {KEY}");
+    assert!(
+        received
+            .iter()
+            .all(|request| request.header("authorization") == Some(&bearer))
+    );
+    for said in [&answered.out, &answered.err, &refused.out, &refused.err] {
+        assert!(!said.contains(KEY), "{said}");
+    }
+    for file in files_under(newcomer.home()) {
+        let bytes = fs::read(&file).unwrap();
+        let found = bytes
+            .windows(KEY.len())
+            .any(|window| window == KEY.as_bytes());
+        assert!(!found, "{}", file.display());
+    }
+}
+
+#[test]
+fn mistakes_in_the_configuration_name_their_place() {
+    let newcomer = Newcomer::new();
+    let cases = [
+        ("modell = \"demo\"\n", "unknown field `modell`"),
+        ("model = 3\n", "line 1"),
+        ("[providers.mine]\nbase = \"x\"\n", "line 2"),
+        (
+            "[models.\"something\"]\nmax_output = 3\n",
+            "provider:something",
+        ),
+    ];
+
+    for (text, words) in cases {
+        configure(&newcomer, text);
+        let said = newcomer.ikigai(&["run", "hello"]);
+        assert_eq!(said.code, Some(1), "{text}");
+        assert!(said.err.contains(words), "{text}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_project_may_choose_the_model_but_not_where_keys_go() {
+    let newcomer = Newcomer::new();
+    let project = newcomer.home().join("project/.ikigai");
+    fs::create_dir_all(&project).unwrap();
+    let file = project.join("config.toml");
+
+    fs::write(
+        &file,
+        "[providers.openai]\nbase_url = \"http://127.0.0.1:9\"\n",
+    )
+    .unwrap();
+    let widened = newcomer.ikigai(&["run", "hello"]);
+    fs::write(&file, "model = \"demo\"\n").unwrap();
+    let chosen = newcomer.ikigai(&["run", "hello"]);
+
+    assert_eq!(widened.code, Some(1));
+    assert!(
+        widened.err.contains("may not set `providers`"),
+        "{}",
+        widened.err
+    );
+    assert_eq!(chosen.code, Some(0), "{}", chosen.err);
+}
+
+#[test]
+fn models_are_listed_with_the_keys_that_are_present() {
+    let newcomer = Newcomer::new();
+
+    let without = newcomer.ikigai(&["models", "claude"]);
+    let mut command = newcomer.command(&["models", "--json", "claude"]);
+    let with = crate::support::said(command.env("ANTHROPIC_API_KEY", KEY).output().unwrap());
+    let wrong = newcomer.ikigai(&["run", "hello", "--model", "claude-opus-55"]);
+
+    assert!(
+        without.out.lines().all(|line| line.starts_with(' ')),
+        "{}",
+        without.out
+    );
+    assert!(without.out.contains("anthropic:claude-opus-5-5"));
+    assert!(
+        with.out.lines().all(|line| line.contains("\"key\":true")),
+        "{}",
+        with.out
+    );
+    assert!(wrong.err.contains("did you mean"), "{}", wrong.err);
+}
