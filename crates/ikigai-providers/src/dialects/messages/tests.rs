@@ -34,7 +34,7 @@ fn a_key_goes_into_its_header() {
     let version = ("anthropic-version", "2023-06-01".to_owned());
     let key = ("x-api-key", "k".to_owned());
 
-    assert_eq!(Messages.headers(None), [version.clone()]);
+    assert_eq!(Messages.headers(None), std::slice::from_ref(&version));
     assert_eq!(Messages.headers(Some("k")), [version, key]);
 }
 
