@@ -37,18 +37,25 @@ struct Own {
 
 /// A snapshot as stored.
 #[derive(Serialize, Deserialize)]
-struct Folded<O> {
+struct Folded<O, T> {
     form: u32,
     own: O,
+    /// The system prompt, unless it is long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_text: Option<T>,
 }
 
-/// Grows with every change of [`Own`], settings included: a program that does not know a setting
-/// leaves it out of its snapshots, and one that does must fold the rows again.
-const SNAPSHOT_FORM: u32 = 1;
+/// A longer system prompt is read from its row, so that snapshots are no larger than the control
+/// rows that lie between them.
+const LONGEST_KEPT_PROMPT_BYTES: usize = 4 * 1024;
 
-fn read_snapshot(folded: &str) -> Option<Own> {
-    let folded: Folded<Own> = serde_json::from_str(folded).ok()?;
-    (folded.form == SNAPSHOT_FORM).then_some(folded.own)
+/// Grows with every change of [`Folded`] and [`Own`], settings included: a program that does not know a setting
+/// leaves it out of its snapshots, and one that does must fold the rows again.
+const SNAPSHOT_FORM: u32 = 2;
+
+fn read_snapshot(folded: &str) -> Option<Folded<Own, String>> {
+    let folded: Folded<Own, String> = serde_json::from_str(folded).ok()?;
+    (folded.form == SNAPSHOT_FORM).then_some(folded)
 }
 
 /// What a row did.
@@ -113,10 +120,13 @@ impl AgentState {
         let mut state = Self::new(agent);
         state.head = head;
         // A snapshot is derived: one that cannot be read is refused by `reads_snapshot` before.
-        let own = snapshot.and_then(read_snapshot);
+        let snapshot = snapshot.and_then(read_snapshot);
         let newest = RowRef::new(agent, head);
-        state.path = Path::known(newest, control_since.iter().rev(), own.is_none());
-        state.own = own.unwrap_or_default();
+        state.path = Path::known(newest, control_since.iter().rev(), snapshot.is_none());
+        if let Some(snapshot) = snapshot {
+            state.own = snapshot.own;
+            state.system_text = snapshot.system_text.map(Arc::from);
+        }
         for row in control_since {
             state.fold_own(row);
         }
@@ -131,9 +141,11 @@ impl AgentState {
 
     /// What a snapshot of this moment holds.
     pub fn to_snapshot(&self) -> String {
+        let short = |text: &&str| text.len() <= LONGEST_KEPT_PROMPT_BYTES;
         data::write(&Folded {
             form: SNAPSHOT_FORM,
             own: &self.own,
+            system_text: self.system().filter(short),
         })
     }
 

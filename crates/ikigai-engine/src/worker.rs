@@ -12,9 +12,9 @@ use ikigai_store::{
 
 use crate::{Engine, EngineError};
 
-/// After so many control rows a snapshot is stored, so that opening an agent reads few of them.
-/// Each lies on a page of its own, and 64 of them cost more than all else that an opening reads.
-const CONTROL_ROWS_PER_SNAPSHOT: usize = 16;
+/// After so many control rows a snapshot is stored, so that opening an agent reads few of them:
+/// each lies on a page of its own.
+const CONTROL_ROWS_PER_SNAPSHOT: usize = 8;
 
 /// How many rows are read at a time when catching up or looking back.
 const PAGE_ROWS: usize = 64;

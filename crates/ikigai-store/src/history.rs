@@ -6,9 +6,8 @@ use ikigai_core::view::Wants;
 use ikigai_core::{
     AgentId, AgentState, ControlQuery, Direction, PageQuery, Row, RowRef, Seq, Span, View,
 };
-use tokio::try_join;
 
-use crate::{Store, StoreError};
+use crate::{Snapshot, Store, StoreError};
 
 /// How many control rows a restore reads at a time.
 const CONTROL_PAGE: usize = 256;
@@ -40,22 +39,13 @@ impl Agent {
 
     /// Reads what an agent was at one of its rows.
     pub async fn restore_at(store: &dyn Store, at: RowRef) -> Result<Self, StoreError> {
-        let snapshot = store.snapshot(at).await?;
-        let snapshot = snapshot.filter(|found| AgentState::reads_snapshot(&found.folded));
+        let snapshot = newest_snapshot(store, at).await?;
         let after = snapshot.as_ref().map_or(Seq(0), |found| found.upto.seq);
+        let control = control_since(store, at, after).await?;
         let folded = snapshot.as_ref().map(|found| found.folded.as_str());
-        // Nobody is likely to have set another prompt since, so it is asked for at the same time.
-        let likely = AgentState::restored(at.agent, after, folded, &[]).wants_system();
-        let (control, prompt) = try_join!(
-            control_since(store, at, after),
-            optional_row_at(store, likely)
-        )?;
         let mut state = AgentState::restored(at.agent, at.seq, folded, &control);
         if let Some(row) = state.wants_system() {
-            let found = match prompt.filter(|found| found.at == row) {
-                Some(found) => Some(found),
-                None => row_at(store, row).await?,
-            };
+            let found = row_at(store, row).await?;
             state.supply_system(found.as_ref().and_then(|row| row.content.as_deref()));
         }
         Ok(Self {
@@ -141,14 +131,19 @@ pub async fn extend(store: &dyn Store, path: &mut Path) -> Result<(), StoreError
     Ok(())
 }
 
+/// The newest snapshot at or before a row; one that cannot be read is as if absent.
+async fn newest_snapshot(store: &dyn Store, at: RowRef) -> Result<Option<Snapshot>, StoreError> {
+    let found = store.snapshot(at).await?;
+    Ok(found.filter(|found| AgentState::reads_snapshot(&found.folded)))
+}
+
 /// How many control rows of an agent no snapshot covers yet, counted up to `most`.
 pub async fn control_rows_since_snapshot(
     store: &dyn Store,
     at: RowRef,
     most: usize,
 ) -> Result<usize, StoreError> {
-    let snapshot = store.snapshot(at).await?;
-    let snapshot = snapshot.filter(|found| AgentState::reads_snapshot(&found.folded));
+    let snapshot = newest_snapshot(store, at).await?;
     let after = snapshot.map_or(Seq(0), |found| found.upto.seq);
     let span = Span::new(at.agent, after.next(), at.seq);
     let limit = most;
@@ -164,16 +159,6 @@ pub async fn row_at(store: &dyn Store, row: RowRef) -> Result<Option<Row>, Store
         limit: 1,
     };
     Ok(store.page(query).await?.pop())
-}
-
-async fn optional_row_at(
-    store: &dyn Store,
-    row: Option<RowRef>,
-) -> Result<Option<Row>, StoreError> {
-    match row {
-        Some(row) => row_at(store, row).await,
-        None => Ok(None),
-    }
 }
 
 /// The control rows after `after` up to `at`, oldest first.

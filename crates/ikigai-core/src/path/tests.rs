@@ -514,7 +514,7 @@ fn a_snapshot_that_cannot_be_read_is_refused() {
         "null",
         "{",
         &snapshot[1..],
-        &snapshot.replace("\"form\":1", "\"form\":0"),
+        &snapshot.replace("\"form\":2", "\"form\":0"),
     ] {
         assert!(!AgentState::reads_snapshot(broken), "{broken}");
         let restored = AgentState::restored(agent, Seq(1), Some(broken), &log.rows[&agent]);

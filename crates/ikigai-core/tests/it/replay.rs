@@ -499,7 +499,7 @@ fn agent_replay_is_the_only_replay() {
         using.map(|(file, _)| file.clone()).collect()
     };
     assert_eq!(
-        users("AgentState::restored"),
+        users("AgentState::restored("),
         ["ikigai-store/src/history.rs"]
     );
     assert_eq!(users("load(&row)"), ["ikigai-core/src/view.rs"]);

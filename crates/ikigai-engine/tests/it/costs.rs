@@ -29,7 +29,7 @@ fn history(turns: u64) -> (TestLog, AgentId) {
         };
         let newest = log.append(agent, event);
         control += 1;
-        if control % 16 == 0 {
+        if control % 8 == 0 {
             let folded = log.replayed_state(agent).to_snapshot();
             let snapshot = Effect::PutSnapshot(Snapshot {
                 upto: newest,
@@ -66,7 +66,7 @@ fn opening_an_agent_reads_as_much_whatever_its_history() {
     let few = rows_read_to_open(&short, agent);
     let many = rows_read_to_open(&long, same);
 
-    let most = SCREEN + 3 * 16 + 1;
+    let most = SCREEN + 5 * 8 + 1;
     assert!(few <= most, "{few} rows");
     assert!(many <= most, "{many} rows");
 }
@@ -86,7 +86,7 @@ fn a_fork_writes_as_much_whatever_the_history() {
 
 /// Also when each process stores a few control rows only, as one-shot runs do.
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_is_stored_after_16_control_rows() {
+async fn a_snapshot_is_stored_after_8_control_rows() {
     let mut world = World::with_window(150);
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
@@ -101,7 +101,7 @@ async fn a_snapshot_is_stored_after_16_control_rows() {
         if snapshot.is_some() {
             break;
         }
-        if turn % 5 == 4 {
+        if turn % 2 == 1 {
             drop(worker);
             world = world.restarted();
             let agent = world.latest().await;
@@ -119,7 +119,7 @@ async fn a_snapshot_is_stored_after_16_control_rows() {
         .iter()
         .filter(|kind| control.contains(&kind.as_str()))
         .count();
-    assert_eq!(control, 16);
+    assert_eq!(control, 8);
     assert_eq!(restarted.state.settings(), worker.agent().state.settings());
     assert_eq!(restarted.state.system(), worker.agent().state.system());
 }

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use ikigai_core::NewRow;
-use ikigai_testkit::stores::rounds::{Case, judge, rounds};
+use ikigai_testkit::stores::rounds::{Case, rounds};
 use ikigai_testkit::stores::{self, Sample};
 use rusqlite::{Connection, params};
 use tokio::runtime::Runtime;
@@ -15,6 +15,10 @@ use tokio::sync::oneshot;
 use crate::measured::{Appender, World, event_row, timed};
 
 const COMMITS: usize = 2000;
+
+/// The bare insert in the calling thread, and with the way to another thread and back.
+const IN_PLACE: &str = "bare";
+const THREADED: &str = "bare in a thread";
 
 /// What any program would do that keeps events in SQLite.
 struct Bare {
@@ -116,11 +120,11 @@ pub(crate) fn compare() {
     let mut threaded = Threaded::new(behind, runtime);
 
     let mut cases = vec![
-        Case::new(&"bare", || {
+        Case::new(&IN_PLACE, || {
             let row = event_row(agent);
             timed(|| bare.append(&row))
         }),
-        Case::new(&"bare in a thread", || {
+        Case::new(&THREADED, || {
             let row = event_row(agent);
             timed(|| threaded.append(row))
         }),
@@ -131,20 +135,13 @@ pub(crate) fn compare() {
             timed(|| appender.append())
         }));
     }
-    let medians = rounds(COMMITS, cases);
+    let figures = rounds(COMMITS, cases);
 
-    medians.print("durable append");
+    figures.print("durable append");
     for sample in [Sample::HUNDRED, Sample::MILLION] {
-        judge(
-            &format!("append at {sample} rows / bare insert in the calling thread"),
-            medians.ratio(&sample, &"bare"),
-            1.3,
-            "×",
-        );
-        println!(
-            "      … / bare insert in a thread of its own: {:.2}×",
-            medians.ratio(&sample, &"bare in a thread")
-        );
+        figures.judge("append", &sample, &IN_PLACE, 1.3);
+        let ratio = figures.ratio(&sample, &THREADED);
+        println!("      append, {sample} / {THREADED}: {ratio:.2}×");
     }
     for (_, world) in worlds {
         world.kept.remove();

@@ -2,12 +2,13 @@
 
 use ikigai_store::SqliteStore;
 use ikigai_testkit::stores::Sample;
-use ikigai_testkit::stores::rounds::{Case, Medians, judge, rounds};
+use ikigai_testkit::stores::rounds::{Case, Figures, rounds};
 
 use crate::measured::{Forker, World, timed};
 use crate::{append, watch};
 
 const ROUNDS: usize = 500;
+const ROUNDS_PER_OPENING: usize = 20;
 
 /// Compares what has this name, or everything.
 pub(crate) fn run(name: Option<&str>) {
@@ -34,42 +35,47 @@ fn worlds() -> Vec<(Sample, World)> {
         .collect()
 }
 
-fn judge_growth(what: &str, medians: &Medians) {
-    let base = Sample::THOUSAND;
+fn judge_growth(what: &str, figures: &Figures) {
     for (sample, most) in [(Sample::MILLION, 1.2), (Sample::BENT, 1.5)] {
-        let ratio = medians.ratio(&sample, &base);
-        judge(
-            &format!("{what} at {sample} / at {base} rows"),
-            ratio,
-            most,
-            "×",
-        );
+        figures.judge(what, &sample, &Sample::THOUSAND, most);
     }
 }
 
 fn path() {
-    let medians = on_open_stores(ROUNDS * 4, |world, store| {
+    let figures = on_open_stores(ROUNDS * 4, |world, store| {
         world.restore(store);
     });
-    medians.print("path: an agent restored from an open store");
-    judge_growth("path", &medians);
+    figures.print("path: an agent restored from an open store");
+    judge_growth("path", &figures);
 }
 
 fn whole_path() {
-    let medians = on_open_stores(ROUNDS / 20, |world, store| {
+    let figures = on_open_stores(ROUNDS / 20, |world, store| {
         world.whole_path(store);
     });
-    medians.print("the whole path, which no start reads");
+    figures.print("the whole path, which no start reads");
 }
 
-fn on_open_stores(count: usize, does: impl Fn(&World, &SqliteStore)) -> Medians {
-    let opened: Vec<_> = worlds()
-        .into_iter()
-        .map(|(sample, world)| (sample, world.kept.open(), world))
-        .collect();
-    let cases = opened.iter().map(|(sample, store, world)| {
+fn on_open_stores(count: usize, does: impl Fn(&World, &SqliteStore)) -> Figures {
+    let worlds = worlds();
+    let cases = worlds.iter().map(|(sample, world)| {
         let does = &does;
-        Case::new(sample, move || timed(|| does(world, store)))
+        let mut store = None;
+        let mut left = 0;
+        Case::new(sample, move || {
+            if left == 0 {
+                // How fast a thread is woken depends on where it happens to run, so that no store
+                // may keep its thread for the whole time.
+                store = None;
+                let opened = world.kept.open();
+                does(world, &opened);
+                store = Some(opened);
+                left = ROUNDS_PER_OPENING;
+            }
+            left -= 1;
+            let store = store.as_ref().unwrap();
+            timed(|| does(world, store))
+        })
     });
     rounds(count, cases.collect())
 }
@@ -79,9 +85,9 @@ fn first_page() {
     let cases = worlds
         .iter()
         .map(|(sample, world)| Case::new(sample, move || timed(|| world.first_page())));
-    let medians = rounds(ROUNDS, cases.collect());
-    medians.print("first page: open, restore, 50 rows");
-    judge_growth("first page", &medians);
+    let figures = rounds(ROUNDS, cases.collect());
+    figures.print("first page: open, restore, 50 rows");
+    judge_growth("first page", &figures);
 }
 
 fn fork() {
@@ -93,10 +99,9 @@ fn fork() {
         let mut forker = Forker::new(world);
         Case::new(sample, move || forker.fork())
     });
-    let medians = rounds(ROUNDS, cases.collect());
-    medians.print("fork: its rows decided and stored");
-    let ratio = medians.ratio(&Sample::MILLION, &Sample::TEN);
-    judge("fork at 10⁶ / at 10 rows", ratio, 1.2, "×");
+    let figures = rounds(ROUNDS, cases.collect());
+    figures.print("fork: its rows decided and stored");
+    figures.judge("fork", &Sample::MILLION, &Sample::TEN, 1.2);
     for (_, world) in worlds {
         world.kept.remove();
     }

@@ -81,7 +81,7 @@ pub(crate) fn compare() {
     line();
 
     let mut appender = Appender::new(&world);
-    let medians = rounds(
+    let figures = rounds(
         COMMITS,
         vec![Case::new(&"from commit to seen", || {
             // A commit after a pause, as when people and models write.
@@ -92,8 +92,8 @@ pub(crate) fn compare() {
             begun.elapsed()
         })],
     );
-    medians.print("another process sees a commit");
-    let millis = medians.of(&"from commit to seen").as_secs_f64() * 1e3;
+    figures.print("another process sees a commit");
+    let millis = figures.median(&"from commit to seen").as_secs_f64() * 1e3;
     judge("another process sees a commit after", millis, 5.0, " ms");
 
     let mut worked = || -> u64 {

@@ -20,12 +20,19 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The medians of what was measured, by name.
-pub struct Medians(Vec<(String, Duration)>);
+/// What was measured.
+pub struct Figures(Vec<Measured>);
+
+struct Measured {
+    name: String,
+    median: Duration,
+    /// A tenth was faster than this: what it costs when nothing comes between.
+    low: Duration,
+}
 
 /// Measures each case once a round, each round beginning with another one. The first tenth of the
 /// rounds warms up and is not counted.
-pub fn rounds(count: usize, mut cases: Vec<Case<'_>>) -> Medians {
+pub fn rounds(count: usize, mut cases: Vec<Case<'_>>) -> Figures {
     let warming = count / 10 + 1;
     let mut times = vec![Vec::with_capacity(count); cases.len()];
     for round in 0..warming + count {
@@ -37,35 +44,51 @@ pub fn rounds(count: usize, mut cases: Vec<Case<'_>>) -> Medians {
             }
         }
     }
-    let medians = cases.iter().zip(times).map(|(case, mut times)| {
+    let measured = cases.iter().zip(times).map(|(case, mut times)| {
         times.sort_unstable();
-        (case.name.clone(), times[times.len() / 2])
+        Measured {
+            name: case.name.clone(),
+            median: times[times.len() / 2],
+            low: times[times.len() / 10],
+        }
     });
-    Medians(medians.collect())
+    Figures(measured.collect())
 }
 
-impl Medians {
-    /// The median of a case.
-    pub fn of(&self, name: &impl ToString) -> Duration {
+impl Figures {
+    fn of(&self, name: &impl ToString) -> &Measured {
         let name = name.to_string();
-        let found = self.0.iter().find(|(other, _)| *other == name);
-        found.map(|(_, median)| *median).unwrap()
+        self.0.iter().find(|it| it.name == name).unwrap()
     }
 
-    /// How many times as long one case takes as another.
+    /// The median of a case.
+    pub fn median(&self, name: &impl ToString) -> Duration {
+        self.of(name).median
+    }
+
+    /// How many times as long one case takes as another, by their medians.
     pub fn ratio(&self, one: &impl ToString, other: &impl ToString) -> f64 {
-        self.of(one).as_secs_f64() / self.of(other).as_secs_f64()
+        self.of(one).median.as_secs_f64() / self.of(other).median.as_secs_f64()
     }
 
-    /// Prints all medians as a table.
+    /// Prints all figures as a table.
     #[expect(clippy::print_stdout, reason = "it is what a bench is run for")]
     pub fn print(&self, title: &str) {
-        let cells = |cell: &dyn Fn(&(String, Duration)) -> String| {
+        let cells = |cell: &dyn Fn(&Measured) -> String| {
             self.0.iter().map(cell).collect::<Vec<_>>().join(" | ")
         };
-        println!("\n| {title} | {} |", cells(&|(name, _)| name.clone()));
+        println!("\n| {title} | {} |", cells(&|it| it.name.clone()));
         println!("|---|{}", "---:|".repeat(self.0.len()));
-        println!("| median, µs | {} |", cells(&|(_, it)| in_micros(*it)));
+        println!("| median, µs | {} |", cells(&|it| in_micros(it.median)));
+        println!("| fastest tenth, µs | {} |", cells(&|it| in_micros(it.low)));
+    }
+
+    /// Prints the ratio of two cases beside its target, and whether it is met by the medians.
+    pub fn judge(&self, what: &str, one: &impl ToString, other: &impl ToString, most: f64) {
+        let low = self.of(one).low.as_secs_f64() / self.of(other).low.as_secs_f64();
+        let (one_name, other_name) = (one.to_string(), other.to_string());
+        let what = format!("{what}, {one_name} / {other_name} (fastest tenth {low:.2}×)");
+        judge(&what, self.ratio(one, other), most, "×");
     }
 }
 
