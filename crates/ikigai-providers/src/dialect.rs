@@ -65,6 +65,11 @@ pub trait Dialect: Send + Sync {
     /// Reads the body of a refusal: the provider's words, and what kind of failure they mean if
     /// the status does not tell. `error` has status and kind already.
     fn explain(&self, body: &Value, error: &mut ProviderError);
+
+    /// The message of the neutral request that a refusal names; none if it names none.
+    fn locate(&self, _order: &Order<'_>, error: &ProviderError) -> Option<usize> {
+        error.names_message
+    }
 }
 
 /// Reads an answer frame by frame. Pure: it is pushed, and never waits.

@@ -16,7 +16,7 @@ use crate::dialect::{Dialect, Order, Quirks};
 use crate::presets::{COMPATIBLE, PRESETS, full_base, preset};
 use crate::retry::Policy;
 use crate::transport::{Call, Client, send};
-use crate::{Answer, Model, Models, NoModel, dialects};
+use crate::{Answer, BoxFuture, Delta, Model, Models, NoModel, ProviderError, dialects};
 
 /// The window of a model that is not in the table: what a local server can be expected to have.
 const UNKNOWN_WINDOW: u64 = 32_768;
@@ -182,14 +182,12 @@ impl Registry {
     /// The key of a provider: from its variables, its command, or the file.
     fn key(&self, name: &str, config: &ProviderConfig) -> Result<Option<SecretString>, NoModel> {
         let usual = preset(name).map_or(&[][..], |preset| preset.keys);
-        let variables = config
+        let mut variables = config
             .key_env
             .as_deref()
             .into_iter()
             .chain(usual.iter().copied());
-        let from_variable = variables
-            .filter_map(|variable| self.variable(variable))
-            .next();
+        let from_variable = variables.find_map(|variable| self.variable(variable));
         if let Some(key) = from_variable {
             return Ok(Some(SecretString::from(key.trim())));
         }
@@ -287,6 +285,7 @@ impl Models for Registry {
 }
 
 /// A provider with everything that talking to it needs.
+#[derive(Clone)]
 struct Reachable {
     name: String,
     dialect: &'static dyn Dialect,
@@ -297,6 +296,7 @@ struct Reachable {
 }
 
 /// A model behind a dialect.
+#[derive(Clone)]
 struct RemoteModel {
     reachable: Reachable,
     name: String,
@@ -308,6 +308,17 @@ struct RemoteModel {
 }
 
 impl RemoteModel {
+    fn order<'a>(&'a self, request: &'a Request, conversation: &'a str) -> Order<'a> {
+        Order {
+            request,
+            model: &self.name,
+            thinking: self.thinking.as_ref(),
+            max_output: self.max_output(),
+            cache_key: conversation,
+            quirks: self.reachable.quirks,
+        }
+    }
+
     fn max_output(&self) -> u64 {
         let most = self.spec.as_ref().and_then(|spec| spec.max_output);
         most.unwrap_or(UNKNOWN_OUTPUT).min(MOST_OUTPUT)
@@ -343,17 +354,8 @@ impl Model for RemoteModel {
             base,
             key,
             headers,
-            quirks,
             ..
         } = &self.reachable;
-        let order = Order {
-            request: &request,
-            model: &self.name,
-            thinking: self.thinking.as_ref(),
-            max_output: self.max_output(),
-            cache_key: conversation,
-            quirks: *quirks,
-        };
         let own = dialect.headers(key.as_ref().map(ExposeSecret::expose_secret));
         let own = own
             .into_iter()
@@ -367,9 +369,41 @@ impl Model for RemoteModel {
         let call = Call {
             url: dialect.endpoint(base, &self.name),
             headers: headers.collect(),
-            body: dialect.encode(&order).to_string().into_bytes(),
+            body: dialect
+                .encode(&self.order(&request, conversation))
+                .to_string()
+                .into_bytes(),
             dialect: *dialect,
         };
-        send(&self.client, call, Policy::default(), (self.random)())
+        Box::new(Located {
+            answer: send(&self.client, call, Policy::default(), (self.random)()),
+            model: self.clone(),
+            conversation: conversation.to_owned(),
+            request,
+        })
+    }
+}
+
+/// An answer whose refusal names a message of the request, and not of the wire.
+struct Located {
+    answer: Box<dyn Answer>,
+    model: RemoteModel,
+    conversation: String,
+    request: Request,
+}
+
+impl Answer for Located {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
+        Box::pin(async move {
+            let next = self.answer.next().await?;
+            Some(next.map_err(|error| {
+                let order = self.model.order(&self.request, &self.conversation);
+                let names_message = self.model.reachable.dialect.locate(&order, &error);
+                ProviderError {
+                    names_message,
+                    ..error
+                }
+            }))
+        })
     }
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use ikigai_core::Request;
 use ikigai_core::data::Amounts;
+use ikigai_core::message::{Message, Role};
 use ikigai_core::settings::ModelChoice;
 use ikigai_providers::catalogue::{Catalogue, Level, ModelName, ThinkingStyle};
 use ikigai_providers::dialects;
@@ -13,6 +15,8 @@ use ikigai_providers::presets::{PRESETS, full_base, preset};
 use ikigai_providers::registry::{ProviderConfig, Registry};
 use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_providers::{Demo, Models};
+use ikigai_testkit::server::{Script, Server};
+use serde_json::json;
 
 fn registry(variables: &'static [(&str, &str)]) -> Registry {
     let find = move |name: &str| {
@@ -295,4 +299,50 @@ fn a_response_costs_what_the_table_says() {
         spec.cost_nano_usd(&usage),
         Some(2_000_000 + 1_000_000 + 250_000 + 5_000_000)
     );
+}
+
+#[test]
+fn a_refusal_names_a_message_of_the_request_and_not_of_the_wire() {
+    let words = [
+        (
+            "messages",
+            "messages.1.content.0: invalid signature in thinking block",
+        ),
+        ("chat", "Invalid value at messages[2]"),
+        ("gemini", "Invalid part in contents[1]"),
+    ];
+    for (dialect, words) in words {
+        let body = json!({ "error": { "type": "invalid_request_error", "message": words } });
+        let server = Server::start([Script::answer(
+            400,
+            &[("content-type", "application/json")],
+            &body.to_string(),
+        )]);
+        let config = ProviderConfig {
+            base_url: Some(server.url("")),
+            dialect: Some(dialect.to_owned()),
+            ..ProviderConfig::default()
+        };
+        let providers = [("mine".to_owned(), config)].into_iter().collect();
+        let registry = registry(&[]).with_configuration(providers, Vec::new());
+        let model = registry.resolve(&choice("mine", "some", None)).unwrap();
+        let request = Request {
+            system: Some("be brief".to_owned()),
+            messages: vec![
+                Message::text(Role::User, "hello"),
+                Message::text(Role::Assistant, "hi"),
+                Message::text(Role::User, "go on"),
+            ],
+            tools: Vec::new(),
+        };
+
+        let mut answer = model.answer(request, "conversation");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let refused = runtime.block_on(answer.next()).unwrap().unwrap_err();
+
+        assert_eq!(refused.names_message, Some(1), "{dialect}: {refused:?}");
+    }
 }

@@ -46,6 +46,10 @@ impl Dialect for Chat {
     fn explain(&self, body: &Value, error: &mut ProviderError) {
         refusal::explain(body, error);
     }
+
+    fn locate(&self, order: &Order<'_>, error: &ProviderError) -> Option<usize> {
+        locate(order, error)
+    }
 }
 
 /// The message of a request that a refusal names by its index; none if it names none, or the

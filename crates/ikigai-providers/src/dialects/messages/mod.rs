@@ -58,6 +58,10 @@ impl Dialect for Messages {
     fn explain(&self, body: &Value, error: &mut ProviderError) {
         errors::explain(body, error);
     }
+
+    fn locate(&self, order: &Order<'_>, error: &ProviderError) -> Option<usize> {
+        locate(order.request, &error.message)
+    }
 }
 
 /// The message of a request that a refusal's words name, such as `messages.3.content.1`; none if

@@ -47,6 +47,10 @@ impl Dialect for Responses {
     fn explain(&self, body: &Value, error: &mut ProviderError) {
         refusal::explain(body, error);
     }
+
+    fn locate(&self, order: &Order<'_>, error: &ProviderError) -> Option<usize> {
+        locate(order, error)
+    }
 }
 
 /// The message of a request that a refusal names, by the index of an input item or by its id; none
