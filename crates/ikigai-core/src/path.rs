@@ -431,6 +431,34 @@ impl Path {
         }
     }
 
+    /// Ends the path with this row of the known part, or before its newest row if none is given:
+    /// what lies before cannot be read.
+    pub fn end_at(&mut self, row: Option<RowRef>) {
+        let index = row.and_then(|row| self.spans.iter().rposition(|span| span.contains(row)));
+        let older = index.map_or(self.spans.len(), |index| index);
+        for span in self.spans.drain(..older) {
+            while self
+                .notes
+                .pop_front_if(|(at, _)| span.contains(*at))
+                .is_some()
+            {}
+        }
+        if let (Some(row), Some(first)) = (row, self.spans.front_mut()) {
+            let gone = Span {
+                to: row.seq.before(),
+                ..*first
+            };
+            first.from = row.seq;
+            while self
+                .notes
+                .pop_front_if(|(at, _)| gone.contains(*at))
+                .is_some()
+            {}
+        }
+        self.below = None;
+        self.check = None;
+    }
+
     /// The span that ends just before a known row, or the newest one if no row is given. None at
     /// the root, and none where the path must be made known first.
     pub fn before(&self, row: Option<RowRef>) -> Option<Span> {

@@ -14,7 +14,7 @@ use std::time::Instant;
 use divan::Bencher;
 use ikigai_core::{AgentId, Request};
 use ikigai_engine::{Engine, System};
-use ikigai_providers::{Answer, Demo, Provider};
+use ikigai_testkit::ScriptedProvider;
 use ikigai_testkit::stores::Sample;
 use ikigai_testkit::stores::rounds::{Case, rounds};
 use tokio::runtime::{Builder, Runtime};
@@ -30,27 +30,6 @@ fn main() {
     }
 }
 
-/// A model of a certain size.
-struct Sized;
-
-impl Provider for Sized {
-    fn name(&self) -> &str {
-        Demo.name()
-    }
-
-    fn default_model(&self) -> &str {
-        Demo.default_model()
-    }
-
-    fn window_tokens(&self, _model: &str) -> u64 {
-        WINDOW_TOKENS
-    }
-
-    fn answer(&self, model: &str, request: Request) -> Box<dyn Answer> {
-        Demo.answer(model, request)
-    }
-}
-
 struct World {
     engine: Engine,
     agent: AgentId,
@@ -60,8 +39,9 @@ struct World {
 impl World {
     fn new(sample: Sample) -> Self {
         let kept = sample.kept();
+        let model = ScriptedProvider::with_window(WINDOW_TOKENS);
         Self {
-            engine: Engine::new(Arc::new(kept.open()), Arc::new(System), Arc::new(Sized)),
+            engine: Engine::new(Arc::new(kept.open()), Arc::new(System), Arc::new(model)),
             agent: kept.agent,
             runtime: Builder::new_current_thread().build().unwrap(),
         }

@@ -155,7 +155,7 @@ impl Worker {
         let index = error
             .names_message
             .filter(|_| error.kind == FailureKind::BadRequest)?;
-        let Agent { state, view } = &self.agent;
+        let Agent { state, view, .. } = &self.agent;
         let rows = rows_behind(state, view, target, budget, index);
         let known: Vec<_> = state
             .path()

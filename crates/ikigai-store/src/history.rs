@@ -2,7 +2,7 @@
 
 use ikigai_core::path::Path;
 use ikigai_core::state::{Applied, ApplyError};
-use ikigai_core::view::Wants;
+use ikigai_core::view::{Entry, Wants};
 use ikigai_core::{
     AgentId, AgentState, ControlQuery, Direction, PageQuery, Row, RowRef, Seq, Span, View,
 };
@@ -19,6 +19,8 @@ pub struct Agent {
     pub state: AgentState,
     /// The newest rows of its path, as far as they were read.
     pub view: View,
+    /// A row of its path that is not in the log, where the path therefore ends.
+    pub missing: Option<RowRef>,
 }
 
 impl Agent {
@@ -27,6 +29,7 @@ impl Agent {
         Self {
             state: AgentState::new(agent),
             view: View::default(),
+            missing: None,
         }
     }
 
@@ -51,6 +54,7 @@ impl Agent {
         Ok(Self {
             state,
             view: View::default(),
+            missing: None,
         })
     }
 
@@ -84,8 +88,11 @@ impl Agent {
                 Wants::Rows(query) => {
                     let rows = store.page(query).await?;
                     if rows.first().map(|row| row.at.seq) != Some(query.span.to) {
-                        let missing = RowRef::new(query.span.agent, query.span.to);
-                        return Err(StoreError::Value(format!("row {missing} is missing")));
+                        // A reference leads nowhere. What is here is restored all the same.
+                        self.missing = Some(RowRef::new(query.span.agent, query.span.to));
+                        let oldest = self.view.entries().front().map(Entry::at);
+                        self.state.path_mut().end_at(oldest);
+                        return Ok(false);
                     }
                     self.view.prepend(rows);
                     return Ok(true);

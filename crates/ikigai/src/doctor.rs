@@ -227,7 +227,9 @@ async fn restore(store: &dyn Store, agent: &AgentRecord) -> Result<usize, StoreE
     let mut agent = Agent::restore(store, agent.id).await?;
     agent.lengthen(store, TRIED_ROWS).await?;
     let entries = agent.view.entries().len();
-    Ok((0..entries)
+    let missing = usize::from(agent.missing.is_some());
+    let bad = (0..entries)
         .filter(|index| agent.view.problem(*index).is_some())
-        .count())
+        .count();
+    Ok(bad + missing)
 }

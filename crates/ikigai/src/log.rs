@@ -8,7 +8,7 @@ use ikigai_core::load::load;
 use ikigai_core::render::{Shown, render};
 use ikigai_core::{AgentId, Direction, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_engine::Engine;
-use ikigai_store::{Agent, StoreError};
+use ikigai_store::Agent;
 
 use crate::arguments::LogOrder;
 use crate::output::{json_of, local_time, print, tell, visible};
@@ -80,7 +80,8 @@ async fn print_span(engine: &Engine, id: AgentId, span: Span, order: &LogOrder) 
         let rows = engine.store().page(query).await?;
         let Some(last) = rows.last() else {
             let missing = RowRef::new(span.agent, from);
-            return Err(StoreError::Value(format!("row {missing} is missing")).into());
+            tell(&format!("warning: row {missing} is not in the log"));
+            return Ok(());
         };
         from = last.at.seq.next();
         rows.iter().try_for_each(|row| print_row(id, row, order))?;

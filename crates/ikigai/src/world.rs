@@ -56,8 +56,11 @@ pub(crate) fn runtime() -> Result<Runtime> {
 pub(crate) fn registry(config: &Config) -> Result<Registry> {
     let variables: Variables = Arc::new(|name: &str| std::env::var(name).ok());
     let random: Random = Arc::new(|| {
-        let [a, b, c, d, e, f, g, h, ..] = System.random();
-        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+        let bytes = System.random();
+        bytes
+            .iter()
+            .take(8)
+            .fold(0, |number, byte| number << 8 | u64::from(*byte))
     });
     let credentials = config::home().map(|home| home.join("credentials"));
     Ok(

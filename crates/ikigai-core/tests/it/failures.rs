@@ -468,3 +468,32 @@ fn omitted_rows_leave_the_request_and_the_turn_goes_on() {
     let restored = log.replayed(agent);
     assert_eq!(restored.view.is_busy(restored.state.path()), Some(true));
 }
+
+#[test]
+fn a_fork_point_that_is_not_there_ends_the_path_and_the_rest_is_restored() {
+    let mut log = TestLog::new(3);
+    let other = log.root();
+    let agent = log.root();
+    let nowhere = RowRef::new(other, Seq(7));
+    let data = format!(
+        r#"{{"role":"child","parent_uuid":"{other}","context":"inherit","fork_point":{{"agent":"{other}","seq":7}}}}"#
+    );
+    log.inject(
+        agent,
+        "fork",
+        Some("Forked from nowhere"),
+        Some(&data),
+        true,
+    );
+    log.append(agent, Event::user("still here"));
+
+    let replayed = log.replayed(agent);
+    let live = log.live(agent);
+
+    assert_eq!(replayed, live);
+    assert_eq!(replayed.missing, Some(nowhere));
+    assert_eq!(replayed.view.entries().len(), 2);
+    assert!(replayed.view.is_complete(replayed.state.path()));
+    let request = log.request(agent, &target("a", "b")).unwrap();
+    assert_eq!(request.messages, [Message::text(Role::User, "still here")]);
+}

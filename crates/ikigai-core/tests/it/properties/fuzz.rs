@@ -115,12 +115,12 @@ fn use_row(row: &Row) {
         row.at.agent,
         row.at.seq,
         row.data.as_deref(),
-        &[row.clone()],
+        std::slice::from_ref(row),
     );
     let mut view = View::default();
     view.prepend(vec![row.clone(), row.clone()]);
     let _ = view.conversation();
-    let _ = view.scrollback().map(|shown| shown.to_string()).count();
+    let _: Vec<_> = view.scrollback().map(|shown| shown.to_string()).collect();
     let _ = view.is_busy(state.path());
     let _ = project(
         &state,
