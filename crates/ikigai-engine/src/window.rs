@@ -19,10 +19,20 @@ pub(crate) async fn read(
     budget: &Budget,
 ) -> Result<(), StoreError> {
     let mut rows = FIRST_PAGE_ROWS;
-    while !is_enough(store, agent, target, budget).await? && agent.lengthen(store, rows).await? {
+    while !is_enough(store, agent, target, budget).await? && lengthen(store, agent, rows).await? {
         rows = (rows * 2).min(LONGEST_PAGE_ROWS);
     }
     Ok(())
+}
+
+/// Reads `rows` more; `false` if there are none. One read ends where the path bends, and to look
+/// whether it is enough costs more than to read.
+async fn lengthen(store: &dyn Store, agent: &mut Agent, rows: usize) -> Result<bool, StoreError> {
+    let before = agent.view.entries().len();
+    while let missing @ 1.. = (before + rows).saturating_sub(agent.view.entries().len())
+        && agent.lengthen(store, missing).await?
+    {}
+    Ok(agent.view.entries().len() > before)
 }
 
 async fn is_enough(
