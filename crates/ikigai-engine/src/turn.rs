@@ -194,9 +194,8 @@ impl Worker {
         let Some(to) = cut_for(&agent.state, &agent.view, target, budget) else {
             return Ok(());
         };
-        agent.know_all(engine.store()).await?;
         let data = SummaryData {
-            from: agent.state.path().root(),
+            from: window::root_of(engine.store(), agent).await?,
             to: Some(to),
             undo: None,
         };

@@ -2,7 +2,7 @@
 
 use ikigai_core::path::is_root;
 use ikigai_core::project::{covered_since, is_full};
-use ikigai_core::{Budget, Target};
+use ikigai_core::{Budget, RowRef, Target};
 use ikigai_store::{Agent, Store, StoreError, history};
 
 /// How many rows are read first; each further page is twice as long as the one before.
@@ -47,9 +47,28 @@ async fn is_enough(
     if is_full(&agent.state, &agent.view, target, budget) {
         return Ok(true);
     }
-    let Some(from) = covered_since(&agent.state, &agent.view) else {
-        return Ok(false);
-    };
-    let row = history::row_at(store, from).await?;
+    match covered_since(&agent.state, &agent.view) {
+        Some(from) => is_root_row(store, from).await,
+        None => Ok(false),
+    }
+}
+
+async fn is_root_row(store: &dyn Store, row: RowRef) -> Result<bool, StoreError> {
+    let row = history::row_at(store, row).await?;
     Ok(row.as_ref().is_some_and(is_root))
+}
+
+/// The root of the agent's path. An earlier cut tells it, since cuts begin there; without one the
+/// path is walked, which follows its bends.
+pub(crate) async fn root_of(
+    store: &dyn Store,
+    agent: &mut Agent,
+) -> Result<Option<RowRef>, StoreError> {
+    for (_, from, _) in agent.state.summaries().into_iter().rev() {
+        if is_root_row(store, from).await? {
+            return Ok(Some(from));
+        }
+    }
+    agent.know_all(store).await?;
+    Ok(agent.state.path().root())
 }
