@@ -57,7 +57,7 @@ pub(crate) fn bend_of(row: &Row) -> Option<Bend> {
 
 /// The row that an inheriting child's first row follows; sequence number 0 reads as absent, and
 /// so does a row of the child itself.
-fn fork_point_of(child: AgentId, fork: &ForkData) -> Option<RowRef> {
+pub(crate) fn fork_point_of(child: AgentId, fork: &ForkData) -> Option<RowRef> {
     let inherits = fork.role == Some(ForkRole::Child) && fork.context != Some(ForkContext::Fresh);
     fork.fork_point
         .filter(|point| inherits && point.seq > Seq(0) && point.agent != child)

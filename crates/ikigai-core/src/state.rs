@@ -10,7 +10,7 @@ use crate::event::Row;
 use crate::ids::{AgentId, RowRef, Seq};
 use crate::kind::{Kind, StoredKind};
 use crate::load::LoadError;
-use crate::path::{Bend, Note, Path, bend_of, note_of};
+use crate::path::{Bend, Note, Path, bend_of, fork_point_of, note_of};
 use crate::settings::Settings;
 
 /// Everything about an agent but its rows.
@@ -274,6 +274,12 @@ impl AgentState {
     /// How the agent was forked, if it was; of its settings then only the name is kept.
     pub fn fork(&self) -> Option<&ForkData> {
         self.own.fork.as_ref()
+    }
+
+    /// The last row that the agent inherits, if it inherits any.
+    pub fn inherits_from(&self) -> Option<RowRef> {
+        let fork = self.own.fork.as_ref()?;
+        fork_point_of(self.agent, fork)
     }
 
     /// The row whose text is the system prompt.

@@ -221,6 +221,7 @@ impl Engine {
             .await?;
         let epoch = taken.leases.first().map_or(Epoch(0), |(_, epoch)| *epoch);
         let mut worker = Worker::begin(self.clone(), agent.id, epoch).await?;
+        worker.mend_columns(agent).await?;
         worker.settle().await?;
         Ok(worker)
     }

@@ -7,7 +7,7 @@ use ikigai_core::{
     StoredKind,
 };
 use ikigai_store::{
-    Agent, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot, Store, history,
+    Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot, Store, history,
 };
 
 use crate::{Engine, EngineError};
@@ -60,6 +60,40 @@ impl Worker {
     /// Whom it keeps alive.
     pub fn agent(&self) -> &Agent {
         &self.agent
+    }
+
+    /// Puts the columns of the agent's row right where they differ from its log, which wins.
+    pub(crate) async fn mend_columns(&mut self, found: &AgentRecord) -> Result<(), EngineError> {
+        let state = &self.agent.state;
+        let mut with = Vec::new();
+        if let Some(name) = state.settings().name.clone()
+            && name != found.name
+        {
+            with.push(Effect::SetName {
+                agent: found.id,
+                name,
+            });
+        }
+        let fork = state.fork().cloned().unwrap_or_default();
+        let (parent, fork_point) = (fork.parent_uuid, state.inherits_from());
+        if (parent, fork_point) != (found.parent, found.fork_point) {
+            with.push(Effect::SetOrigin {
+                agent: found.id,
+                parent,
+                fork_point,
+            });
+        }
+        if with.is_empty() {
+            return Ok(());
+        }
+        match self.commit(Vec::new(), with).await {
+            // Somebody else has the name by now, or the log names what is not there. The columns
+            // are only a cache, so the agent goes on with what it is called.
+            Err(EngineError::Commit(CommitError::NameTaken(_) | CommitError::BadBatch(_))) => {
+                Ok(())
+            }
+            other => other.map(drop),
+        }
     }
 
     /// Answers with another model from the next request on.

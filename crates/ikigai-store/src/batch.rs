@@ -51,6 +51,12 @@ pub enum Effect {
     CreateAgent { agent: NewAgent, owned: bool },
     /// Sets the cached name of an agent. The name must be free among the living.
     SetName { agent: AgentId, name: String },
+    /// Sets the cached parent and fork point of an agent, as its log tells them.
+    SetOrigin {
+        agent: AgentId,
+        parent: Option<AgentId>,
+        fork_point: Option<RowRef>,
+    },
     /// Sets the status of an agent.
     SetStatus { agent: AgentId, status: Status },
     /// Takes the lease of an agent that nobody alive holds, raising its epoch. A lease that this

@@ -1,6 +1,12 @@
 //! Making and finding agents.
 
-use ikigai_engine::EngineError;
+use ikigai_core::data::ForkContext;
+use ikigai_core::fork::{ForkOrder, fork_events};
+use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq};
+use ikigai_engine::{EngineError, Worker};
+use ikigai_store::{AgentRecord, Batch, Effect, HeadClaim, LeaseClaim, NewAgent, Store};
+use ikigai_testkit::IdSource;
+use serde_json::Map;
 
 use crate::support::{HERE, World, say};
 
@@ -63,4 +69,93 @@ async fn a_blank_message_is_refused_and_leaves_no_row() {
 
     assert!(matches!(refused, Err(EngineError::EmptyMessage)));
     assert_eq!(world.kinds(worker.agent().state.agent()).await, before);
+}
+
+/// N4b: the columns of an agent's row are only a cache: falsified or emptied, they are put right
+/// from the log when the agent is opened.
+#[tokio::test(start_paused = true)]
+async fn agent_columns_rebuilt_from_events() {
+    let world = World::new();
+    let root = world.root().await;
+    let id = root.agent().state.agent();
+    let child = fork_of(&world, &root).await;
+    let right = world.engine.agents().await.unwrap();
+    let falsify = |agent: AgentId, name: &str| Effect::SetName {
+        agent,
+        name: name.to_owned(),
+    };
+    let orphan = Effect::SetOrigin {
+        agent: child,
+        parent: None,
+        fork_point: None,
+    };
+    let adopt = Effect::SetOrigin {
+        agent: id,
+        parent: Some(child),
+        fork_point: Some(RowRef::new(child, Seq(1))),
+    };
+    let with = vec![falsify(id, "wrong"), falsify(child, "false"), orphan, adopt];
+    let batch = Batch {
+        with,
+        ..Batch::default()
+    };
+    world.store.commit(batch).await.unwrap();
+    let wrong = world.engine.agents().await.unwrap();
+
+    let restarted = world.restarted();
+    for agent in &wrong {
+        restarted.engine.open(agent).await.unwrap();
+    }
+
+    let mended = restarted.engine.agents().await.unwrap();
+    let columns = |agents: &[AgentRecord]| -> Vec<_> {
+        let told = agents
+            .iter()
+            .map(|agent| (agent.name.clone(), agent.parent, agent.fork_point));
+        told.collect()
+    };
+    assert_ne!(columns(&wrong), columns(&right));
+    assert_eq!(columns(&mended), columns(&right));
+}
+
+/// A child made as the program makes it.
+async fn fork_of(world: &World, parent: &Worker) -> AgentId {
+    let state = &parent.agent().state;
+    let order = ForkOrder {
+        child: IdSource::new(77).agent(),
+        name: "child".to_owned(),
+        context: ForkContext::Inherit,
+        at: None,
+        set: Map::new(),
+        call: None,
+        prompt: None,
+    };
+    let child = order.child;
+    let events = fork_events(state, "parser", order);
+    let record = world.latest().await;
+    let claim = |agent, expected| HeadClaim {
+        agent,
+        lease: Some(LeaseClaim {
+            epoch: Epoch(1),
+            expected,
+        }),
+    };
+    let row = |event: Event, agent| event.into_row(agent, Micros(1));
+    let rows = std::iter::once(row(events.parent, state.agent()));
+    let rows = rows.chain(events.child.into_iter().map(|event| row(event, child)));
+    let agent = NewAgent {
+        id: child,
+        name: "child".to_owned(),
+        session: record.session,
+        parent: Some(state.agent()),
+        fork_point: events.fork_point,
+        created_at: Micros(1),
+    };
+    let batch = Batch {
+        heads: vec![claim(state.agent(), state.head()), claim(child, Seq(0))],
+        rows: rows.collect(),
+        with: vec![Effect::CreateAgent { agent, owned: true }],
+    };
+    world.store.commit(batch).await.unwrap();
+    child
 }

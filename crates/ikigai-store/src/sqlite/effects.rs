@@ -39,6 +39,11 @@ pub(super) fn apply(
             create_agent(connection, agent, process, done)
         }
         Effect::SetName { agent, name } => set_name(connection, *agent, name),
+        Effect::SetOrigin {
+            agent,
+            parent,
+            fork_point,
+        } => set_origin(connection, *agent, *parent, *fork_point),
         Effect::SetStatus { agent, status } => set_status(connection, *agent, *status),
         Effect::TakeLease { agent } => take_lease(connection, owner, *agent, done),
         Effect::GiveLease { agent, epoch } => {
@@ -197,6 +202,28 @@ fn set_name(connection: &Connection, agent: AgentId, name: &str) -> Result<(), R
     update_agent(statement, params![agent.to_string(), name], agent, || {
         name.to_owned()
     })
+}
+
+fn set_origin(
+    connection: &Connection,
+    agent: AgentId,
+    parent: Option<AgentId>,
+    fork_point: Option<RowRef>,
+) -> Result<(), Refusal> {
+    let child = key(connection, agent)?;
+    let parent = optional_key(connection, parent)?;
+    let fork_point = fork_point.map(|row| row_key(connection, row)).transpose()?;
+    connection
+        .prepare_cached(
+            "UPDATE agents SET parent = ?2, fork_agent = ?3, fork_seq = ?4 WHERE id = ?1",
+        )?
+        .execute(params![
+            child,
+            parent,
+            fork_point.map(|(agent, _)| agent),
+            fork_point.map(|(_, seq)| seq),
+        ])?;
+    Ok(())
 }
 
 fn set_status(connection: &Connection, agent: AgentId, status: Status) -> Result<(), Refusal> {

@@ -375,6 +375,11 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
             agent,
             name: "renamed".to_owned(),
         },
+        Effect::SetOrigin {
+            agent,
+            parent: Some(idle),
+            fork_point: None,
+        },
         Effect::SetStatus {
             agent: idle,
             status: Status::Dead,

@@ -179,6 +179,19 @@ impl Writing<'_> {
             }),
             Effect::CreateAgent { agent, owned } => self.create_agent(agent, owned),
             Effect::SetName { agent, name } => self.set_name(agent, name),
+            Effect::SetOrigin {
+                agent,
+                parent,
+                fork_point,
+            } => {
+                if let Some(parent) = parent {
+                    self.agent(parent)?;
+                }
+                self.change(agent, |facts| {
+                    facts.agent.parent = parent;
+                    facts.agent.fork_point = fork_point;
+                })
+            }
             Effect::SetStatus { agent, status } => self.set_status(agent, status),
             Effect::TakeLease { agent } => self.take_lease(agent),
             Effect::GiveLease { agent, epoch } => {
