@@ -19,4 +19,5 @@ mod responses;
 mod rules_openai;
 mod stream;
 mod support;
+mod switching;
 mod transport;
