@@ -12,6 +12,8 @@ pub(crate) mod exit {
     pub(crate) const STORE: u8 = 3;
     /// There is no such agent, or it cannot be used.
     pub(crate) const AGENT: u8 = 4;
+    /// Nobody reads what is printed any more, as shells number a death by SIGPIPE.
+    pub(crate) const READER_GONE: u8 = 141;
     /// The turn was interrupted; what came so far is stored.
     pub(crate) const INTERRUPTED: u8 = 130;
 }

@@ -12,13 +12,15 @@ use serde_json::{Value, json};
 
 use crate::arguments::exit;
 
-/// Writes to standard output. A reader that went away is no error: there is nobody to tell.
+/// Writes to standard output.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+/// Says whether whoever read the output has gone away, as `head` does when it has enough.
+pub(crate) fn is_reader_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
 }
 
 /// Tells the person something that is not the answer.
@@ -29,6 +31,9 @@ pub(crate) fn tell(text: &str) {
 
 /// Prints an error once, with what to do about it, and chooses the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref().is_some_and(is_reader_gone) {
+        return exit::READER_GONE.into();
+    }
     let mut causes: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {
         // A transparent error says the same as its cause.

@@ -13,7 +13,7 @@ use ikigai_providers::Wait;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{RunOrder, exit};
-use crate::output::{json_of, print, tell, visible};
+use crate::output::{is_reader_gone, json_of, print, tell, visible};
 use crate::place::Here;
 use crate::world::World;
 
@@ -220,7 +220,10 @@ impl FrontEnd {
     }
 
     fn print(&mut self, text: &str) {
-        if let Err(error) = print(text) {
+        // The turn goes on and is stored, whether or not somebody reads it.
+        if let Err(error) = print(text)
+            && !is_reader_gone(&error)
+        {
             self.failure.get_or_insert(error);
         }
     }

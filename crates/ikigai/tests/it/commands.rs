@@ -274,3 +274,21 @@ fn help_and_version_answer_without_a_store() {
     );
     assert!(!newcomer.database().exists());
 }
+
+#[test]
+fn a_reader_that_goes_away_ends_a_listing_quietly_and_no_turn() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    let with_closed_output = |arguments: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        said(newcomer.command(arguments).stdout(writer).output().unwrap())
+    };
+
+    let listing = with_closed_output(&["log"]);
+    let turn = with_closed_output(&["run", "count to 3"]);
+
+    assert_eq!((listing.code, listing.err.as_str()), (Some(141), ""));
+    assert_eq!(turn.code, Some(0), "{}", turn.err);
+    assert!(newcomer.ikigai(&["log"]).out.contains("● 1 2 3"));
+}
