@@ -7,7 +7,7 @@ use ikigai_core::{
     AgentId, AgentState, ControlQuery, Direction, PageQuery, Row, RowRef, Seq, Span, View,
 };
 
-use crate::{Snapshot, Store, StoreError};
+use crate::{Opening, Snapshot, Store, StoreError};
 
 /// How many control rows a restore reads at a time.
 const CONTROL_PAGE: usize = 256;
@@ -35,9 +35,21 @@ impl Agent {
 
     /// Reads what an agent is at its newest row. Its rows are read later, as far as needed.
     pub async fn restore(store: &dyn Store, agent: AgentId) -> Result<Self, StoreError> {
-        let head = store.head(agent).await?;
-        let head = head.ok_or_else(|| StoreError::Value(format!("there is no agent {agent}")))?;
-        Self::restore_at(store, RowRef::new(agent, head.seq)).await
+        let opening = store.opening(agent, CONTROL_PAGE).await?;
+        let opening =
+            opening.ok_or_else(|| StoreError::Value(format!("there is no agent {agent}")))?;
+        let head = RowRef::new(agent, opening.head);
+        let Opening {
+            snapshot,
+            mut control,
+            ..
+        } = opening;
+        let readable = |found: &Snapshot| AgentState::reads_snapshot(&found.folded);
+        if control.len() == CONTROL_PAGE || !snapshot.as_ref().is_none_or(readable) {
+            return Self::restore_at(store, head).await;
+        }
+        control.reverse();
+        Self::fold(store, head, snapshot.as_ref(), &control).await
     }
 
     /// Reads what an agent was at one of its rows.
@@ -45,8 +57,17 @@ impl Agent {
         let snapshot = newest_snapshot(store, at).await?;
         let after = snapshot.as_ref().map_or(Seq(0), |found| found.upto.seq);
         let control = control_since(store, at, after).await?;
-        let folded = snapshot.as_ref().map(|found| found.folded.as_str());
-        let mut state = AgentState::restored(at.agent, at.seq, folded, &control);
+        Self::fold(store, at, snapshot.as_ref(), &control).await
+    }
+
+    async fn fold(
+        store: &dyn Store,
+        at: RowRef,
+        snapshot: Option<&Snapshot>,
+        control: &[Row],
+    ) -> Result<Self, StoreError> {
+        let folded = snapshot.map(|found| found.folded.as_str());
+        let mut state = AgentState::restored(at.agent, at.seq, folded, control);
         if let Some(row) = state.wants_system() {
             let found = row_at(store, row).await?;
             state.supply_system(found.as_ref().and_then(|row| row.content.as_deref()));

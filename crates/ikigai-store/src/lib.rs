@@ -17,8 +17,8 @@ pub use batch::{Batch, Committed, Effect, HeadClaim, LeaseClaim, NewAgent};
 pub use error::{CommitError, StoreError};
 pub use history::{Agent, AgentError};
 pub use records::{
-    AgentRecord, BlobHash, Draft, EffectClass, Head, MailId, MailRecord, MailState, ProcessRecord,
-    RunId, RunRecord, SessionRecord, Snapshot, Status,
+    AgentRecord, BlobHash, Draft, EffectClass, Head, MailId, MailRecord, MailState, Opening,
+    ProcessRecord, RunId, RunRecord, SessionRecord, Snapshot, Status,
 };
 pub use sqlite::SqliteStore;
 pub use watch::Watch;
@@ -50,6 +50,25 @@ pub trait Store: Send + Sync {
 
     /// The newest snapshot of an agent at or before a row.
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>>;
+
+    /// What opening an agent needs: its newest row, its newest snapshot, and the newest control
+    /// rows after that, at most `limit`, newest first. None if there is no such agent.
+    ///
+    /// An engine whose questions have a long way answers this one in one go.
+    fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {
+        Box::pin(async move {
+            let Some(head) = self.head(agent).await? else {
+                return Ok(None);
+            };
+            let snapshot = self.snapshot(RowRef::new(agent, head.seq)).await?;
+            let control = self.control(Opening::query(agent, head.seq, snapshot.as_ref(), limit));
+            Ok(Some(Opening {
+                head: head.seq,
+                control: control.await?,
+                snapshot,
+            }))
+        })
+    }
 
     /// The agents, all or those of one session, in the order in which they were made.
     fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>>;

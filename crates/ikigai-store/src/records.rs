@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ikigai_core::{AgentId, Epoch, Micros, ProcessId, RowRef, Seq, SessionId};
+use ikigai_core::{
+    AgentId, ControlQuery, Epoch, Micros, ProcessId, Row, RowRef, Seq, SessionId, Span,
+};
 use thiserror::Error;
 
 /// Why a stored word is none that this program knows.
@@ -238,4 +240,29 @@ pub struct Snapshot {
     pub upto: RowRef,
     /// The folded values, as core writes and reads them.
     pub folded: String,
+}
+
+/// What opening an agent needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// Its newest row; 0 if it has none.
+    pub head: Seq,
+    /// Its newest snapshot.
+    pub snapshot: Option<Snapshot>,
+    /// Its newest control rows after the snapshot, newest first.
+    pub control: Vec<Row>,
+}
+
+impl Opening {
+    /// The question for the control rows.
+    pub(crate) fn query(
+        agent: AgentId,
+        head: Seq,
+        snapshot: Option<&Snapshot>,
+        limit: usize,
+    ) -> ControlQuery {
+        let after = snapshot.map_or(Seq(0), |snapshot| snapshot.upto.seq);
+        let span = Span::new(agent, after.next(), head);
+        ControlQuery { span, limit }
+    }
 }

@@ -31,8 +31,8 @@ use tokio::sync::oneshot;
 use crate::batch::{Batch, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailRecord, ProcessRecord, RunRecord, SessionRecord,
-    Snapshot,
+    AgentRecord, BlobHash, Draft, Head, MailRecord, Opening, ProcessRecord, RunRecord,
+    SessionRecord, Snapshot,
 };
 use crate::watch::Watch;
 use crate::{BoxFuture, Reading, Store};
@@ -225,6 +225,10 @@ impl Store for SqliteStore {
 
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
         self.ask(move |connection| queries::snapshot(connection, upto))
+    }
+
+    fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {
+        self.ask(move |connection| queries::opening(connection, agent, limit))
     }
 
     fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {

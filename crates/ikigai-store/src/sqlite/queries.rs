@@ -11,8 +11,8 @@ use super::values::{
 };
 use crate::blobs::join_parts;
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, RunId, RunRecord, SessionRecord,
-    Snapshot,
+    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, RunId, RunRecord,
+    SessionRecord, Snapshot,
 };
 
 /// Reads all rows of a statement.
@@ -119,6 +119,25 @@ pub(super) fn snapshot(connection: &Connection, upto: RowRef) -> Result<Option<S
             })
         },
     )
+}
+
+/// Head, snapshot and control rows in one go. Between them others may append, never change: a row
+/// that came after the head is not read.
+pub(super) fn opening(
+    connection: &Connection,
+    agent: AgentId,
+    limit: usize,
+) -> Result<Option<Opening>> {
+    let Some(head) = head(connection, agent)? else {
+        return Ok(None);
+    };
+    let snapshot = snapshot(connection, RowRef::new(agent, head.seq))?;
+    let query = Opening::query(agent, head.seq, snapshot.as_ref(), limit);
+    Ok(Some(Opening {
+        head: head.seq,
+        control: control(connection, query)?,
+        snapshot,
+    }))
 }
 
 /// What every reading of agents selects, up to its condition.
