@@ -162,6 +162,8 @@ pub struct ProviderError {
     pub message: String,
     /// HTTP status, if there was one.
     pub status: Option<u16>,
+    /// How often it was tried.
+    pub attempts: u32,
     /// How long the provider asks to wait.
     pub retry_after: Option<Duration>,
     /// The provider's own word on whether to try again, which overrides ours.
@@ -177,6 +179,7 @@ impl ProviderError {
             kind,
             message: message.into(),
             status: None,
+            attempts: 1,
             retry_after: None,
             should_retry: None,
             names_message: None,

@@ -253,8 +253,13 @@ impl Catalogue {
     pub fn with(&self, models: Vec<ModelSpec>) -> Self {
         let mut all = self.models.clone();
         for model in models {
-            all.retain(|known| (&known.provider, &known.id) != (&model.provider, &model.id));
-            all.push(model);
+            let same = |known: &&mut ModelSpec| {
+                (&known.provider, &known.id) == (&model.provider, &model.id)
+            };
+            match all.iter_mut().find(same) {
+                Some(known) => *known = model,
+                None => all.push(model),
+            }
         }
         Self { models: all }
     }

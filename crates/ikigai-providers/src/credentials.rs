@@ -1,28 +1,27 @@
 //! Keys: from the environment, a command, or a file that only its owner can read.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
 use thiserror::Error;
 
+use crate::small_file;
+
 /// A file of keys is small; anything larger is something else.
 const MOST_FILE_BYTES: u64 = 64 * 1024;
 
-/// Where a key comes from, in the order in which it is looked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeySource {
-    /// This variable of the environment.
-    Variable(String),
-    /// What this command prints.
-    Command(String),
-    /// The credentials file.
-    File,
-}
+/// A command may ask for a passphrase, but not for ever.
+const COMMAND_DEADLINE: Duration = Duration::from_mins(1);
+
+/// How often is looked whether a command has ended.
+const COMMAND_PAUSE: Duration = Duration::from_millis(5);
 
 /// Why the keys cannot be read.
 #[derive(Debug, Error)]
@@ -82,10 +81,8 @@ pub fn read_file(path: &Path) -> Result<BTreeMap<String, SecretString>, Credenti
         path: path.to_owned(),
         source,
     };
-    let mut file = match fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(error) => return Err(read(error)),
+    let Some(mut file) = small_file::open(path).map_err(read)? else {
+        return Ok(BTreeMap::new());
     };
     // Asked of the open file, so that it cannot be another one by now.
     let mode = file.metadata().map_err(read)?.mode() & 0o777;
@@ -95,11 +92,7 @@ pub fn read_file(path: &Path) -> Result<BTreeMap<String, SecretString>, Credenti
             mode,
         });
     }
-    let mut text = String::new();
-    Read::by_ref(&mut file)
-        .take(MOST_FILE_BYTES)
-        .read_to_string(&mut text)
-        .map_err(read)?;
+    let text = small_file::read(&mut file, MOST_FILE_BYTES).map_err(read)?;
     let mut keys = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -121,25 +114,67 @@ fn key_line(line: &str) -> Option<(&str, &str)> {
     Some((name.trim(), key)).filter(|(name, key)| !name.is_empty() && !key.is_empty())
 }
 
-/// Runs a command that prints a key.
-pub fn run_command(provider: &str, command: &str) -> Result<SecretString, CredentialsError> {
+/// Runs a command that prints a key. It gets none of the variables in `hidden`, and not forever.
+pub fn run_command(
+    provider: &str,
+    command: &str,
+    hidden: &[String],
+) -> Result<SecretString, CredentialsError> {
     let failed = |reason: String| CredentialsError::Command {
         provider: provider.to_owned(),
         reason,
     };
-    let output = Command::new("sh")
+    let mut shell = Command::new("sh");
+    for name in hidden {
+        shell.env_remove(name);
+    }
+    let child = shell
         .arg("-c")
         .arg(command)
         .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(output.status.to_string()));
+        .process_group(0)
+        .spawn();
+    let mut child = child.map_err(|error| failed(error.to_string()))?;
+    let printed = child.stdout.take().map(read_in_thread);
+    let status = wait(&mut child).map_err(|error| failed(error.to_string()))?;
+    let Some(status) = status else {
+        let seconds = COMMAND_DEADLINE.as_secs();
+        return Err(failed(format!("it took longer than {seconds} s")));
+    };
+    if !status.success() {
+        return Err(failed(status.to_string()));
     }
-    let key = String::from_utf8(output.stdout).map_err(|_| failed("it printed no text".into()))?;
-    match key.trim() {
-        "" => Err(failed("it printed nothing".into())),
-        key => Ok(SecretString::from(key)),
+    let key = printed.and_then(|reader| reader.join().ok()).flatten();
+    match key.as_deref().map(str::trim) {
+        None => Err(failed("it printed no text".to_owned())),
+        Some("") => Err(failed("it printed nothing".to_owned())),
+        Some(key) => Ok(SecretString::from(key)),
+    }
+}
+
+fn read_in_thread(out: ChildStdout) -> JoinHandle<Option<String>> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = out.take(MOST_FILE_BYTES).read_to_string(&mut text);
+        read.is_ok().then_some(text)
+    })
+}
+
+/// Waits for a command; one that takes too long is ended with all it has started, and yields none.
+fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + COMMAND_DEADLINE;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            let group = rustix::process::Pid::from_child(child);
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(COMMAND_PAUSE);
     }
 }

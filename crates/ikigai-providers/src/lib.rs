@@ -10,6 +10,7 @@ pub mod local;
 pub mod presets;
 pub mod registry;
 pub mod retry;
+pub mod small_file;
 pub mod sse;
 pub mod transport;
 
@@ -27,8 +28,12 @@ pub use demo::Demo;
 
 /// Everybody who can be asked.
 pub trait Models: Send + Sync {
-    /// The model for a new agent, if nothing else is wished.
-    fn first_choice(&self) -> ModelChoice;
+    /// The model for a new agent. One that is configured and cannot be asked is an error: nothing
+    /// goes to somebody else by mistake.
+    fn first_choice(&self) -> Result<ModelChoice, NoModel>;
+
+    /// How many tokens a request to the model that settings name may have; needs no key.
+    fn window_tokens(&self, choice: &ModelChoice) -> u64;
 
     /// The model that settings name, ready to be asked.
     fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel>;

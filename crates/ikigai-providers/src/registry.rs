@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
@@ -10,7 +10,7 @@ use ikigai_core::settings::ModelChoice;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::catalogue::{Catalogue, Level, ModelName, ModelSpec, ThinkingValue};
-use crate::credentials;
+use crate::credentials::{self, CredentialsError};
 use crate::demo::{DEMO, Demo};
 use crate::dialect::{Dialect, Order, Quirks};
 use crate::presets::{COMPATIBLE, PRESETS, full_base, preset};
@@ -57,6 +57,8 @@ pub struct Registry {
     first: Option<String>,
     client: Arc<Client>,
     random: Random,
+    /// What commands printed, so that each is run once.
+    printed: Mutex<BTreeMap<String, SecretString>>,
 }
 
 impl Registry {
@@ -70,6 +72,7 @@ impl Registry {
             first: None,
             client: Arc::new(client),
             random,
+            printed: Mutex::default(),
         }
     }
 
@@ -105,7 +108,7 @@ impl Registry {
     }
 
     /// Says whether a provider can be asked: it is configured, local, or has a key.
-    pub fn has_key(&self, provider: &str) -> bool {
+    pub fn is_reachable(&self, provider: &str) -> bool {
         self.reach(provider).is_ok()
     }
 
@@ -175,6 +178,17 @@ impl Registry {
         })
     }
 
+    fn printed_key(&self, name: &str, command: &str) -> Result<SecretString, CredentialsError> {
+        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = printed.get(name) {
+            return Ok(key.clone());
+        }
+        let hidden = secret_variables(&self.configured);
+        let key = credentials::run_command(name, command, &hidden)?;
+        printed.insert(name.to_owned(), key.clone());
+        Ok(key)
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         (self.variables)(name).filter(|value| !value.trim().is_empty())
     }
@@ -191,20 +205,27 @@ impl Registry {
         if let Some(key) = from_variable {
             return Ok(Some(SecretString::from(key.trim())));
         }
-        let no_model = |error: credentials::CredentialsError| NoModel {
+        let no_model = |error: CredentialsError| NoModel {
             reason: error.to_string(),
             advice: error.advice(),
         };
         if let Some(command) = &config.key_command {
-            return credentials::run_command(name, command)
-                .map(Some)
-                .map_err(no_model);
+            return self.printed_key(name, command).map(Some).map_err(no_model);
         }
         match &self.credentials {
             Some(file) => Ok(credentials::read_file(file).map_err(no_model)?.remove(name)),
             None => Ok(None),
         }
     }
+}
+
+/// Every variable that may hold a key: no child process gets them.
+fn secret_variables(configured: &BTreeMap<String, ProviderConfig>) -> Vec<String> {
+    let usual = PRESETS.iter().flat_map(|preset| preset.keys);
+    let named = configured
+        .values()
+        .filter_map(|config| config.key_env.clone());
+    usual.map(|name| (*name).to_owned()).chain(named).collect()
 }
 
 fn unknown_model(name: &str, near: &[&str]) -> NoModel {
@@ -231,30 +252,39 @@ fn unknown_provider(name: &str) -> NoModel {
 }
 
 impl Models for Registry {
-    fn first_choice(&self) -> ModelChoice {
-        let wished = self
-            .first
-            .as_deref()
-            .and_then(|name| self.choose(name).ok());
-        let with_key = || {
-            let catalogue = self.catalogue();
-            let remote = PRESETS.iter().filter(|preset| !preset.keys.is_empty());
-            let reachable = remote.filter(|preset| self.has_key(preset.name));
-            let models = reachable.filter_map(|preset| {
-                let models = catalogue.models().iter();
-                models
-                    .filter(|spec| spec.provider == preset.name)
-                    .find(|spec| spec.tools)
-            });
-            models
-                .map(|spec| ModelChoice {
+    fn first_choice(&self) -> Result<ModelChoice, NoModel> {
+        if let Some(name) = &self.first {
+            return self.choose(name);
+        }
+        let catalogue = self.catalogue();
+        for preset in PRESETS.iter().filter(|preset| !preset.keys.is_empty()) {
+            let config = self
+                .configured
+                .get(preset.name)
+                .cloned()
+                .unwrap_or_default();
+            if self.key(preset.name, &config)?.is_none() {
+                continue;
+            }
+            let mut models = catalogue.models().iter();
+            if let Some(spec) = models.find(|spec| spec.provider == preset.name && spec.tools) {
+                return Ok(ModelChoice {
                     provider: Some(spec.provider.clone()),
                     model: Some(spec.id.clone()),
                     level: None,
-                })
-                .next()
-        };
-        wished.or_else(with_key).unwrap_or_else(Demo::choice)
+                });
+            }
+        }
+        Ok(Demo::choice())
+    }
+
+    fn window_tokens(&self, choice: &ModelChoice) -> u64 {
+        let provider = choice.provider.as_deref().unwrap_or(DEMO);
+        if provider == DEMO {
+            return Model::window_tokens(&Demo);
+        }
+        let name = choice.model.as_deref().unwrap_or_default();
+        window_of(self.catalogue().find(Some(provider), name))
     }
 
     fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {
@@ -282,6 +312,18 @@ impl Models for Registry {
             random: Arc::clone(&self.random),
         }))
     }
+}
+
+fn longest_answer(spec: Option<&ModelSpec>) -> u64 {
+    let most = spec.and_then(|spec| spec.max_output);
+    most.unwrap_or(UNKNOWN_OUTPUT).min(MOST_OUTPUT)
+}
+
+/// What a model takes, less what is kept for its answer.
+fn window_of(spec: Option<&ModelSpec>) -> u64 {
+    let window = spec.and_then(|spec| spec.context_window);
+    let window = window.unwrap_or(UNKNOWN_WINDOW);
+    window.saturating_sub(longest_answer(spec)).max(window / 2)
 }
 
 /// A provider with everything that talking to it needs.
@@ -320,8 +362,7 @@ impl RemoteModel {
     }
 
     fn max_output(&self) -> u64 {
-        let most = self.spec.as_ref().and_then(|spec| spec.max_output);
-        most.unwrap_or(UNKNOWN_OUTPUT).min(MOST_OUTPUT)
+        longest_answer(self.spec.as_ref())
     }
 }
 
@@ -339,9 +380,7 @@ impl Model for RemoteModel {
     }
 
     fn window_tokens(&self) -> u64 {
-        let window = self.spec.as_ref().and_then(|spec| spec.context_window);
-        let window = window.unwrap_or(UNKNOWN_WINDOW);
-        window.saturating_sub(self.max_output()).max(window / 2)
+        window_of(self.spec.as_ref())
     }
 
     fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64> {

@@ -21,6 +21,8 @@ pub enum Step {
     Finish,
     /// Ends well, with these blocks.
     FinishWith(Vec<AnswerBlock>),
+    /// Ends because the answer is as long as it may be.
+    RunOut,
     /// Refuses this message of the request.
     Refuse(usize),
     /// Fails, and will try again.
@@ -77,12 +79,16 @@ impl ScriptedProvider {
 }
 
 impl Models for ScriptedProvider {
-    fn first_choice(&self) -> ModelChoice {
-        ModelChoice {
+    fn first_choice(&self) -> Result<ModelChoice, NoModel> {
+        Ok(ModelChoice {
             provider: Some("scripted".to_owned()),
             model: Some("scripted".to_owned()),
             level: None,
-        }
+        })
+    }
+
+    fn window_tokens(&self, _choice: &ModelChoice) -> u64 {
+        Model::window_tokens(self)
     }
 
     fn resolve(&self, _choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {
@@ -139,6 +145,14 @@ impl Script {
                 Ok(finished(vec![AnswerBlock::Text { text, item: None }]))
             }
             Step::FinishWith(blocks) => Ok(finished(blocks)),
+            Step::RunOut => {
+                let text = std::mem::take(&mut self.said);
+                Ok(Delta::Finished(Response {
+                    blocks: vec![AnswerBlock::Text { text, item: None }],
+                    stop: StopReason::Length,
+                    usage: Amounts::default(),
+                }))
+            }
             Step::TryAgain(message) => {
                 self.said.clear();
                 self.steps.push_front(Step::Restart);

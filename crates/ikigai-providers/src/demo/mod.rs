@@ -45,8 +45,12 @@ impl Demo {
 }
 
 impl Models for Demo {
-    fn first_choice(&self) -> ModelChoice {
-        Self::choice()
+    fn first_choice(&self) -> Result<ModelChoice, NoModel> {
+        Ok(Self::choice())
+    }
+
+    fn window_tokens(&self, _choice: &ModelChoice) -> u64 {
+        Model::window_tokens(self)
     }
 
     fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {

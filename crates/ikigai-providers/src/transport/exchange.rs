@@ -288,6 +288,7 @@ impl Exchange {
             return None;
         };
         error.message = words::clean(&self.secrets.hide(&error.message));
+        error.attempts = self.attempt;
         if let Some(pause) = retry::decide(&error, self.attempt, &self.policy, self.random) {
             self.state = State::Pausing {
                 until: Instant::now() + pause,

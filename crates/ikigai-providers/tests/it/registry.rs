@@ -9,7 +9,7 @@ use ikigai_core::Request;
 use ikigai_core::data::Amounts;
 use ikigai_core::message::{Message, Role};
 use ikigai_core::settings::ModelChoice;
-use ikigai_providers::catalogue::{Catalogue, Level, ModelName, ThinkingStyle};
+use ikigai_providers::catalogue::{Catalogue, Level, ModelName, ModelSpec, ThinkingStyle};
 use ikigai_providers::dialects;
 use ikigai_providers::presets::{PRESETS, full_base, preset};
 use ikigai_providers::registry::{ProviderConfig, Registry};
@@ -162,10 +162,16 @@ fn a_new_agent_gets_a_model_whose_key_is_present_else_the_demo() {
     let wished = registry(&[("GEMINI_API_KEY", "x")]).with_first(Some("demo".to_owned()));
     let blank = registry(&[("OPENAI_API_KEY", "  ")]).first_choice();
 
-    assert_eq!(none, Demo::choice());
-    assert_eq!(google.provider.as_deref(), Some("google"));
-    assert_eq!(wished.first_choice(), Demo::choice());
-    assert_eq!(blank, Demo::choice());
+    assert_eq!(none, Ok(Demo::choice()));
+    assert_eq!(google.unwrap().provider.as_deref(), Some("google"));
+    assert_eq!(wished.first_choice(), Ok(Demo::choice()));
+    assert_eq!(blank, Ok(Demo::choice()));
+    let unusable = registry(&[("GEMINI_API_KEY", "x")]).with_first(Some("gpt-5".to_owned()));
+    let refused = unusable.first_choice().unwrap_err();
+    assert_eq!(
+        refused.reason, "there is no key for `openai`",
+        "nobody else is asked instead"
+    );
 }
 
 #[test]
@@ -272,6 +278,12 @@ fn a_command_may_print_the_key_and_its_failure_shows_nothing_of_it() {
     let opus = choice("anthropic", "claude-opus-5-5", None);
 
     assert!(command("echo sk-secret").resolve(&opus).is_ok());
+    // Whoever runs the tests may have a key; no command gets it.
+    assert!(
+        command("test -z \"$ANTHROPIC_API_KEY$OPENAI_API_KEY\" && echo sk-secret")
+            .resolve(&opus)
+            .is_ok()
+    );
     for line in ["echo sk-secret; exit 3", "true"] {
         let missing = command(line).resolve(&opus).err().unwrap();
         assert!(
@@ -345,4 +357,25 @@ fn a_refusal_names_a_message_of_the_request_and_not_of_the_wire() {
 
         assert_eq!(refused.names_message, Some(1), "{dialect}: {refused:?}");
     }
+}
+
+#[test]
+fn a_corrected_model_keeps_its_place_in_the_table() {
+    let table = Catalogue::embedded();
+    let mut third = table.models()[2].clone();
+    third.price_in = Some(99.0);
+    let unknown = ModelSpec::unknown("mine".to_owned(), "big".to_owned());
+
+    let corrected = table.with(vec![third.clone(), unknown.clone()]);
+
+    let ids = |catalogue: &Catalogue| -> Vec<String> {
+        catalogue
+            .models()
+            .iter()
+            .map(|spec| spec.id.clone())
+            .collect()
+    };
+    assert_eq!(ids(&corrected)[..table.models().len()], ids(table));
+    assert_eq!(corrected.models()[2], third);
+    assert_eq!(corrected.models().last(), Some(&unknown));
 }

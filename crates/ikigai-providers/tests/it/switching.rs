@@ -8,6 +8,8 @@ use ikigai_testkit::wire;
 use ikigai_testkit::{TestLog, target};
 use serde_json::Value;
 
+type Check = fn(&Value) -> Result<(), String>;
+
 /// What each dialect wants back of its own thinking.
 const PROVIDERS: [(&str, &str); 4] = [
     (
@@ -91,7 +93,7 @@ fn encoded(log: &TestLog, agent: AgentId, name: &str) -> Value {
 #[test]
 fn restored_conversation_serialises_for_all_providers() {
     let (log, agent) = carried_through_all();
-    let checks: [fn(&Value) -> Result<(), String>; 4] = [
+    let checks: [Check; 4] = [
         wire::responses::check,
         wire::chat::check,
         wire::messages::check,

@@ -136,8 +136,12 @@ fn tries_are_visible_and_bounded() {
         else {
             panic!("two waits and a failure: {deltas:?}");
         };
+        let after = |attempts| ProviderError {
+            attempts,
+            ..error.clone()
+        };
         let wait = |attempt, pause| Wait {
-            error: error.clone(),
+            error: after(attempt - 1),
             attempt,
             attempts: 3,
             pause,
@@ -145,7 +149,7 @@ fn tries_are_visible_and_bounded() {
         assert_eq!(*second, wait(2, second.pause));
         assert_eq!(*third, wait(3, third.pause));
         assert!(second.pause <= third.pause, "{second:?} {third:?}");
-        assert_eq!(*last, error);
+        assert_eq!(*last, after(3));
         let received = server.received();
         assert_eq!(received.len(), 3);
         assert!(received.iter().all(|request| *request == received[0]));

@@ -333,6 +333,14 @@ pub(super) async fn watch_tells_of_commits(rig: &dyn Rig) {
     }
 }
 
+fn origin(agent: AgentId, parent: AgentId) -> Effect {
+    Effect::SetOrigin {
+        agent,
+        parent: Some(parent),
+        fork_point: None,
+    }
+}
+
 /// Whatever a batch did beside its rows is taken back when a later part of it is refused.
 pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
@@ -375,11 +383,7 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
             agent,
             name: "renamed".to_owned(),
         },
-        Effect::SetOrigin {
-            agent,
-            parent: Some(idle),
-            fork_point: None,
-        },
+        origin(agent, idle),
         Effect::SetStatus {
             agent: idle,
             status: Status::Dead,
