@@ -5,8 +5,9 @@ use std::sync::Arc;
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::names::{free_name, name_from};
 use ikigai_core::project::assemble;
+use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Budget, Epoch, Event, Request, Seq, Settings, Target};
-use ikigai_providers::{Model, Models};
+use ikigai_providers::Models;
 use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
     Status, Store,
@@ -79,14 +80,11 @@ impl Engine {
         if let Some(agent) = exact {
             return Ok(agent.clone());
         }
-        let has_prefix =
-            |agent: &&AgentRecord| agent.id.to_string().starts_with(name) || agent.name == name;
         let long_enough = name.chars().count() >= SHORTEST_PREFIX;
-        let mut found: Vec<_> = agents
-            .iter()
-            .filter(|_| long_enough)
-            .filter(has_prefix)
-            .collect();
+        let has_prefix = |agent: &&AgentRecord| {
+            agent.name == name || long_enough && agent.id.to_string().starts_with(name)
+        };
+        let mut found: Vec<_> = agents.iter().filter(has_prefix).collect();
         match (found.pop(), found.is_empty()) {
             (Some(agent), true) => Ok(agent.clone()),
             (None, _) => Err(EngineError::NoSuchAgent(name.to_owned())),
@@ -137,7 +135,7 @@ impl Engine {
             };
             let is_taken = |name: &str| lives(name) || taken.iter().any(|other| other == name);
             let name = free_name(&wanted, is_taken);
-            let batch = self.root_batch(session.as_ref(), directory, workdir, &name);
+            let batch = self.root_batch(session.as_ref(), directory, workdir, &name)?;
             match self.store.commit(batch.clone()).await {
                 Ok(_) => {
                     let id = batch.heads[0].agent;
@@ -156,7 +154,7 @@ impl Engine {
         directory: &str,
         workdir: &str,
         name: &str,
-    ) -> Batch {
+    ) -> Result<Batch, EngineError> {
         let now = self.environment.now();
         let id = draw_agent(&*self.environment);
         let known = session.map(|session| session.id);
@@ -175,7 +173,7 @@ impl Engine {
             fork_point: None,
             created_at: now,
         };
-        let model = self.models.first_choice();
+        let model = self.models.first_choice()?;
         let settings = Settings {
             name: Some(name.to_owned()),
             workdir: Some(workdir.to_owned()),
@@ -190,7 +188,7 @@ impl Engine {
             epoch: Epoch(1),
             expected: Seq(0),
         };
-        Batch {
+        Ok(Batch {
             heads: vec![HeadClaim {
                 agent: id,
                 lease: Some(lease),
@@ -203,7 +201,7 @@ impl Engine {
                 .into_iter()
                 .chain([Effect::CreateAgent { agent, owned: true }])
                 .collect(),
-        }
+        })
     }
 
     /// Takes an agent's lease, and settles what a former holder left unfinished.
@@ -229,32 +227,33 @@ impl Engine {
     /// What the agent's next turn would send, as far as it is known before the user speaks.
     pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
         let mut agent = Agent::restore(self.store(), agent).await?;
-        let model = self.model(agent.state.settings())?;
-        let target = target_of(&*model);
-        let budget = self.budget(agent.state.settings(), &*model);
+        let choice = self.choice(agent.state.settings())?;
+        let target = target_of(&choice);
+        let budget = self.budget(agent.state.settings(), self.models.window_tokens(&choice));
         window::read(self.store(), &mut agent, &target, &budget).await?;
         Ok(assemble(&agent.state, &agent.view, &target, &budget)?)
     }
 
-    /// Who answers under these settings.
-    pub(crate) fn model(&self, settings: &Settings) -> Result<Arc<dyn Model>, EngineError> {
-        let first = || self.models.first_choice();
-        let choice = settings.model.clone().unwrap_or_else(first);
-        Ok(self.models.resolve(&choice)?)
+    /// The model under these settings.
+    pub(crate) fn choice(&self, settings: &Settings) -> Result<ModelChoice, EngineError> {
+        match &settings.model {
+            Some(choice) => Ok(choice.clone()),
+            None => Ok(self.models.first_choice()?),
+        }
     }
 
-    /// How large requests may be under these settings.
-    pub(crate) fn budget(&self, settings: &Settings, model: &dyn Model) -> Budget {
+    /// How large requests may be under these settings, of a model that takes `window` tokens.
+    pub(crate) fn budget(&self, settings: &Settings, window: u64) -> Budget {
         let cap = settings.budget_tokens.or(self.window_tokens);
-        Budget::new(model.window_tokens(), cap)
+        Budget::new(window, cap)
     }
 }
 
 /// For whom requests are made.
-pub(crate) fn target_of(model: &dyn Model) -> Target {
+pub(crate) fn target_of(choice: &ModelChoice) -> Target {
     Target {
-        provider: model.provider().to_owned(),
-        model: model.name().to_owned(),
+        provider: choice.provider.clone().unwrap_or_default(),
+        model: choice.model.clone().unwrap_or_default(),
         ..Target::default()
     }
 }

@@ -10,11 +10,17 @@ use crate::worker::Tally;
 
 /// Decides which rows a whole answer becomes: text and calls in their order, each with the
 /// thinking that preceded it, then what it cost.
-pub(crate) fn rows_of(response: Response, tally: &Tally, target: &Target) -> Vec<Event> {
+pub(crate) fn rows_of(
+    response: Response,
+    tally: &Tally,
+    target: &Target,
+    level: Option<&str>,
+) -> Vec<Event> {
     let number = tally.response + 1;
     let mut rows = Rows {
         number,
         target,
+        level,
         stop: response.stop.word(),
         thinking: Vec::new(),
         events: Vec::new(),
@@ -48,6 +54,7 @@ pub(crate) fn partial(text: String, stop: &str, tally: &Tally, target: Option<&T
 struct Rows<'a> {
     number: u64,
     target: &'a Target,
+    level: Option<&'a str>,
     stop: &'a str,
     /// What was thought since the last block.
     thinking: Vec<StoredThinking>,
@@ -95,7 +102,7 @@ impl Rows<'_> {
             response: Some(self.number),
             provider: Some(self.target.provider.clone()),
             model: Some(self.target.model.clone()),
-            level: None,
+            level: self.level.map(str::to_owned),
             stop: Some(self.stop.to_owned()),
             opaque,
         };

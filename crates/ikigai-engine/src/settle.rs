@@ -19,8 +19,7 @@ impl Worker {
         let busy = self.is_busy().await?;
         let mut events = Vec::new();
         if let Some(draft) = draft.as_ref().filter(|draft| !draft.text.is_empty()) {
-            let model = self.engine.model(self.agent.state.settings()).ok();
-            let target = model.map(|model| target_of(&*model));
+            let target = self.agent.state.settings().model.as_ref().map(target_of);
             let text = draft.text.clone();
             events.push(partial(text, "interrupted", &self.tally, target.as_ref()));
         }

@@ -10,8 +10,10 @@ use ikigai_core::load::{Loaded, load};
 use ikigai_core::message::Block;
 use ikigai_core::path::Note;
 use ikigai_core::project::{cut_for, project, rows_behind};
-use ikigai_core::{Budget, Event, Row, RowRef, Target};
-use ikigai_providers::{Answer, Delta, FailureKind, Model, ProviderError, Response, Wait};
+use ikigai_core::{Budget, Event, Kind, Row, RowRef, Target};
+use ikigai_providers::{
+    Answer, AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, StopReason, Wait,
+};
 use ikigai_store::{Agent, CommitError, Effect, StoreError};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -92,34 +94,41 @@ impl Worker {
         if text.trim().is_empty() {
             return Err(EngineError::EmptyMessage);
         }
-        let model = self.engine.model(self.agent.state.settings())?;
+        let choice = self.engine.choice(self.agent.state.settings())?;
+        let model = self.engine.models.resolve(&choice)?;
         let rows = self.commit(vec![Event::user(text)], Vec::new()).await?;
         told(rows, updates);
-        let budget = self.engine.budget(self.agent.state.settings(), &*model);
-        self.move_window(&target_of(&*model), &budget, updates)
-            .await?;
-        self.rounds(&*model, stop, updates).await
+        let target = target_of(&choice);
+        let budget = self
+            .engine
+            .budget(self.agent.state.settings(), model.window_tokens());
+        self.move_window(&target, &budget, updates).await?;
+        self.rounds(&*model, &target, &budget, stop, updates).await
     }
 
     /// Asks the model until it calls no more tools.
     async fn rounds(
         &mut self,
         model: &dyn Model,
+        target: &Target,
+        budget: &Budget,
         mut stop: Pin<&mut (dyn Future<Output = Stop> + Send)>,
         updates: Updates<'_>,
     ) -> Result<Outcome, EngineError> {
-        let target = target_of(model);
         let conversation = self.agent.state.agent().to_string();
         for _ in 0..MOST_ROUNDS {
-            let budget = self.engine.budget(self.agent.state.settings(), model);
-            let request = project(&self.agent.state, &self.agent.view, &target, &budget)?;
+            let projected = project(&self.agent.state, &self.agent.view, target, budget);
+            let request = match projected {
+                Ok(request) => request,
+                Err(missing) => return self.give_up(&missing.to_string(), updates).await,
+            };
             let mut answer = model.answer(request, &conversation);
             let mut draft = Draft::default();
             let ending = self
                 .stream(&mut *answer, stop.as_mut(), &mut draft, updates)
                 .await?;
             drop(answer);
-            if let Some(omitted) = self.refused_item(&target, &budget, &ending) {
+            if let Some(omitted) = self.refused_item(target, budget, &ending) {
                 self.forget_draft(&mut draft).await?;
                 told(
                     self.commit_held(vec![omitted], Vec::new(), updates).await?,
@@ -128,7 +137,7 @@ impl Worker {
                 continue;
             }
             let ending = priced(ending, model);
-            let (rows, outcome) = self.finish(&target, draft, ending, updates).await?;
+            let (rows, outcome) = self.finish(model, target, draft, ending, updates).await?;
             let calls: Vec<_> = rows.iter().filter_map(refused_call).collect();
             told(rows, updates);
             if outcome != Outcome::Completed || calls.is_empty() {
@@ -138,12 +147,17 @@ impl Worker {
             told(results, updates);
         }
         let text = format!("the model called tools {MOST_ROUNDS} times in one turn");
-        let limit = failure(Category::Limit, &text, None);
+        self.give_up(&text, updates).await
+    }
+
+    /// Ends a turn that cannot go on with a row that says why.
+    async fn give_up(&mut self, text: &str, updates: Updates<'_>) -> Result<Outcome, EngineError> {
+        let limit = failure(Category::Limit, text, None, 1);
         told(
             self.commit_held(vec![limit], Vec::new(), updates).await?,
             updates,
         );
-        Ok(Outcome::Failed(text))
+        Ok(Outcome::Failed(text.to_owned()))
     }
 
     /// The row that leaves out what the provider refused by name, if it named anything that is not
@@ -157,6 +171,14 @@ impl Worker {
             .filter(|_| error.kind == FailureKind::BadRequest)?;
         let Agent { state, view, .. } = &self.agent;
         let rows = rows_behind(state, view, target, budget, index);
+        // What a person said is not taken away from the model behind their back.
+        let by_user = |row: &RowRef| {
+            let said = view.entries().iter().rev().find(|entry| entry.at() == *row);
+            said.is_some_and(|entry| entry.kind() == Some(Kind::User))
+        };
+        if rows.iter().any(by_user) {
+            return None;
+        }
         let known: Vec<_> = state
             .path()
             .notes()
@@ -173,7 +195,7 @@ impl Worker {
         let data = ErrorData {
             category: Some(Category::Omitted),
             status: error.status,
-            attempts: Some(1),
+            attempts: Some(error.attempts),
             omit: Some(omit),
         };
         Some(Event::Error {
@@ -279,6 +301,7 @@ impl Worker {
 
     async fn finish(
         &mut self,
+        model: &dyn Model,
         target: &Target,
         draft: Draft,
         ending: Ending,
@@ -288,7 +311,7 @@ impl Worker {
             agent: self.agent.state.agent(),
             epoch: self.epoch,
         });
-        let (events, outcome) = rows_of(&self.tally, target, draft.text, ending);
+        let (events, outcome) = rows_of(&self.tally, model, target, draft.text, ending);
         let rows = self
             .commit_held(events, drop.into_iter().collect(), updates)
             .await?;
@@ -316,17 +339,23 @@ impl Worker {
 }
 
 /// Decides which rows an answer becomes, however it ended.
-fn rows_of(tally: &Tally, target: &Target, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
+fn rows_of(
+    tally: &Tally,
+    model: &dyn Model,
+    target: &Target,
+    text: String,
+    ending: Ending,
+) -> (Vec<Event>, Outcome) {
     let stop = stop_word(&ending);
     let (last, outcome) = match ending {
-        Ending::Finished(response) => {
-            return (
-                response::rows_of(response, tally, target),
-                Outcome::Completed,
-            );
-        }
+        Ending::Finished(answer) => return rows_of_answer(tally, model, target, answer),
         Ending::Failed(error) => (
-            failure(Category::Provider, &error.message, error.status),
+            failure(
+                Category::Provider,
+                &error.message,
+                error.status,
+                error.attempts,
+            ),
             Outcome::Failed(error.message),
         ),
         Ending::Stopped(Stop::Interrupt(cause)) => {
@@ -334,7 +363,10 @@ fn rows_of(tally: &Tally, target: &Target, text: String, ending: Ending) -> (Vec
         }
         Ending::Stopped(Stop::Deadline(after)) => {
             let text = format!("the turn was not finished within {} s", after.as_secs());
-            (failure(Category::Limit, &text, None), Outcome::Failed(text))
+            (
+                failure(Category::Limit, &text, None, 1),
+                Outcome::Failed(text),
+            )
         }
     };
     let said = Some(text).filter(|text| !text.is_empty());
@@ -346,6 +378,32 @@ fn omitted_by(note: &Note) -> Option<&[RowRef]> {
     match note {
         Note::Omit(rows) => Some(rows),
         Note::Mark(_) | Note::Summary { .. } | Note::Undo(_) => None,
+    }
+}
+
+/// A whole answer that is not all the model had to say, and calls nothing, ends the turn too soon.
+fn rows_of_answer(
+    tally: &Tally,
+    model: &dyn Model,
+    target: &Target,
+    answer: Response,
+) -> (Vec<Event>, Outcome) {
+    let short = match &answer.stop {
+        StopReason::Length => Some("the answer was cut at the longest length asked for"),
+        StopReason::ContextFull => Some("the model's context is full"),
+        StopReason::Paused => Some("the provider paused in the middle of the answer"),
+        StopReason::Refused => Some("the model, or its provider, declined to answer"),
+        StopReason::End | StopReason::Calls | StopReason::Other(_) => None,
+    };
+    let calls = |block: &AnswerBlock| matches!(block, AnswerBlock::Call { .. });
+    let short = short.filter(|_| !answer.blocks.iter().any(calls));
+    let mut events = response::rows_of(answer, tally, target, model.level());
+    match short {
+        None => (events, Outcome::Completed),
+        Some(text) => {
+            events.push(failure(Category::Limit, text, None, 1));
+            (events, Outcome::Failed(text.to_owned()))
+        }
     }
 }
 
@@ -400,11 +458,11 @@ fn stop_word(ending: &Ending) -> &'static str {
     }
 }
 
-fn failure(category: Category, text: &str, status: Option<u16>) -> Event {
+fn failure(category: Category, text: &str, status: Option<u16>, attempts: u32) -> Event {
     let data = ErrorData {
         category: Some(category),
         status,
-        attempts: Some(1),
+        attempts: Some(attempts),
         omit: None,
     };
     Event::Error {

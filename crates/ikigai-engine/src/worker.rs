@@ -83,17 +83,17 @@ impl Worker {
                 fork_point,
             });
         }
-        if with.is_empty() {
-            return Ok(());
-        }
-        match self.commit(Vec::new(), with).await {
-            // Somebody else has the name by now, or the log names what is not there. The columns
-            // are only a cache, so the agent goes on with what it is called.
-            Err(EngineError::Commit(CommitError::NameTaken(_) | CommitError::BadBatch(_))) => {
-                Ok(())
+        for effect in with {
+            match self.commit(Vec::new(), vec![effect]).await {
+                // Somebody else has the name by now, or the log names what is not there. The
+                // columns are only a cache, so the agent goes on.
+                Err(EngineError::Commit(
+                    CommitError::NameTaken(_) | CommitError::BadBatch(_) | CommitError::NoAgent(_),
+                )) => {}
+                other => drop(other?),
             }
-            other => other.map(drop),
         }
+        Ok(())
     }
 
     /// Answers with another model from the next request on.

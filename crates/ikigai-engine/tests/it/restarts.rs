@@ -459,3 +459,30 @@ async fn named_item_is_omitted_and_turn_goes_on() {
     let again = say(&mut worker, "and now?").await.unwrap();
     assert!(matches!(again, Outcome::Failed(_)), "{again:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_cut_at_its_longest_is_kept_and_is_no_success() {
+    let world = World::new();
+    world.provider.will([says("and so on and"), Step::RunOut]);
+    let mut worker = world.root().await;
+
+    let outcome = say(&mut worker, "tell me all").await.unwrap();
+
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    let kinds = world.kinds(worker.agent().state.agent()).await;
+    assert_eq!(kinds[2..], ["user", "assistant", "usage", "error"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_said_is_not_left_out_when_a_provider_refuses_it() {
+    let world = World::new();
+    world.provider.will([Step::Refuse(0)]);
+    let mut worker = world.root().await;
+
+    let outcome = say(&mut worker, "something").await.unwrap();
+
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    let kinds = world.kinds(worker.agent().state.agent()).await;
+    assert_eq!(kinds[2..], ["user", "error"]);
+    assert_eq!(world.provider.requests().len(), 1);
+}
