@@ -24,10 +24,16 @@ pub(crate) fn agents(db: Option<String>, order: &AgentsOrder) -> Result<ExitCode
         agents.iter().try_for_each(|agent| print(&json_of(agent)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let shown = agents.iter().filter(|agent| agent.status != Status::Reaped);
+    let shown: BTreeMap<AgentId, &AgentRecord> = agents
+        .iter()
+        .filter(|agent| agent.status != Status::Reaped)
+        .map(|agent| (agent.id, agent))
+        .collect();
     let mut children: BTreeMap<Option<AgentId>, Vec<&AgentRecord>> = BTreeMap::new();
-    for agent in shown {
-        children.entry(agent.parent).or_default().push(agent);
+    for agent in agents.iter().filter(|agent| shown.contains_key(&agent.id)) {
+        // Whose parent is not shown stands where a root does.
+        let parent = agent.parent.filter(|parent| shown.contains_key(parent));
+        children.entry(parent).or_default().push(agent);
     }
     let roots = children.get(&None).cloned().unwrap_or_default();
     for session in &sessions {

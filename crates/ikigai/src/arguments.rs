@@ -19,8 +19,8 @@ pub(crate) mod exit {
 }
 
 const AFTER_HELP: &str = "\
-Everything is kept in one database: --db, else IKIGAI_DB, else
-$XDG_DATA_HOME/ikigai/ikigai.db (~/.local/share/ikigai/ikigai.db).
+Everything is kept in one database: --db, else IKIGAI_DB, else `store` of the
+configuration, else $XDG_DATA_HOME/ikigai/ikigai.db (~/.local/share/ikigai/ikigai.db).
 
 Exit codes: 0 done and stored · 1 the turn failed · 2 bad arguments · 3 the store
 cannot be used · 4 no such agent, or it is held by another process · 130 interrupted
@@ -81,7 +81,7 @@ pub(crate) struct RunOrder {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
 
-    /// Print every stored event as one line of JSON instead of the answer
+    /// Print every event of the turn as one line of JSON, once it is stored, instead of the answer
     #[arg(long)]
     pub(crate) json: bool,
 }

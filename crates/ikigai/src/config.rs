@@ -1,13 +1,12 @@
 //! The configuration: the user's file, then the project's, which may not widen anything.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
+use ikigai_providers::small_file;
 use serde::Deserialize;
 
 /// A file of settings is small; anything larger is something else.
@@ -120,18 +119,11 @@ impl ModelSection {
 }
 
 fn read_file(path: &Path) -> Result<Config> {
-    let length = match fs::metadata(path) {
-        Ok(metadata) => metadata.len(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
-        Err(error) => {
-            return Err(error).with_context(|| format!("cannot read `{}`", path.display()));
-        }
+    let named = || format!("cannot read `{}`", path.display());
+    let Some(mut file) = small_file::open(path).with_context(named)? else {
+        return Ok(Config::default());
     };
-    if length > MOST_FILE_BYTES {
-        bail!("`{}` is too large to be a configuration", path.display());
-    }
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let text = small_file::read(&mut file, MOST_FILE_BYTES).with_context(named)?;
     toml::from_str(&text).with_context(|| format!("`{}` is not right", path.display()))
 }
 

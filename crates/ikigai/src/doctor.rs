@@ -40,6 +40,7 @@ pub(crate) fn doctor(db: Option<String>) -> Result<ExitCode> {
     if path.exists() {
         findings.extend(check_store(&path, &config)?);
     }
+    let of_store = findings.len();
     findings.extend(check_models(&config)?);
     for finding in &findings {
         print(&visible(&match finding {
@@ -50,11 +51,11 @@ pub(crate) fn doctor(db: Option<String>) -> Result<ExitCode> {
             Finding::Bad(found, remedy) => format!("BAD      {found}\n         hint: {remedy}\n"),
         }))?;
     }
-    let bad = findings
-        .iter()
-        .any(|finding| matches!(finding, Finding::Bad(..)));
-    Ok(if bad {
+    let is_bad = |finding: &Finding| matches!(finding, Finding::Bad(..));
+    Ok(if findings[..of_store].iter().any(is_bad) {
         exit::STORE.into()
+    } else if findings.iter().any(is_bad) {
+        exit::FAILED.into()
     } else {
         ExitCode::SUCCESS
     })
@@ -64,21 +65,20 @@ pub(crate) fn doctor(db: Option<String>) -> Result<ExitCode> {
 fn check_models(config: &Config) -> Result<Vec<Finding>> {
     let registry = registry(config)?;
     let mut findings = Vec::new();
-    if let Some(name) = &config.model
-        && let Err(missing) = registry.choose(name)
-    {
-        let found = format!("model: `{name}` of the configuration: {}", missing.reason);
-        findings.push(Finding::Bad(found, missing.advice));
-    }
-    let first = registry.first_choice();
-    let provider = first.provider.unwrap_or_default();
-    let model = first.model.unwrap_or_default();
-    findings.push(Finding::Good(format!(
-        "model: a new agent gets {provider}:{model}"
-    )));
+    findings.push(match registry.first_choice() {
+        Ok(first) => {
+            let provider = first.provider.unwrap_or_default();
+            let model = first.model.unwrap_or_default();
+            Finding::Good(format!("model: a new agent gets {provider}:{model}"))
+        }
+        Err(missing) => {
+            let found = format!("model: a new agent gets none: {}", missing.reason);
+            Finding::Bad(found, missing.advice)
+        }
+    });
     let with_key: Vec<_> = PRESETS
         .iter()
-        .filter(|preset| !preset.keys.is_empty() && registry.has_key(preset.name))
+        .filter(|preset| !preset.keys.is_empty() && registry.is_reachable(preset.name))
         .map(|preset| preset.name)
         .collect();
     findings.push(Finding::Good(if with_key.is_empty() {
@@ -95,7 +95,9 @@ fn check_place(path: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
     if path.exists() {
         findings.push(check_mode(path, 0o600));
-        findings.extend(path.parent().map(|parent| check_mode(parent, 0o700)));
+        // Any other directory is not ours to judge.
+        let own = path.parent().filter(|parent| parent.ends_with("ikigai"));
+        findings.extend(own.map(|parent| check_mode(parent, 0o700)));
     } else {
         findings.push(Finding::Good(format!(
             "store: none yet, `ikigai run` makes {shown}"

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use ikigai_core::load::LoadError;
 use ikigai_core::load::load;
 use ikigai_core::render::{Shown, render};
@@ -10,7 +10,7 @@ use ikigai_core::{AgentId, Direction, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_engine::Engine;
 use ikigai_store::Agent;
 
-use crate::arguments::LogOrder;
+use crate::arguments::{LogOrder, exit};
 use crate::output::{json_of, local_time, print, tell, visible};
 use crate::world::World;
 
@@ -20,7 +20,8 @@ const PAGE_ROWS: usize = 256;
 pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
     let world = World::open(db)?;
     let Some(agent) = world.find(order.agent.as_deref())? else {
-        bail!("this directory has no agent yet\nhint: ikigai run \"hello\"");
+        tell("error: this directory has no agent yet\nhint: ikigai run \"hello\"");
+        return Ok(exit::AGENT.into());
     };
     world.runtime.block_on(async {
         if order.request {

@@ -27,7 +27,7 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
         let provider = spec.provider.as_str();
         let key = *keys
             .entry(provider)
-            .or_insert_with(|| registry.has_key(provider));
+            .or_insert_with(|| registry.is_reachable(provider));
         print(&if order.json {
             json_of(spec, key)
         } else {
@@ -37,7 +37,7 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
     if !order.json {
         offer_local_servers()?;
         tell(
-            "● a key is present · prices in $ for a million tokens, in/out · built in, without a key: demo",
+            "● can be asked · prices in $ for a million tokens, in/out · built in, without a key: demo",
         );
     }
     Ok(ExitCode::SUCCESS)

@@ -23,7 +23,7 @@ fn parse(url: &str) -> Result<PathBuf> {
     if path.is_empty() {
         bail!("the store `{url}` names no file\nhint: use --db sqlite:PATH");
     }
-    Ok(PathBuf::from(path))
+    std::path::absolute(path).with_context(|| format!("cannot use `{path}`"))
 }
 
 /// `$XDG_DATA_HOME`, which counts only if it is absolute, or its default.

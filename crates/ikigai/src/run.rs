@@ -57,10 +57,11 @@ pub(crate) fn run(db: Option<String>, order: RunOrder) -> Result<ExitCode> {
         let outcome = worker.turn(&prompt, stop.as_mut(), &mut update).await;
         give_back(worker).await;
         front.finish();
+        let outcome = outcome?;
         if let Some(failure) = front.failure {
             return Err(failure).context("the turn is stored, but its answer cannot be printed");
         }
-        anyhow::Ok(outcome?)
+        anyhow::Ok(outcome)
     })?;
     Ok(match outcome {
         Outcome::Completed => ExitCode::SUCCESS,
@@ -139,8 +140,8 @@ struct FrontEnd {
     json: bool,
     /// What stands on standard output of the answer that is coming.
     shown: String,
-    /// What came of it; less than was shown when the answer has begun anew.
-    came: String,
+    /// What came of an answer that has begun anew, while it says nothing that was not shown.
+    again: Option<String>,
     /// An answer before it stands on the same line.
     unfinished_line: bool,
     failure: Option<io::Error>,
@@ -151,7 +152,7 @@ impl FrontEnd {
         Self {
             json,
             shown: String::new(),
-            came: String::new(),
+            again: None,
             unfinished_line: false,
             failure: None,
         }
@@ -165,10 +166,10 @@ impl FrontEnd {
                 if row.kind.read_as() == Some(Kind::Assistant) {
                     self.unfinished_line |= ends_in_a_line(&self.shown);
                     self.shown.clear();
-                    self.came.clear();
+                    self.again = None;
                 }
             }
-            Update::Again => self.came.clear(),
+            Update::Again => self.again = Some(String::new()),
             Update::Waiting(wait) => self.tell(&waiting(wait)),
             Update::StoreAway(reason) => {
                 self.tell(&format!("⏸ {}; trying again", visible(reason)));
@@ -180,23 +181,33 @@ impl FrontEnd {
     /// Prints what is new of an answer. One that begins anew is not printed twice: as long as it
     /// says the same, nothing is printed, and if it says something else it gets a line of its own.
     fn say(&mut self, text: &str) {
-        self.came.push_str(text);
-        if self.shown.starts_with(&self.came) {
+        let Some(came) = &mut self.again else {
+            self.shown.push_str(text);
+            return self.print_new(text);
+        };
+        came.push_str(text);
+        if self.shown.starts_with(came.as_str()) {
             return;
         }
-        let goes_on = self.came.strip_prefix(&self.shown).map(str::to_owned);
-        let new = goes_on.unwrap_or_else(|| {
-            self.unfinished_line |= ends_in_a_line(&self.shown);
-            self.came.clone()
-        });
-        self.end_line();
-        self.shown.clone_from(&self.came);
-        let new = if io::stdout().is_terminal() {
-            visible(&new)
+        let came = std::mem::take(came);
+        self.again = None;
+        let new = if let Some(rest) = came.strip_prefix(&self.shown) {
+            rest.to_owned()
         } else {
-            new
+            self.unfinished_line |= ends_in_a_line(&self.shown);
+            came.clone()
         };
-        self.print(&new);
+        self.shown = came;
+        self.print_new(&new);
+    }
+
+    fn print_new(&mut self, text: &str) {
+        self.end_line();
+        if io::stdout().is_terminal() {
+            self.print(&visible(text));
+        } else {
+            self.print(text);
+        }
     }
 
     /// Says something beside the answer, on a line of its own where both are on one terminal.

@@ -159,3 +159,48 @@ fn models_are_listed_with_the_keys_that_are_present() {
     );
     assert!(wrong.err.contains("did you mean"), "{}", wrong.err);
 }
+
+#[test]
+fn a_configuration_that_is_no_file_is_refused_at_once() {
+    let newcomer = Newcomer::new();
+    let project = newcomer.home().join("project/.ikigai");
+    fs::create_dir_all(&project).unwrap();
+
+    for device in ["/dev/zero", "/dev/stdin", "/"] {
+        std::os::unix::fs::symlink(device, project.join("config.toml")).unwrap();
+        let said = newcomer.ikigai(&["agents"]);
+        assert_eq!(said.code, Some(1), "{device}: {}", said.err);
+        assert!(said.err.contains("config.toml"), "{device}: {}", said.err);
+        fs::remove_file(project.join("config.toml")).unwrap();
+    }
+}
+
+#[test]
+fn what_would_be_sent_can_be_looked_at_without_a_key() {
+    let server = Server::start([whole("hello")]);
+    let newcomer = Newcomer::new();
+    let base = server.url("");
+    configure(
+        &newcomer,
+        &format!("[providers.mine]\nbase_url = \"{base}\"\nkey_env = \"MINE_KEY\"\n"),
+    );
+    run(&newcomer, "a question");
+    configure(&newcomer, "");
+
+    let request = newcomer.ikigai(&["log", "--request"]);
+
+    assert_eq!(request.code, Some(0), "{}", request.err);
+    assert!(request.out.contains("a question"), "{}", request.out);
+}
+
+#[test]
+fn a_configured_model_that_cannot_be_asked_is_an_error_and_nobody_else_is_asked() {
+    let newcomer = Newcomer::new();
+    configure(&newcomer, "model = \"gpt-5\"\n");
+    let mut command = newcomer.command(&["run", "something private"]);
+
+    let said = crate::support::said(command.env("ANTHROPIC_API_KEY", KEY).output().unwrap());
+
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert!(said.err.contains("set OPENAI_API_KEY"), "{}", said.err);
+}
