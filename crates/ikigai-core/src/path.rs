@@ -431,6 +431,34 @@ impl Path {
         }
     }
 
+    /// The known spans before a row, or all if none is given, newest first, as far as they are
+    /// needed for `rows` rows. Empty at the root, and where the path must be made known first.
+    pub fn spans_before(&self, row: Option<RowRef>, rows: usize) -> Vec<Span> {
+        let (index, rest) = match row {
+            None => (self.spans.len(), None),
+            Some(row) => {
+                let Some(index) = self.spans.iter().rposition(|span| span.contains(row)) else {
+                    return Vec::new();
+                };
+                let rest = Span {
+                    to: row.seq.before(),
+                    ..self.spans[index]
+                };
+                (index, Some(rest).filter(|rest| !rest.is_empty()))
+            }
+        };
+        let older = self.spans.iter().take(index).rev().copied();
+        let mut missing = rows as u64;
+        rest.into_iter()
+            .chain(older)
+            .take_while(|span| {
+                let wanted = missing > 0;
+                missing = missing.saturating_sub(span.len());
+                wanted
+            })
+            .collect()
+    }
+
     /// Ends the path with this row of the known part, or before its newest row if none is given:
     /// what lies before cannot be read.
     pub fn end_at(&mut self, row: Option<RowRef>) {
@@ -457,23 +485,6 @@ impl Path {
         }
         self.below = None;
         self.check = None;
-    }
-
-    /// The span that ends just before a known row, or the newest one if no row is given. None at
-    /// the root, and none where the path must be made known first.
-    pub fn before(&self, row: Option<RowRef>) -> Option<Span> {
-        let Some(row) = row else {
-            return self.spans.back().copied();
-        };
-        let index = self.spans.iter().rposition(|span| span.contains(row))?;
-        let span = self.spans[index];
-        if row.seq > span.from {
-            return Some(Span {
-                to: row.seq.before(),
-                ..span
-            });
-        }
-        index.checked_sub(1).map(|older| self.spans[older])
     }
 }
 

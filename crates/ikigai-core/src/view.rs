@@ -10,7 +10,7 @@ use crate::kind::Kind;
 use crate::load::{LoadError, Loaded, load};
 use crate::message::Conversation;
 use crate::path::Path;
-use crate::query::{Direction, PageQuery};
+use crate::query::Span;
 use crate::render::{Shown, render_loaded};
 use crate::state::Change;
 use crate::turns::Activity;
@@ -44,10 +44,15 @@ impl Entry {
 }
 
 /// What a view needs to reach further back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wants {
-    /// These rows, for [`View::prepend`].
-    Rows(PageQuery),
+    /// The newest `limit` rows of these spans, newest first, for [`View::prepend`].
+    Rows {
+        /// The spans, newest first.
+        spans: Vec<Span>,
+        /// How many rows at most.
+        limit: usize,
+    },
     /// More of the path must be known first.
     Path,
     /// Nothing: it holds the whole path.
@@ -81,14 +86,13 @@ impl View {
 
     /// What to read to have at most `limit` rows more.
     pub fn wants(&self, path: &Path, limit: usize) -> Wants {
-        match path.before(self.entries.front().map(Entry::at)) {
-            Some(span) => Wants::Rows(PageQuery {
-                span,
-                direction: Direction::Backwards,
-                limit,
-            }),
-            None if path.is_complete() => Wants::Nothing,
-            None => Wants::Path,
+        let spans = path.spans_before(self.entries.front().map(Entry::at), limit.max(1));
+        if !spans.is_empty() {
+            Wants::Rows { spans, limit }
+        } else if path.is_complete() {
+            Wants::Nothing
+        } else {
+            Wants::Path
         }
     }
 

@@ -106,14 +106,16 @@ impl Agent {
             match self.view.wants(self.state.path(), limit) {
                 Wants::Nothing => return Ok(false),
                 Wants::Path => extend(store, self.state.path_mut()).await?,
-                Wants::Rows(query) => {
-                    let rows = store.page(query).await?;
-                    if rows.first().map(|row| row.at.seq) != Some(query.span.to) {
+                Wants::Rows { spans, limit } => {
+                    let rows = store.pages(spans.clone(), limit).await?;
+                    if let Some(missing) = first_missing(&spans, &rows) {
                         // A reference leads nowhere. What is here is restored all the same.
-                        self.missing = Some(RowRef::new(query.span.agent, query.span.to));
+                        self.missing = Some(missing);
+                        let is_there = !rows.is_empty();
+                        self.view.prepend(rows);
                         let oldest = self.view.entries().front().map(Entry::at);
                         self.state.path_mut().end_at(oldest);
-                        return Ok(false);
+                        return Ok(is_there);
                     }
                     self.view.prepend(rows);
                     return Ok(true);
@@ -149,6 +151,24 @@ pub enum AgentError {
     /// The log could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The first row that should be there and is not, of rows read from the newest end of spans.
+fn first_missing(spans: &[Span], rows: &[Row]) -> Option<RowRef> {
+    let mut left = rows.iter().map(|row| row.at).peekable();
+    for span in spans {
+        let mut seq = span.to;
+        while seq >= span.from && seq > Seq(0) {
+            let wanted = RowRef::new(span.agent, seq);
+            match left.next() {
+                Some(found) if found == wanted => seq = seq.before(),
+                Some(_) => return Some(wanted),
+                // The limit was reached, or a row is missing at the very end.
+                None => return rows.is_empty().then_some(wanted),
+            }
+        }
+    }
+    None
 }
 
 /// Makes one step more of a path known.

@@ -11,7 +11,9 @@ mod watch;
 use std::future::Future;
 use std::pin::Pin;
 
-use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId};
+use ikigai_core::{
+    AgentId, ControlQuery, Direction, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
+};
 
 pub use batch::{Batch, Committed, Effect, HeadClaim, LeaseClaim, NewAgent};
 pub use error::{CommitError, StoreError};
@@ -50,6 +52,31 @@ pub trait Store: Send + Sync {
 
     /// The newest snapshot of an agent at or before a row.
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>>;
+
+    /// The newest `limit` rows of several spans, which are told newest first, newest first; it ends
+    /// where a span has fewer rows than it should.
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        Box::pin(async move {
+            let mut rows = Vec::new();
+            for span in spans {
+                let left = limit - rows.len();
+                let direction = Direction::Backwards;
+                let page = self
+                    .page(PageQuery {
+                        span,
+                        direction,
+                        limit: left,
+                    })
+                    .await?;
+                let whole = page.len() as u64 == span.len().min(left as u64);
+                rows.extend(page);
+                if !whole || rows.len() == limit {
+                    break;
+                }
+            }
+            Ok(rows)
+        })
+    }
 
     /// What opening an agent needs: its newest row, its newest snapshot, and the newest control
     /// rows after that, at most `limit`, newest first. None if there is no such agent.

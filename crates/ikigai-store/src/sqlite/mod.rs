@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId};
+use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -225,6 +225,10 @@ impl Store for SqliteStore {
 
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
         self.ask(move |connection| queries::snapshot(connection, upto))
+    }
+
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.ask(move |connection| queries::pages(connection, &spans, limit))
     }
 
     fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {

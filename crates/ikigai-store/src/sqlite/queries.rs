@@ -1,7 +1,7 @@
 //! What is read: each function one statement, so that it sees one moment of the log.
 
 use ikigai_core::{
-    AgentId, ControlQuery, Direction, Epoch, PageQuery, ProcessId, Row, RowRef, SessionId,
+    AgentId, ControlQuery, Direction, Epoch, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
 };
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row as SqlRow, params};
 
@@ -119,6 +119,26 @@ pub(super) fn snapshot(connection: &Connection, upto: RowRef) -> Result<Option<S
             })
         },
     )
+}
+
+/// Rows of several spans in one go; see [`crate::Store::pages`].
+pub(super) fn pages(connection: &Connection, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for span in spans {
+        let left = limit - rows.len();
+        let query = PageQuery {
+            span: *span,
+            direction: Direction::Backwards,
+            limit: left,
+        };
+        let found = page(connection, query)?;
+        let whole = found.len() as u64 == span.len().min(left as u64);
+        rows.extend(found);
+        if !whole || rows.len() == limit {
+            break;
+        }
+    }
+    Ok(rows)
 }
 
 /// Head, snapshot and control rows in one go. Between them others may append, never change: a row
