@@ -36,7 +36,7 @@ struct Own {
 }
 
 /// A snapshot as stored.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Folded<O, T> {
     form: u32,
     own: O,
@@ -53,9 +53,16 @@ const LONGEST_KEPT_PROMPT_BYTES: usize = 4 * 1024;
 /// leaves it out of its snapshots, and one that does must fold the rows again.
 const SNAPSHOT_FORM: u32 = 2;
 
-fn read_snapshot(folded: &str) -> Option<Folded<Own, String>> {
-    let folded: Folded<Own, String> = serde_json::from_str(folded).ok()?;
-    (folded.form == SNAPSHOT_FORM).then_some(folded)
+/// A snapshot that was read, so that it is read once.
+#[derive(Clone, Debug)]
+pub struct ReadSnapshot(Folded<Own, String>);
+
+impl ReadSnapshot {
+    /// Reads a snapshot; one that cannot be read is as if absent.
+    pub fn read(folded: &str) -> Option<Self> {
+        let folded: Folded<Own, String> = serde_json::from_str(folded).ok()?;
+        (folded.form == SNAPSHOT_FORM).then_some(Self(folded))
+    }
 }
 
 /// What a row did.
@@ -114,16 +121,14 @@ impl AgentState {
     pub fn restored(
         agent: AgentId,
         head: Seq,
-        snapshot: Option<&str>,
+        snapshot: Option<ReadSnapshot>,
         control_since: &[Row],
     ) -> Self {
         let mut state = Self::new(agent);
         state.head = head;
-        // A snapshot is derived: one that cannot be read is refused by `reads_snapshot` before.
-        let snapshot = snapshot.and_then(read_snapshot);
         let newest = RowRef::new(agent, head);
         state.path = Path::known(newest, control_since.iter().rev(), snapshot.is_none());
-        if let Some(snapshot) = snapshot {
+        if let Some(ReadSnapshot(snapshot)) = snapshot {
             state.own = snapshot.own;
             state.system_text = snapshot.system_text.map(Arc::from);
         }
@@ -132,11 +137,6 @@ impl AgentState {
         }
         state.inherited = Path::inherited_by(agent, state.own.fork.as_ref());
         state
-    }
-
-    /// Says whether a snapshot can be read; one that cannot is as if absent.
-    pub fn reads_snapshot(folded: &str) -> bool {
-        read_snapshot(folded).is_some()
     }
 
     /// What a snapshot of this moment holds.

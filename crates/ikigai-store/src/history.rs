@@ -1,13 +1,13 @@
 //! Reading an agent out of the log: its state at once, its rows as far back as somebody looks.
 
 use ikigai_core::path::Path;
-use ikigai_core::state::{Applied, ApplyError};
+use ikigai_core::state::{Applied, ApplyError, ReadSnapshot};
 use ikigai_core::view::{Entry, Wants};
 use ikigai_core::{
     AgentId, AgentState, ControlQuery, Direction, PageQuery, Row, RowRef, Seq, Span, View,
 };
 
-use crate::{Opening, Snapshot, Store, StoreError};
+use crate::{Opening, Store, StoreError};
 
 /// How many control rows a restore reads at a time.
 const CONTROL_PAGE: usize = 256;
@@ -38,36 +38,37 @@ impl Agent {
         let opening = store.opening(agent, CONTROL_PAGE).await?;
         let opening =
             opening.ok_or_else(|| StoreError::Value(format!("there is no agent {agent}")))?;
-        let head = RowRef::new(agent, opening.head);
+        let at = RowRef::new(agent, opening.head);
         let Opening {
             snapshot,
             mut control,
             ..
         } = opening;
-        let readable = |found: &Snapshot| AgentState::reads_snapshot(&found.folded);
-        if control.len() == CONTROL_PAGE || !snapshot.as_ref().is_none_or(readable) {
-            return Self::restore_at(store, head).await;
+        let read = snapshot
+            .as_ref()
+            .map(|found| ReadSnapshot::read(&found.folded));
+        if control.len() == CONTROL_PAGE || matches!(read, Some(None)) {
+            return Self::restore_at(store, at).await;
         }
         control.reverse();
-        Self::fold(store, head, snapshot.as_ref(), &control).await
+        Self::fold(store, at, read.flatten(), &control).await
     }
 
     /// Reads what an agent was at one of its rows.
     pub async fn restore_at(store: &dyn Store, at: RowRef) -> Result<Self, StoreError> {
         let snapshot = newest_snapshot(store, at).await?;
-        let after = snapshot.as_ref().map_or(Seq(0), |found| found.upto.seq);
+        let after = snapshot.as_ref().map_or(Seq(0), |(upto, _)| *upto);
         let control = control_since(store, at, after).await?;
-        Self::fold(store, at, snapshot.as_ref(), &control).await
+        Self::fold(store, at, snapshot.map(|(_, read)| read), &control).await
     }
 
     async fn fold(
         store: &dyn Store,
         at: RowRef,
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<ReadSnapshot>,
         control: &[Row],
     ) -> Result<Self, StoreError> {
-        let folded = snapshot.map(|found| found.folded.as_str());
-        let mut state = AgentState::restored(at.agent, at.seq, folded, control);
+        let mut state = AgentState::restored(at.agent, at.seq, snapshot, control);
         if let Some(row) = state.wants_system() {
             let found = row_at(store, row).await?;
             state.supply_system(found.as_ref().and_then(|row| row.content.as_deref()));
@@ -180,9 +181,12 @@ pub async fn extend(store: &dyn Store, path: &mut Path) -> Result<(), StoreError
 }
 
 /// The newest snapshot at or before a row; one that cannot be read is as if absent.
-async fn newest_snapshot(store: &dyn Store, at: RowRef) -> Result<Option<Snapshot>, StoreError> {
+async fn newest_snapshot(
+    store: &dyn Store,
+    at: RowRef,
+) -> Result<Option<(Seq, ReadSnapshot)>, StoreError> {
     let found = store.snapshot(at).await?;
-    Ok(found.filter(|found| AgentState::reads_snapshot(&found.folded)))
+    Ok(found.and_then(|found| Some((found.upto.seq, ReadSnapshot::read(&found.folded)?))))
 }
 
 /// How many control rows of an agent no snapshot covers yet, counted up to `most`.
@@ -192,7 +196,7 @@ pub async fn control_rows_since_snapshot(
     most: usize,
 ) -> Result<usize, StoreError> {
     let snapshot = newest_snapshot(store, at).await?;
-    let after = snapshot.map_or(Seq(0), |found| found.upto.seq);
+    let after = snapshot.map_or(Seq(0), |(upto, _)| upto);
     let span = Span::new(at.agent, after.next(), at.seq);
     let limit = most;
     Ok(store.control(ControlQuery { span, limit }).await?.len())

@@ -63,6 +63,11 @@ impl Sample {
         Self::BENT,
     ];
 
+    /// How many rows its agent has.
+    pub const fn rows(&self) -> u64 {
+        self.rows
+    }
+
     const fn new(name: &'static str, file: &'static str, rows: u64, control: u64) -> Self {
         Self {
             name,

@@ -512,8 +512,13 @@ fn a_snapshot_that_cannot_be_read_is_refused() {
     state.apply(&log.rows[&agent][0]).unwrap();
     let snapshot = state.to_snapshot();
 
-    assert!(AgentState::reads_snapshot(&snapshot));
-    let restored = AgentState::restored(agent, Seq(1), Some(&snapshot), &[]);
+    assert!(crate::state::ReadSnapshot::read(&snapshot).is_some());
+    let restored = AgentState::restored(
+        agent,
+        Seq(1),
+        crate::state::ReadSnapshot::read(&snapshot),
+        &[],
+    );
     assert_eq!(restored.settings(), state.settings());
     for broken in [
         "",
@@ -524,8 +529,16 @@ fn a_snapshot_that_cannot_be_read_is_refused() {
         &snapshot[1..],
         &snapshot.replace("\"form\":2", "\"form\":0"),
     ] {
-        assert!(!AgentState::reads_snapshot(broken), "{broken}");
-        let restored = AgentState::restored(agent, Seq(1), Some(broken), &log.rows[&agent]);
+        assert!(
+            crate::state::ReadSnapshot::read(broken).is_none(),
+            "{broken}"
+        );
+        let restored = AgentState::restored(
+            agent,
+            Seq(1),
+            crate::state::ReadSnapshot::read(broken),
+            &log.rows[&agent],
+        );
         assert_eq!(restored.settings(), state.settings());
     }
 }

@@ -126,7 +126,7 @@ proptest! {
             let live = log.live(agent);
             let replayed = log.replayed(agent);
             prop_assert!(replayed == live);
-            prop_assert!(AgentState::reads_snapshot(&live.state.to_snapshot()));
+            prop_assert!(ikigai_core::state::ReadSnapshot::read(&live.state.to_snapshot()).is_some());
             for entry in live.view.entries() {
                 let _ = load(&entry.row);
                 let _ = render(&entry.row).to_string();

@@ -6,6 +6,7 @@ mod found;
 mod fuzz;
 mod requests;
 
+use ikigai_core::state::ReadSnapshot;
 use ikigai_core::{AgentState, Event, Row, RowRef, Seq, View};
 use ikigai_store::Agent;
 use ikigai_testkit::generate::{History, actions};
@@ -87,7 +88,7 @@ proptest! {
         log.append(agent, Event::set("budget", set));
         let state = log.replayed_state(agent);
 
-        let restored = AgentState::restored(agent, state.head(), Some(&state.to_snapshot()), &[]);
+        let restored = AgentState::restored(agent, state.head(), ReadSnapshot::read(&state.to_snapshot()), &[]);
 
         prop_assert_eq!(restored.settings(), state.settings());
     }

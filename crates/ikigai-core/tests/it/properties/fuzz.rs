@@ -114,7 +114,9 @@ fn use_row(row: &Row) {
     let _ = AgentState::restored(
         row.at.agent,
         row.at.seq,
-        row.data.as_deref(),
+        row.data
+            .as_deref()
+            .and_then(ikigai_core::state::ReadSnapshot::read),
         std::slice::from_ref(row),
     );
     let mut view = View::default();
