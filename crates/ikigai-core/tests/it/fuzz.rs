@@ -3,7 +3,7 @@
 use ikigai_core::data::ForkContext;
 use ikigai_core::load::load;
 use ikigai_core::render::render;
-use ikigai_core::{AgentId, AgentState, Budget, CannotProject, Event, Kind, project};
+use ikigai_core::{AgentId, Budget, CannotProject, Event, Kind, project};
 use ikigai_testkit::{TestLog, cases, check_request, target};
 use proptest::prelude::*;
 use serde_json::{Value, json};
