@@ -28,36 +28,49 @@ pub(crate) fn run(name: Option<&str>) {
     }
 }
 
-fn worlds() -> Vec<(Sample, World)> {
-    Sample::ALL
+fn worlds(samples: &[Sample]) -> Vec<(Sample, World)> {
+    samples
         .iter()
         .map(|sample| (*sample, World::new(sample.kept())))
         .collect()
 }
 
-fn judge_growth(what: &str, figures: &Figures) {
+/// Shows all sizes, then judges the large ones, each against the small one alone: with all in one
+/// round, each would find the processor's caches full of the others.
+fn growth(what: &str, title: &str, measure: impl Fn(&[Sample]) -> Figures) {
+    measure(&Sample::ALL).print(title);
     for (sample, most) in [(Sample::MILLION, 1.2), (Sample::BENT, 1.5)] {
+        let figures = measure(&[Sample::THOUSAND, sample]);
+        figures.print(title);
         figures.judge(what, &sample, &Sample::THOUSAND, most);
     }
 }
 
 fn path() {
-    let figures = on_open_stores(ROUNDS * 4, |world, store| {
-        world.restore(store);
-    });
-    figures.print("path: an agent restored from an open store");
-    judge_growth("path", &figures);
+    growth(
+        "path",
+        "path: an agent restored from an open store",
+        |samples| {
+            on_open_stores(samples, ROUNDS * 4, |world, store| {
+                world.restore(store);
+            })
+        },
+    );
 }
 
 fn whole_path() {
-    let figures = on_open_stores(ROUNDS / 20, |world, store| {
+    let figures = on_open_stores(&Sample::ALL, ROUNDS / 20, |world, store| {
         world.whole_path(store);
     });
     figures.print("the whole path, which no start reads");
 }
 
-fn on_open_stores(count: usize, does: impl Fn(&World, &SqliteStore)) -> Figures {
-    let worlds = worlds();
+fn on_open_stores(
+    samples: &[Sample],
+    count: usize,
+    does: impl Fn(&World, &SqliteStore),
+) -> Figures {
+    let worlds = worlds(samples);
     let cases = worlds.iter().map(|(sample, world)| {
         let does = &does;
         let mut store = None;
@@ -81,13 +94,17 @@ fn on_open_stores(count: usize, does: impl Fn(&World, &SqliteStore)) -> Figures 
 }
 
 fn first_page() {
-    let worlds = worlds();
-    let cases = worlds
-        .iter()
-        .map(|(sample, world)| Case::new(sample, move || timed(|| world.first_page())));
-    let figures = rounds(ROUNDS, cases.collect());
-    figures.print("first page: open, restore, 50 rows");
-    judge_growth("first page", &figures);
+    growth(
+        "first page",
+        "first page: open, restore, 50 rows",
+        |samples| {
+            let worlds = worlds(samples);
+            let cases = worlds
+                .iter()
+                .map(|(sample, world)| Case::new(sample, move || timed(|| world.first_page())));
+            rounds(ROUNDS, cases.collect())
+        },
+    );
 }
 
 fn fork() {
