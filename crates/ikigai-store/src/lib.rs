@@ -11,9 +11,7 @@ mod watch;
 use std::future::Future;
 use std::pin::Pin;
 
-use ikigai_core::{
-    AgentId, ControlQuery, Direction, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
-};
+use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 
 pub use batch::{Batch, Committed, Effect, HeadClaim, LeaseClaim, NewAgent};
 pub use error::{CommitError, StoreError};
@@ -24,6 +22,8 @@ pub use records::{
 };
 pub use sqlite::SqliteStore;
 pub use watch::Watch;
+
+use records::Pages;
 
 /// A future that a store returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -57,24 +57,14 @@ pub trait Store: Send + Sync {
     /// where a span has fewer rows than it should.
     fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
         Box::pin(async move {
-            let mut rows = Vec::new();
+            let mut pages = Pages::new(limit);
             for span in spans {
-                let left = limit - rows.len();
-                let direction = Direction::Backwards;
-                let page = self
-                    .page(PageQuery {
-                        span,
-                        direction,
-                        limit: left,
-                    })
-                    .await?;
-                let whole = page.len() as u64 == span.len().min(left as u64);
-                rows.extend(page);
-                if !whole || rows.len() == limit {
+                let query = pages.query(span);
+                if !pages.add(query, self.page(query).await?) {
                     break;
                 }
             }
-            Ok(rows)
+            Ok(pages.finish())
         })
     }
 

@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use ikigai_core::{
-    AgentId, ControlQuery, Epoch, Micros, ProcessId, Row, RowRef, Seq, SessionId, Span,
+    AgentId, ControlQuery, Direction, Epoch, Micros, PageQuery, ProcessId, Row, RowRef, Seq,
+    SessionId, Span,
 };
 use thiserror::Error;
 
@@ -264,5 +265,41 @@ impl Opening {
         let after = snapshot.map_or(Seq(0), |snapshot| snapshot.upto.seq);
         let span = Span::new(agent, after.next(), head);
         ControlQuery { span, limit }
+    }
+}
+
+/// Gathers rows of several spans, whoever reads them; see [`crate::Store::pages`].
+pub(crate) struct Pages {
+    rows: Vec<Row>,
+    limit: usize,
+}
+
+impl Pages {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            limit,
+        }
+    }
+
+    /// What to read of the next span.
+    pub(crate) fn query(&self, span: Span) -> PageQuery {
+        PageQuery {
+            span,
+            direction: Direction::Backwards,
+            limit: self.limit - self.rows.len(),
+        }
+    }
+
+    /// Takes in what was read; says whether to go on with the next span.
+    pub(crate) fn add(&mut self, query: PageQuery, page: Vec<Row>) -> bool {
+        let whole = page.len() as u64 == query.span.len().min(query.limit as u64);
+        self.rows.extend(page);
+        whole && self.rows.len() < self.limit
+    }
+
+    /// All rows, newest first.
+    pub(crate) fn finish(self) -> Vec<Row> {
+        self.rows
     }
 }

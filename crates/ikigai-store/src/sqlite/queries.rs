@@ -11,7 +11,7 @@ use super::values::{
 };
 use crate::blobs::join_parts;
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, RunId, RunRecord,
+    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, RunId, RunRecord,
     SessionRecord, Snapshot,
 };
 
@@ -123,22 +123,14 @@ pub(super) fn snapshot(connection: &Connection, upto: RowRef) -> Result<Option<S
 
 /// Rows of several spans in one go; see [`crate::Store::pages`].
 pub(super) fn pages(connection: &Connection, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
+    let mut pages = Pages::new(limit);
     for span in spans {
-        let left = limit - rows.len();
-        let query = PageQuery {
-            span: *span,
-            direction: Direction::Backwards,
-            limit: left,
-        };
-        let found = page(connection, query)?;
-        let whole = found.len() as u64 == span.len().min(left as u64);
-        rows.extend(found);
-        if !whole || rows.len() == limit {
+        let query = pages.query(*span);
+        if !pages.add(query, page(connection, query)?) {
             break;
         }
     }
-    Ok(rows)
+    Ok(pages.finish())
 }
 
 /// Head, snapshot and control rows in one go. Between them others may append, never change: a row

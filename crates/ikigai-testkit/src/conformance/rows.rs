@@ -4,7 +4,7 @@ use ikigai_core::kind::Part;
 use ikigai_core::{
     ControlQuery, Direction, Epoch, Event, Kind, Micros, NewRow, PageQuery, Seq, Span, StoredKind,
 };
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim};
+use ikigai_store::{Batch, CommitError, Effect, HeadClaim, Opening, Snapshot};
 
 use super::Rig;
 use super::desk::{Desk, stored};
@@ -308,6 +308,87 @@ pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
             .await
             .is_empty()
     );
+}
+
+/// The rows of several spans, of one agent or more, come in one go, newest first, never more than
+/// asked for, and end where a span has fewer rows than it should.
+pub(super) async fn rows_of_several_spans_come_in_one_go(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut parent = desk.agent("parent").await;
+    let mut child = desk.agent("child").await;
+    for n in 1..=6 {
+        parent.append([user(&n.to_string())]).await.unwrap();
+        child.append([user(&n.to_string())]).await.unwrap();
+    }
+    let (p, c) = (parent.agent, child.agent);
+    let span = |agent, from, to| Span::new(agent, Seq(from), Seq(to));
+    let path = vec![span(c, 5, 6), span(c, 1, 2), span(p, 2, 4)];
+    let torn = vec![span(c, 5, 6), span(p, 6, 9), span(p, 1, 2)];
+    let all = [(c, 6), (c, 5), (c, 2), (c, 1), (p, 4), (p, 3), (p, 2)];
+    let cases = [
+        (&path, usize::MAX, &all[..]),
+        (&path, 7, &all[..]),
+        (&path, 6, &all[..6]),
+        (&path, 4, &all[..4]),
+        (&path, 3, &all[..3]),
+        (&path, 1, &all[..1]),
+        (&path, 0, &[]),
+        (&torn, 9, &[(c, 6), (c, 5), (p, 6)]),
+    ];
+
+    for (spans, limit, expected) in cases {
+        let rows = desk.store.pages(spans.clone(), limit).await.unwrap();
+        let places: Vec<_> = rows
+            .iter()
+            .map(|row| (row.at.agent, row.at.seq.0))
+            .collect();
+        assert_eq!(places, expected, "{spans:?} {limit}");
+        for row in &rows {
+            let whole = desk.rows(row.at.agent).await;
+            assert!(whole.contains(row), "{row:?}");
+        }
+    }
+    assert_eq!(desk.store.pages(Vec::new(), 9).await.unwrap(), []);
+}
+
+/// What opening an agent needs is what the single questions tell.
+pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let mut other = desk.agent("other").await;
+    let nobody = desk.store.opening(desk.ids.agent(), 9).await.unwrap();
+    let empty = desk.store.opening(holder.agent, 9).await.unwrap().unwrap();
+    for n in 1..=4 {
+        let label = n.to_string();
+        holder.append([mark(&label), user(&label)]).await.unwrap();
+        other.append([mark("not this one")]).await.unwrap();
+    }
+    let before = desk.store.opening(holder.agent, 9).await.unwrap().unwrap();
+    let snapshot = |seq, folded: &str| Snapshot {
+        upto: holder.row(seq),
+        folded: folded.to_owned(),
+    };
+    let (old, new) = (snapshot(1, "old"), snapshot(4, "new"));
+    for snapshot in [&old, &new] {
+        desk.effects([Effect::PutSnapshot(snapshot.clone())])
+            .await
+            .unwrap();
+    }
+    let after = desk.store.opening(holder.agent, 9).await.unwrap().unwrap();
+    let short = desk.store.opening(holder.agent, 1).await.unwrap().unwrap();
+
+    let seqs =
+        |opening: &Opening| -> Vec<_> { opening.control.iter().map(|row| row.at.seq.0).collect() };
+    assert_eq!(nobody, None);
+    assert_eq!(
+        (empty.head, seqs(&empty), empty.snapshot),
+        (Seq(0), vec![], None)
+    );
+    assert_eq!((before.head, seqs(&before)), (Seq(8), vec![7, 5, 3, 1]));
+    assert_eq!(before.snapshot, None);
+    assert_eq!((after.head, seqs(&after)), (Seq(8), vec![7, 5]));
+    assert_eq!(after.snapshot, Some(new));
+    assert_eq!(seqs(&short), [7]);
 }
 
 /// The control rows of a span come newest first, the newest ones when there are too many.
