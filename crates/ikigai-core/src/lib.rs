@@ -20,6 +20,7 @@ pub mod settings;
 pub mod state;
 mod turns;
 pub mod view;
+pub mod words;
 
 pub use event::{Event, NewRow, Row};
 pub use ids::{AgentId, Epoch, Micros, ProcessId, RowRef, Seq, SessionId};
@@ -31,3 +32,4 @@ pub use query::{ControlQuery, Direction, PageQuery, Span};
 pub use settings::Settings;
 pub use state::AgentState;
 pub use view::View;
+pub use words::EffectClass;

@@ -3,49 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ikigai_core::words::stored_words;
+pub use ikigai_core::words::{EffectClass, UnknownWord};
 use ikigai_core::{
     AgentId, ControlQuery, Direction, Epoch, Micros, PageQuery, ProcessId, Row, RowRef, Seq,
     SessionId, Span,
 };
-use thiserror::Error;
-
-/// Why a stored word is none that this program knows.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{0}` is not a word that this program knows")]
-pub struct UnknownWord(pub String);
-
-/// Defines an enum whose variants are stored as words.
-macro_rules! stored_words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$word_doc])* $variant,)* }
-
-        impl $name {
-            /// The stored word.
-            pub const fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.word())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownWord;
-
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
-                match word {
-                    $($word => Ok(Self::$variant),)*
-                    other => Err(UnknownWord(other.chars().take(64).collect())),
-                }
-            }
-        }
-    };
-}
 
 stored_words! {
     /// Where an agent is in its life.
@@ -56,21 +19,6 @@ stored_words! {
         Dead = "dead",
         /// It was killed and taken out of the navigation.
         Reaped = "reaped",
-    }
-}
-stored_words! {
-    /// What a tool does to the world.
-    EffectClass {
-        /// Nothing.
-        Read = "read",
-        /// It changes files.
-        Write = "write",
-        /// It runs programs.
-        Execute = "execute",
-        /// It talks to other machines.
-        Network = "network",
-        /// It makes, ends or talks to agents.
-        Agent = "agent",
     }
 }
 stored_words! {
