@@ -2,6 +2,7 @@
 
 mod budget;
 mod pairing;
+mod scale;
 mod window;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ use crate::project::pairing::Sent;
 use crate::state::AgentState;
 use crate::view::View;
 
-pub use budget::{Budget, estimate_tokens};
+pub use budget::{Budget, estimate_request, estimate_tokens};
+pub use scale::{SCALE_ROWS, Scale};
 pub use window::{Window, covered_since, cut_for, is_full};
 
 /// For whom a request is made, and what goes with it beside the conversation.

@@ -230,7 +230,8 @@ impl Engine {
         let choice = self.choice(agent.state.settings())?;
         let target = target_of(&choice);
         let budget = self.budget(agent.state.settings(), self.models.window_tokens(&choice));
-        window::read(self.store(), &mut agent, &target, &budget).await?;
+        let first = self.models.token_scale(&choice);
+        let budget = window::read(self.store(), &mut agent, &target, budget, first).await?;
         Ok(assemble(&agent.state, &agent.view, &target, &budget)?)
     }
 

@@ -33,6 +33,7 @@ pub(crate) fn rows_of(
         response: Some(number),
         provider: Some(target.provider.clone()),
         model: Some(target.model.clone()),
+        estimate: Some(tally.estimate).filter(|tokens| *tokens > 0),
         sum: Some(add(&tally.spent, &response.usage)),
         amounts: response.usage,
     }));

@@ -9,7 +9,7 @@ use ikigai_core::data::{Category, Cause, ErrorData, SummaryData, ToolResultData,
 use ikigai_core::load::{Loaded, load};
 use ikigai_core::message::Block;
 use ikigai_core::path::Note;
-use ikigai_core::project::{cut_for, project, rows_behind};
+use ikigai_core::project::{Scale, cut_for, estimate_request, project, rows_behind};
 use ikigai_core::{Budget, Event, Kind, Row, RowRef, Target};
 use ikigai_providers::{
     Answer, AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, StopReason, Wait,
@@ -102,7 +102,8 @@ impl Worker {
         let budget = self
             .engine
             .budget(self.agent.state.settings(), model.window_tokens());
-        self.move_window(&target, &budget, updates).await?;
+        let first = self.engine.models.token_scale(&choice);
+        let budget = self.move_window(&target, budget, first, updates).await?;
         self.rounds(&*model, &target, &budget, stop, updates).await
     }
 
@@ -122,6 +123,7 @@ impl Worker {
                 Ok(request) => request,
                 Err(missing) => return self.give_up(&missing.to_string(), updates).await,
             };
+            self.tally.estimate = estimate_request(&request);
             let mut answer = model.answer(request, &conversation);
             let mut draft = Draft::default();
             let ending = self
@@ -204,17 +206,19 @@ impl Worker {
         })
     }
 
-    /// Reads what the request needs and, if it is too much, stores a cut first.
+    /// Reads what the request needs and, if it is too much, stores a cut first. Returns the budget
+    /// in estimated tokens.
     async fn move_window(
         &mut self,
         target: &Target,
-        budget: &Budget,
+        budget: Budget,
+        first: Scale,
         updates: Updates<'_>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Budget, EngineError> {
         let Worker { agent, engine, .. } = &mut *self;
-        window::read(engine.store(), agent, target, budget).await?;
-        let Some(to) = cut_for(&agent.state, &agent.view, target, budget) else {
-            return Ok(());
+        let budget = window::read(engine.store(), agent, target, budget, first).await?;
+        let Some(to) = cut_for(&agent.state, &agent.view, target, &budget) else {
+            return Ok(budget);
         };
         let data = SummaryData {
             from: window::root_of(engine.store(), agent).await?,
@@ -225,7 +229,7 @@ impl Worker {
             .commit(vec![Event::Summary { text: None, data }], Vec::new())
             .await?;
         told(rows, updates);
-        Ok(())
+        Ok(budget)
     }
 
     async fn stream(

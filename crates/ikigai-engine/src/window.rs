@@ -1,28 +1,37 @@
 //! Reading as much of an agent's path as a request can hold, and no more.
 
 use ikigai_core::path::is_root;
-use ikigai_core::project::{covered_since, is_full};
+use ikigai_core::project::{SCALE_ROWS, Scale, covered_since, is_full};
 use ikigai_core::{Budget, RowRef, Target};
 use ikigai_store::{Agent, Store, StoreError, history};
 
-/// How many rows are read first; each further page is twice as long as the one before.
-const FIRST_PAGE_ROWS: usize = 64;
+/// How many rows are read first, which is what the scale needs; each further page is twice as long
+/// as the one before.
+const FIRST_PAGE_ROWS: usize = SCALE_ROWS;
 
 /// No page is longer than this, so that one read stays short.
 const LONGEST_PAGE_ROWS: usize = 4096;
 
-/// Lengthens the view until nothing older could change the request.
+/// Lengthens the view until nothing older could change the request. Returns the budget in estimated
+/// tokens: `first` is the scale of a model that has not told yet what it counts.
 pub(crate) async fn read(
     store: &dyn Store,
     agent: &mut Agent,
     target: &Target,
-    budget: &Budget,
-) -> Result<(), StoreError> {
+    budget: Budget,
+    first: Scale,
+) -> Result<Budget, StoreError> {
     let mut rows = FIRST_PAGE_ROWS;
-    while !is_enough(store, agent, target, budget).await? && lengthen(store, agent, rows).await? {
+    // A restored view and one that has grown must find the same reports.
+    let missing = rows.saturating_sub(agent.view.entries().len());
+    if missing > 0 && lengthen(store, agent, missing).await? {
+        rows *= 2;
+    }
+    let budget = Scale::of(&agent.view, target, first).apply_to(budget);
+    while !is_enough(store, agent, target, &budget).await? && lengthen(store, agent, rows).await? {
         rows = (rows * 2).min(LONGEST_PAGE_ROWS);
     }
-    Ok(())
+    Ok(budget)
 }
 
 /// Reads `rows` more; `false` if there are none. One read ends where the path bends, and to look

@@ -267,6 +267,8 @@ pub(crate) struct Tally {
     pub(crate) response: u64,
     /// What all responses cost together.
     pub(crate) spent: Amounts,
+    /// What the request that is being answered was estimated at.
+    pub(crate) estimate: u64,
 }
 
 impl Tally {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use ikigai_core::Request;
+use ikigai_core::project::Scale;
 
 use crate::answer::{Delta, ProviderError, Response};
 use crate::catalogue::ThinkingValue;
@@ -55,6 +56,12 @@ pub trait Dialect: Send + Sync {
 
     /// The headers that carry a key and whatever else every request has.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
+
+    /// How many tokens its models count for one that is estimated, as far as that is known of all
+    /// of them.
+    fn token_scale(&self) -> Scale {
+        Scale::default()
+    }
 
     /// Spells a request. Pure.
     fn encode(&self, order: &Order<'_>) -> Value;

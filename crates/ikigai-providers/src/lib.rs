@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
+use ikigai_core::project::Scale;
 use ikigai_core::settings::ModelChoice;
 use thiserror::Error;
 
@@ -34,6 +35,12 @@ pub trait Models: Send + Sync {
 
     /// How many tokens a request to the model that settings name may have; needs no key.
     fn window_tokens(&self, choice: &ModelChoice) -> u64;
+
+    /// How many tokens the model that settings name is likely to count for one that is estimated,
+    /// before it has told; needs no key.
+    fn token_scale(&self, _choice: &ModelChoice) -> Scale {
+        Scale::default()
+    }
 
     /// The model that settings name, ready to be asked.
     fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel>;

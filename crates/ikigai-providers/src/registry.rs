@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
+use ikigai_core::project::Scale;
 use ikigai_core::settings::ModelChoice;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -142,11 +143,7 @@ impl Registry {
         }
         let empty = ProviderConfig::default();
         let config = configured.unwrap_or(&empty);
-        let dialect = config
-            .dialect
-            .as_deref()
-            .or(preset.map(|preset| preset.dialect));
-        let dialect = dialect.unwrap_or("chat");
+        let dialect = self.dialect_of(name);
         let dialect = dialects::by_name(dialect).ok_or_else(|| NoModel {
             reason: format!("provider `{name}` has the unknown dialect `{dialect}`"),
             advice: "use responses, chat, messages or gemini".to_owned(),
@@ -176,6 +173,14 @@ impl Registry {
             key,
             headers: config.headers.clone(),
         })
+    }
+
+    /// The name of the dialect in which a provider is talked to.
+    fn dialect_of(&self, name: &str) -> &str {
+        let configured = self.configured.get(name);
+        let configured = configured.and_then(|config| config.dialect.as_deref());
+        let usual = preset(name).map(|preset| preset.dialect);
+        configured.or(usual).unwrap_or("chat")
     }
 
     fn printed_key(&self, name: &str, command: &str) -> Result<SecretString, CredentialsError> {
@@ -285,6 +290,12 @@ impl Models for Registry {
         }
         let name = choice.model.as_deref().unwrap_or_default();
         window_of(self.catalogue().find(Some(provider), name))
+    }
+
+    fn token_scale(&self, choice: &ModelChoice) -> Scale {
+        let provider = choice.provider.as_deref().unwrap_or(DEMO);
+        let dialect = dialects::by_name(self.dialect_of(provider));
+        dialect.map_or_else(Scale::default, Dialect::token_scale)
     }
 
     fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {

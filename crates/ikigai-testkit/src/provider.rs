@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
+use ikigai_core::project::estimate_request;
 use ikigai_core::settings::ModelChoice;
 use ikigai_providers::{
     Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
@@ -47,6 +48,8 @@ pub struct ScriptedProvider {
 struct Shared {
     answers: Mutex<VecDeque<Vec<Step>>>,
     requests: Mutex<Vec<Request>>,
+    /// Thousandths of a token that it counts for one that is estimated; none: always ten tokens.
+    counts: Mutex<Option<u64>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,6 +73,11 @@ impl ScriptedProvider {
     /// Will say this and finish.
     pub fn will_say(&self, text: &str) {
         self.will([Step::Say(text.to_owned()), Step::Finish]);
+    }
+
+    /// Will report so many thousandths of the estimate as the tokens of each request.
+    pub fn will_count(&self, thousandths: u64) {
+        *locked(&self.shared.counts) = Some(thousandths);
     }
 
     /// What it was asked so far.
@@ -118,11 +126,14 @@ impl Model for ScriptedProvider {
     }
 
     fn answer(&self, request: Request, _conversation: &str) -> Box<dyn Answer> {
+        let counts = *locked(&self.shared.counts);
+        let counted = counts.map(|share| estimate_request(&request) * share / 1000);
         locked(&self.shared.requests).push(request);
         let steps = locked(&self.shared.answers).pop_front();
         Box::new(Script {
             steps: steps.unwrap_or_default().into(),
             said: String::new(),
+            counted: counted.unwrap_or(10),
         })
     }
 }
@@ -130,6 +141,8 @@ impl Model for ScriptedProvider {
 struct Script {
     steps: VecDeque<Step>,
     said: String,
+    /// The tokens of the request.
+    counted: u64,
 }
 
 impl Script {
@@ -142,9 +155,9 @@ impl Script {
             }
             Step::Finish => {
                 let text = std::mem::take(&mut self.said);
-                Ok(finished(vec![AnswerBlock::Text { text, item: None }]))
+                Ok(self.finished(vec![AnswerBlock::Text { text, item: None }]))
             }
-            Step::FinishWith(blocks) => Ok(finished(blocks)),
+            Step::FinishWith(blocks) => Ok(self.finished(blocks)),
             Step::RunOut => {
                 let text = std::mem::take(&mut self.said);
                 Ok(Delta::Finished(Response {
@@ -178,23 +191,25 @@ impl Script {
     }
 }
 
-fn finished(blocks: Vec<AnswerBlock>) -> Delta {
-    let calls = blocks
-        .iter()
-        .any(|block| matches!(block, AnswerBlock::Call { .. }));
-    Delta::Finished(Response {
-        blocks,
-        stop: if calls {
-            StopReason::Calls
-        } else {
-            StopReason::End
-        },
-        usage: Amounts {
-            input: Some(10),
-            output: Some(2),
-            ..Amounts::default()
-        },
-    })
+impl Script {
+    fn finished(&self, blocks: Vec<AnswerBlock>) -> Delta {
+        let calls = blocks
+            .iter()
+            .any(|block| matches!(block, AnswerBlock::Call { .. }));
+        Delta::Finished(Response {
+            blocks,
+            stop: if calls {
+                StopReason::Calls
+            } else {
+                StopReason::End
+            },
+            usage: Amounts {
+                input: Some(self.counted),
+                output: Some(2),
+                ..Amounts::default()
+            },
+        })
+    }
 }
 
 impl Answer for Script {

@@ -1,6 +1,7 @@
 //! Counting: how many tokens a text is likely to be, and how many there may be.
 
-use crate::project::Target;
+use crate::message::Block;
+use crate::project::{Request, Target, ToolSpec};
 use crate::state::AgentState;
 
 /// How large a request may be.
@@ -44,15 +45,37 @@ pub(crate) fn fixed_parts(state: &AgentState, target: &Target) -> Vec<(String, u
             estimate_tokens(path) + estimate_tokens(text) + TOKENS_PER_BLOCK,
         )
     });
-    let tools = target.tools.iter().map(|tool| {
-        let words = estimate_tokens(&tool.name) + estimate_tokens(&tool.description);
-        let schema = estimate_tokens(&tool.parameters.to_string());
-        (
-            format!("tool {}", tool.name),
-            words + schema + TOKENS_PER_BLOCK,
-        )
-    });
+    let tools = target
+        .tools
+        .iter()
+        .map(|tool| (format!("tool {}", tool.name), tool_tokens(tool)));
     std::iter::once(prompt).chain(pins).chain(tools).collect()
+}
+
+fn tool_tokens(tool: &ToolSpec) -> u64 {
+    let words = estimate_tokens(&tool.name) + estimate_tokens(&tool.description);
+    words + estimate_tokens(&tool.parameters.to_string()) + TOKENS_PER_BLOCK
+}
+
+/// Estimates the tokens of a whole request, by the measure by which the window is cut.
+pub fn estimate_request(request: &Request) -> u64 {
+    let system = estimate_tokens(request.system.as_deref().unwrap_or_default());
+    let tools: u64 = request.tools.iter().map(tool_tokens).sum();
+    let blocks = request.messages.iter().flat_map(|message| &message.blocks);
+    system + tools + blocks.map(block_tokens).sum::<u64>()
+}
+
+fn block_tokens(block: &Block) -> u64 {
+    let texts = match block {
+        Block::Text { text } => estimate_tokens(text),
+        Block::ToolCall { arguments, .. } => estimate_tokens(arguments),
+        Block::ToolResult { content, .. } => estimate_tokens(content),
+        Block::Thinking { text, payload } => {
+            let payload = payload.as_ref().map(|payload| payload.payload.as_str());
+            estimate_tokens(text) + estimate_tokens(payload.unwrap_or_default())
+        }
+    };
+    texts + TOKENS_PER_BLOCK
 }
 
 /// What all of them need together.

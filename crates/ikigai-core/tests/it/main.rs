@@ -17,6 +17,7 @@ mod properties;
 mod reading;
 mod repairs;
 mod replay;
+mod scale;
 mod settings;
 mod shapes;
 mod source;

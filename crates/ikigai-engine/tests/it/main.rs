@@ -6,6 +6,7 @@
 )]
 
 mod costs;
+mod estimates;
 mod restarts;
 mod roots;
 mod store_failures;

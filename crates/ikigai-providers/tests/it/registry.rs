@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
 use ikigai_core::message::{Message, Role};
+use ikigai_core::project::Scale;
 use ikigai_core::settings::ModelChoice;
 use ikigai_providers::catalogue::{Catalogue, Level, ModelName, ModelSpec, ThinkingStyle};
 use ikigai_providers::dialects;
@@ -378,4 +379,23 @@ fn a_corrected_model_keeps_its_place_in_the_table() {
     assert_eq!(ids(&corrected)[..table.models().len()], ids(table));
     assert_eq!(corrected.models()[2], third);
     assert_eq!(corrected.models().last(), Some(&unknown));
+}
+
+/// Needs no key, and follows the dialect that is configured.
+#[test]
+fn estimates_follow_the_dialect_until_the_model_has_told() {
+    let mine = ProviderConfig {
+        dialect: Some("messages".to_owned()),
+        ..ProviderConfig::default()
+    };
+    let configured = BTreeMap::from([("mine".to_owned(), mine)]);
+    let registry = registry(&[]).with_configuration(configured, Vec::new());
+    let scale = |provider: &str| registry.token_scale(&choice(provider, "any", None));
+
+    for provider in ["anthropic", "mine"] {
+        assert_eq!(scale(provider), Scale::thousandths(1150), "{provider}");
+    }
+    for provider in ["demo", "openai", "google", "ollama", "nobody"] {
+        assert_eq!(scale(provider), Scale::default(), "{provider}");
+    }
 }

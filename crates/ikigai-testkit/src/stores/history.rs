@@ -214,6 +214,7 @@ impl History {
             model: Some("echo".to_owned()),
             sum: Some(amounts.clone()),
             amounts,
+            ..UsageData::default()
         }
     }
 

@@ -1,0 +1,163 @@
+//! What providers count corrects what is estimated.
+
+use ikigai_core::data::{self, UsageData};
+use ikigai_core::project::estimate_request;
+use ikigai_core::settings::ModelChoice;
+use ikigai_core::{Kind, Request};
+
+use crate::support::{World, say};
+
+const WINDOW: u64 = 20_000;
+
+const TURNS: usize = 80;
+
+/// A world with a model that counts so many thousandths of the estimate.
+fn world_that_counts(thousandths: u64) -> World {
+    let world = World::with_window(WINDOW);
+    world.provider.will_count(thousandths);
+    world
+}
+
+/// Some turns of about 600 estimated tokens each.
+async fn talk(world: &World, worker: &mut ikigai_engine::Worker, turns: std::ops::Range<usize>) {
+    let long = "word ".repeat(240);
+    for turn in turns {
+        world.provider.will_say(&format!("answer {turn} {long}"));
+        say(worker, &format!("question {turn} {long}"))
+            .await
+            .unwrap();
+    }
+}
+
+/// The requests of one conversation, and how often its window was cut.
+async fn conversation(thousandths: u64) -> (Vec<Request>, usize) {
+    let world = world_that_counts(thousandths);
+    let mut worker = world.root().await;
+    talk(&world, &mut worker, 0..TURNS).await;
+    let kinds = world.kinds(worker.agent().state.agent()).await;
+    let cuts = kinds.iter().filter(|kind| *kind == "summary").count();
+    (world.provider.requests(), cuts)
+}
+
+/// A request is as large as the provider's own count allows, whether that is more or less than the
+/// estimate; and the window moves by cuts only.
+#[tokio::test(start_paused = true)]
+async fn the_window_is_as_large_as_the_provider_counts() {
+    let mut cuts_before = 0;
+    for thousandths in [600, 1000, 1800] {
+        let (requests, cuts) = conversation(thousandths).await;
+
+        let counted = |request: &Request| estimate_request(request) * thousandths / 1000;
+        let largest = requests.iter().map(counted).max().unwrap();
+        assert!(largest <= WINDOW, "{thousandths}: {largest}");
+        assert!(largest > WINDOW * 85 / 100, "{thousandths}: {largest}");
+        let extends = |pair: &[Request]| pair[1].messages.starts_with(&pair[0].messages);
+        let moved = requests.windows(2).filter(|pair| !extends(pair)).count();
+        assert_eq!(moved, cuts, "{thousandths}");
+        assert!(cuts > cuts_before, "{thousandths}: {cuts}");
+        cuts_before = cuts;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_changes_no_request() {
+    for thousandths in [600, 1800] {
+        let (whole, _) = conversation(thousandths).await;
+        for pause in [10, 37, 60] {
+            let world = world_that_counts(thousandths);
+            let mut worker = world.root().await;
+            talk(&world, &mut worker, 0..pause).await;
+            let id = worker.agent().state.agent();
+            let live = world.engine.next_request(id).await.unwrap();
+
+            let restarted = world.restarted();
+            let again = restarted.engine.next_request(id).await.unwrap();
+            let mut worker = restarted
+                .engine
+                .open(&restarted.latest().await)
+                .await
+                .unwrap();
+            talk(&restarted, &mut worker, pause..TURNS).await;
+
+            assert_eq!(again, live);
+            let requests = restarted.provider.requests();
+            assert!(requests == whole, "{thousandths}, paused at {pause}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_request_is_told_by_the_same_measure() {
+    let world = world_that_counts(600);
+    let mut worker = world.root().await;
+    talk(&world, &mut worker, 0..50).await;
+    let id = worker.agent().state.agent();
+
+    let next = world.engine.next_request(id).await.unwrap();
+    talk(&world, &mut worker, 50..51).await;
+
+    assert_eq!(next.messages.len(), 100, "more than the estimate allows");
+    let requests = world.provider.requests();
+    assert!(requests[50].messages.starts_with(&next.messages));
+}
+
+/// A living view holds reports that a restored one does not reach: neither looks at them.
+#[tokio::test(start_paused = true)]
+async fn reports_from_long_ago_count_for_nobody() {
+    let world = world_that_counts(3000);
+    let mut worker = world.root().await;
+    talk(&world, &mut worker, 0..2).await;
+    // Too little to be the whole request, so that the reports before are the newest that count.
+    world.provider.will_count(1);
+    for _ in 0..25 {
+        world.provider.will_say("yes");
+        say(&mut worker, "really?").await.unwrap();
+    }
+    let id = worker.agent().state.agent();
+
+    talk(&world, &mut worker, 2..20).await;
+
+    assert!(!world.kinds(id).await.iter().any(|kind| kind == "summary"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_tells_what_its_request_was_estimated_at() {
+    let world = world_that_counts(1300);
+    let mut worker = world.root().await;
+    talk(&world, &mut worker, 0..3).await;
+
+    let rows = world.rows(worker.agent().state.agent()).await;
+    let usage = rows
+        .iter()
+        .filter(|row| row.kind.read_as() == Some(Kind::Usage));
+    let told: Vec<_> = usage
+        .map(|row| data::read::<UsageData>(row.data.as_deref()).estimate)
+        .collect();
+
+    let requests = world.provider.requests();
+    let estimates: Vec<_> = requests
+        .iter()
+        .map(|request| Some(estimate_request(request)))
+        .collect();
+    assert_eq!(told, estimates);
+}
+
+/// Another model is not measured by what this one counted.
+#[tokio::test(start_paused = true)]
+async fn a_report_counts_for_its_own_model_only() {
+    let world = world_that_counts(3000);
+    let mut worker = world.root().await;
+    talk(&world, &mut worker, 0..9).await;
+    let id = worker.agent().state.agent();
+    let other = ModelChoice {
+        provider: Some("scripted".to_owned()),
+        model: Some("another".to_owned()),
+        level: None,
+    };
+
+    worker.choose_model(other).await.unwrap();
+    world.provider.will_say("fine");
+    say(&mut worker, &"word ".repeat(2400)).await.unwrap();
+
+    assert!(!world.kinds(id).await.iter().any(|kind| kind == "summary"));
+}
