@@ -99,6 +99,15 @@ pub trait Store: Send + Sync {
     /// All mail to an agent in the order in which it was sent.
     fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>>;
 
+    /// The mail to an agent that waits, in the order in which it was sent.
+    fn queued_mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        Box::pin(async move {
+            let mut mail = self.mail(to).await?;
+            mail.retain(|mail| mail.state == MailState::Queued);
+            Ok(mail)
+        })
+    }
+
     /// The journalled runs of an agent's calls that have not ended, in the order of their start.
     fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>>;
 

@@ -16,7 +16,10 @@ use crate::error::StoreError;
 pub type Migrations = &'static [&'static str];
 
 /// The versions that this program knows.
-pub const MIGRATIONS: Migrations = &[include_str!("schema/001.sql")];
+pub const MIGRATIONS: Migrations = &[
+    include_str!("schema/001.sql"),
+    include_str!("schema/002.sql"),
+];
 
 /// How many copies of one version may lie beside the database before somebody must look.
 const MAX_BACKUPS: u32 = 100;

@@ -251,6 +251,10 @@ impl Store for SqliteStore {
         self.ask(move |connection| queries::mail(connection, to))
     }
 
+    fn queued_mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        self.ask(move |connection| queries::queued_mail(connection, to))
+    }
+
     fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
         self.ask(move |connection| queries::open_runs(connection, agent))
     }

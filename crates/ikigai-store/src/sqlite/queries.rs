@@ -226,27 +226,33 @@ pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRecord>> {
 }
 
 pub(super) fn mail(connection: &Connection, to: AgentId) -> Result<Vec<MailRecord>> {
-    all(
-        connection,
+    mail_where(connection, to, "")
+}
+
+pub(super) fn queued_mail(connection: &Connection, to: AgentId) -> Result<Vec<MailRecord>> {
+    mail_where(connection, to, "AND m.state = 'queued'")
+}
+
+fn mail_where(connection: &Connection, to: AgentId, also: &str) -> Result<Vec<MailRecord>> {
+    let statement = format!(
         "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at
          FROM mail m
          LEFT JOIN agents sender ON sender.id = m.sender
          LEFT JOIN agents shown ON shown.id = m.shown_agent
-         WHERE m.receiver = (SELECT id FROM agents WHERE uuid = ?1)
-         ORDER BY m.id",
-        [to.to_string()],
-        |row| {
-            Ok(MailRecord {
-                id: MailId(wide_id(row, 0)?),
-                to,
-                from: optional_parsed(row, 1)?,
-                text: text(row, 2)?.unwrap_or_default(),
-                state: parsed(row, 3)?,
-                shown_by: optional_row_ref(row, 4, 5)?,
-                sent_at: micros(row, 6)?,
-            })
-        },
-    )
+         WHERE m.receiver = (SELECT id FROM agents WHERE uuid = ?1) {also}
+         ORDER BY m.id"
+    );
+    all(connection, &statement, [to.to_string()], |row| {
+        Ok(MailRecord {
+            id: MailId(wide_id(row, 0)?),
+            to,
+            from: optional_parsed(row, 1)?,
+            text: text(row, 2)?.unwrap_or_default(),
+            state: parsed(row, 3)?,
+            shown_by: optional_row_ref(row, 4, 5)?,
+            sent_at: micros(row, 6)?,
+        })
+    })
 }
 
 pub(super) fn open_runs(connection: &Connection, agent: AgentId) -> Result<Vec<RunRecord>> {

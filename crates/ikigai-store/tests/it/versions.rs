@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use ikigai_core::Seq;
+use ikigai_core::{Epoch, Seq};
 use ikigai_store::sqlite::{MIGRATIONS, Migrations, OpenOptions};
 use ikigai_store::{CommitError, Effect, SqliteStore, Store, StoreError};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
-use crate::support::{Disk, agent, mode, only, open, process, say, texts};
+use crate::support::{Disk, agent, create, make_session, mode, only, open, process, say, texts};
 
 /// A store of a newer program is refused with both versions named, and left as it is.
 ///
@@ -32,22 +32,24 @@ fn newer_store_is_refused_with_versions() {
             refused,
             StoreError::Newer {
                 store: 41,
-                program: 1
+                program: 2
             }
         ),
         "{refused:?}"
     );
     let text = refused.to_string();
-    assert!(text.contains("41") && text.contains("version 1"), "{text}");
+    assert!(text.contains("41") && text.contains("version 2"), "{text}");
     assert_eq!(fs::read(&disk.path).unwrap(), before);
 }
 
 const NEXT: Migrations = &[
     MIGRATIONS[0],
+    MIGRATIONS[1],
     "CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT;",
 ];
 const BROKEN: Migrations = &[
     MIGRATIONS[0],
+    MIGRATIONS[1],
     "CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT; INSERT INTO nothing VALUES (1);",
 ];
 
@@ -73,14 +75,14 @@ fn a_store_is_migrated_after_a_backup_and_old_processes_are_told() {
         matches!(
             late,
             Err(CommitError::Store(StoreError::Migrated {
-                store: 2,
-                program: 1
+                store: 3,
+                program: 2
             }))
         ),
         "{late:?}"
     );
     assert_eq!(texts(&new), ["kept", "in the log only"]);
-    let backup = disk.path.with_file_name("log.db.backup-v1");
+    let backup = disk.path.with_file_name("log.db.backup-v2");
     assert_eq!(mode(&backup), 0o600);
     let copy = open(&backup, 3).unwrap();
     assert_eq!(texts(&copy), ["kept", "in the log only"]);
@@ -88,17 +90,35 @@ fn a_store_is_migrated_after_a_backup_and_old_processes_are_told() {
     assert!(matches!(
         open(&disk.path, 4),
         Err(StoreError::Newer {
-            store: 2,
-            program: 1
+            store: 3,
+            program: 2
         })
     ));
+}
+
+/// A store of the first version is brought to this one, with all it holds.
+#[test]
+fn a_store_of_the_first_version_is_migrated() {
+    const FIRST: Migrations = &[MIGRATIONS[0]];
+    let disk = Disk::with_store();
+    let early = disk.path.with_file_name("early.db");
+    let made = open_as(&early, 1, FIRST).unwrap();
+    block_on(made.commit(only(make_session()))).unwrap();
+    block_on(made.commit(only(create(agent(1), None)))).unwrap();
+    block_on(made.commit(say(agent(1), Epoch(1), Seq(0), "said early"))).unwrap();
+    drop(made);
+
+    let migrated = open(&early, 2).unwrap();
+
+    assert_eq!(texts(&migrated), ["said early"]);
+    assert!(block_on(migrated.queued_mail(agent(1))).unwrap().is_empty());
 }
 
 /// A migration that fails changes nothing, and its copy is not overwritten by that of the next.
 #[test]
 fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
     let disk = Disk::with_store();
-    let backup = disk.path.with_file_name("log.db.backup-v1");
+    let backup = disk.path.with_file_name("log.db.backup-v2");
     fs::write(&backup, "something else").unwrap();
 
     let failed = open_as(&disk.path, 2, BROKEN);
@@ -109,11 +129,11 @@ fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
     assert_eq!(fs::read_to_string(&backup).unwrap(), "something else");
     let names = disk.names();
     assert!(
-        names.contains(&"log.db.backup-v1.2".to_owned()),
+        names.contains(&"log.db.backup-v2.2".to_owned()),
         "{names:?}"
     );
     assert!(
-        names.contains(&"log.db.backup-v1.3".to_owned()),
+        names.contains(&"log.db.backup-v2.3".to_owned()),
         "{names:?}"
     );
     assert!(

@@ -81,6 +81,8 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
             (mail[3], MailState::Bounced, None),
         ]
     );
+    let queued = desk.store.queued_mail(holder.agent).await.unwrap();
+    assert_eq!(queued, told[..1]);
     let senders: Vec<_> = told.iter().map(|mail| mail.from).collect();
     assert_eq!(senders, [Some(sender), None, Some(holder.agent), None]);
     assert_eq!(told[2].text, "mail 2\n\"'\u{1f4ec}");
