@@ -213,6 +213,17 @@ impl ModelSpec {
     }
 }
 
+/// An amount of dollars in billionths; none if it is none.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is not negative, and `as` saturates"
+)]
+pub(crate) fn nano_of(dollars: f64) -> Option<u64> {
+    let nano = (dollars * 1e9).round();
+    (nano.is_finite() && nano >= 0.0).then_some(nano as u64)
+}
+
 /// A dollar for a million tokens is a thousand billionths for one.
 #[expect(
     clippy::cast_precision_loss,

@@ -41,6 +41,17 @@ pub struct Quirks {
     pub cache_key: bool,
     /// It is no reasoning service of OpenAI's own: nothing encrypted is asked for.
     pub no_encrypted_reasoning: bool,
+    /// It takes ids of calls only if they are nine letters and digits.
+    pub short_call_ids: bool,
+    /// It wants user and assistant to take turns, with nothing but calls and results between.
+    pub alternating_roles: bool,
+}
+
+/// Says whether an address ends in a version, like `/v1`.
+pub(crate) fn ends_in_version(base: &str) -> bool {
+    let last = base.rsplit('/').next().unwrap_or_default();
+    let number = last.strip_prefix('v').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// One way of talking to a model.

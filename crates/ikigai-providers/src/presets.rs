@@ -1,6 +1,6 @@
 //! Providers that are known by name: how they are talked to, where, and with which key.
 
-use crate::dialect::Quirks;
+use crate::dialect::{Quirks, ends_in_version};
 
 /// What is known of a provider before anything is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ const PLAIN: Quirks = Quirks {
     echoes_reasoning: false,
     cache_key: false,
     no_encrypted_reasoning: true,
+    short_call_ids: false,
+    alternating_roles: false,
 };
 
 const OWN: Quirks = Quirks {
@@ -33,10 +35,18 @@ const OWN: Quirks = Quirks {
     echoes_reasoning: false,
     cache_key: true,
     no_encrypted_reasoning: false,
+    ..PLAIN
 };
 
 const ECHOING: Quirks = Quirks {
     echoes_reasoning: true,
+    ..PLAIN
+};
+
+/// Mistral refuses an id that is not its own kind, and a user who speaks after a result.
+const STRICT: Quirks = Quirks {
+    short_call_ids: true,
+    alternating_roles: true,
     ..PLAIN
 };
 
@@ -155,7 +165,7 @@ pub const PRESETS: &[Preset] = &[
         "chat",
         "https://api.mistral.ai",
         &["MISTRAL_API_KEY"],
-        PLAIN,
+        STRICT,
     ),
     remote(
         "openrouter",
@@ -179,10 +189,7 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
 /// A base address as requests need it: without trailing slashes and, but for Gemini, with a version.
 pub fn full_base(dialect: &str, base: &str) -> String {
     let base = base.trim_end_matches('/');
-    let last = base.rsplit('/').next().unwrap_or_default();
-    let digits = last.strip_prefix('v').unwrap_or_default();
-    let versioned = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if dialect == "gemini" || versioned {
+    if dialect == "gemini" || ends_in_version(base) {
         base.to_owned()
     } else {
         format!("{base}/v1")

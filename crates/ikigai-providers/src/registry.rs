@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
@@ -16,7 +17,7 @@ use crate::demo::{DEMO, Demo};
 use crate::dialect::{Dialect, Order, Quirks};
 use crate::presets::{COMPATIBLE, PRESETS, full_base, preset};
 use crate::retry::Policy;
-use crate::transport::{Call, Client, send};
+use crate::transport::{Call, Client, Deadlines, send};
 use crate::{Answer, BoxFuture, Delta, Model, Models, NoModel, ProviderError, dialects};
 
 /// The window of a model that is not in the table: what a local server can be expected to have.
@@ -41,6 +42,52 @@ pub struct ProviderConfig {
     pub key_command: Option<String>,
     /// Further headers of every request.
     pub headers: BTreeMap<String, String>,
+    /// How long connecting may take.
+    pub connect: Option<Duration>,
+    /// How long the beginning of an answer may take.
+    pub first_byte: Option<Duration>,
+    /// How long it may be silent between two pieces of an answer.
+    pub idle: Option<Duration>,
+    /// Certificates that are trusted beside the usual ones.
+    pub ca_file: Option<PathBuf>,
+    /// Whether ids of calls are made nine letters and digits.
+    pub short_call_ids: Option<bool>,
+    /// Whether user and assistant are made to take turns.
+    pub alternating_roles: Option<bool>,
+}
+
+impl ProviderConfig {
+    fn deadlines(&self) -> Deadlines {
+        let usual = Deadlines::DEFAULT;
+        Deadlines {
+            connect: self.connect.unwrap_or(usual.connect),
+            first_byte: self.first_byte.unwrap_or(usual.first_byte),
+            idle: self.idle.unwrap_or(usual.idle),
+            ..usual
+        }
+    }
+
+    /// Connections as this provider needs them; `usual` if it needs nothing else.
+    fn client(&self, usual: &Client) -> Client {
+        let mut client = usual.clone();
+        if self.deadlines() != Deadlines::DEFAULT {
+            client = client.with_deadlines(self.deadlines());
+        }
+        if self.ca_file.is_some() {
+            client = client.trusting(self.ca_file.clone());
+        }
+        client
+    }
+
+    fn quirks(&self, usual: Quirks) -> Quirks {
+        let short_call_ids = self.short_call_ids.unwrap_or(usual.short_call_ids);
+        let alternating_roles = self.alternating_roles.unwrap_or(usual.alternating_roles);
+        Quirks {
+            short_call_ids,
+            alternating_roles,
+            ..usual
+        }
+    }
 }
 
 /// Reads a variable of the environment.
@@ -56,7 +103,9 @@ pub struct Registry {
     credentials: Option<PathBuf>,
     variables: Variables,
     first: Option<String>,
-    client: Arc<Client>,
+    client: Client,
+    /// Of those providers that are configured: they may need connections of their own.
+    clients: BTreeMap<String, Client>,
     random: Random,
     /// What commands printed, so that each is run once.
     printed: Mutex<BTreeMap<String, SecretString>>,
@@ -71,7 +120,8 @@ impl Registry {
             credentials: None,
             variables,
             first: None,
-            client: Arc::new(client),
+            client,
+            clients: BTreeMap::new(),
             random,
             printed: Mutex::default(),
         }
@@ -91,6 +141,9 @@ impl Registry {
         providers: BTreeMap<String, ProviderConfig>,
         models: Vec<ModelSpec>,
     ) -> Self {
+        let clients = providers.iter();
+        let clients = clients.map(|(name, config)| (name.clone(), config.client(&self.client)));
+        self.clients = clients.collect();
         self.configured = providers;
         self.corrections = models;
         self
@@ -168,7 +221,7 @@ impl Registry {
         Ok(Reachable {
             name: name.to_owned(),
             base: full_base(dialect.name(), &base),
-            quirks: preset.map_or(COMPATIBLE, |preset| preset.quirks),
+            quirks: config.quirks(preset.map_or(COMPATIBLE, |preset| preset.quirks)),
             dialect,
             key,
             headers: config.headers.clone(),
@@ -319,7 +372,7 @@ impl Models for Registry {
             reachable,
             name,
             spec,
-            client: Arc::clone(&self.client),
+            client: self.clients.get(provider).unwrap_or(&self.client).clone(),
             random: Arc::clone(&self.random),
         }))
     }
@@ -356,7 +409,7 @@ struct RemoteModel {
     spec: Option<ModelSpec>,
     level: Option<Level>,
     thinking: Option<ThinkingValue>,
-    client: Arc<Client>,
+    client: Client,
     random: Random,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
@@ -11,6 +12,9 @@ use serde::Deserialize;
 
 /// A file of settings is small; anything larger is something else.
 const MOST_FILE_BYTES: u64 = 1 << 20;
+
+/// The longest deadline: an hour, after which nobody waits any more.
+const MOST_SECONDS: u64 = 3600;
 
 /// What the files say, later ones over earlier ones.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -22,6 +26,8 @@ pub(crate) struct Config {
     pub(crate) model: Option<String>,
     /// Requests are kept below this many tokens.
     pub(crate) budget_tokens: Option<u64>,
+    /// Certificates that are trusted beside the usual ones.
+    ca_file: Option<AbsolutePath>,
     providers: BTreeMap<String, ProviderSection>,
     models: BTreeMap<String, ModelSection>,
 }
@@ -35,6 +41,46 @@ struct ProviderSection {
     key_env: Option<String>,
     key_command: Option<String>,
     headers: BTreeMap<String, String>,
+    connect: Option<Seconds>,
+    first_byte: Option<Seconds>,
+    idle: Option<Seconds>,
+    ca_file: Option<AbsolutePath>,
+    short_call_ids: Option<bool>,
+    alternating_roles: Option<bool>,
+}
+
+/// A deadline. None at all would wait for ever, which nothing does here.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "u64")]
+struct Seconds(Duration);
+
+impl TryFrom<u64> for Seconds {
+    type Error = String;
+
+    fn try_from(seconds: u64) -> Result<Self, String> {
+        if (1..=MOST_SECONDS).contains(&seconds) {
+            Ok(Self(Duration::from_secs(seconds)))
+        } else {
+            Err(format!("expected 1 to {MOST_SECONDS} seconds"))
+        }
+    }
+}
+
+/// A file that is the same one wherever the program is started.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "PathBuf")]
+struct AbsolutePath(PathBuf);
+
+impl TryFrom<PathBuf> for AbsolutePath {
+    type Error = &'static str;
+
+    fn try_from(path: PathBuf) -> Result<Self, &'static str> {
+        if path.is_absolute() {
+            Ok(Self(path))
+        } else {
+            Err("expected a path that begins with `/`")
+        }
+    }
 }
 
 /// `[models."provider:name"]`.
@@ -59,9 +105,10 @@ impl Config {
         let file = project.join(".ikigai").join("config.toml");
         let theirs = read_file(&file)?;
         // A repository must not send a key to an address of its own, nor run a command for one.
-        if !theirs.providers.is_empty() || theirs.store.is_some() {
+        let trusts = theirs.ca_file.is_some();
+        if !theirs.providers.is_empty() || theirs.store.is_some() || trusts {
             bail!(
-                "`{}` may not set `providers` or `store`\nhint: put them into your own configuration",
+                "`{}` may not set `providers`, `store` or `ca_file`\nhint: put them into your own configuration",
                 file.display()
             );
         }
@@ -82,10 +129,24 @@ impl Config {
                 key_env: section.key_env.clone(),
                 key_command: section.key_command.clone(),
                 headers: section.headers.clone(),
+                connect: section.connect.map(|deadline| deadline.0),
+                first_byte: section.first_byte.map(|deadline| deadline.0),
+                idle: section.idle.map(|deadline| deadline.0),
+                ca_file: section.ca_file.clone().map(|file| file.0),
+                short_call_ids: section.short_call_ids,
+                alternating_roles: section.alternating_roles,
             };
             (name.clone(), config)
         });
         configs.collect()
+    }
+
+    /// The file of certificates that are trusted beside the usual ones: from the configuration, or
+    /// where programs with OpenSSL look for it.
+    pub(crate) fn ca_file(&self) -> Option<PathBuf> {
+        let configured = self.ca_file.clone().map(|file| file.0);
+        let usual = || std::env::var_os("SSL_CERT_FILE").filter(|name| !name.is_empty());
+        configured.or_else(|| usual().map(PathBuf::from))
     }
 
     /// The models that are added to the table, or corrected.

@@ -63,12 +63,11 @@ pub(crate) fn registry(config: &Config) -> Result<Registry> {
             .fold(0, |number, byte| number << 8 | u64::from(*byte))
     });
     let credentials = config::home().map(|home| home.join("credentials"));
-    Ok(
-        Registry::new(variables, Client::new(Deadlines::DEFAULT), random)
-            .with_credentials(credentials)
-            .with_configuration(config.providers(), config.models()?)
-            .with_first(config.model.clone()),
-    )
+    let client = Client::new(Deadlines::DEFAULT).trusting(config.ca_file());
+    Ok(Registry::new(variables, client, random)
+        .with_credentials(credentials)
+        .with_configuration(config.providers(), config.models()?)
+        .with_first(config.model.clone()))
 }
 
 impl World {

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::answer::{FailureKind, ProviderError};
+use crate::retry::kind_of_status;
 
 /// No more of a provider's words is kept: some send whole pages.
 const LONGEST_MESSAGE_BYTES: usize = 2000;
@@ -97,20 +98,6 @@ pub(crate) fn malformed(event: &str, why: impl std::fmt::Display) -> ProviderErr
 /// Makes the error for a stream that ended before its end.
 pub(crate) fn cut_off() -> ProviderError {
     ProviderError::new(FailureKind::CutOff, "the answer ended before it was whole")
-}
-
-fn kind_of_status(status: u16) -> FailureKind {
-    match status {
-        401 => FailureKind::Unauthorized,
-        402 => FailureKind::Quota,
-        403 => FailureKind::Forbidden,
-        404 => FailureKind::NotFound,
-        408 => FailureKind::Timeout,
-        413 => FailureKind::TooLong,
-        429 => FailureKind::RateLimited,
-        500..=599 => FailureKind::Unavailable,
-        _ => FailureKind::BadRequest,
-    }
 }
 
 /// What a refusal says.

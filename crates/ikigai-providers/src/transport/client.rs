@@ -1,19 +1,28 @@
 //! The HTTP clients that all requests share, each built when it is first needed.
 
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use reqwest::Url;
 use reqwest::redirect;
 use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::Deadlines;
+use crate::small_file;
+
+/// All roots that browsers trust are a quarter of a megabyte.
+const MOST_ROOT_BYTES: u64 = 4 << 20;
 
 /// Connections to providers. Cheap to make and to clone; clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     deadlines: Deadlines,
+    /// Certificates that are trusted beside the usual ones.
+    trusted: Option<PathBuf>,
     shared: Arc<Shared>,
 }
 
@@ -29,6 +38,24 @@ impl Client {
     pub fn new(deadlines: Deadlines) -> Self {
         Self {
             deadlines,
+            trusted: None,
+            shared: Arc::default(),
+        }
+    }
+
+    /// A client that keeps these deadlines and trusts what this one trusts.
+    #[must_use]
+    pub fn with_deadlines(&self, deadlines: Deadlines) -> Self {
+        Self::new(deadlines).trusting(self.trusted.clone())
+    }
+
+    /// A client that trusts also the certificates in this file, such as a company's own. It is read
+    /// when the first connection needs it.
+    #[must_use]
+    pub fn trusting(&self, file: Option<PathBuf>) -> Self {
+        Self {
+            deadlines: self.deadlines,
+            trusted: file,
             shared: Arc::default(),
         }
     }
@@ -55,7 +82,11 @@ impl Client {
     }
 
     fn build_remote(&self) -> Result<reqwest::Client, String> {
-        let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+        let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+        if let Some(file) = &self.trusted {
+            let failed = |reason| format!("the certificates in `{}`: {reason}", file.display());
+            add_certificates(file, &mut roots).map_err(failed)?;
+        }
         self.build(roots, |builder| builder)
     }
 
@@ -83,6 +114,22 @@ impl Client {
 impl Default for Client {
     fn default() -> Self {
         Self::new(Deadlines::DEFAULT)
+    }
+}
+
+fn add_certificates(file: &Path, roots: &mut RootCertStore) -> Result<(), String> {
+    let opened = small_file::open(file).map_err(|error| error.to_string())?;
+    let mut opened = opened.ok_or("there is no such file")?;
+    let text = small_file::read(&mut opened, MOST_ROOT_BYTES).map_err(|error| error.to_string())?;
+    let mut found = 0;
+    for certificate in CertificateDer::pem_slice_iter(text.as_bytes()) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+        found += 1;
+    }
+    match found {
+        0 => Err("there is none in it; it should be a file in PEM form".to_owned()),
+        _ => Ok(()),
     }
 }
 

@@ -74,11 +74,13 @@ fn targets() -> [Target; 2] {
 }
 
 fn quirks() -> impl Strategy<Value = Quirks> {
-    any::<[bool; 4]>().prop_map(|bits| Quirks {
+    any::<[bool; 6]>().prop_map(|bits| Quirks {
         old_max_tokens: bits[0],
         echoes_reasoning: bits[1],
         cache_key: bits[2],
         no_encrypted_reasoning: bits[3],
+        short_call_ids: bits[4],
+        alternating_roles: bits[5],
     })
 }
 
@@ -129,6 +131,12 @@ proptest! {
 
                 prop_assert_eq!(wire::responses::check(&responses), Ok(()), "{}", responses);
                 prop_assert_eq!(wire::chat::check(&chat), Ok(()), "{}", chat);
+                if quirks.alternating_roles {
+                    prop_assert_eq!(wire::chat::check_turns(&chat), Ok(()), "{}", chat);
+                }
+                if quirks.short_call_ids {
+                    prop_assert_eq!(wire::chat::check_short_ids(&chat), Ok(()), "{}", chat);
+                }
             }
         }
     }
@@ -141,6 +149,8 @@ proptest! {
         payloads in vec(select(&PAYLOADS[..]), 1..8),
         quirks in quirks(),
     ) {
+        // What two messages become depends on the second.
+        let quirks = Quirks { alternating_roles: false, ..quirks };
         let history = History::of(&actions);
         for mut request in requests_of(&history, &picks, &target(OWN.0, OWN.1)) {
             hang(&mut request, payloads.iter().copied().cycle());

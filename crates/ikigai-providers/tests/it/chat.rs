@@ -28,6 +28,8 @@ const ECHOING: Quirks = Quirks {
     echoes_reasoning: true,
     cache_key: false,
     no_encrypted_reasoning: true,
+    short_call_ids: false,
+    alternating_roles: false,
 };
 
 fn encode(request: &Request, thinking: Option<&str>, quirks: Quirks) -> Value {
@@ -461,6 +463,28 @@ fn answers_stop_for_their_reasons() {
     }
     let refusing = stream_of(&[json!({"refusal": "No."})], "stop");
     assert_eq!(read_stream(&refusing).unwrap().1.stop, StopReason::Refused);
+}
+
+#[test]
+fn a_cost_that_is_reported_is_taken() {
+    let cost = |cost: Value| {
+        let usage = json!({"prompt_tokens": 10, "completion_tokens": 9, "cost": cost});
+        let chunk = json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": usage});
+        let usage = read_stream(&format!("data: {chunk}\n\n")).unwrap().1.usage;
+        usage.cost_nano_usd
+    };
+
+    let cases = [
+        (json!(0.001_234_567_8), Some(1_234_568)),
+        (json!(3), Some(3_000_000_000)),
+        (json!(0), Some(0)),
+        (json!(-1), None),
+        (json!("1"), None),
+        (Value::Null, None),
+    ];
+    for (told, nano) in cases {
+        assert_eq!(cost(told.clone()), nano, "{told}");
+    }
 }
 
 #[test]

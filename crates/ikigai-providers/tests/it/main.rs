@@ -18,6 +18,7 @@ mod registry;
 mod responses;
 mod rules_openai;
 mod stream;
+mod strict;
 mod support;
 mod switching;
 mod transport;

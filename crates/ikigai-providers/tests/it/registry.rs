@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
@@ -15,7 +16,7 @@ use ikigai_providers::dialects;
 use ikigai_providers::presets::{PRESETS, full_base, preset};
 use ikigai_providers::registry::{ProviderConfig, Registry};
 use ikigai_providers::transport::{Client, Deadlines};
-use ikigai_providers::{Demo, Models};
+use ikigai_providers::{Delta, Demo, Models};
 use ikigai_testkit::server::{Script, Server};
 use serde_json::json;
 
@@ -398,4 +399,68 @@ fn estimates_follow_the_dialect_until_the_model_has_told() {
     for provider in ["demo", "openai", "google", "ollama", "nobody"] {
         assert_eq!(scale(provider), Scale::default(), "{provider}");
     }
+}
+
+/// What comes first of a configured provider.
+fn asked(config: ProviderConfig) -> String {
+    let configured = BTreeMap::from([("mine".to_owned(), config)]);
+    let registry = registry(&[]).with_configuration(configured, Vec::new());
+    let model = registry.resolve(&choice("mine", "small", None)).unwrap();
+    let request = Request {
+        system: None,
+        messages: vec![
+            Message::text(Role::User, "one"),
+            Message::text(Role::User, "two"),
+        ],
+        tools: Vec::new(),
+    };
+    crate::transport::run(async {
+        let mut answer = model.answer(request, "agent");
+        let first = answer.next().await.unwrap();
+        match first {
+            Ok(Delta::Waiting(wait)) => wait.error.message,
+            other => format!("{other:?}"),
+        }
+    })
+}
+
+#[test]
+fn every_provider_has_its_own_deadlines() {
+    let brief = Duration::from_millis(20);
+    let silent = Server::start([Script::new().await_close()]);
+    let stalled = Server::start([Script::stream().send(": hm\n\n").await_close()]);
+    let on = |server: &Server| ProviderConfig {
+        base_url: Some(server.url("")),
+        ..ProviderConfig::default()
+    };
+
+    let first_byte = ProviderConfig {
+        first_byte: Some(brief),
+        ..on(&silent)
+    };
+    let idle = ProviderConfig {
+        idle: Some(brief),
+        ..on(&stalled)
+    };
+
+    let no_answer = asked(first_byte);
+    let stopped = asked(idle);
+    assert!(no_answer.contains("within 20 ms"), "{no_answer}");
+    assert!(stopped.contains("for 20 ms"), "{stopped}");
+}
+
+#[test]
+fn a_strict_server_is_configured_so() {
+    let server = Server::start([Script::stream()]);
+    let config = ProviderConfig {
+        base_url: Some(server.url("")),
+        alternating_roles: Some(true),
+        ..ProviderConfig::default()
+    };
+
+    asked(config);
+
+    let body: serde_json::Value = serde_json::from_slice(&server.received()[0].body).unwrap();
+    let merged = json!([{"role": "user", "content": "one\n\ntwo"}]);
+    assert_eq!(body["messages"], merged);
 }

@@ -7,6 +7,7 @@
 
 mod faults;
 mod support;
+mod trust;
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use ikigai_testkit::server::{Script, Server};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use support::{HASTY, KEY, PATIENT, ask, call, read, run, told, whole};
+pub(crate) use support::run;
+use support::{HASTY, KEY, PATIENT, ask, call, read, told, whole};
 
 const WHOLE: &str = "data: text Hello\n\ndata: think h\u{e9}\n\ndata: call ls\n\ndata: end\n\n";
 

@@ -41,6 +41,42 @@ pub fn check(body: &Value) -> Result<(), String> {
     check_messages(list(body, "messages")?)
 }
 
+/// Checks what templates with strict roles demand beyond that: one speaks after the other, and the
+/// model after a result.
+pub fn check_turns(body: &Value) -> Result<(), String> {
+    let messages = list(body, "messages")?;
+    for (index, pair) in messages.windows(2).enumerate() {
+        let roles = [&pair[0]["role"], &pair[1]["role"]].map(|role| role.as_str().unwrap_or("?"));
+        let called = !pair[0]["tool_calls"].is_null();
+        match roles {
+            ["system" | "assistant", "user"]
+            | ["user" | "tool", "assistant"]
+            | ["tool", "tool"] => {}
+            ["assistant", "tool"] if called => {}
+            [before, role] => {
+                return Err(format!(
+                    "messages[{}]: `{role}` after `{before}`",
+                    index + 1
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that every id of a call is nine letters and digits.
+pub fn check_short_ids(body: &Value) -> Result<(), String> {
+    let messages = list(body, "messages")?.iter();
+    let calls = messages.filter_map(|message| message["tool_calls"].as_array());
+    for call in calls.flatten() {
+        let id = text(call, "id")?;
+        if id.len() != 9 || !id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Err(format!("`{id}` is no id of nine letters and digits"));
+        }
+    }
+    Ok(())
+}
+
 fn check_tools(tools: &[Value]) -> Result<(), String> {
     for tool in tools {
         if tool["type"] != "function" {

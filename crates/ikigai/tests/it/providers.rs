@@ -98,6 +98,12 @@ fn mistakes_in_the_configuration_name_their_place() {
         ("modell = \"demo\"\n", "unknown field `modell`"),
         ("model = 3\n", "line 1"),
         ("[providers.mine]\nbase = \"x\"\n", "line 2"),
+        ("[providers.mine]\n\nidle = 0\n", "line 3"),
+        ("[providers.mine]\nconnect = 3601\n", "1 to 3600 seconds"),
+        ("[providers.mine]\nfirst_byte = 0.5\n", "line 2"),
+        ("[providers.mine]\nalternating_roles = 1\n", "line 2"),
+        ("[providers.mine]\nca_file = \"mine.pem\"\n", "line 2"),
+        ("\nca_file = \"mine.pem\"\n", "begins with `/`"),
         (
             "[models.\"something\"]\nmax_output = 3\n",
             "provider:something",
@@ -125,6 +131,8 @@ fn a_project_may_choose_the_model_but_not_where_keys_go() {
     )
     .unwrap();
     let widened = newcomer.ikigai(&["run", "hello"]);
+    fs::write(&file, "ca_file = \"/theirs.pem\"\n").unwrap();
+    let trusting = newcomer.ikigai(&["run", "hello"]);
     fs::write(&file, "model = \"demo\"\n").unwrap();
     let chosen = newcomer.ikigai(&["run", "hello"]);
 
@@ -134,6 +142,8 @@ fn a_project_may_choose_the_model_but_not_where_keys_go() {
         "{}",
         widened.err
     );
+    assert_eq!(trusting.code, Some(1));
+    assert!(trusting.err.contains("`ca_file`"), "{}", trusting.err);
     assert_eq!(chosen.code, Some(0), "{}", chosen.err);
 }
 
@@ -203,4 +213,31 @@ fn a_configured_model_that_cannot_be_asked_is_an_error_and_nobody_else_is_asked(
 
     assert_eq!(said.code, Some(1), "{}", said.err);
     assert!(said.err.contains("set OPENAI_API_KEY"), "{}", said.err);
+}
+
+/// The nearest wins: the provider's own file, the one for all, then the variable's.
+#[test]
+fn whom_to_trust_is_configured_or_in_the_environment() {
+    let newcomer = Newcomer::new();
+    let all = "ca_file = \"/nowhere/all.pem\"\n";
+    let section = "[providers.mine]\nbase_url = \"https://127.0.0.1:9\"\n";
+    let own = "ca_file = \"/nowhere/own.pem\"\n";
+    let cases = [
+        (format!("{all}{section}{own}"), "/nowhere/own.pem"),
+        (format!("{all}{section}"), "/nowhere/all.pem"),
+        (format!("{all}{section}idle = 7\n"), "/nowhere/all.pem"),
+        (section.to_owned(), "/nowhere/variable.pem"),
+    ];
+
+    for (text, file) in cases {
+        configure(&newcomer, &text);
+        let mut command = newcomer.command(&["run", "hello", "--model", "mine:small"]);
+        let output = command
+            .env("SSL_CERT_FILE", "/nowhere/variable.pem")
+            .output();
+        let said = crate::support::said(output.unwrap());
+
+        assert_eq!(said.code, Some(1), "{text}");
+        assert!(said.err.contains(file), "{text}: {}", said.err);
+    }
 }

@@ -6,6 +6,7 @@ use ikigai_core::data::Amounts;
 
 use super::reasoning::{DETAILS, Said, THINK_TAG, Tag, details_in, field_in, gather};
 use crate::answer::{AnswerBlock, Delta, FailureKind, ProviderError, Response, StopReason};
+use crate::catalogue::nano_of;
 use crate::dialect::Decoder;
 use crate::dialects::openai::{Counted, object_in, text_at, word_at};
 use crate::dialects::refusal;
@@ -340,5 +341,10 @@ fn usage_of(usage: &Value) -> Option<Amounts> {
         total: count("/total_tokens"),
     };
     let is_told = counted.input.is_some() || counted.output.is_some();
-    is_told.then(|| counted.amounts())
+    let cost = usage.get("cost").and_then(Value::as_f64);
+    is_told.then(|| Amounts {
+        // What is charged, in dollars: OpenRouter knows it, and nobody's table does.
+        cost_nano_usd: cost.and_then(nano_of),
+        ..counted.amounts()
+    })
 }

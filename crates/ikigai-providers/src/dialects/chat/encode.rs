@@ -6,6 +6,7 @@ use ikigai_core::message::{Block, Message, Role};
 use ikigai_core::project::ToolSpec;
 
 use super::reasoning::{DETAILS, REASONING, REASONING_CONTENT, THINK_TAG};
+use super::strict::{self, Spelled};
 use crate::catalogue::ThinkingStyle;
 use crate::dialect::Order;
 use crate::dialects::{openai, schema};
@@ -63,8 +64,9 @@ fn tool(tool: &ToolSpec) -> Value {
     })
 }
 
-/// The messages, each with the index of the one that it spells; the system prompt spells none.
-pub(super) fn messages(order: &Order<'_>) -> Vec<(Option<usize>, Value)> {
+/// The messages, each with the index of the one that it spells; the system prompt, and what was put
+/// together or in between for a strict server, spells none.
+pub(super) fn messages(order: &Order<'_>) -> Vec<Spelled> {
     let system = order.request.system.as_ref();
     let system = system.map(|text| (None, json!({"role": "system", "content": text})));
     let mut messages: Vec<_> = system.into_iter().collect();
@@ -77,6 +79,12 @@ pub(super) fn messages(order: &Order<'_>) -> Vec<(Option<usize>, Value)> {
             Role::Tool => results(message),
         };
         messages.extend(spelled.into_iter().map(|message| (Some(index), message)));
+    }
+    if order.quirks.alternating_roles {
+        messages = strict::alternate(messages);
+    }
+    if order.quirks.short_call_ids {
+        strict::shorten_ids(&mut messages);
     }
     messages
 }

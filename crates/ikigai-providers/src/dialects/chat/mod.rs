@@ -7,6 +7,7 @@
 mod decode;
 mod encode;
 mod reasoning;
+mod strict;
 
 use serde_json::Value;
 

@@ -11,7 +11,7 @@ use ikigai_core::project::Scale;
 use serde_json::Value;
 
 use crate::answer::ProviderError;
-use crate::dialect::{Decoder, Dialect, Order};
+use crate::dialect::{Decoder, Dialect, Order, ends_in_version};
 
 /// The Messages dialect.
 ///
@@ -75,11 +75,4 @@ impl Dialect for Messages {
 pub fn locate(request: &Request, words: &str) -> Option<usize> {
     let (message, block) = errors::place_named(words)?;
     encode::origin(request, message, block)
-}
-
-/// Says whether an address ends like `/v1`.
-fn ends_in_version(base: &str) -> bool {
-    let last = base.rsplit('/').next().unwrap_or_default();
-    let number = last.strip_prefix('v').unwrap_or_default();
-    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
