@@ -9,6 +9,8 @@ pub mod arguments;
 pub mod builtin;
 pub mod output;
 pub mod paths;
+pub mod process;
+pub mod sandbox;
 pub mod schedule;
 
 use std::future::Future;

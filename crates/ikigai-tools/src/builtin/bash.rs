@@ -1,0 +1,284 @@
+//! `bash`: a command line, with everything that it starts.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use ikigai_core::EffectClass;
+use ikigai_core::project::ToolSpec;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::output::MOST_KEPT_BYTES;
+use crate::process::{self, Cause, Ended, Environment, Errors, Job};
+use crate::{
+    BadArguments, Context, Ending, Output, Place, Prepared, Run, Tool, Touches, arguments, paths,
+};
+
+/// How long a command may take if the model does not say.
+const DEADLINE_SECONDS: u64 = 120;
+
+/// How long it may take at most.
+const MOST_SECONDS: u64 = 3600;
+
+/// Programs that do what their further words say, so that their first words mean nothing.
+const LAUNCHERS: &[&str] = &[
+    "awk", "bash", "busybox", "command", "dash", "doas", "env", "eval", "exec", "find", "fish",
+    "ionice", "nice", "node", "nohup", "perl", "php", "python", "python3", "ruby", "setsid", "sh",
+    "ssh", "stdbuf", "su", "sudo", "time", "timeout", "xargs", "zsh",
+];
+
+/// Programs whose second word says what they do, so that it belongs into a pattern.
+const WITH_SUBCOMMANDS: &[&str] = &[
+    "apt",
+    "brew",
+    "bun",
+    "cargo",
+    "deno",
+    "docker",
+    "dotnet",
+    "gh",
+    "git",
+    "go",
+    "helm",
+    "kubectl",
+    "mix",
+    "npm",
+    "pip",
+    "pip3",
+    "pnpm",
+    "podman",
+    "poetry",
+    "rustup",
+    "systemctl",
+    "uv",
+    "yarn",
+];
+
+/// Runs command lines.
+#[derive(Clone, Debug, Default)]
+pub struct Bash {
+    environment: Environment,
+}
+
+/// What a call says.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The command line, as bash reads it.
+    command: String,
+    /// Stops the command after so many seconds; 120 if not given, at most 3600.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 3600))]
+    timeout: Option<u64>,
+    /// Where it starts; the working directory if not given.
+    #[serde(default)]
+    workdir: Option<String>,
+}
+
+impl Bash {
+    /// Runs command lines in this environment.
+    pub fn new(environment: Environment) -> Self {
+        Self { environment }
+    }
+}
+
+impl Tool for Bash {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "bash".to_owned(),
+            description: "Runs a command line in bash and returns what it writes to standard \
+                          output and standard error. There is no terminal and nothing to read \
+                          from. When the command ends, everything that it started is ended too."
+                .to_owned(),
+            parameters: arguments::schema_of::<Arguments>(),
+        }
+    }
+
+    fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
+        let arguments: Arguments = arguments::read(text)?;
+        let command = arguments.command;
+        if command.trim().is_empty() {
+            return Err(BadArguments("`command` is empty".to_owned()));
+        }
+        if command.contains('\0') {
+            return Err(BadArguments("`command` holds a zero byte".to_owned()));
+        }
+        let seconds = arguments.timeout.unwrap_or(DEADLINE_SECONDS);
+        if !(1..=MOST_SECONDS).contains(&seconds) {
+            return Err(BadArguments(format!(
+                "`timeout` is {seconds}; it must be from 1 to {MOST_SECONDS} seconds"
+            )));
+        }
+        let deadline = Duration::from_secs(seconds);
+        let workdir = match arguments.workdir {
+            Some(text) => paths::resolve(place, &text),
+            None => place.workdir.clone(),
+        };
+        let environment = self.environment.clone();
+        Ok(Prepared {
+            class: EffectClass::Execute,
+            touches: Touches::everything(),
+            shown: command.clone(),
+            subject: command.clone(),
+            pattern: pattern(&command),
+            preview: None,
+            deadline,
+            needs: Vec::new(),
+            run: Run::Async(Box::new(move |context| {
+                Box::pin(async move {
+                    carry_out(&command, workdir, deadline, &environment, context).await
+                })
+            })),
+        })
+    }
+}
+
+async fn carry_out(
+    command: &str,
+    workdir: PathBuf,
+    deadline: Duration,
+    environment: &Environment,
+    context: Context,
+) -> Output {
+    if !workdir.is_dir() {
+        return Output::failed(format!("`{}` is not a directory", workdir.display()));
+    }
+    let job = Job {
+        program: OsString::from(shell()),
+        arguments: vec!["-c".into(), "--".into(), command.into()],
+        workdir,
+        variables: environment.variables(),
+        input: None,
+        errors: Errors::Together,
+        most_bytes: MOST_KEPT_BYTES,
+        deadline,
+        cookie: context.cookie,
+        confinement: context.confinement,
+    };
+    let begun = tokio::time::Instant::now();
+    match process::run(job, &context.stop, context.progress).await {
+        Ok(ended) => output(ended, deadline, begun.elapsed()),
+        Err(error) => Output::failed(error.to_string()),
+    }
+}
+
+/// The shell: bash where there is one.
+fn shell() -> &'static str {
+    let has_bash = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|directory| directory.join("bash").is_file())
+    });
+    if has_bash || Path::new("/bin/bash").is_file() {
+        "bash"
+    } else {
+        "sh"
+    }
+}
+
+/// What the model and people are told.
+fn output(ended: Ended, deadline: Duration, taken: Duration) -> Output {
+    let lines = count_lines(&ended.output);
+    let (verdict, success, ending) = match ended.cause {
+        Cause::Exited(status) => (exit(status), status.success(), Ending::Ran),
+        // The engine's clock may be the faster one; it is the same deadline.
+        Cause::Deadline => (stopped_after(deadline), false, Ending::Stopped),
+        Cause::Stopped if taken >= deadline => (stopped_after(deadline), false, Ending::Stopped),
+        Cause::Stopped => ("stopped".to_owned(), false, Ending::Stopped),
+    };
+    let mut remarks = Vec::new();
+    match ended.left_behind {
+        0 => {}
+        1 => remarks.push("1 process that was left in the background was ended".to_owned()),
+        n => remarks.push(format!(
+            "{n} processes that were left in the background were ended"
+        )),
+    }
+    if !success {
+        remarks.push(verdict.clone());
+    }
+
+    let only_line = only_line(&ended.output).filter(|_| remarks.is_empty());
+    let shown = only_line.unwrap_or_else(|| match lines {
+        0 => verdict,
+        1 => format!("{verdict} · 1 line"),
+        n => format!("{verdict} · {n} lines"),
+    });
+    let mut body = ended.output;
+    if !body.is_empty() && !body.ends_with(b"\n") && !remarks.is_empty() {
+        body.push(b'\n');
+    }
+    body.extend_from_slice(remarks.join("\n").as_bytes());
+    Output {
+        success,
+        ending,
+        ..Output::done(body, shown)
+    }
+}
+
+fn stopped_after(deadline: Duration) -> String {
+    format!("stopped after {} s", deadline.as_secs())
+}
+
+fn exit(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+fn count_lines(output: &[u8]) -> usize {
+    let lines = output.strip_suffix(b"\n").unwrap_or(output);
+    if output.is_empty() {
+        0
+    } else {
+        lines.split(|byte| *byte == b'\n').count()
+    }
+}
+
+/// The output as it is, if it is one short line of plain text.
+fn only_line(output: &[u8]) -> Option<String> {
+    const MOST_BYTES: usize = 200;
+    let line = output.strip_suffix(b"\n").unwrap_or(output);
+    let text = std::str::from_utf8(line).ok()?;
+    (!text.trim().is_empty() && text.len() <= MOST_BYTES && !text.contains(char::is_control))
+        .then(|| text.to_owned())
+}
+
+/// What *always* would allow: calls that begin alike. A line that is more than one plain command
+/// only allows itself, because its first words say nothing about the rest.
+fn pattern(command: &str) -> String {
+    let is_plain = !command.contains(|character: char| {
+        matches!(
+            character,
+            '\n' | '\r' | ';' | '&' | '|' | '<' | '>' | '(' | ')' | '{' | '}' | '`' | '$' | '\\'
+        )
+    });
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let Some(first) = words.first().copied() else {
+        return command.to_owned();
+    };
+    if !is_plain
+        || first.contains(['=', '*', '?', '[', '"', '\'', '#'])
+        || LAUNCHERS.contains(&first)
+    {
+        return command.to_owned();
+    }
+    if !WITH_SUBCOMMANDS.contains(&first) {
+        return format!("{first} *");
+    }
+    match words.get(1) {
+        Some(second)
+            if second.chars().all(|c| c.is_alphanumeric() || c == '-')
+                && !second.starts_with('-') =>
+        {
+            format!("{first} {second} *")
+        }
+        _ => command.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+use std::sync::Arc;
+
+use super::*;
+
+fn place() -> Place {
+    Place {
+        workdir: PathBuf::from("/work"),
+        hidden: Arc::from([]),
+    }
+}
+
+#[test]
+fn always_allows_what_begins_alike_and_no_more() {
+    let cases = [
+        ("ls", "ls *"),
+        ("ls -la src", "ls *"),
+        ("cargo test --lib", "cargo test *"),
+        ("cargo +nightly test", "cargo +nightly test"),
+        ("cargo", "cargo"),
+        ("git -C / push", "git -C / push"),
+        ("git commit -m 'a word'", "git commit *"),
+        ("make all && rm -rf /", "make all && rm -rf /"),
+        ("ls; rm x", "ls; rm x"),
+        ("cat <x", "cat <x"),
+        ("echo $(rm x)", "echo $(rm x)"),
+        ("echo `rm x`", "echo `rm x`"),
+        ("sudo ls", "sudo ls"),
+        ("python3 -c 'x'", "python3 -c 'x'"),
+        ("A=1 ls", "A=1 ls"),
+        ("ls\nrm x", "ls\nrm x"),
+    ];
+
+    for (command, expected) in cases {
+        assert_eq!(pattern(command), expected, "{command}");
+    }
+}
+
+#[test]
+fn a_call_says_what_it_would_do() {
+    let prepared = Bash::default()
+        .prepare(r#"{"command":"cargo test -q","timeout":7}"#, &place())
+        .ok()
+        .unwrap();
+
+    assert_eq!(prepared.class, EffectClass::Execute);
+    assert_eq!(prepared.touches, Touches::everything());
+    assert_eq!(prepared.subject, "cargo test -q");
+    assert_eq!(prepared.pattern, "cargo test *");
+    assert_eq!(prepared.deadline, Duration::from_secs(7));
+}
+
+#[test]
+fn arguments_that_cannot_work_are_refused() {
+    let cases = [
+        (r#"{"command":"  "}"#, "`command` is empty"),
+        (r#"{"command":"a\u0000b"}"#, "`command` holds a zero byte"),
+        (
+            r#"{"command":"ls","timeout":0}"#,
+            "`timeout` is 0; it must be from 1 to 3600 seconds",
+        ),
+        (
+            r#"{"command":"ls","timeout":3601}"#,
+            "`timeout` is 3601; it must be from 1 to 3600 seconds",
+        ),
+    ];
+
+    for (arguments, expected) in cases {
+        let error = Bash::default().prepare(arguments, &place()).err().unwrap();
+        assert_eq!(error.to_string(), expected);
+    }
+}

@@ -1,0 +1,109 @@
+//! What a child process finds in its environment: what ikigai itself has, but for secrets.
+
+use std::ffi::{OsStr, OsString};
+
+/// What is set for every child, whatever ikigai itself was given: there is no terminal, so nothing
+/// may draw on one, page its output or ask a question there.
+const SET: &[(&str, &str)] = &[
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("PAGER", "cat"),
+    ("TERM", "dumb"),
+];
+
+/// Words that make a variable a secret wherever they stand in its name.
+const SECRET_WORDS: &[&str] = &[
+    "APIKEY",
+    "CREDENTIAL",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "SECRET",
+];
+
+/// Words that make it one when they stand between underscores: `HISTKEYS` is none.
+const SECRET_PARTS: &[&str] = &["KEY", "KEYS", "PAT", "TOKENS"];
+
+/// Which variables children get.
+///
+/// By default those that ikigai has, without anything that looks like a secret and without what
+/// steers ikigai itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    withheld: Vec<String>,
+    kept: Vec<String>,
+}
+
+impl Environment {
+    /// Also withholds these, such as the variables that the configuration reads keys from.
+    #[must_use]
+    pub fn withholding(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.withheld.extend(names);
+        self
+    }
+
+    /// Lets these through although they look like secrets, because the user said so. What
+    /// [`Environment::withholding`] names stays withheld.
+    #[must_use]
+    pub fn keeping(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.kept.extend(names);
+        self
+    }
+
+    /// The variables for a child, from those that ikigai was started with.
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
+        self.select(std::env::vars_os())
+    }
+
+    fn select(
+        &self,
+        all: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Vec<(OsString, OsString)> {
+        all.into_iter()
+            .filter(|(name, value)| self.passes(name, value))
+            .chain(
+                SET.iter()
+                    .map(|(name, value)| (OsString::from(name), OsString::from(value))),
+            )
+            .collect()
+    }
+
+    fn passes(&self, name: &OsStr, value: &OsStr) -> bool {
+        let name = name.to_string_lossy();
+        if self.withheld.iter().any(|withheld| *withheld == name)
+            || name.starts_with("IKIGAI_")
+            || SET.iter().any(|(set, _)| *set == name)
+        {
+            return false;
+        }
+        self.kept.iter().any(|kept| *kept == name)
+            || !(is_secret_name(&name) || holds_password(&value.to_string_lossy()))
+    }
+}
+
+/// Whether a variable of this name is likely to hold a secret. Rather one too many: a program that
+/// misses a variable says so, one that leaks a key does not.
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+        || name
+            .split('_')
+            .any(|part| part.ends_with("TOKEN") || SECRET_PARTS.contains(&part))
+        || name.ends_with("_PWD")
+}
+
+/// Whether a value is an address with a password in it, such as that of a database.
+fn holds_password(value: &str) -> bool {
+    value.match_indices("://").any(|(start, separator)| {
+        let authority = value[start + separator.len()..]
+            .split(['/', '?', '#', ' '])
+            .next()
+            .unwrap_or_default();
+        authority
+            .rsplit_once('@')
+            .is_some_and(|(user, _)| user.contains(':'))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+use super::*;
+
+fn selected(environment: &Environment, all: &[(&str, &str)]) -> Vec<String> {
+    environment
+        .select(
+            all.iter()
+                .map(|(name, value)| (OsString::from(name), OsString::from(value))),
+        )
+        .into_iter()
+        .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+        .filter(|line| !line.starts_with("GIT_") && !line.starts_with("PAGER="))
+        .collect()
+}
+
+#[test]
+fn secrets_and_what_steers_ikigai_stay_behind() {
+    let everyday = [
+        ("HOME", "/home/me"),
+        ("LANG", "C.UTF-8"),
+        ("OLDPWD", "/"),
+        ("PATH", "/bin"),
+        ("PWD", "/home/me"),
+        ("SSH_AUTH_SOCK", "/run/agent"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("HISTKEYS", "1"),
+        ("HOMEPAGE", "https://example.org:80/a@b:c"),
+    ];
+    let secret = [
+        ("ANTHROPIC_API_KEY", "x"),
+        ("AWS_ACCESS_KEY_ID", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("AZURE_CLIENT_SECRET", "x"),
+        ("DATABASE_URL", "postgres://me:word@host/base"),
+        ("GITHUB_PAT", "x"),
+        ("GITHUB_TOKEN", "x"),
+        ("GITHUBTOKEN", "x"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "x"),
+        ("IKIGAI_DB", "/x"),
+        ("IKIGAI_RUN", "outer"),
+        ("MYSQL_PWD", "x"),
+        ("PGPASSWORD", "x"),
+        ("openai_api_key", "x"),
+    ];
+
+    let all: Vec<_> = everyday.iter().chain(&secret).copied().collect();
+
+    let mut expected: Vec<_> = everyday
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    expected.push("TERM=dumb".to_owned());
+    assert_eq!(selected(&Environment::default(), &all), expected);
+}
+
+#[test]
+fn the_user_can_let_one_through_but_not_one_of_our_keys() {
+    let environment = Environment::default()
+        .withholding(["MINE".to_owned(), "OUR_KEY".to_owned()])
+        .keeping(["GH_TOKEN".to_owned(), "OUR_KEY".to_owned()]);
+
+    let left = selected(
+        &environment,
+        &[("GH_TOKEN", "a"), ("MINE", "b"), ("OUR_KEY", "c")],
+    );
+
+    assert_eq!(left, ["GH_TOKEN=a", "TERM=dumb"]);
+}

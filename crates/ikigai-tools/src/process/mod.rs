@@ -1,0 +1,319 @@
+//! Child processes: started clean, read whatever they write, ended with all that they started.
+
+mod collected;
+mod environment;
+mod family;
+mod newest;
+mod spawn;
+mod streams;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use crate::sandbox;
+use crate::{COOKIE_VARIABLE, Confinement};
+pub use environment::Environment;
+use family::Mark;
+use newest::NewestLine;
+use streams::Streams;
+
+/// How long a process has between being asked to end and being killed. Short enough for an
+/// interrupt to be over within a second, whatever it interrupts.
+pub const GRACE: Duration = Duration::from_millis(250);
+
+/// How long what the main process started may outlive it: `make > >(tee log)` ends before `tee`.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// How often the dead are reaped that a running process left to us.
+const REAPING: Duration = Duration::from_secs(1);
+
+/// A process to be run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The executable: a path, or a name that is looked up in `PATH`.
+    pub program: OsString,
+    /// What it is given.
+    pub arguments: Vec<OsString>,
+    /// Where it starts.
+    pub workdir: PathBuf,
+    /// All variables of its environment but the cookie.
+    pub variables: Vec<(OsString, OsString)>,
+    /// What it reads; without it there is nothing to read.
+    pub input: Option<Vec<u8>>,
+    /// Whether what it reports as errors is kept apart.
+    pub errors: Errors,
+    /// How much of its output is kept, and as much of its errors.
+    pub most_bytes: usize,
+    /// After so long it is stopped.
+    pub deadline: Duration,
+    /// The run that it belongs to.
+    pub cookie: String,
+    /// What it is kept from.
+    pub confinement: Confinement,
+}
+
+/// Where standard error goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errors {
+    /// Into the output, in the order in which it was written.
+    Together,
+    /// Beside the output.
+    Apart,
+}
+
+/// What came of a process.
+#[derive(Debug)]
+pub struct Ended {
+    /// Why it ended.
+    pub cause: Cause,
+    /// What came out of it.
+    pub output: Vec<u8>,
+    /// What it reported as errors, if that was kept apart.
+    pub errors: Vec<u8>,
+    /// How many processes it left behind, which were ended.
+    pub left_behind: usize,
+}
+
+/// Why a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// By itself.
+    Exited(ExitStatus),
+    /// It was told to.
+    Stopped,
+    /// It took too long.
+    Deadline,
+}
+
+/// Why a process could not be run.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// It could not be started.
+    #[error("cannot start `{program}`: {source}")]
+    Start {
+        /// What was to be started.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It was started, and then the system failed us. It has ended.
+    #[error("cannot watch `{program}`: {source}")]
+    Watch {
+        /// What was watched.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Runs a process until it ends, is stopped or takes too long. Afterwards nothing is left of it or
+/// of what it started. If the future is dropped, everything is killed at once.
+pub async fn run(
+    job: Job,
+    stop: &CancellationToken,
+    progress: Arc<dyn Fn(&str) + Send + Sync>,
+) -> Result<Ended, RunError> {
+    let program = job.program.to_string_lossy().into_owned();
+    let deadline = Instant::now() + job.deadline;
+    let start_error = |source| RunError::Start {
+        program: program.clone(),
+        source,
+    };
+
+    // Building the sandbox reads directories, and a fork of a large process takes its time.
+    let started = tokio::task::spawn_blocking(move || Running::start(job, progress))
+        .await
+        .map_err(|error| start_error(io::Error::other(error)))?;
+    let (mut running, mut streams) = started.map_err(start_error)?;
+
+    let cause = running
+        .watch(&mut streams, stop, deadline)
+        .await
+        .map_err(|source| RunError::Watch {
+            program: program.clone(),
+            source,
+        })?;
+    let left_behind = match cause {
+        Cause::Exited(_) => running.end_what_is_left(&mut streams).await,
+        Cause::Stopped | Cause::Deadline => {
+            running.end_everything(&mut streams).await;
+            0
+        }
+    };
+    running.is_over = true;
+
+    let (output, errors) = streams.finish();
+    Ok(Ended {
+        cause,
+        output: output.finish(),
+        errors: errors.finish(),
+        left_behind,
+    })
+}
+
+/// Finds every process that carries a cookie, whoever started it, ends it and all below it.
+/// Returns how many there were. Blocks for [`GRACE`] and a little more if there are any. Meant for
+/// what an ikigai that died left: runs of this process end what they started themselves.
+pub fn end_cookie(cookie: &str) -> usize {
+    family::end_foreign(&Mark::new(cookie), GRACE)
+}
+
+/// A process that runs, and all that it started.
+struct Running {
+    child: Child,
+    /// Its number, for as long as it was not waited for.
+    main: Option<i32>,
+    mark: Mark,
+    is_over: bool,
+}
+
+impl Running {
+    /// Starts a process. Blocks.
+    fn start(job: Job, progress: Arc<dyn Fn(&str) + Send + Sync>) -> io::Result<(Self, Streams)> {
+        let jail = sandbox::jail(&job.confinement)?;
+        let mark = Mark::new(&job.cookie);
+        let (output, output_end) = io::pipe()?;
+        let mut command = Command::new(&job.program);
+        command
+            .args(&job.arguments)
+            .current_dir(&job.workdir)
+            .env_clear()
+            .envs(job.variables)
+            .env(COOKIE_VARIABLE, &job.cookie);
+        let errors = match job.errors {
+            // One pipe for both is what keeps their order.
+            Errors::Together => {
+                command.stderr(output_end.try_clone()?);
+                None
+            }
+            Errors::Apart => {
+                let (errors, errors_end) = io::pipe()?;
+                command.stderr(errors_end);
+                Some(receiver(errors)?)
+            }
+        };
+        command.stdout(output_end);
+        let input = if let Some(bytes) = job.input {
+            let (input_end, input) = io::pipe()?;
+            command.stdin(input_end);
+            Some((sender(input)?, bytes))
+        } else {
+            command.stdin(Stdio::null());
+            None
+        };
+        let streams = Streams::new(
+            input,
+            receiver(output)?,
+            errors,
+            job.most_bytes,
+            NewestLine::new(progress),
+        );
+        let child = spawn::spawn(&mut command, &mark, jail)?;
+        let main = child.id().and_then(|pid| i32::try_from(pid).ok());
+        let running = Self {
+            child,
+            main,
+            mark,
+            is_over: false,
+        };
+        Ok((running, streams))
+    }
+
+    /// Waits until the main process ends or is to end.
+    async fn watch(
+        &mut self,
+        streams: &mut Streams,
+        stop: &CancellationToken,
+        deadline: Instant,
+    ) -> io::Result<Cause> {
+        let mut reaping = tokio::time::interval_at(Instant::now() + REAPING, REAPING);
+        reaping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(Cause::Stopped),
+                () = tokio::time::sleep_until(deadline) => return Ok(Cause::Deadline),
+                status = self.child.wait() => {
+                    let status = status?;
+                    self.main = None;
+                    return Ok(Cause::Exited(status));
+                }
+                _ = reaping.tick() => family::reap(&self.mark, self.main),
+                () = streams.pump() => {}
+            }
+        }
+    }
+
+    /// Ends what outlives the main process, after a moment in which it may end by itself. Returns
+    /// how many there were.
+    async fn end_what_is_left(&self, streams: &mut Streams) -> usize {
+        let until = Instant::now() + LINGER;
+        while streams.is_open() {
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => break,
+                () = streams.pump() => {}
+            }
+        }
+        if !family::is_left(&self.mark) {
+            family::reap(&self.mark, None);
+            return 0;
+        }
+        let mark = self.mark.clone();
+        let ending = move || {
+            if family::wait_until_gone(&mark, until.into_std()) {
+                family::reap(&mark, None);
+                0
+            } else {
+                family::end(&mark, None, GRACE)
+            }
+        };
+        read_while(streams, ending).await
+    }
+
+    /// Ends the main process and everything that it started.
+    async fn end_everything(&mut self, streams: &mut Streams) {
+        let (mark, main) = (self.mark.clone(), self.main);
+        read_while(streams, move || family::end(&mark, main, GRACE)).await;
+        // It is dead, so this does not wait.
+        let _ = self.child.wait().await;
+        self.main = None;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_over {
+            family::end(&self.mark, self.main, Duration::ZERO);
+        }
+    }
+}
+
+/// Does something that blocks while the pipes are read on, so that nobody waits for them.
+async fn read_while(streams: &mut Streams, work: impl FnOnce() -> usize + Send + 'static) -> usize {
+    let mut work = tokio::task::spawn_blocking(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done.unwrap_or_default(),
+            () = streams.pump() => {}
+        }
+    }
+}
+
+fn receiver(pipe: io::PipeReader) -> io::Result<Receiver> {
+    Receiver::from_owned_fd(OwnedFd::from(pipe))
+}
+
+fn sender(pipe: io::PipeWriter) -> io::Result<Sender> {
+    Sender::from_owned_fd(OwnedFd::from(pipe))
+}

@@ -1,0 +1,43 @@
+//! The one place where a process is made: its own session, its tag, its sandbox.
+//!
+//! What happens between `fork` and `exec` must not allocate or take a lock, because another thread
+//! may have held one at the fork. So everything is prepared before; only system calls remain.
+
+use std::io;
+
+use rustix::process::{Resource, Rlimit, setrlimit, setsid};
+use tokio::process::{Child, Command};
+
+use super::family::{self, Mark};
+use crate::sandbox::Jail;
+
+/// Starts `command` as the main process of a run.
+pub(crate) fn spawn(command: &mut Command, mark: &Mark, jail: Option<Jail>) -> io::Result<Child> {
+    family::adopt_orphans();
+    enter_before_exec(command, mark.limit(), jail);
+    command.spawn()
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a session, a limit and a sandbox can only be entered by the child itself"
+)]
+fn enter_before_exec(command: &mut Command, limit: Option<Rlimit>, mut jail: Option<Jail>) {
+    // SAFETY: the closure runs in the forked child before `exec` and does nothing but system
+    // calls: `setsid`, `setrlimit` and those of `Jail::enter`, all on values that
+    // were made before the fork. It neither allocates nor takes a lock on its way to success; the
+    // errors it returns are numbers.
+    unsafe {
+        command.pre_exec(move || {
+            setsid()?;
+            if let Some(limit) = limit {
+                // Without the tag the run is still found by session, cookie and descent.
+                let _ = setrlimit(Resource::Locks, limit);
+            }
+            match jail.take() {
+                Some(jail) => jail.enter(),
+                None => Ok(()),
+            }
+        });
+    }
+}

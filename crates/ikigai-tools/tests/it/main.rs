@@ -1,0 +1,9 @@
+//! Tools against the real machine: processes, files, the sandbox.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod bash;
+mod processes;
+mod support;

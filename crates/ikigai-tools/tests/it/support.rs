@@ -1,0 +1,108 @@
+//! What the tests share: runs with a cookie of their own, and an independent look at `/proc`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ikigai_tools::Confinement;
+use ikigai_tools::process::{Ended, Environment, Errors, Job, run};
+use tokio_util::sync::CancellationToken;
+
+/// Far longer than anything takes: only a failure waits for it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
+
+/// A run of a command line.
+pub(crate) struct Line {
+    pub(crate) job: Job,
+    stop_at: Option<String>,
+}
+
+impl Line {
+    pub(crate) fn new(line: &str) -> Self {
+        Self {
+            job: Job {
+                program: "bash".into(),
+                arguments: vec!["-c".into(), line.into()],
+                workdir: PathBuf::from("/"),
+                variables: Environment::default().variables(),
+                input: None,
+                errors: Errors::Together,
+                most_bytes: 1 << 20,
+                deadline: PATIENCE,
+                cookie: unique("cookie"),
+                confinement: Confinement::None,
+            },
+            stop_at: None,
+        }
+    }
+
+    /// Stops the run when this is the newest line of its output.
+    pub(crate) fn stopped_at(mut self, line: &str) -> Self {
+        self.stop_at = Some(line.to_owned());
+        self
+    }
+
+    pub(crate) fn marked(mut self, mark: &str) -> Self {
+        self.job.variables.push(("MARK".into(), mark.into()));
+        self
+    }
+
+    pub(crate) fn within(mut self, directory: &Path) -> Self {
+        self.job.workdir = directory.to_path_buf();
+        self
+    }
+
+    /// Runs it, and checks that no process with its cookie is left.
+    pub(crate) async fn run(self) -> Ended {
+        let cookie = self.job.cookie.clone();
+        let stop = CancellationToken::new();
+        let (stopper, stop_at) = (stop.clone(), self.stop_at);
+        let progress = Arc::new(move |line: &str| {
+            if Some(line) == stop_at.as_deref() {
+                stopper.cancel();
+            }
+        });
+
+        let ended = run(self.job, &stop, progress).await.unwrap();
+
+        assert_eq!(with_cookie(&cookie), Vec::<String>::new());
+        ended
+    }
+}
+
+/// A word that nothing else on this machine has.
+pub(crate) fn unique(word: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{word}-{}-{number}", std::process::id())
+}
+
+/// The processes whose environment holds a cookie.
+pub(crate) fn with_cookie(cookie: &str) -> Vec<String> {
+    with("environ", &format!("IKIGAI_RUN={cookie}"))
+}
+
+/// The processes one of whose arguments is `mark`.
+pub(crate) fn with_argument(mark: &str) -> Vec<String> {
+    with("cmdline", mark)
+}
+
+fn with(file: &str, part: &str) -> Vec<String> {
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .filter(|pid| {
+            fs::read(format!("/proc/{pid}/{file}")).is_ok_and(|all| {
+                all.split(|byte| *byte == 0)
+                    .any(|one| one == part.as_bytes())
+            })
+        })
+        .collect()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
