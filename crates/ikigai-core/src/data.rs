@@ -508,13 +508,6 @@ pub struct UsageData {
     /// Of this response.
     #[serde(flatten)]
     pub amounts: Amounts,
-    /// What its request was estimated at, against which later estimates are corrected.
-    #[serde(
-        default,
-        deserialize_with = "lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub estimate: Option<u64>,
     /// The same over the agent's own rows so far.
     #[serde(
         default,

@@ -65,7 +65,7 @@ pub fn estimate_request(request: &Request) -> u64 {
     system + tools + blocks.map(block_tokens).sum::<u64>()
 }
 
-fn block_tokens(block: &Block) -> u64 {
+pub(crate) fn block_tokens(block: &Block) -> u64 {
     let texts = match block {
         Block::Text { text } => estimate_tokens(text),
         Block::ToolCall { arguments, .. } => estimate_tokens(arguments),

@@ -1,12 +1,20 @@
 //! Correcting estimates: how many tokens a provider counts where we estimate a thousand.
+//!
+//! Both are told by rows: a `usage` row has what the provider counted for its request, and the
+//! request had what stands before the response. What was sent with the first of two requests
+//! beside the conversation cannot be told any more, but it is in both counts; so the difference of
+//! two reports is compared with the rows between them.
 
-use crate::data::{self, Amounts, UsageData};
+use crate::data::{self, Amounts, CommandData, ErrorData, UsageData};
 use crate::kind::Kind;
+use crate::load::Loaded;
+use crate::message::Role;
+use crate::project::budget::{block_tokens, fixed_tokens};
 use crate::project::{Budget, Target};
+use crate::state::AgentState;
 use crate::view::{Entry, View};
 
-/// How many of a view's newest rows are looked at for what a provider counted. Every answer has a
-/// row for it, so that only a change of model, or a great many calls at once, leads further back.
+/// How many of a view's newest rows are looked at for what a provider counted.
 pub const SCALE_ROWS: usize = 64;
 
 /// So many tokens count as estimated rightly, whatever was reported: what a provider adds to every
@@ -44,31 +52,16 @@ impl Scale {
         }
     }
 
-    /// The scale after what the target's model reported last, as the newest [`SCALE_ROWS`] rows of
-    /// the view tell; `first` if they tell nothing.
-    pub fn of(view: &View, target: &Target, first: Self) -> Self {
-        let rows = view.entries().iter().rev().take(SCALE_ROWS);
-        let mut reports = rows.filter_map(|entry| Self::reported(entry, target, first));
-        reports.next().unwrap_or(first)
-    }
-
-    fn reported(entry: &Entry, target: &Target, first: Self) -> Option<Self> {
-        if entry.kind() != Some(Kind::Usage) {
-            return None;
+    /// The scale after what the target's model reported, as the newest [`SCALE_ROWS`] rows of the
+    /// view tell; `first` if they tell nothing.
+    pub fn of(state: &AgentState, view: &View, target: &Target, first: Self) -> Self {
+        let unseen = view.entries().len().saturating_sub(SCALE_ROWS);
+        let is_whole = unseen == 0 && view.is_complete(state.path());
+        let mut reports = Reports::new(is_whole.then(|| fixed_tokens(state, target)));
+        for entry in view.entries().iter().skip(unseen) {
+            reports.add(entry, target);
         }
-        let usage: UsageData = data::read(entry.row.data.as_deref());
-        let is_of_target = usage.provider.as_deref() == Some(target.provider.as_str())
-            && usage.model.as_deref() == Some(target.model.as_str());
-        let estimate = usage.estimate.filter(|estimate| *estimate > 0)?;
-        let counted = sent_tokens(&usage.amounts);
-        if !is_of_target || counted < estimate / LEAST_SHARE || counted == 0 {
-            return None;
-        }
-        let trusted = TRUSTED_TOKENS.saturating_mul(first.0);
-        let counted = counted.saturating_mul(1000).saturating_add(trusted);
-        Some(Self::thousandths(
-            counted / estimate.saturating_add(TRUSTED_TOKENS),
-        ))
+        reports.scale(first)
     }
 
     /// The budget in estimated tokens, given one in the provider's.
@@ -81,6 +74,109 @@ impl Scale {
             window: estimated(budget.window),
             cap: estimated(budget.cap),
         }
+    }
+}
+
+/// What was counted for a request, and what is estimated of it since some row.
+#[derive(Clone, Copy)]
+struct Report {
+    counted: u64,
+    estimated: u64,
+}
+
+/// Follows rows and gathers what was counted and estimated.
+struct Reports {
+    /// What is estimated of the rows so far.
+    estimated: u64,
+    /// The same before the newest response, which is what its request had.
+    before_response: u64,
+    response: Option<u64>,
+    /// Whether a message was among them.
+    has_messages: bool,
+    oldest: Option<Report>,
+    newest: Option<Report>,
+}
+
+impl Reports {
+    /// Before the first row; `fixed` is what is sent beside the conversation, if that is where a
+    /// conversation begins: then nothing was counted yet.
+    fn new(fixed: Option<u64>) -> Self {
+        Self {
+            estimated: fixed.unwrap_or(0),
+            before_response: 0,
+            response: None,
+            has_messages: false,
+            oldest: fixed.map(|_| Report {
+                counted: 0,
+                estimated: 0,
+            }),
+            newest: None,
+        }
+    }
+
+    fn add(&mut self, entry: &Entry, target: &Target) {
+        if changes_what_is_sent(entry) && self.has_messages {
+            // Rows before and after it are not in one request.
+            self.oldest = None;
+            self.newest = None;
+        }
+        if let Ok(Loaded::Message(part)) = &entry.loaded {
+            if part.message.role == Role::Assistant && part.response != self.response {
+                self.response = part.response;
+                self.before_response = self.estimated;
+            }
+            self.has_messages = true;
+            let tokens: u64 = part.message.blocks.iter().map(block_tokens).sum();
+            self.estimated = self.estimated.saturating_add(tokens);
+        }
+        let Some(counted) = reported(entry, target) else {
+            return;
+        };
+        let report = Report {
+            counted,
+            estimated: self.before_response,
+        };
+        if self.oldest.is_none() {
+            self.oldest = Some(report);
+        } else {
+            self.newest = Some(report);
+        }
+    }
+
+    fn scale(&self, first: Scale) -> Scale {
+        let (Some(oldest), Some(newest)) = (self.oldest, self.newest) else {
+            return first;
+        };
+        let counted = newest.counted.saturating_sub(oldest.counted);
+        let estimated = newest.estimated.saturating_sub(oldest.estimated);
+        if counted < estimated / LEAST_SHARE || counted == 0 {
+            return first;
+        }
+        let trusted = TRUSTED_TOKENS.saturating_mul(first.0);
+        let counted = counted.saturating_mul(1000).saturating_add(trusted);
+        Scale::thousandths(counted / estimated.saturating_add(TRUSTED_TOKENS))
+    }
+}
+
+/// What the target's model counted for a request, if the row tells that.
+fn reported(entry: &Entry, target: &Target) -> Option<u64> {
+    if entry.kind() != Some(Kind::Usage) {
+        return None;
+    }
+    let usage: UsageData = data::read(entry.row.data.as_deref());
+    let is_of_target = usage.provider.as_deref() == Some(target.provider.as_str())
+        && usage.model.as_deref() == Some(target.model.as_str());
+    Some(sent_tokens(&usage.amounts)).filter(|counted| is_of_target && *counted > 0)
+}
+
+/// Says whether requests after the row hold something else than what came before, and more.
+fn changes_what_is_sent(entry: &Entry) -> bool {
+    let data = entry.row.data.as_deref();
+    match entry.kind() {
+        Some(Kind::Clear | Kind::Rewind | Kind::Summary | Kind::System | Kind::Fork) => true,
+        Some(Kind::Command) => data::read::<CommandData>(data).set.is_some(),
+        Some(Kind::Error) => data::read::<ErrorData>(data).omit.is_some(),
+        _ => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{Amounts, UsageData};
 use ikigai_core::project::{SCALE_ROWS, Scale, estimate_request};
-use ikigai_core::{Budget, Event};
+use ikigai_core::{Budget, Event, Settings};
 use ikigai_store::Agent;
 use ikigai_testkit::{TestLog, block_on, target};
 
@@ -11,8 +11,18 @@ const BUDGET: Budget = Budget {
     cap: 50_000,
 };
 
-/// What a model counted, cached tokens included, where so many were estimated.
-fn report(model: &str, estimate: Option<u64>, counted: u64) -> Event {
+/// A message that is estimated at so many tokens.
+fn message(tokens: usize) -> Event {
+    Event::user("a".repeat((tokens - 8) * 4))
+}
+
+/// An answer that is estimated at so many tokens.
+fn answer(response: u64, tokens: usize) -> Event {
+    Event::assistant(response, "a".repeat((tokens - 8) * 4))
+}
+
+/// What a model counted, cached tokens included.
+fn report(model: &str, response: u64, counted: u64) -> Event {
     let amounts = Amounts {
         input: Some(counted / 2),
         cache_read: Some(counted / 4),
@@ -21,13 +31,21 @@ fn report(model: &str, estimate: Option<u64>, counted: u64) -> Event {
         ..Amounts::default()
     };
     Event::Usage(UsageData {
-        response: Some(1),
+        response: Some(response),
         provider: Some("p".to_owned()),
         model: Some(model.to_owned()),
         amounts,
-        estimate,
         ..UsageData::default()
     })
+}
+
+/// A turn: a message, an answer, and what was counted for the request.
+fn turn(response: u64, tokens: usize, model: &str, counted: u64) -> Vec<Event> {
+    vec![
+        message(tokens),
+        answer(response, 1000),
+        report(model, response, counted),
+    ]
 }
 
 fn scale_after(events: Vec<Event>, first: Scale) -> Scale {
@@ -41,67 +59,74 @@ fn scale_after(events: Vec<Event>, first: Scale) -> Scale {
         agent.read_all(&log.store).await.unwrap();
         agent
     });
-    Scale::of(&agent.view, &target("p", "m"), first)
+    Scale::of(&agent.state, &agent.view, &target("p", "m"), first)
+}
+
+fn joined(turns: impl IntoIterator<Item = Vec<Event>>) -> Vec<Event> {
+    turns.into_iter().flatten().collect()
 }
 
 #[test]
-fn the_newest_report_of_the_model_corrects_the_estimate() {
-    let plain = Scale::default();
-    let marks = |number: usize| std::iter::repeat_n(Event::mark(None), number);
+fn reports_of_the_model_correct_the_estimate() {
+    let marks = |number: usize| std::iter::repeat_n(Event::mark(None), number).collect();
+    // Far enough back that the beginning of the conversation is not looked at.
+    let beginning = || joined([vec![message(100)], marks(SCALE_ROWS)]);
+    let set = Settings {
+        budget_tokens: Some(9),
+        ..Settings::default()
+    };
     let cases = [
         ("none", vec![], 1000),
-        ("more", vec![report("m", Some(9_000), 14_000)], 1500),
-        ("less", vec![report("m", Some(9_000), 6_000)], 700),
+        ("a whole conversation", turn(1, 9000, "m", 14_000), 1500),
+        ("less", turn(1, 9000, "m", 6_000), 700),
+        ("a short one", turn(1, 10, "m", 111), 1100),
+        ("far too much", turn(1, 9000, "m", 900_000), 3000),
+        ("only a part of it", turn(1, 9000, "m", 2_000), 1000),
+        ("nothing", turn(1, 9000, "m", 0), 1000),
+        ("another model's", turn(1, 9000, "n", 14_000), 1000),
         (
-            "the newest",
-            vec![
-                report("m", Some(9_000), 14_000),
-                report("m", Some(9_000), 10_000),
-            ],
-            1100,
-        ),
-        (
-            "another model's",
-            vec![
-                report("m", Some(9_000), 14_000),
-                report("n", Some(9_000), 6_000),
-            ],
+            "the difference of two",
+            joined([
+                beginning(),
+                turn(1, 500, "m", 70_000),
+                turn(2, 8000, "m", 84_000),
+            ]),
             1500,
         ),
-        ("a short one", vec![report("m", Some(10), 110)], 1099),
         (
-            "far too much",
-            vec![report("m", Some(9_000), 900_000)],
-            3000,
-        ),
-        (
-            "only a part",
-            vec![
-                report("m", Some(9_000), 14_000),
-                report("m", Some(90_000), 2_000),
-            ],
-            1500,
-        ),
-        ("nothing", vec![report("m", Some(1), 0)], 1000),
-        ("without an estimate", vec![report("m", None, 9_000)], 1000),
-        (
-            "far back",
-            std::iter::once(report("m", Some(9_000), 14_000))
-                .chain(marks(SCALE_ROWS))
-                .collect(),
+            "one is no difference",
+            joined([beginning(), turn(1, 9000, "m", 14_000)]),
             1000,
         ),
         (
-            "just near enough",
-            std::iter::once(report("m", Some(9_000), 14_000))
-                .chain(marks(SCALE_ROWS - 1))
-                .collect(),
+            "another model's between two",
+            joined([
+                beginning(),
+                turn(1, 500, "m", 70_000),
+                turn(2, 3000, "n", 7_000),
+                turn(3, 4000, "m", 84_000),
+            ]),
             1500,
+        ),
+        (
+            "requests that do not follow each other",
+            joined([
+                beginning(),
+                turn(1, 500, "m", 70_000),
+                vec![Event::set("budget", set.as_set())],
+                turn(2, 8000, "m", 84_000),
+            ]),
+            1000,
+        ),
+        (
+            "far back",
+            joined([turn(1, 9000, "m", 14_000), marks(SCALE_ROWS)]),
+            1000,
         ),
     ];
 
     for (name, events, thousandths) in cases {
-        let scale = scale_after(events, plain);
+        let scale = scale_after(events, Scale::default());
         assert_eq!(scale, Scale::thousandths(thousandths), "{name}");
     }
 }
@@ -111,7 +136,7 @@ fn what_is_known_of_a_dialect_counts_until_something_is_reported() {
     let first = Scale::thousandths(1150);
 
     assert_eq!(scale_after(vec![], first), first);
-    let reported = vec![report("m", Some(99_000), 98_850)];
+    let reported = turn(1, 99_000, "m", 98_850);
     assert_eq!(scale_after(reported, first), Scale::thousandths(1000));
 }
 

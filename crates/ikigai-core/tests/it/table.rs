@@ -380,7 +380,6 @@ fn commands_and_ends() -> Vec<Shape> {
         provider: some("p"),
         model: some("m"),
         amounts: amounts(),
-        estimate: Some(7),
         sum: Some(amounts()),
     };
     let bare_usage = UsageData {
@@ -388,8 +387,7 @@ fn commands_and_ends() -> Vec<Shape> {
         sum: Some(Amounts::default()),
         ..UsageData::default()
     };
-    let named =
-        json!({"response": 1, "provider": "p", "model": "m", "estimate": 7, "sum": amounts_json()});
+    let named = json!({"response": 1, "provider": "p", "model": "m", "sum": amounts_json()});
     let error = ErrorData {
         category: Some(Category::Omitted),
         status: Some(400),

@@ -214,7 +214,6 @@ impl History {
             model: Some("echo".to_owned()),
             sum: Some(amounts.clone()),
             amounts,
-            ..UsageData::default()
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::config;
 
 /// The keys that some reader looks for.
-const KEYS: [&str; 35] = [
+const KEYS: [&str; 34] = [
     "tool_call_id",
     "name",
     "arguments",
@@ -46,7 +46,6 @@ const KEYS: [&str; 35] = [
     "fork_point",
     "settings",
     "sum",
-    "estimate",
     "blob",
 ];
 
