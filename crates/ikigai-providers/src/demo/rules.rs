@@ -45,6 +45,14 @@ const RULES: &[Rule] = &[
         answer: fork_helpers,
     },
     Rule {
+        words: &["list", "rust", "files"],
+        answer: list_rust_files,
+    },
+    Rule {
+        words: &["create"],
+        answer: create_a_file,
+    },
+    Rule {
         words: &["count"],
         answer: count,
     },
@@ -59,10 +67,6 @@ const RULES: &[Rule] = &[
     Rule {
         words: &["think"],
         answer: think,
-    },
-    Rule {
-        words: &["list", "rust", "files"],
-        answer: list_rust_files,
     },
     Rule {
         words: &["fix", "failing", "test"],
@@ -145,6 +149,14 @@ impl<'a> Ask<'a> {
         let quoted = self.said.split('`').nth(1);
         let last = || self.said.split_whitespace().last();
         quoted.or_else(last).unwrap_or_default()
+    }
+
+    /// The words that look like names of files.
+    fn files(&self) -> Vec<&str> {
+        let words = self.said.split_whitespace();
+        let bare = words.map(|word| word.trim_matches(|c: char| "`\"',;:.?!".contains(c)));
+        bare.filter(|word| word.contains('.') || word.contains('/'))
+            .collect()
     }
 
     fn last_result(&self) -> &str {
@@ -307,14 +319,63 @@ fn run_a_command(ask: &Ask) -> Vec<Step> {
     vec![say(format!("It printed:\n{}", ask.last_result()))]
 }
 
+/// Reads every file that is named, all at once.
 fn read_a_file(ask: &Ask) -> Vec<Step> {
+    let read = |path: &str| call("file_read", &json!({ "file_path": path }));
+    let files = ask.files();
     if ask.round == 0 {
-        return vec![call("file_read", &json!({ "file_path": ask.object() }))];
+        return match files.as_slice() {
+            [] => vec![read(ask.object())],
+            files => files.iter().map(|file| read(file)).collect(),
+        };
     }
-    vec![say(format!(
-        "It has {} lines.",
-        ask.last_result().lines().count()
-    ))]
+    let lines: usize = ask.results.iter().map(|text| text.lines().count()).sum();
+    let subject = if files.len() > 1 {
+        "They have"
+    } else {
+        "It has"
+    };
+    vec![say(format!("{subject} {lines} lines."))]
+}
+
+/// Writes a file of some lines, and changes one of them if it is told to.
+fn create_a_file(ask: &Ask) -> Vec<Step> {
+    let Some(file) = ask.files().first().copied() else {
+        return vec![say("Tell me the name of the file, such as notes.txt.")];
+    };
+    let line = |number: usize| format!("line {number}");
+    let changes = ask.words.iter().find_map(|word| place_of(word, ORDINALS));
+    let changed = changes.filter(|_| ask.has("change"));
+    match (ask.round, changed) {
+        (0, _) => {
+            let counted = ask.words.iter().find_map(|word| place_of(word, NUMBERS));
+            let lines = counted.or(ask.number().map(|number| number as usize));
+            let lines: Vec<_> = (1..=lines.unwrap_or(1).min(100)).map(line).collect();
+            let content = lines.join("\n") + "\n";
+            let write = json!({ "file_path": file, "content": content });
+            vec![say("I write the file."), call("file_write", &write)]
+        }
+        (1, Some(number)) => {
+            let edit = json!({
+                "file_path": file,
+                "old_string": line(number) + "\n",
+                "new_string": format!("line {number}, changed\n"),
+            });
+            vec![call("file_edit", &edit)]
+        }
+        _ => vec![say(format!("The tool said: {}", ask.last_result()))],
+    }
+}
+
+const NUMBERS: &[&str] = &["one", "two", "three", "four", "five", "six", "seven"];
+const ORDINALS: &[&str] = &["first", "second", "third", "fourth", "fifth", "sixth"];
+
+/// Which number a word is, counted from 1.
+fn place_of(word: &str, words: &[&str]) -> Option<usize> {
+    words
+        .iter()
+        .position(|known| *known == word)
+        .map(|index| index + 1)
 }
 
 fn greet(ask: &Ask) -> Vec<Step> {
@@ -335,6 +396,7 @@ fn what_it_is(ask: &Ask) -> String {
     format!(
         "I am the built-in demo model: scripted, offline, always the same. \
          I was given {messages} message{plural}. \
-         Try `what did I say`, `think`, `count to 20`, `count slowly to 100` or `fail once`."
+         Try `list the rust files`, `run ls`, `read README.md`, `what did I say`, `think`, \
+         `count slowly to 100` or `fail once`."
     )
 }

@@ -77,3 +77,70 @@ fn calls_are_nested_over_rounds_and_end() {
 
     assert_eq!(rounds, [1, 2, 0]);
 }
+
+/// A request with this message, what tools answered since, and all tools.
+fn with_tools(said: &str, results: &[&str]) -> Request {
+    let mut messages = vec![Message::text(Role::User, said)];
+    for (index, result) in results.iter().enumerate() {
+        let id = index.to_string();
+        messages.push(Message::tool_call(&id, "x", "{}"));
+        messages.push(Message::tool_result(&id, *result, false));
+    }
+    let tools = ["bash", "file_edit", "file_read", "file_write", "glob"];
+    request(messages, &tools)
+}
+
+fn calls(request: &Request) -> Vec<(String, String)> {
+    let steps = answer(&Ask::of(request));
+    let calls = steps.into_iter().filter_map(|step| match step {
+        Step::Call { tool, arguments } => Some((tool, arguments)),
+        _ => None,
+    });
+    calls.collect()
+}
+
+#[test]
+fn it_calls_tools_for_what_is_asked() {
+    let create = "create notes.txt with three lines, then change the second";
+    let cases: [(&str, &[&str], &[(&str, &str)]); 5] = [
+        (
+            "list the rust files and count them",
+            &[],
+            &[("glob", r#"{"pattern":"**/*.rs"}"#)],
+        ),
+        (
+            create,
+            &[],
+            &[(
+                "file_write",
+                r#"{"content":"line 1\nline 2\nline 3\n","file_path":"notes.txt"}"#,
+            )],
+        ),
+        (
+            create,
+            &["written"],
+            &[(
+                "file_edit",
+                r#"{"file_path":"notes.txt","new_string":"line 2, changed\n","old_string":"line 2\n"}"#,
+            )],
+        ),
+        (create, &["written", "edited"], &[]),
+        (
+            "read README.md and Cargo.toml.",
+            &[],
+            &[
+                ("file_read", r#"{"file_path":"README.md"}"#),
+                ("file_read", r#"{"file_path":"Cargo.toml"}"#),
+            ],
+        ),
+    ];
+
+    for (said, results, expected) in cases {
+        let called = calls(&with_tools(said, results));
+        let called: Vec<_> = called
+            .iter()
+            .map(|(a, b)| (a.as_str(), b.as_str()))
+            .collect();
+        assert_eq!(called, expected, "{said}");
+    }
+}
