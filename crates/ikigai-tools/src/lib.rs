@@ -9,6 +9,7 @@ pub mod arguments;
 pub mod builtin;
 pub mod output;
 pub mod paths;
+pub mod permission;
 pub mod process;
 pub mod sandbox;
 pub mod schedule;

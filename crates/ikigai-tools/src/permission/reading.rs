@@ -1,0 +1,234 @@
+//! Which shell lines only read.
+
+use std::fmt::Write as _;
+
+use super::git::{BEFORE, SUBCOMMANDS};
+use super::programs::{Operands, Options, PROGRAMS, Program};
+use super::shell::{self, Word};
+
+/// Whether a line consists of nothing but commands that are known to read.
+///
+/// The judgement is meant for lines that run where they can change nothing and reach nobody: a
+/// program may still do what its own configuration says.
+pub(super) fn is_reading_line(line: &str) -> bool {
+    shell::commands(line).is_some_and(|commands| commands.iter().all(|command| is_reading(command)))
+}
+
+/// Whether a command is known to read.
+pub(super) fn is_reading(command: &[Word]) -> bool {
+    let Some((name, arguments)) = command.split_first() else {
+        return false;
+    };
+    if name.text == "git" {
+        return is_reading_git(arguments);
+    }
+    find(PROGRAMS, name).is_some_and(|program| program.allows(arguments))
+}
+
+/// Whether a command reads and does so whatever is in the files around it, so that it is safe
+/// next to a command that is not kept from writing.
+///
+/// Not `git`, which runs programs that the repository's settings name, and no word that becomes
+/// names of files, because a file can be called like an option. `cd` counts only downwards: a
+/// rule was given for the commands in this directory.
+pub(super) fn is_inert(command: &[Word]) -> bool {
+    let Some((name, arguments)) = command.split_first() else {
+        return false;
+    };
+    if name.text == "git" || command.iter().any(|word| word.expands) {
+        return false;
+    }
+    let goes_down = |word: &Word| {
+        !word.text.starts_with(['/', '-']) && word.text.split('/').all(|part| part != "..")
+    };
+    if name.text == "cd" && (arguments.is_empty() || !arguments.iter().all(goes_down)) {
+        return false;
+    }
+    is_reading(command)
+}
+
+/// Whether a program only reads, however it is called.
+pub(super) fn reads_with_any_option(name: &str) -> bool {
+    PROGRAMS
+        .iter()
+        .any(|program| program.name == name && matches!(program.options, Options::Any))
+}
+
+fn is_reading_git(arguments: &[Word]) -> bool {
+    let mut rest = arguments;
+    loop {
+        match rest {
+            [option, after @ ..] if BEFORE.contains(&option.text.as_str()) => rest = after,
+            [option, _, after @ ..] if option.text == "-C" => rest = after,
+            [name, after @ ..] => {
+                return find(SUBCOMMANDS, name).is_some_and(|program| program.allows(after));
+            }
+            [] => return false,
+        }
+    }
+}
+
+fn find<'a>(programs: &'a [Program], name: &Word) -> Option<&'a Program> {
+    programs.iter().find(|program| program.name == name.text)
+}
+
+impl Program {
+    fn allows(&self, arguments: &[Word]) -> bool {
+        let is_option = |word: &&Word| word.text.len() > 1 && word.text.starts_with('-');
+        let (options, operands): (Vec<&Word>, Vec<&Word>) = arguments.iter().partition(is_option);
+        let is_number = |text: &str| text[1..].starts_with(|c: char| c.is_ascii_digit());
+        let all_known = options.iter().all(|word| {
+            // `find -mtime -7`: a number is nobody's option there.
+            self.options.allow(&word.text) || (self.name == "find" && is_number(&word.text))
+        });
+        all_known && self.operands.allow(arguments, &operands)
+    }
+}
+
+impl Options {
+    /// Whether an option, with its dash, may be given.
+    fn allow(&self, option: &str) -> bool {
+        let Self::Only {
+            flags,
+            valued,
+            long,
+        } = self
+        else {
+            return true;
+        };
+        if option == "--" || long.contains(&name_of(option)) {
+            return true;
+        }
+        if option.starts_with("--") {
+            return false;
+        }
+        for letter in option.chars().skip(1) {
+            if valued.contains(letter) {
+                return true;
+            }
+            if !flags.contains(letter) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Operands {
+    /// Whether these other words may be given, among all these words.
+    fn allow(self, all: &[Word], operands: &[&Word]) -> bool {
+        let is_one_of = |word: Option<&Word>, names: &[&str]| {
+            word.is_some_and(|word| names.contains(&word.text.as_str()))
+        };
+        match self {
+            Self::Any => true,
+            // A word that becomes names of files is any number of words.
+            Self::Most(most) => operands.len() <= most && !operands.iter().any(|one| one.expands),
+            Self::With(needed) => {
+                let is_needed = |word: &Word| needed.contains(&name_of(&word.text));
+                operands.is_empty()
+                    || all
+                        .iter()
+                        .find(|word| !is_closed(word) || is_needed(word))
+                        .is_some_and(is_needed)
+            }
+            Self::First(names) => is_one_of(all.first(), names),
+            Self::NoneOrFirst(names) => operands.is_empty() || is_one_of(all.first(), names),
+            Self::Beginning(begin) => operands.iter().all(|word| word.text.starts_with(begin)),
+            Self::LineNumbers => operands
+                .first()
+                .is_some_and(|word| prints_lines_by_number(&word.text)),
+        }
+    }
+}
+
+/// Whether a word is an option that has its value with it, or letters, which have none where
+/// this is asked.
+fn is_closed(word: &Word) -> bool {
+    let is_letters = word.text.starts_with('-') && !word.text.starts_with("--");
+    is_letters || (word.text.starts_with("--") && word.text.contains('='))
+}
+
+/// An option without its value.
+fn name_of(option: &str) -> &str {
+    option.split_once('=').map_or(option, |(name, _)| name)
+}
+
+/// `10p`, `10,20p`, `$p`, `10,$p`, and several of them with `;` between.
+fn prints_lines_by_number(script: &str) -> bool {
+    let is_address =
+        |text: &str| text == "$" || (!text.is_empty() && text.chars().all(|c| c.is_ascii_digit()));
+    script.split(';').all(|command| {
+        let lines = command.trim().strip_suffix('p');
+        lines.is_some_and(|lines| match lines.split_once(',') {
+            None => is_address(lines),
+            Some((from, to)) => is_address(from) && is_address(to),
+        })
+    })
+}
+
+/// The list of reading commands as `docs/permissions.md` shows it. Commands with the same
+/// conditions share a row.
+pub fn reading_commands() -> String {
+    let git = SUBCOMMANDS.iter().map(|program| ("git ", program));
+    let all = PROGRAMS.iter().map(|program| ("", program)).chain(git);
+    let mut rows: Vec<(String, String, String)> = Vec::new();
+    for (before, program) in all {
+        let name = format!("`{before}{}`", program.name);
+        let (options, operands) = (program.options.in_words(), program.operands.in_words());
+        let same = rows
+            .iter_mut()
+            .find(|row| row.1 == options && row.2 == operands);
+        match same {
+            Some((names, ..)) => {
+                names.push(' ');
+                names.push_str(&name);
+            }
+            None => rows.push((name, options, operands)),
+        }
+    }
+    let mut text = String::from("| command | options | other words |\n|---|---|---|\n");
+    for (names, options, operands) in rows {
+        let _ = writeln!(text, "| {names} | {options} | {operands} |");
+    }
+    text
+}
+
+impl Options {
+    fn in_words(&self) -> String {
+        let Self::Only {
+            flags,
+            valued,
+            long,
+        } = self
+        else {
+            return "any".to_owned();
+        };
+        let mut all: Vec<String> = Vec::new();
+        all.extend(flags.chars().map(|letter| format!("`-{letter}`")));
+        all.extend(valued.chars().map(|letter| format!("`-{letter} …`")));
+        all.extend(long.iter().map(|name| format!("`{name}`")));
+        if all.is_empty() {
+            return "none".to_owned();
+        }
+        all.join(" ")
+    }
+}
+
+impl Operands {
+    fn in_words(self) -> String {
+        let listed = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+            words.join(", ")
+        };
+        match self {
+            Self::Any => "any".to_owned(),
+            Self::Most(most) => format!("at most {most}"),
+            Self::With(options) => format!("only with one of {}", listed(options)),
+            Self::First(names) => format!("the first is one of {}", listed(names)),
+            Self::NoneOrFirst(names) => format!("none, or the first is {}", listed(names)),
+            Self::Beginning(begin) => format!("beginning with `{begin}`"),
+            Self::LineNumbers => "first what to print by line numbers: `10,20p`".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Which calls a rule is about.
+
+use std::path::{Path, PathBuf};
+
+use ikigai_core::EffectClass;
+use ikigai_core::settings::Rule;
+
+use super::Sandbox;
+use super::patterns::{
+    Reach, is_exactly, matches_address, matches_command, matches_path, matches_text, real,
+};
+use super::reading::{is_inert, is_reading_line};
+use super::shell;
+use crate::{Paths, Place, Prepared};
+
+/// The tool whose subject is a shell line.
+const SHELL_TOOL: &str = "bash";
+
+/// Words that run the command after them.
+const RUNNERS: &[&str] = &[
+    "!", "builtin", "command", "do", "doas", "else", "env", "exec", "if", "nice", "nohup", "sudo",
+    "then", "time", "until", "while", "xargs",
+];
+
+/// A call as rules see it.
+pub(super) struct Call<'a> {
+    tool: &'a str,
+    place: &'a Place,
+    target: Target<'a>,
+}
+
+enum Target<'a> {
+    /// A shell line.
+    Line(&'a str),
+    /// Files, absolute.
+    Paths(&'a [PathBuf]),
+    /// An address, or another text.
+    Text(&'a str),
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(tool: &'a str, prepared: &'a Prepared, place: &'a Place) -> Self {
+        let paths = match prepared.class {
+            EffectClass::Read => &prepared.touches.reads,
+            EffectClass::Write => &prepared.touches.writes,
+            EffectClass::Execute | EffectClass::Network | EffectClass::Agent => &Paths::None,
+        };
+        let target = match paths {
+            _ if tool == SHELL_TOOL => Target::Line(prepared.subject.trim()),
+            Paths::Below(paths) if !paths.is_empty() => Target::Paths(paths),
+            _ => Target::Text(&prepared.subject),
+        };
+        Self {
+            tool,
+            place,
+            target,
+        }
+    }
+
+    /// A rule about this tool.
+    pub(super) fn rule(&self, pattern: String) -> Rule {
+        Rule {
+            tool: Some(self.tool.to_owned()),
+            pattern: Some(pattern),
+        }
+    }
+
+    /// What a pattern for only this call must say.
+    pub(super) fn exact_subject(&self) -> String {
+        match self.target {
+            Target::Line(text) | Target::Text(text) => text.to_owned(),
+            Target::Paths(paths) => {
+                let path = paths.first().and_then(|path| real(path));
+                path.unwrap_or_default().to_string_lossy().into_owned()
+            }
+        }
+    }
+
+    /// Whether it is a shell line that only reads.
+    pub(super) fn is_reading_line(&self) -> bool {
+        matches!(self.target, Target::Line(line) if is_reading_line(line))
+    }
+
+    /// Whether rules allow all of it. A rule that lacks a part allows nothing.
+    pub(super) fn is_allowed_by<'r>(
+        &self,
+        rules: impl Iterator<Item = &'r Rule>,
+        sandbox: Sandbox,
+    ) -> bool {
+        let patterns: Vec<&str> = rules
+            .filter(|rule| self.is_meant(rule))
+            .filter_map(|rule| rule.pattern.as_deref())
+            .collect();
+        match self.target {
+            Target::Line(line) => allow_line(&patterns, line, sandbox),
+            Target::Paths(paths) => paths.iter().all(|path| self.allow_path(&patterns, path)),
+            Target::Text(text) => patterns.iter().any(|pattern| {
+                if pattern.contains("://") {
+                    matches_address(pattern, text)
+                } else {
+                    matches_text(pattern, text)
+                }
+            }),
+        }
+    }
+
+    /// Whether a rule refuses any part of it. A rule without a pattern refuses every call.
+    pub(super) fn is_refused_by(&self, rule: &Rule) -> bool {
+        let pattern = rule.pattern.as_deref().unwrap_or("*");
+        self.is_meant(rule)
+            && match self.target {
+                Target::Line(line) => refuses_line(pattern, line),
+                Target::Paths(paths) => paths.iter().any(|path| self.refuses_path(pattern, path)),
+                Target::Text(text) => matches_text(pattern, text) || matches_address(pattern, text),
+            }
+    }
+
+    fn is_meant(&self, rule: &Rule) -> bool {
+        let tool = rule.tool.as_deref();
+        tool.is_some_and(|tool| matches_text(tool, self.tool))
+    }
+
+    /// Judged by where the path really leads: a link below an allowed directory does not count as
+    /// part of it.
+    fn allow_path(&self, patterns: &[&str], path: &Path) -> bool {
+        if patterns.contains(&"*") {
+            return true;
+        }
+        let (Some(path), Some(workdir)) = (real(path), real(&self.place.workdir)) else {
+            return false;
+        };
+        // The working directory may itself be reached through a link, and patterns name it so.
+        let as_named = path.strip_prefix(&workdir).ok();
+        let as_named = as_named.map(|rest| self.place.workdir.join(rest));
+        patterns.iter().any(|pattern| {
+            matches_path(pattern, &path, &workdir, Reach::ButDelicate)
+                || as_named.as_ref().is_some_and(|path| {
+                    matches_path(pattern, path, &self.place.workdir, Reach::ButDelicate)
+                })
+        })
+    }
+
+    fn refuses_path(&self, pattern: &str, path: &Path) -> bool {
+        let workdir = real(&self.place.workdir);
+        let workdir = workdir.as_deref().unwrap_or(&self.place.workdir);
+        let refuses = |path: &Path| {
+            matches_path(pattern, path, &self.place.workdir, Reach::Everything)
+                || matches_path(pattern, path, workdir, Reach::Everything)
+        };
+        pattern == "*" || refuses(path) || real(path).is_some_and(|path| refuses(&path))
+    }
+}
+
+/// Every command of a line must be allowed by itself, so that nothing rides along. Commands that
+/// only read need no rule where the sandbox is in force.
+pub(super) fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox) -> bool {
+    if patterns
+        .iter()
+        .any(|pattern| *pattern == "*" || is_exactly(pattern, line))
+    {
+        return true;
+    }
+    let Some(commands) = shell::commands(line) else {
+        return false;
+    };
+    commands.iter().any(|command| has_rule(patterns, command))
+        && commands.iter().all(|command| {
+            has_rule(patterns, command) || (sandbox == Sandbox::InForce && is_inert(command))
+        })
+}
+
+fn has_rule(patterns: &[&str], command: &[shell::Word]) -> bool {
+    let command = shell::spelled(command);
+    patterns
+        .iter()
+        .any(|pattern| matches_command(pattern, &command))
+}
+
+/// Refusing is done as well as it can be: a line can hide what it does (`eval`, a script), and
+/// only the sandbox helps against that.
+pub(super) fn refuses_line(pattern: &str, line: &str) -> bool {
+    let understood = shell::commands(line).unwrap_or_default();
+    let spelled = understood.iter().map(|command| shell::spelled(command));
+    let ends_command = |c: char| ";|&\n\r(){}`'\"$<>".contains(c);
+    let rough = line.split(ends_command).map(|part| {
+        let words: Vec<_> = part.split_whitespace().collect();
+        words.join(" ")
+    });
+    matches_command(pattern, line)
+        || spelled
+            .chain(rough)
+            .any(|command| refuses_command(pattern, &command))
+}
+
+/// Looks behind what only runs another command, and at a program without its directory.
+fn refuses_command(pattern: &str, command: &str) -> bool {
+    let mut command = command;
+    loop {
+        let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
+        let base = name.rsplit('/').next().unwrap_or(name);
+        let plain = format!("{base} {rest}");
+        if matches_command(pattern, command) || matches_command(pattern, plain.trim_end()) {
+            return true;
+        }
+        if rest.is_empty() || !(RUNNERS.contains(&base) || name.contains('=')) {
+            return false;
+        }
+        command = rest;
+    }
+}

@@ -1,0 +1,3 @@
+mod deciding;
+mod lines;
+mod matching;

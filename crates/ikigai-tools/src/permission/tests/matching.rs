@@ -1,0 +1,236 @@
+//! Which calls a pattern means.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use crate::permission::Sandbox;
+use crate::permission::patterns::{
+    Reach, is_exactly, literal, matches_address, matches_command, matches_path, matches_text,
+};
+use crate::permission::rules::{allow_line, refuses_line};
+
+#[test]
+fn a_rule_allows_no_command_that_rides_along() {
+    let allowed = |line| allow_line(&["cargo test *", "git commit *"], line, Sandbox::InForce);
+    let yes = [
+        "cargo test",
+        "cargo test --workspace -- a",
+        "  cargo   test  a",
+        "cargo test a; cargo test b",
+        "cargo test 'a; rm -rf ~'",
+        "cargo test 2>&1 | tail -20",
+        "cd sub && cargo test",
+        "cargo test && git commit -m 'a && b'",
+        "'cargo' te\"st\" a",
+    ];
+    let no = [
+        "cargo testify",
+        "cargo",
+        "cargo 'test a'",
+        "cargo test x; rm -rf ~",
+        "cargo test x && rm -rf ~",
+        "cargo test x || rm -rf ~",
+        "cargo test x | sh",
+        "cargo test x & rm -rf ~",
+        "cargo test x\nrm -rf ~",
+        "cargo test $(rm -rf ~)",
+        "cargo test `rm -rf ~`",
+        "cargo test \"$(rm -rf ~)\"",
+        "cargo test > ~/.bashrc",
+        "cargo test <(rm x)",
+        "cargo test $X",
+        "cargo test # x",
+        "X=1 cargo test",
+        "PATH=. cargo test",
+        "sudo cargo test",
+        "./cargo test",
+        "cd .. && cargo test",
+        "cd /tmp/x && cargo test",
+        "cd && cargo test",
+        "cd - && cargo test",
+        "cargo test && git status",
+        "cargo test && cat *",
+        "ls",
+        "! cargo test",
+        "then cargo test",
+    ];
+
+    for line in yes {
+        assert!(allowed(line), "{line}");
+    }
+    for line in no {
+        assert!(!allowed(line), "{line}");
+    }
+}
+
+#[test]
+fn reading_commands_next_to_an_allowed_one_need_the_sandbox() {
+    let patterns = ["cargo test *"];
+
+    assert!(allow_line(&patterns, "cargo test | head", Sandbox::InForce));
+    assert!(!allow_line(
+        &patterns,
+        "cargo test | head",
+        Sandbox::Missing
+    ));
+    assert!(allow_line(&patterns, "cargo test", Sandbox::Missing));
+}
+
+#[test]
+fn a_line_that_is_not_understood_is_allowed_only_as_it_stands() {
+    let line = "for x in *; do rm $x; done";
+
+    assert!(allow_line(&[&literal(line)], line, Sandbox::InForce));
+    assert!(allow_line(&["*"], line, Sandbox::InForce));
+    for pattern in ["for *", line, "* *", "**"] {
+        assert!(!allow_line(&[pattern], line, Sandbox::InForce), "{pattern}");
+    }
+}
+
+#[test]
+fn refusing_looks_into_the_line() {
+    let yes = [
+        "git push",
+        "git push origin main",
+        "git  push",
+        "ls && git push",
+        "ls; git push --force",
+        "(git push)",
+        "x=$(git push)",
+        "echo `git push`",
+        "bash -c 'git push'",
+        "sudo git push",
+        "sudo env A=1 git push",
+        "A=1 git push",
+        "/usr/bin/git push",
+        "g'i't push",
+        "if true; then git push; fi",
+        "git status\ngit push",
+    ];
+    let no = ["git status", "echo git push", "git pushy", "gitpush"];
+
+    for line in yes {
+        assert!(refuses_line("git push *", line), "{line}");
+    }
+    for line in no {
+        assert!(!refuses_line("git push *", line), "{line}");
+    }
+}
+
+#[test]
+fn a_star_in_a_path_stands_for_no_slash_and_no_delicate_name() {
+    let table = [
+        ("src/**", "/w/src/a/b.rs", true),
+        ("src/**", "/w/src2/a.rs", false),
+        ("src/*", "/w/src/a.rs", true),
+        ("src/*", "/w/src/a/b.rs", false),
+        ("src/*.rs", "/w/src/a.rs", true),
+        ("**/*.rs", "/w/a.rs", true),
+        ("**/*.rs", "/w/a/b/c.rs", true),
+        ("**/*.rs", "/x/a.rs", false),
+        ("/etc/*", "/etc/passwd", true),
+        ("etc/*", "/etc/passwd", false),
+        ("./src/../lib/*", "/w/lib/a", true),
+        ("src/../../etc/**", "/etc/passwd", true),
+        ("a[1]?.rs", "/w/a[1]?.rs", true),
+        ("a[1]?.rs", "/w/a1b.rs", false),
+        (r"a\*.rs", "/w/a*.rs", true),
+        (r"a\*.rs", "/w/ab.rs", false),
+        ("**", "/w/.git/hooks/x", false),
+        ("**", "/w/a/.GIT/config", false),
+        ("*/config", "/w/.git/config", false),
+        (".g*/config", "/w/.git/config", false),
+        (".git/config", "/w/.git/config", true),
+        (".git/**", "/w/.git/hooks/x", true),
+        ("**", "/w/.gitignore", true),
+        ("**", "/w/.ikigai/tools/x", false),
+        ("/**", "/anything/at/all", true),
+    ];
+
+    for (pattern, path, wanted) in table {
+        let found = matches_path(
+            pattern,
+            Path::new(path),
+            Path::new("/w"),
+            Reach::ButDelicate,
+        );
+        assert_eq!(found, wanted, "{pattern} {path}");
+    }
+    let git = Path::new("/w/.git/hooks/x");
+    assert!(matches_path("**", git, Path::new("/w"), Reach::Everything));
+}
+
+#[test]
+fn a_star_in_a_host_stands_for_nothing_else() {
+    let table = [
+        ("https://docs.rs/*", "https://docs.rs/serde?x=1", true),
+        ("https://docs.rs/*", "https://docs.rs/", true),
+        ("https://DOCS.rs/*", "https://docs.rs/a", true),
+        ("https://docs.rs/*", "http://docs.rs/a", false),
+        ("https://docs.rs/*", "https://docs.rs.evil.com/a", false),
+        ("https://docs.rs/*", "https://docs.rs@evil.com/a", false),
+        ("https://docs.rs/*", "https://docs.rs:8443/a", false),
+        ("https://docs.rs:8443/*", "https://docs.rs:8443/a", true),
+        ("https://*.rs/*", "https://docs.rs/a", true),
+        ("https://*.rs/*", "https://evil.com/x.rs/a", false),
+        ("https://*.rs/*", "https://evil.com?x.rs/a", false),
+        ("https://*.rs/*", "https://a@evil.com/x.rs/a", false),
+        ("https://docs.rs/serde/*", "https://docs.rs/tokio/a", false),
+        (
+            "https://docs.rs/serde/*",
+            "https://docs.rs/serde/../tokio/a",
+            false,
+        ),
+        ("https://docs.rs", "https://docs.rs/", true),
+        ("https://docs.rs", "https://docs.rs/a", false),
+        ("docs.rs/*", "https://docs.rs/a", false),
+        ("https://docs.rs/*", "nonsense", false),
+    ];
+
+    for (pattern, address, wanted) in table {
+        assert_eq!(
+            matches_address(pattern, address),
+            wanted,
+            "{pattern} {address}"
+        );
+    }
+}
+
+#[test]
+fn a_star_at_the_end_stands_for_no_words_too() {
+    assert!(matches_command("make *", "make"));
+    assert!(matches_command("make *", "make all"));
+    assert!(!matches_command("make *", "makefile"));
+    assert!(!matches_command("make", "make all"));
+}
+
+proptest! {
+    #[test]
+    fn a_literal_pattern_means_its_text_only(text in "[a*\\\\ ]{0,8}", other in "[a*\\\\ ]{0,8}") {
+        let pattern = literal(&text);
+        prop_assert!(is_exactly(&pattern, &text));
+        prop_assert_eq!(matches_text(&pattern, &other), text == other);
+    }
+
+    #[test]
+    fn stars_match_as_a_plain_search_does(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
+        prop_assert_eq!(matches_text(&pattern, &text), searched(pattern.as_bytes(), text.as_bytes()));
+    }
+}
+
+/// The obvious way, which takes for ever on long patterns.
+fn searched(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        [b'*', rest @ ..] => (0..=text.len()).any(|at| searched(rest, &text[at..])),
+        [one, rest @ ..] => text.first() == Some(one) && searched(rest, &text[1..]),
+    }
+}
+
+#[test]
+fn a_pattern_of_many_stars_ends_soon() {
+    let pattern = "*a".repeat(2000);
+
+    assert!(!matches_text(&pattern, &"b".repeat(20_000)));
+}
