@@ -1,24 +1,44 @@
 //! Arguments: from the text that a model wrote to a typed value, with advice when it does not fit.
 
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
+
+use crate::output::clean;
 
 /// Why arguments are not understood, in words that help the model to do better.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct BadArguments(pub String);
 
-/// The JSON schema of a type of arguments, as models are told it.
+/// How much of one value a person is shown, in characters.
+const MOST_VALUE_CHARS: usize = 80;
+
+/// How much of a call a person is shown, in characters.
+const MOST_SHOWN_CHARS: usize = 240;
+
+/// How much of a complaint about arguments the model is told: it can quote them.
+const MOST_COMPLAINT_CHARS: usize = 300;
+
+/// The JSON schema of a type of arguments, as models are told it. Only plain words of JSON schema
+/// are left, because providers understand different parts of it: no references, no formats, and
+/// what is optional is left out rather than null.
 pub fn schema_of<T: JsonSchema>() -> Value {
-    let mut schema = schemars::SchemaGenerator::default()
+    let settings = SchemaSettings::default().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings
+        .into_generator()
         .into_root_schema_for::<T>()
         .to_value();
     if let Some(object) = schema.as_object_mut() {
-        object.remove("$schema");
         object.remove("title");
+        object.remove("description");
     }
+    make_plain(&mut schema);
     schema
 }
 
@@ -26,9 +46,79 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 pub fn read<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, BadArguments> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     serde_json::from_str(text).map_err(|error| {
+        let complaint = one_line(&error.to_string(), MOST_COMPLAINT_CHARS);
         let wanted = schema_of::<T>();
         BadArguments(format!(
-            "the arguments do not fit: {error}. They must be a JSON object that fits this schema: {wanted}"
+            "the arguments do not fit: {complaint}. They must be a JSON object that fits this schema: {wanted}"
         ))
     })
+}
+
+/// A call in one line for a person: `pattern="**/*.rs" path="src"`. Arguments that are no object
+/// are shown as they are.
+pub fn shown(arguments: &str) -> String {
+    let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
+        return one_line(arguments, MOST_SHOWN_CHARS);
+    };
+    let pairs: Vec<String> = object
+        .iter()
+        .map(|(key, value)| format!("{key}={}", shown_value(value)))
+        .collect();
+    one_line(&pairs.join(" "), MOST_SHOWN_CHARS)
+}
+
+fn shown_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => {
+            let short = shortened(&clean(text.as_bytes()), MOST_VALUE_CHARS);
+            Value::String(short).to_string()
+        }
+        other => shortened(&other.to_string(), MOST_VALUE_CHARS),
+    }
+}
+
+/// A text on one line without control characters, cut if it is long.
+pub fn one_line(text: &str, most_chars: usize) -> String {
+    let line = clean(text.as_bytes()).replace(['\n', '\t'], " ");
+    shortened(line.trim(), most_chars)
+}
+
+fn shortened(text: &str, most_chars: usize) -> String {
+    match text.char_indices().nth(most_chars) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+fn make_plain(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.get("default").is_some_and(Value::is_null) {
+                object.remove("default");
+            }
+            if object.get("format").is_some_and(Value::is_string) {
+                object.remove("format");
+            }
+            if let Some(Value::Array(types)) = object.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    object.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+                choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));
+                if let [Value::Object(only)] = choices.as_slice() {
+                    let only = only.clone();
+                    object.remove("anyOf");
+                    for (key, value) in only {
+                        object.entry(key).or_insert(value);
+                    }
+                }
+            }
+            object.values_mut().for_each(make_plain);
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_plain),
+        _ => {}
+    }
 }

@@ -7,6 +7,8 @@
 
 pub mod arguments;
 pub mod builtin;
+mod diff;
+mod files;
 pub mod output;
 pub mod paths;
 pub mod permission;

@@ -1,6 +1,14 @@
 //! What a call leaves: bytes for the model, a line for people, files that it touched.
 
+mod clean;
+mod collect;
+mod present;
+
 use ikigai_core::data::TouchedFile;
+
+pub use clean::{clean, visible};
+pub use collect::Collector;
+pub use present::{Presented, present};
 
 /// How much of one output is kept; of more, the head and the tail.
 pub const MOST_KEPT_BYTES: usize = 16 * 1024 * 1024;

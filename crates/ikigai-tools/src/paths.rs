@@ -1,21 +1,171 @@
-//! Paths as models write them, made absolute.
+//! Paths as models write them: made absolute, links followed, kept from what is hidden.
 
+use std::collections::VecDeque;
+use std::env;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use crate::Place;
+use crate::{BadArguments, Place};
 
-/// The absolute path that `text` means in an agent's working directory, without `.` and `..`.
-/// Nothing is looked up: links are not followed and the file need not exist.
+/// More links than this on one path are a loop, as for the kernel.
+const MOST_LINKS: usize = 40;
+
+/// The absolute path that `text` means in an agent's working directory, without `.` and `..`; `~/`
+/// is the user's home. Nothing is looked up: links are not followed and the file need not exist.
 pub fn resolve(place: &Place, text: &str) -> PathBuf {
-    let mut absolute = PathBuf::new();
-    for part in place.workdir.join(Path::new(text)).components() {
+    let home = env::var_os("HOME").map(PathBuf::from);
+    let path = match (text.strip_prefix('~'), home) {
+        (Some(""), Some(home)) => home,
+        (Some(rest), Some(home)) if rest.starts_with('/') => {
+            home.join(rest.trim_start_matches('/'))
+        }
+        _ => PathBuf::from(text),
+    };
+    normal(&place.workdir.join(path))
+}
+
+/// The file that `text` leads to when every link is followed; it need not exist. A file in the
+/// working directory is named below it, however the working directory itself is written. Looks at
+/// the file system, but opens nothing.
+///
+/// Fails for a loop of links and for what is hidden.
+pub fn locate(place: &Place, text: &str) -> Result<PathBuf, BadArguments> {
+    locate_path(place, &resolve(place, text))
+}
+
+/// The same for a path that is absolute already.
+pub(crate) fn locate_path(place: &Place, path: &Path) -> Result<PathBuf, BadArguments> {
+    trace(place, path).map_err(BadArguments)
+}
+
+/// Says why a located path must not be used (any more): links changed since it was located, or
+/// it is hidden.
+pub fn check(place: &Place, located: &Path) -> Result<(), String> {
+    if trace(place, located)? == located {
+        return Ok(());
+    }
+    let name = shown(place, located);
+    Err(format!(
+        "`{name}` became a symbolic link to another place meanwhile; look where it leads and call again"
+    ))
+}
+
+/// A path for people, models and patterns: relative to the working directory if it is inside.
+pub fn shown(place: &Place, path: &Path) -> String {
+    match path.strip_prefix(&place.workdir) {
+        Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+        Ok(inside) => inside.to_string_lossy().into_owned(),
+        Err(_) => path.to_string_lossy().into_owned(),
+    }
+}
+
+/// What *always* allows for a call that touches this file: its directory and what is below, or
+/// the file alone if it is directly in the working directory or in the root.
+pub(crate) fn pattern(place: &Place, path: &Path) -> String {
+    let alone = || globset::escape(&shown(place, path));
+    match path.parent() {
+        Some(parent) if parent == place.workdir || parent.parent().is_none() => alone(),
+        Some(parent) => format!("{}/**", globset::escape(&shown(place, parent))),
+        None => alone(),
+    }
+}
+
+/// What no tool may read or write, with links followed.
+pub(crate) struct Hidden(Vec<PathBuf>);
+
+impl Hidden {
+    pub(crate) fn of(place: &Place) -> Self {
+        let real = |path: &PathBuf| follow(path).unwrap_or_else(|| path.clone());
+        Self(place.hidden.iter().map(real).collect())
+    }
+
+    /// Whether a path without links is hidden, or inside something that is.
+    pub(crate) fn covers(&self, real: &Path) -> bool {
+        is_process(real) || self.0.iter().any(|hidden| real.starts_with(hidden))
+    }
+}
+
+/// Environment and memory of processes hold keys, those of our own process first of all.
+fn is_process(real: &Path) -> bool {
+    let Ok(inside) = real.strip_prefix("/proc") else {
+        return false;
+    };
+    let first = inside.components().next();
+    first.is_some_and(|first| {
+        let name = first.as_os_str().as_encoded_bytes();
+        name.iter().all(u8::is_ascii_digit)
+    })
+}
+
+fn trace(place: &Place, path: &Path) -> Result<PathBuf, String> {
+    let name = shown(place, path);
+    let real = follow(path).ok_or_else(|| {
+        format!("`{name}` leads round in a loop of symbolic links: there is no file at its end")
+    })?;
+    if Hidden::of(place).covers(&real) {
+        return Err(format!(
+            "`{name}` is off limits for tools: keys or data of ikigai itself are kept there"
+        ));
+    }
+    Ok(spelled(place, real))
+}
+
+/// A path without links, written below the working directory if it is there.
+fn spelled(place: &Place, real: PathBuf) -> PathBuf {
+    let workdir = follow(&place.workdir).unwrap_or_else(|| place.workdir.clone());
+    match real.strip_prefix(&workdir) {
+        Ok(inside) if inside.as_os_str().is_empty() => place.workdir.clone(),
+        Ok(inside) => place.workdir.join(inside),
+        Err(_) => real,
+    }
+}
+
+/// Follows every link of an absolute path; what does not exist stands as it is written. None if
+/// the links go round in a loop. `fs::canonicalize` would fail for a link to a file that does not
+/// exist, which writing would make.
+pub(crate) fn follow(path: &Path) -> Option<PathBuf> {
+    let mut real = PathBuf::new();
+    let mut rest: VecDeque<OsString> = parts(path);
+    let mut links = 0;
+    while let Some(part) = rest.pop_front() {
+        if part == ".." {
+            real.pop();
+            continue;
+        }
+        real.push(&part);
+        let Ok(target) = real.read_link() else {
+            continue;
+        };
+        links += 1;
+        if links > MOST_LINKS {
+            return None;
+        }
+        real.pop();
+        for part in parts(&target).into_iter().rev() {
+            rest.push_front(part);
+        }
+    }
+    Some(real)
+}
+
+/// The parts of a path without `.`. An absolute one begins with its root, which starts anew.
+fn parts(path: &Path) -> VecDeque<OsString> {
+    path.components()
+        .filter(|part| !matches!(part, Component::CurDir))
+        .map(|part| part.as_os_str().to_owned())
+        .collect()
+}
+
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
         match part {
             Component::CurDir => {}
             Component::ParentDir => {
-                absolute.pop();
+                normal.pop();
             }
-            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => absolute.push(part),
+            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => normal.push(part),
         }
     }
-    absolute
+    normal
 }

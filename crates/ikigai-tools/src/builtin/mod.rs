@@ -1,6 +1,13 @@
 //! The built-in tools, one file each. A tool is its file and its line in [`all`].
 
 pub mod bash;
+mod change;
+mod file_edit;
+mod file_read;
+mod file_write;
+mod glob;
+mod near;
+mod walk;
 
 use std::sync::Arc;
 
@@ -8,5 +15,11 @@ use crate::Tool;
 
 /// All of them that need nothing but a machine.
 pub fn all() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(bash::Bash::default())]
+    vec![
+        Arc::new(bash::Bash::default()),
+        Arc::new(file_edit::FileEdit),
+        Arc::new(file_read::FileRead),
+        Arc::new(file_write::FileWrite),
+        Arc::new(glob::Glob),
+    ]
 }

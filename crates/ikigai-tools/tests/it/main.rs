@@ -5,5 +5,7 @@
 )]
 
 mod bash;
+mod desk;
+mod files;
 mod processes;
 mod support;

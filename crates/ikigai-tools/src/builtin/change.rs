@@ -1,0 +1,187 @@
+//! What `file_write` and `file_edit` have in common: one file gets new bytes, in one step, unless
+//! somebody else changed it since the agent saw it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::EffectClass;
+
+use crate::arguments::BadArguments;
+use crate::diff::Diff;
+use crate::files::{self, FileError, Found};
+use crate::{Context, Need, Output, Place, Prepared, Run, Stale, Touches, paths};
+
+/// A large file on a slow disk takes its time, but not for ever.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Makes the new bytes of a file from what is there, or says why it cannot.
+pub(super) type Change = Arc<dyn Fn(&Found) -> Result<Vec<u8>, Refusal> + Send + Sync>;
+
+/// Why a file is not changed.
+pub(super) enum Refusal {
+    /// There is no such file.
+    Missing,
+    /// Said after the name of the file.
+    Because(String),
+}
+
+/// The call that makes a change to the file that a model calls `file_path`.
+pub(super) fn prepare(
+    place: &Place,
+    file_path: &str,
+    change: Change,
+) -> Result<Prepared, BadArguments> {
+    let path = paths::locate(place, file_path)?;
+    let name = paths::shown(place, &path);
+    Ok(Prepared {
+        class: EffectClass::Write,
+        touches: Touches::writing([path.clone()]),
+        shown: crate::arguments::shown(&serde_json::json!({ "file_path": &name }).to_string()),
+        pattern: paths::pattern(place, &path),
+        subject: name,
+        preview: Some(preview(place.clone(), path.clone(), Arc::clone(&change))),
+        deadline: DEADLINE,
+        needs: vec![Need::File(path.clone())],
+        run: Run::Blocking(Box::new(move |context| run(context, &path, &change))),
+    })
+}
+
+/// What a person who is asked is shown: the diff, or why there will be none.
+fn preview(place: Place, path: PathBuf, change: Change) -> crate::Preview {
+    Arc::new(move || {
+        let planned = paths::check(&place, &path)
+            .map_err(Refusal::Because)
+            .and_then(|()| plan(&path, &change));
+        match planned {
+            Ok(Plan { old, new }) => difference(&old, &new).map_or_else(
+                || format!("the whole file is replaced by {}\n", count(&new)),
+                |diff| diff.text,
+            ),
+            Err(refusal) => {
+                let name = paths::shown(&place, &path);
+                let reason = refused(&name, &path, refusal);
+                format!("it will be refused: {}\n", reason.shown)
+            }
+        }
+    })
+}
+
+/// What is there and what is to be there.
+struct Plan {
+    old: Found,
+    new: Vec<u8>,
+}
+
+fn plan(path: &Path, change: &Change) -> Result<Plan, Refusal> {
+    let old = files::find(path).map_err(|error| Refusal::Because(error.to_string()))?;
+    let new = change(&old)?;
+    Ok(Plan { old, new })
+}
+
+fn run(context: &Context, path: &Path, change: &Change) -> Output {
+    let place = &context.place;
+    let name = paths::shown(place, path);
+    if let Err(reason) = paths::check(place, path) {
+        return Output::failed(reason);
+    }
+    let old = match files::find(path) {
+        Ok(old) => old,
+        Err(error) => return Output::failed(format!("`{name}` {error}")),
+    };
+    if let Some(output) = stale(&name, path, &old, context.given.file.as_deref()) {
+        return output;
+    }
+    let new = match change(&old) {
+        Ok(new) => new,
+        Err(refusal) => return refused(&name, path, refusal),
+    };
+    if context.stop.is_cancelled() {
+        return Output::stopped();
+    }
+    let unchanged = matches!(&old, Found::Whole { bytes, .. } if *bytes == new);
+    if !unchanged && let Err(error) = files::replace(path, &new, old.stamp()) {
+        let mut output = Output::failed(format!("`{name}` {error}"));
+        if matches!(error, FileError::Changed) {
+            output.stale = seen_now(path);
+        }
+        return output;
+    }
+    let mut output = told(&name, &old, &new);
+    output.files = vec![files::touched(path, files::sha256_hex(&new), !unchanged)];
+    output
+}
+
+/// The refusal of a file that is not as the agent knows it. One that is gone may be written anew:
+/// nothing is lost by that.
+fn stale(name: &str, path: &Path, old: &Found, known: Option<&str>) -> Option<Output> {
+    let known = known?;
+    let hash = match old {
+        Found::Nothing => return None,
+        Found::Whole { bytes, .. } => files::sha256_hex(bytes),
+        // What is too large to be hashed is not what was hashed.
+        Found::Large { .. } => String::new(),
+    };
+    if hash == known {
+        return None;
+    }
+    let reason = format!("`{name}` was changed since you last read it; read it again first");
+    Some(Output {
+        stale: Some(Stale {
+            path: path.to_string_lossy().into_owned(),
+            hash,
+        }),
+        ..Output::failed(reason)
+    })
+}
+
+fn seen_now(path: &Path) -> Option<Stale> {
+    let Ok(Found::Whole { bytes, .. }) = files::find(path) else {
+        return None;
+    };
+    Some(Stale {
+        path: path.to_string_lossy().into_owned(),
+        hash: files::sha256_hex(&bytes),
+    })
+}
+
+fn refused(name: &str, path: &Path, refusal: Refusal) -> Output {
+    match refusal {
+        Refusal::Missing => files::missing(name, path),
+        Refusal::Because(reason) => Output::failed(format!("`{name}` {reason}")),
+    }
+}
+
+fn told(name: &str, old: &Found, new: &[u8]) -> Output {
+    let count = count(new);
+    let Some(diff) = difference(old, new) else {
+        let text = format!("`{name}` is replaced by {count}\n");
+        return Output::done(text, format!("{name}: replaced"));
+    };
+    let counts = diff.counts();
+    let shown = format!("{name}: {counts}\n{}", diff.text);
+    let body = match old {
+        // The model has just written all of it: it need not read it again.
+        Found::Nothing => format!("made `{name}`: {count}\n"),
+        _ if diff.text.is_empty() => format!("`{name}` was like this before: {count}\n"),
+        _ => format!("wrote `{name}`: {count}, {counts} lines\n{}", diff.text),
+    };
+    Output::done(body, shown.trim_end())
+}
+
+/// None if the file that was there is too large to be compared.
+fn difference(old: &Found, new: &[u8]) -> Option<Diff> {
+    match old {
+        Found::Nothing => Some(Diff::between(&[], new)),
+        Found::Whole { bytes, .. } => Some(Diff::between(bytes, new)),
+        Found::Large { .. } => None,
+    }
+}
+
+fn count(bytes: &[u8]) -> String {
+    let size = files::size(bytes.len() as u64);
+    match bytes.split_inclusive(|byte| *byte == b'\n').count() {
+        1 => format!("{size}, 1 line"),
+        lines => format!("{size}, {lines} lines"),
+    }
+}

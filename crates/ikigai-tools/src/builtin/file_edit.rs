@@ -1,0 +1,173 @@
+//! `file_edit`: one text in a file replaced by another.
+
+use std::sync::Arc;
+
+use ikigai_core::project::ToolSpec;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::change::{self, Refusal};
+use super::near;
+use crate::arguments::{self, BadArguments};
+use crate::files::{self, Found};
+use crate::{Place, Prepared, Tool};
+
+/// How many places of a text that is not unique are named.
+const MOST_PLACES: usize = 10;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The file; relative paths start in the working directory.
+    file_path: String,
+    /// The text to be replaced, exactly as it is in the file, without line numbers. It must occur
+    /// once, unless `replace_all` is set. Empty: the file must be missing or empty.
+    old_string: String,
+    /// The text to put in its place.
+    new_string: String,
+    /// Replaces every occurrence; if not given, only one is allowed.
+    #[serde(default)]
+    replace_all: Option<bool>,
+}
+
+/// See the module.
+pub(super) struct FileEdit;
+
+impl Tool for FileEdit {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "file_edit".to_owned(),
+            description: "Replaces an exact text in a file by another. Line endings of the file \
+                          are kept: write \\n. Refuses a file that somebody else changed since \
+                          you last read or wrote it."
+                .to_owned(),
+            parameters: arguments::schema_of::<Arguments>(),
+        }
+    }
+
+    fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
+        let arguments: Arguments = arguments::read(text)?;
+        if arguments.old_string == arguments.new_string {
+            return Err(BadArguments(
+                "`old_string` and `new_string` are the same: there is nothing to change".to_owned(),
+            ));
+        }
+        let edit = Edit {
+            old: arguments.old_string,
+            new: arguments.new_string,
+            all: arguments.replace_all.unwrap_or_default(),
+        };
+        let change = move |found: &_| edit.of_file(found);
+        change::prepare(place, &arguments.file_path, Arc::new(change))
+    }
+}
+
+/// What is to be replaced by what.
+pub(super) struct Edit {
+    old: String,
+    new: String,
+    all: bool,
+}
+
+impl Edit {
+    fn of_file(&self, found: &Found) -> Result<Vec<u8>, Refusal> {
+        match found {
+            Found::Nothing if self.old.is_empty() => Ok(self.new.clone().into_bytes()),
+            Found::Nothing => Err(Refusal::Missing),
+            Found::Whole { bytes, .. } => self.of_bytes(bytes).map_err(Refusal::Because),
+            Found::Large { bytes, .. } => Err(Refusal::Because(format!(
+                "has {}: too large to be edited; `sed` with bash can do it",
+                files::size(*bytes)
+            ))),
+        }
+    }
+
+    /// The bytes after the edit. Models write `\n`; in a file whose lines all end with `\r\n` that
+    /// means these, in all three texts.
+    fn of_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        if self.old.is_empty() {
+            if bytes.is_empty() {
+                return Ok(self.new.clone().into_bytes());
+            }
+            return Err(
+                "is not empty, so `old_string` must not be empty either: give the text \
+                        next to which to insert, or use file_write to replace the whole file"
+                    .to_owned(),
+            );
+        }
+        if all_crlf(bytes) {
+            let edit = Self {
+                old: self.old.replace("\r\n", "\n"),
+                new: self.new.replace("\r\n", "\n"),
+                all: self.all,
+            };
+            let edited = edit.of_text(&replaced(bytes, "\r\n", "\n"))?;
+            return Ok(replaced(&edited, "\n", "\r\n"));
+        }
+        self.of_text(bytes)
+    }
+
+    fn of_text(&self, text: &[u8]) -> Result<Vec<u8>, String> {
+        let places = places(text, &self.old);
+        match places.len() {
+            0 => Err(near::advice(text, self.old.as_bytes())),
+            1 => Ok(replaced(text, &self.old, &self.new)),
+            _ if self.all => Ok(replaced(text, &self.old, &self.new)),
+            _ => Err(ambiguous(text, &places)),
+        }
+    }
+}
+
+fn ambiguous(text: &[u8], places: &[usize]) -> String {
+    let (count, more) = match places.len() {
+        count if count > MOST_PLACES => (format!("more than {MOST_PLACES}"), ", …"),
+        count => (count.to_string(), ""),
+    };
+    let lines: Vec<String> = places
+        .iter()
+        .take(MOST_PLACES)
+        .map(|place| near::line_of(text, *place).to_string())
+        .collect();
+    format!(
+        "holds `old_string` {count} times, at lines {}{more}; add lines around it until it is \
+         unique, or set replace_all",
+        lines.join(", ")
+    )
+}
+
+/// Where `wanted` begins, for the first few times. Places that overlap are counted: what could
+/// mean two places is not unique.
+fn places(text: &[u8], wanted: &str) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut before = 0;
+    for chunk in text.utf8_chunks() {
+        let valid = chunk.valid();
+        let mut from = 0;
+        while let Some(found) = valid[from..].find(wanted)
+            && places.len() <= MOST_PLACES
+        {
+            places.push(before + from + found);
+            from = valid.ceil_char_boundary(from + found + 1);
+        }
+        before += valid.len() + chunk.invalid().len();
+    }
+    places
+}
+
+/// Works on any bytes: text is never found across a byte that is not UTF-8, nor in one.
+fn replaced(text: &[u8], old: &str, new: &str) -> Vec<u8> {
+    let mut result = Vec::with_capacity(text.len());
+    for chunk in text.utf8_chunks() {
+        result.extend_from_slice(chunk.valid().replace(old, new).as_bytes());
+        result.extend_from_slice(chunk.invalid());
+    }
+    result
+}
+
+/// Whether there are lines that end, and all of them end with `\r\n`.
+fn all_crlf(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let unended = lines.next_back();
+    let mut lines = lines.peekable();
+    unended.is_some() && lines.peek().is_some() && lines.all(|line| line.ends_with(b"\r"))
+}

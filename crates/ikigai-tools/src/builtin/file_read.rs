@@ -1,0 +1,475 @@
+//! `file_read`: numbered lines of a file or of a stored output, page by page.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use ikigai_core::EffectClass;
+use ikigai_core::project::ToolSpec;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::{self, BadArguments};
+use crate::files::{self, FileError, MOST_HASHED_BYTES};
+use crate::output::{MOST_SENT_BYTES, clean, visible};
+use crate::{Context, Need, Output, Place, Prepared, Run, Tool, Touches, paths};
+
+/// How many lines come if the model does not say.
+const LINES: u64 = 2_000;
+
+/// How much of a line is shown if it is one of several. Bytes that are not UTF-8 take three.
+const MOST_LINE_BYTES: usize = 2_000;
+
+/// How much of a line is shown if the page is its own.
+const MOST_LONE_BYTES: usize = 10_000;
+
+/// A page with so much text takes no further line. The rest is room for the last line and for
+/// remarks, so that a page is never cut again.
+const FULL_PAGE_BYTES: usize = MOST_SENT_BYTES - 8 * 1024;
+
+/// How much is looked at to tell text from other things.
+const LOOKED_AT_BYTES: usize = 8 * 1024;
+
+/// A large file on a slow disk takes its time, but not for ever.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// What a path begins with that means a stored output.
+const BLOB: &str = "blob:";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The file; relative paths start in the working directory. `blob:HASH` is a stored output.
+    file_path: String,
+    /// Number of the first line to show, from 1.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// How many lines to show; 2000 if not given.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+    /// Shows only line `offset`, from this byte of it on (from 1): for lines too long to be shown
+    /// whole.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    column: Option<u64>,
+}
+
+/// See the module.
+pub(super) struct FileRead;
+
+impl Tool for FileRead {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "file_read".to_owned(),
+            description: "Reads a text file. Shows numbered lines without their line endings; \
+                          long files come in pages."
+                .to_owned(),
+            parameters: arguments::schema_of::<Arguments>(),
+        }
+    }
+
+    fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
+        let arguments: Arguments = arguments::read(text)?;
+        let page = Page::of(&arguments)?;
+        let shown = arguments::shown(text);
+        if let Some(hash) = arguments.file_path.strip_prefix(BLOB) {
+            return blob(hash, page, shown);
+        }
+        let path = paths::locate(place, &arguments.file_path)?;
+        Ok(Prepared {
+            class: EffectClass::Read,
+            touches: Touches::reading([path.clone()]),
+            shown,
+            subject: paths::shown(place, &path),
+            pattern: paths::pattern(place, &path),
+            preview: None,
+            deadline: DEADLINE,
+            needs: Vec::new(),
+            run: Run::Blocking(Box::new(move |context| read_file(context, &path, &page))),
+        })
+    }
+}
+
+/// Which lines are wanted.
+struct Page {
+    /// The first, from 1.
+    first: u64,
+    /// How many.
+    count: u64,
+    /// Where in the first line, from 0; one line then has the page for itself.
+    column: Option<u64>,
+}
+
+impl Page {
+    fn of(arguments: &Arguments) -> Result<Self, BadArguments> {
+        let from_one = |name: &str, value: Option<u64>| match value {
+            Some(0) => Err(BadArguments(format!("`{name}` counts from 1"))),
+            value => Ok(value),
+        };
+        let column = from_one("column", arguments.column)?.map(|column| column - 1);
+        let count = from_one("limit", arguments.limit)?.unwrap_or(LINES);
+        Ok(Self {
+            first: from_one("offset", arguments.offset)?.unwrap_or(1),
+            count: if column.is_some() { 1 } else { count },
+            column,
+        })
+    }
+
+    /// The part of each line that is shown: where it begins, and how many bytes it has at most.
+    fn window(&self) -> (u64, usize) {
+        match self.column {
+            Some(column) => (column, MOST_LONE_BYTES),
+            None => (0, MOST_LINE_BYTES),
+        }
+    }
+}
+
+fn blob(hash: &str, page: Page, shown: String) -> Result<Prepared, BadArguments> {
+    if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(BadArguments(format!(
+            "`{BLOB}` must be followed by the 64 hexadecimal digits that the cut output names"
+        )));
+    }
+    let hash = hash.to_ascii_lowercase();
+    let subject = format!("{BLOB}{hash}");
+    let name = subject.clone();
+    Ok(Prepared {
+        class: EffectClass::Read,
+        touches: Touches::default(),
+        shown,
+        pattern: subject.clone(),
+        subject,
+        preview: None,
+        deadline: DEADLINE,
+        needs: vec![Need::Blob(hash)],
+        run: Run::Blocking(Box::new(move |context| {
+            let Some(bytes) = &context.given.blob else {
+                return Output::failed(format!("there is no stored output `{name}`"));
+            };
+            let mut reader = BufReader::new(Cursor::new(bytes));
+            // Cleaned like the output that names it, so that the two read alike.
+            let lines = Lines::read(&mut reader, &page, clean).and_then(|mut lines| {
+                lines.count_rest(&mut reader)?;
+                Ok(lines)
+            });
+            match lines {
+                Ok(lines) => lines.into_output(&name, &page),
+                Err(error) => stopped_or_failed(&name, &context.stop, &error),
+            }
+        })),
+    })
+}
+
+fn read_file(context: &Context, path: &Path, page: &Page) -> Output {
+    let name = paths::shown(&context.place, path);
+    if let Err(reason) = paths::check(&context.place, path) {
+        return Output::failed(reason);
+    }
+    let (file, metadata) = match files::open(path) {
+        Ok(opened) => opened,
+        Err(FileError::Missing) => return files::missing(&name, path),
+        Err(error) => return Output::failed(format!("`{name}` {error}")),
+    };
+    let bytes = metadata.len();
+    let watched = Watched {
+        file,
+        hasher: (bytes <= MOST_HASHED_BYTES).then(Sha256::new),
+        room: MOST_HASHED_BYTES,
+        stop: context.stop.clone(),
+    };
+    let mut reader = BufReader::with_capacity(64 * 1024, watched);
+    match read_text(&mut reader, &name, bytes, page) {
+        Ok(mut output) => {
+            let hash = reader.into_inner().hasher;
+            let hash = hash.map(|hasher| files::hex(&hasher.finalize()));
+            output.files = hash
+                .map(|hash| files::touched(path, hash, false))
+                .into_iter()
+                .collect();
+            output
+        }
+        Err(error) => stopped_or_failed(&name, &context.stop, &error),
+    }
+}
+
+fn read_text(
+    reader: &mut BufReader<Watched>,
+    name: &str,
+    bytes: u64,
+    page: &Page,
+) -> io::Result<Output> {
+    let start = reader.fill_buf()?;
+    let start = &start[..start.len().min(LOOKED_AT_BYTES)];
+    if let Some(kind) = kind_of(start) {
+        let size = files::size(bytes);
+        reader.get_mut().hasher = None;
+        return Ok(Output::failed(format!(
+            "`{name}` is not text: {kind}, {size}. With bash, `file`, `xxd -s OFFSET -l LENGTH` or \
+             `strings` show more of it"
+        )));
+    }
+    let mut lines = Lines::read(reader, page, visible)?;
+    if reader.get_ref().hasher.is_some() {
+        lines.count_rest(reader)?;
+    }
+    lines.bytes = Some(bytes);
+    Ok(lines.into_output(name, page))
+}
+
+fn stopped_or_failed(name: &str, stop: &CancellationToken, error: &io::Error) -> Output {
+    if stop.is_cancelled() {
+        return Output::stopped();
+    }
+    Output::failed(format!("`{name}` cannot be read: {error}"))
+}
+
+/// A file that is hashed as it is read, until that would take too long, and can be told to stop.
+struct Watched {
+    file: File,
+    hasher: Option<Sha256>,
+    /// How many more bytes are hashed: a file can be longer than it says, and grow.
+    room: u64,
+    stop: CancellationToken,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_cancelled() {
+            return Err(io::Error::other("stopped"));
+        }
+        let count = self.file.read(buffer)?;
+        match self.room.checked_sub(count as u64) {
+            Some(room) => self.room = room,
+            None => self.hasher = None,
+        }
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&buffer[..count]);
+        }
+        Ok(count)
+    }
+}
+
+/// What the start of a file that is not text says that it is.
+fn kind_of(start: &[u8]) -> Option<&'static str> {
+    const KINDS: [(&[u8], &str); 14] = [
+        (b"\x7fELF", "a program or library (ELF)"),
+        (b"\x89PNG\r\n\x1a\n", "a picture (PNG)"),
+        (b"\xff\xd8\xff", "a picture (JPEG)"),
+        (b"GIF8", "a picture (GIF)"),
+        (b"%PDF-", "a PDF document"),
+        (b"PK\x03\x04", "a ZIP archive or a document made of one"),
+        (b"\x1f\x8b", "compressed (gzip)"),
+        (b"\xfd7zXZ\0", "compressed (xz)"),
+        (b"\x28\xb5\x2f\xfd", "compressed (zstd)"),
+        (b"BZh", "compressed (bzip2)"),
+        (b"SQLite format 3\0", "an SQLite database"),
+        (
+            b"\xff\xfe",
+            "text in UTF-16, which `iconv -f UTF-16` converts",
+        ),
+        (
+            b"\xfe\xff",
+            "text in UTF-16, which `iconv -f UTF-16` converts",
+        ),
+        (b"\0asm", "a WebAssembly module"),
+    ];
+    // A PDF can be free of zero bytes at its start, most text is free of them everywhere.
+    if !start.contains(&0) && !start.starts_with(b"%PDF-") {
+        return None;
+    }
+    let known = KINDS.iter().find(|(magic, _)| start.starts_with(magic));
+    Some(known.map_or("binary data", |(_, kind)| kind))
+}
+
+/// A page of lines while it is put together.
+#[derive(Default)]
+struct Lines {
+    text: String,
+    /// How many lines have been passed, shown or not.
+    passed: u64,
+    /// How many are shown.
+    shown: u64,
+    /// Whether the end of the file was reached.
+    ended: bool,
+    /// Whether lines end with `\r\n`.
+    crlf: bool,
+    /// Whether something is shown as a symbol.
+    symbols: bool,
+    /// The size of the file.
+    bytes: Option<u64>,
+}
+
+impl Lines {
+    fn read(
+        reader: &mut impl BufRead,
+        page: &Page,
+        make_text: fn(&[u8]) -> String,
+    ) -> io::Result<Self> {
+        let mut lines = Self::default();
+        while lines.passed + 1 < page.first {
+            if reader.skip_until(b'\n')? == 0 {
+                lines.ended = true;
+                return Ok(lines);
+            }
+            lines.passed += 1;
+        }
+        while lines.shown < page.count && lines.text.len() < FULL_PAGE_BYTES {
+            let Some(line) = Line::read(reader, page.window())? else {
+                lines.ended = true;
+                break;
+            };
+            lines.push(&line, make_text);
+        }
+        Ok(lines)
+    }
+
+    fn push(&mut self, line: &Line, make_text: fn(&[u8]) -> String) {
+        self.passed += 1;
+        self.shown += 1;
+        self.crlf |= line.crlf;
+        let text = make_text(&line.bytes);
+        self.symbols |= text.as_bytes() != line.bytes;
+        let number = self.passed;
+        let _ = write!(self.text, "{number:>6}\t{text}");
+        let end = line.start + line.bytes.len() as u64;
+        if end < line.length {
+            let next = end + 1;
+            let length = line.length;
+            let _ = write!(
+                self.text,
+                " [… line {number} has {length} bytes; offset={number} column={next} shows more]"
+            );
+        }
+        self.text.push('\n');
+    }
+
+    fn count_rest(&mut self, reader: &mut impl BufRead) -> io::Result<()> {
+        while reader.skip_until(b'\n')? > 0 {
+            self.passed += 1;
+        }
+        self.ended = true;
+        Ok(())
+    }
+
+    fn into_output(self, name: &str, page: &Page) -> Output {
+        let total = self.passed;
+        if self.shown == 0 {
+            return match total {
+                0 if page.first == 1 => Output::done("[it is empty]\n", format!("{name}: empty")),
+                total => Output::failed(format!(
+                    "`{name}` has only {total} lines: there is no line {}",
+                    page.first
+                )),
+            };
+        }
+        let last = page.first + self.shown - 1;
+        let of = match self.bytes {
+            Some(bytes) if !self.ended => format!("of a file of {}", files::size(bytes)),
+            _ => format!("of {total}"),
+        };
+        let mut remarks = Vec::new();
+        if !self.ended || last < total {
+            let next = last + 1;
+            remarks.push(format!(
+                "lines {}-{last} {of}; go on with offset={next}",
+                page.first
+            ));
+        }
+        if self.crlf {
+            remarks.push("lines end with CRLF".to_owned());
+        }
+        // Stored outputs are cleaned instead.
+        if self.symbols && self.bytes.is_some() {
+            let remark =
+                "control characters are shown as symbols such as ␛, what is not UTF-8 as �";
+            remarks.push(remark.to_owned());
+        }
+        let mut body = self.text;
+        if !remarks.is_empty() {
+            let _ = writeln!(body, "[{}]", remarks.join("; "));
+        }
+        let shown = match self.shown {
+            1 => format!("{name}: line {last} {of}"),
+            _ => format!("{name}: lines {}-{last} {of}", page.first),
+        };
+        Output::done(body, shown)
+    }
+}
+
+/// A line, of which only what is shown is held.
+#[derive(Default)]
+struct Line {
+    /// The part that is shown.
+    bytes: Vec<u8>,
+    /// Where in the line that begins.
+    start: u64,
+    /// How many bytes the whole line has, without its ending.
+    length: u64,
+    /// Whether it ends with `\r\n`.
+    crlf: bool,
+}
+
+impl Line {
+    /// The next line, none at the end.
+    fn read(reader: &mut impl BufRead, window: (u64, usize)) -> io::Result<Option<Self>> {
+        let (start, most) = window;
+        let mut line = Self {
+            start,
+            ..Self::default()
+        };
+        let mut begun = false;
+        let mut last = None;
+        loop {
+            let chunk = reader.fill_buf()?;
+            if chunk.is_empty() {
+                break;
+            }
+            begun = true;
+            let newline = chunk.iter().position(|byte| *byte == b'\n');
+            let content = &chunk[..newline.unwrap_or(chunk.len())];
+            line.take(content, most);
+            last = content.last().copied().or(last);
+            let consumed = content.len() + usize::from(newline.is_some());
+            reader.consume(consumed);
+            if newline.is_some() {
+                line.crlf = last == Some(b'\r');
+                break;
+            }
+        }
+        line.trim();
+        Ok(begun.then_some(line))
+    }
+
+    /// Takes the next bytes of the line, or what of them is in the window.
+    fn take(&mut self, content: &[u8], most: usize) {
+        let before = usize::try_from(self.start.saturating_sub(self.length)).unwrap_or(usize::MAX);
+        let wanted = content.get(before..).unwrap_or_default();
+        let room = most - self.bytes.len();
+        self.bytes
+            .extend_from_slice(&wanted[..wanted.len().min(room)]);
+        self.length += content.len() as u64;
+    }
+
+    /// Takes away what belongs to the ending, and half a character at a cut.
+    fn trim(&mut self) {
+        if self.crlf {
+            if self.start + self.bytes.len() as u64 == self.length {
+                self.bytes.pop();
+            }
+            self.length -= 1;
+        }
+        if self.start + (self.bytes.len() as u64) < self.length
+            && let Err(error) = std::str::from_utf8(&self.bytes)
+            && error.error_len().is_none()
+            && error.valid_up_to() > 0
+        {
+            self.bytes.truncate(error.valid_up_to());
+        }
+    }
+}

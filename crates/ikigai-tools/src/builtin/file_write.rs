@@ -1,0 +1,42 @@
+//! `file_write`: a whole file, made or replaced.
+
+use std::sync::Arc;
+
+use ikigai_core::project::ToolSpec;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::change;
+use crate::arguments::{self, BadArguments};
+use crate::{Place, Prepared, Tool};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The file; relative paths start in the working directory.
+    file_path: String,
+    /// Everything that the file is to hold, with its line endings.
+    content: String,
+}
+
+/// See the module.
+pub(super) struct FileWrite;
+
+impl Tool for FileWrite {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "file_write".to_owned(),
+            description: "Writes a whole file, and the directories above it if need be. For a \
+                          change to a part of a file use file_edit. Refuses a file that somebody \
+                          else changed since you last read or wrote it."
+                .to_owned(),
+            parameters: arguments::schema_of::<Arguments>(),
+        }
+    }
+
+    fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
+        let Arguments { file_path, content } = arguments::read(text)?;
+        let change = move |_: &_| Ok(content.clone().into_bytes());
+        change::prepare(place, &file_path, Arc::new(change))
+    }
+}

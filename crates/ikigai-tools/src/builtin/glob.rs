@@ -1,0 +1,162 @@
+//! `glob`: files by the pattern of their path, newest first.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ikigai_core::EffectClass;
+use ikigai_core::project::ToolSpec;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::walk;
+use crate::arguments::{self, BadArguments};
+use crate::{Context, Ending, Output, Place, Prepared, Run, Tool, Touches, paths};
+
+/// How many paths are shown.
+const MOST_SHOWN: usize = 200;
+
+/// How many matches are remembered; a pattern that finds more is of no use.
+const MOST_FOUND: usize = 500_000;
+
+/// A large tree on a slow disk takes its time, but not for ever.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// What paths must look like: `*` stands for any name, `**` for any directories, such as in
+    /// `src/**/*.{rs,toml}`.
+    pattern: String,
+    /// The directory that the pattern starts in; the working directory if not given.
+    #[serde(default)]
+    path: Option<String>,
+}
+
+/// See the module.
+pub(super) struct Glob;
+
+impl Tool for Glob {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "glob".to_owned(),
+            description: "Finds files by a pattern of their path, newest first. Files that \
+                          .gitignore and the like name are left out, unless the pattern begins \
+                          with their directory."
+                .to_owned(),
+            parameters: arguments::schema_of::<Arguments>(),
+        }
+    }
+
+    fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
+        let arguments: Arguments = arguments::read(text)?;
+        let base = arguments.path.as_deref().unwrap_or(".");
+        let (start, rest) = literal_start(&arguments.pattern);
+        let inner = Place {
+            workdir: paths::resolve(place, base),
+            hidden: place.hidden.clone(),
+        };
+        let base = paths::locate_path(place, &paths::resolve(&inner, start))?;
+        let matcher = GlobBuilder::new(rest)
+            .literal_separator(true)
+            .build()
+            .map_err(|error| BadArguments(format!("the pattern is not understood: {error}")))?
+            .compile_matcher();
+        let subject = paths::shown(place, &base);
+        Ok(Prepared {
+            class: EffectClass::Read,
+            touches: Touches::reading([base.clone()]),
+            shown: arguments::shown(text),
+            pattern: globset::escape(&subject),
+            subject,
+            preview: None,
+            deadline: DEADLINE,
+            needs: Vec::new(),
+            run: Run::Blocking(Box::new(move |context| find(context, &base, &matcher))),
+        })
+    }
+}
+
+/// Splits a pattern before its first part that is a pattern: files are looked for from there, so
+/// that `../other/*.rs`, `/etc/**` and `target/**` work. The last part always stays.
+fn literal_start(pattern: &str) -> (&str, &str) {
+    let special = pattern
+        .find(['*', '?', '[', '{', '\\'])
+        .unwrap_or(pattern.len());
+    match pattern[..special].rfind('/') {
+        Some(slash) => (&pattern[..=slash], &pattern[slash + 1..]),
+        None => ("", pattern),
+    }
+}
+
+fn find(context: &Context, base: &Path, matcher: &GlobMatcher) -> Output {
+    let place = &context.place;
+    let name = paths::shown(place, base);
+    if let Err(reason) = paths::check(place, base) {
+        return Output::failed(reason);
+    }
+    if !base.is_dir() {
+        return Output::failed(format!("`{name}` is not a directory"));
+    }
+    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+    let mut directories: Vec<PathBuf> = Vec::new();
+    for entry in walk::below(place, base) {
+        if context.stop.is_cancelled() || found.len() >= MOST_FOUND {
+            break;
+        }
+        if !matcher.is_match(&entry.inside) {
+            continue;
+        }
+        if entry.kind.is_dir() {
+            directories.push(entry.path);
+        } else {
+            found.push((entry.changed(), entry.path));
+        }
+    }
+    found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+    let mut output = answer(place, &found, &directories);
+    if context.stop.is_cancelled() {
+        output
+            .body
+            .extend_from_slice(b"[stopped before everything was looked at]\n");
+        output.success = false;
+        output.ending = Ending::Stopped;
+    }
+    output
+}
+
+fn answer(place: &Place, found: &[(SystemTime, PathBuf)], directories: &[PathBuf]) -> Output {
+    let count = match found.len() {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    };
+    let mut body = String::new();
+    for (_, path) in found.iter().take(MOST_SHOWN) {
+        body.push_str(&paths::shown(place, path));
+        body.push('\n');
+    }
+    if found.len() > MOST_SHOWN {
+        let more = if found.len() >= MOST_FOUND {
+            " or more"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            body,
+            "[the {MOST_SHOWN} newest of {count}{more}; a narrower pattern shows others]",
+        );
+    }
+    if found.is_empty() {
+        body.push_str("no files; those that ignore files name are left out\n");
+        if let Some(first) = directories.first() {
+            let name = paths::shown(place, first);
+            let _ = writeln!(
+                body,
+                "[it matches {} directories; `{name}/**` finds what is in the first]",
+                directories.len()
+            );
+        }
+    }
+    Output::done(body, count)
+}

@@ -1,0 +1,125 @@
+//! What a write changes, as a unified diff that is never long.
+
+use std::fmt::Write as _;
+
+use similar::TextDiff;
+
+use crate::output::visible;
+
+/// Longer diffs are cut here: they are read by a person or a model, not applied.
+const MOST_LINES: usize = 200;
+
+/// Longer lines are cut here.
+const MOST_LINE_BYTES: usize = 500;
+
+/// Diffs of more lines than this, without what is equal at both ends, are not computed: the time
+/// grows with the square.
+const MOST_COMPARED: usize = 5_000;
+
+/// The difference between two contents of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Diff {
+    /// Hunks in unified form, without a header; ends with a newline unless empty.
+    pub(crate) text: String,
+    /// How many lines came.
+    pub(crate) added: usize,
+    /// How many lines went.
+    pub(crate) removed: usize,
+}
+
+impl Diff {
+    pub(crate) fn between(old: &[u8], new: &[u8]) -> Self {
+        let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+        let (old, new) = (lines(&old), lines(&new));
+        let same_head = same(old.iter(), new.iter());
+        let (old_end, new_end) = (&old[same_head..], &new[same_head..]);
+        let same_tail = same(old_end.iter().rev(), new_end.iter().rev());
+        let (went, came) = (old_end.len() - same_tail, new_end.len() - same_tail);
+        if went + came > MOST_COMPARED {
+            let first = same_head + 1;
+            return Self {
+                text: format!(
+                    "[from line {first} on, {went} lines are replaced by {came} others]\n"
+                ),
+                added: came,
+                removed: went,
+            };
+        }
+        written(&TextDiff::from_slices(&old, &new))
+    }
+
+    /// The counts: `+3 −1`.
+    pub(crate) fn counts(&self) -> String {
+        format!("+{} −{}", self.added, self.removed)
+    }
+}
+
+fn written(diff: &TextDiff<'_, '_, str>) -> Diff {
+    let mut result = Diff {
+        text: String::new(),
+        added: 0,
+        removed: 0,
+    };
+    let mut shown = 0;
+    let mut left_out = 0;
+    let mut line = |result: &mut Diff, text: &str| {
+        if shown < MOST_LINES {
+            shown += 1;
+            result.text.push_str(text);
+            result.text.push('\n');
+        } else {
+            left_out += 1;
+        }
+    };
+    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
+        line(&mut result, &hunk.header().to_string());
+        for change in hunk.iter_changes() {
+            let sign = match change.tag() {
+                similar::ChangeTag::Equal => ' ',
+                similar::ChangeTag::Delete => {
+                    result.removed += 1;
+                    '-'
+                }
+                similar::ChangeTag::Insert => {
+                    result.added += 1;
+                    '+'
+                }
+            };
+            let text = change.value();
+            line(&mut result, &format!("{sign}{}", short(text)));
+            if !text.ends_with('\n') {
+                line(&mut result, "\\ no newline at end of file");
+            }
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(result.text, "[{left_out} more lines of this diff]");
+    }
+    result
+}
+
+/// The lines of a text with their endings, as values that `similar` compares.
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+fn same<'text>(
+    one: impl Iterator<Item = &'text &'text str>,
+    other: impl Iterator<Item = &'text &'text str>,
+) -> usize {
+    one.zip(other)
+        .take_while(|(one, other)| one == other)
+        .count()
+}
+
+/// A line without its ending, in which everything can be seen: a `\r` before the newline too, so
+/// that a change of line endings alone is no riddle.
+fn short(line: &str) -> String {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    let end = line.floor_char_boundary(MOST_LINE_BYTES);
+    let mut text = visible(&line.as_bytes()[..end]);
+    if end < line.len() {
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,77 @@
+//! What the model is given of an output, and what is kept beside it.
+
+use std::borrow::Cow;
+
+use super::{Collector, MOST_KEPT_BYTES, MOST_SENT_BYTES, clean};
+use crate::files::sha256_hex;
+
+/// Room for the line that says what was left out.
+const NOTE_BYTES: usize = 256;
+
+/// An output, ready to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presented {
+    /// For the model; at most [`MOST_SENT_BYTES`].
+    pub text: String,
+    /// The exact bytes, blanked and at most [`MOST_KEPT_BYTES`], if they are not those of `text`.
+    pub blob: Option<Vec<u8>>,
+}
+
+/// Makes an output ready to be stored: secrets are blanked by `blank` before anything else, then
+/// the text is cleaned and cut in its middle.
+pub fn present(body: &[u8], blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>) -> Presented {
+    let exact = kept(blank(body));
+    let text = clean(&exact);
+    if text.len() > MOST_SENT_BYTES {
+        let text = shortened(&text, &sha256_hex(&exact));
+        return Presented {
+            text,
+            blob: Some(exact.into_owned()),
+        };
+    }
+    let blob = (text.as_bytes() != &*exact).then(|| exact.into_owned());
+    Presented { text, blob }
+}
+
+/// At most [`MOST_KEPT_BYTES`]. Tools keep to that, but blanks can be longer than secrets.
+fn kept(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    if bytes.len() <= MOST_KEPT_BYTES {
+        return bytes;
+    }
+    let mut collector = Collector::new();
+    collector.push(&bytes);
+    Cow::Owned(collector.into_body())
+}
+
+/// The head and the tail with a line between them that says how to see the rest.
+fn shortened(text: &str, hash: &str) -> String {
+    let half = (MOST_SENT_BYTES - NOTE_BYTES) / 2;
+    let head = &text[..end_of_head(text, half)];
+    let tail = &text[start_of_tail(text, half)..];
+    let left_out = &text[head.len()..text.len() - tail.len()];
+    let bytes = left_out.len();
+    let lines = left_out.matches('\n').count();
+    let gap = if head.ends_with('\n') { "" } else { "\n" };
+    format!(
+        "{head}{gap}[… {bytes} bytes ({lines} lines) are left out here; file_read with file_path \
+         `blob:{hash}` pages through all of it …]\n{tail}"
+    )
+}
+
+/// The end of a line if there is one in the second half of what fits, else of a character.
+fn end_of_head(text: &str, most: usize) -> usize {
+    let end = text.floor_char_boundary(most);
+    match text[..end].rfind('\n') {
+        Some(found) if found >= end / 2 => found + 1,
+        _ => end,
+    }
+}
+
+/// The start of a line if there is one in the first half of what fits, else of a character.
+fn start_of_tail(text: &str, most: usize) -> usize {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(most));
+    match text[start..].find('\n') {
+        Some(found) if found <= most / 2 => start + found + 1,
+        _ => start,
+    }
+}

@@ -1,0 +1,76 @@
+//! The way of most calls: look, write, change.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+
+use crate::desk::Desk;
+
+#[test]
+fn a_file_is_written_read_and_changed() {
+    let desk = Desk::new();
+
+    let written = desk.done(
+        "file_write",
+        &json!({"file_path": "a/notes.txt", "content": "one\ntwo\nthree\n"}),
+    );
+    let read = desk.done("file_read", &json!({"file_path": "a/notes.txt"}));
+    let edited = desk.done(
+        "file_edit",
+        &json!({"file_path": "a/notes.txt", "old_string": "two", "new_string": "2"}),
+    );
+    let found = desk.done("glob", &json!({"pattern": "**/*.txt"}));
+
+    assert_eq!(written, "made `a/notes.txt`: 14 bytes, 3 lines\n");
+    assert_eq!(read, "     1\tone\n     2\ttwo\n     3\tthree\n");
+    assert_eq!(
+        edited,
+        "wrote `a/notes.txt`: 12 bytes, 3 lines, +1 −1 lines\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
+    );
+    assert_eq!(desk.get("a/notes.txt"), "one\n2\nthree\n");
+    assert_eq!(found, "a/notes.txt\n");
+}
+
+#[test]
+fn what_is_hidden_stays_hidden() {
+    let desk = Desk::new();
+    let key = desk.place.hidden[0].join("key");
+    symlink(&key, desk.path("link")).unwrap();
+    symlink("../secret", desk.path("directory")).unwrap();
+    symlink("../secret/new", desk.path("dangling")).unwrap();
+    desk.put("other.txt", "");
+    let before = fs::read_to_string(&key).unwrap();
+
+    for path in [
+        key.to_str().unwrap(),
+        "../secret/key",
+        "link",
+        "directory/key",
+        "directory/none",
+        "dangling",
+        "/proc/self/environ",
+        "/proc/thread-self/environ",
+    ] {
+        for (tool, arguments) in [
+            ("file_read", json!({"file_path": path})),
+            ("file_write", json!({"file_path": path, "content": "x"})),
+            (
+                "file_edit",
+                json!({"file_path": path, "old_string": "", "new_string": "x"}),
+            ),
+            ("glob", json!({"pattern": "*", "path": path})),
+        ] {
+            let reason = desk.failed(tool, &arguments);
+            assert!(reason.contains("off limits"), "{tool} {path}: {reason}");
+        }
+    }
+    let found = desk.done("glob", &json!({"pattern": "../**/*"}));
+
+    assert!(
+        found.contains("other.txt") && !found.contains("key"),
+        "{found}"
+    );
+    assert_eq!(fs::read_to_string(&key).unwrap(), before);
+    assert!(!desk.place.hidden[0].join("new").exists());
+}
