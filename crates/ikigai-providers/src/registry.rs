@@ -166,6 +166,17 @@ impl Registry {
         self.reach(provider).is_ok()
     }
 
+    /// Every key that is known without running a command, for whoever must not show one.
+    pub fn known_keys(&self) -> Vec<SecretString> {
+        let variables = secret_variables(&self.configured);
+        let from_variables = variables.iter().filter_map(|name| self.variable(name));
+        let from_variables = from_variables.map(|key| SecretString::from(key.trim()));
+        let file = self.credentials.as_deref().map(credentials::read_file);
+        // A file that is refused holds no key that is used.
+        let from_file = file.and_then(Result::ok).unwrap_or_default();
+        from_variables.chain(from_file.into_values()).collect()
+    }
+
     /// The settings that a typed model name means.
     pub fn choose(&self, typed: &str) -> Result<ModelChoice, NoModel> {
         let name = ModelName::parse(typed);

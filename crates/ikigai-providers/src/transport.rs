@@ -4,6 +4,7 @@ mod client;
 mod exchange;
 mod failure;
 pub(crate) mod fetch;
+mod journal;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 pub use client::Client;
+pub use journal::BODIES;
 
 use crate::answer::Answer;
 use crate::dialect::Dialect;

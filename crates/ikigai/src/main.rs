@@ -3,6 +3,7 @@
 mod agents;
 mod arguments;
 mod config;
+mod diagnostics;
 mod doctor;
 mod log;
 mod models;
@@ -19,6 +20,7 @@ use arguments::{Arguments, Verb};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    diagnostics::start();
     let ended = match arguments.verb {
         Verb::Run(order) => run::run(arguments.db, order),
         Verb::Log(order) => log::log(arguments.db, &order),

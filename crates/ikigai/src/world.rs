@@ -12,6 +12,7 @@ use ikigai_store::{AgentRecord, ProcessRecord, SqliteStore, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{self, Config};
+use crate::diagnostics;
 use crate::place::{self, Here};
 
 /// The program's own record, under which it takes leases.
@@ -64,10 +65,12 @@ pub(crate) fn registry(config: &Config) -> Result<Registry> {
     });
     let credentials = config::home().map(|home| home.join("credentials"));
     let client = Client::new(Deadlines::DEFAULT).trusting(config.ca_file());
-    Ok(Registry::new(variables, client, random)
+    let registry = Registry::new(variables, client, random)
         .with_credentials(credentials)
         .with_configuration(config.providers(), config.models()?)
-        .with_first(config.model.clone()))
+        .with_first(config.model.clone());
+    diagnostics::hide(|| registry.known_keys());
+    Ok(registry)
 }
 
 impl World {

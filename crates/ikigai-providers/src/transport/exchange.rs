@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
@@ -12,6 +13,7 @@ use secrecy::ExposeSecret;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::failure::{self, Refusal};
+use super::journal::{self, Kept};
 use super::words::Secrets;
 use super::{Call, Client, words};
 use crate::answer::{Answer, BoxFuture, Delta, FailureKind, ProviderError, Wait};
@@ -36,7 +38,7 @@ pub(super) struct Exchange {
     dialect: &'static dyn Dialect,
     /// What every try sends, or why nothing can be sent.
     request: Result<Request, ProviderError>,
-    secrets: Secrets,
+    secrets: Arc<Secrets>,
     policy: Policy,
     random: u64,
     /// Number of the try, from 1.
@@ -79,6 +81,8 @@ struct Reading {
     /// When the silence is too long; none while nobody waits.
     until: Option<Instant>,
     looked_again: bool,
+    /// For the diagnostics log, if somebody asked for it.
+    kept: Option<Kept>,
 }
 
 impl Answer for Exchange {
@@ -90,7 +94,7 @@ impl Answer for Exchange {
 impl Exchange {
     pub(super) fn new(client: Client, call: Call, policy: Policy, random: u64) -> Self {
         let server = words::server(&call.url);
-        let secrets = Secrets::of(&call);
+        let secrets = Arc::new(Secrets::of(&call));
         let dialect = call.dialect;
         Self {
             client,
@@ -175,6 +179,7 @@ impl Exchange {
                 "the request cannot be sent twice",
             ));
         };
+        journal::sending(&request, self.dialect, self.attempt, &self.secrets);
         State::Connecting {
             response: Box::pin(client.execute(request)),
             until: Instant::now() + self.client.deadlines().first_byte,
@@ -183,6 +188,7 @@ impl Exchange {
 
     /// Looks at the head of an answer: is it one?
     fn look_at(&self, response: reqwest::Response) -> State {
+        journal::head(&response, &self.server, &self.secrets);
         let status = response.status().as_u16();
         if status == 200 && failure::may_be_stream(header(&response, &CONTENT_TYPE)) {
             return State::Reading(Box::new(Reading {
@@ -194,6 +200,7 @@ impl Exchange {
                 bytes: 0,
                 until: None,
                 looked_again: false,
+                kept: Kept::begin(&self.secrets),
             }));
         }
         State::Refused {
@@ -247,6 +254,7 @@ impl Exchange {
     fn finish(&mut self, reading: Reading, broken: Option<ProviderError>) -> State {
         match reading.decoder.finish() {
             Ok(response) => {
+                journal::finished(&self.server, reading.bytes);
                 self.queue.push_back(Delta::Finished(response));
                 State::Over
             }
@@ -265,6 +273,7 @@ impl Exchange {
         };
         // Before anything is quoted from it: half a key would not be found any more.
         let text = self.secrets.hide_in(&body);
+        journal::refusal(&text);
         let content_type = header(&response, &CONTENT_TYPE);
         if response.status() == 200 {
             return failure::no_stream(&self.server, self.dialect, content_type, &text)
@@ -289,7 +298,9 @@ impl Exchange {
         };
         error.message = words::clean(&self.secrets.hide(&error.message));
         error.attempts = self.attempt;
-        if let Some(pause) = retry::decide(&error, self.attempt, &self.policy, self.random) {
+        let pause = retry::decide(&error, self.attempt, &self.policy, self.random);
+        journal::failed(&self.server, &error, self.attempt, pause);
+        if let Some(pause) = pause {
             self.state = State::Pausing {
                 until: Instant::now() + pause,
             };
@@ -338,6 +349,9 @@ impl Reading {
 
     fn push(&mut self, bytes: &[u8], queue: &mut VecDeque<Delta>) -> Result<(), ProviderError> {
         self.bytes += bytes.len();
+        if let Some(kept) = &mut self.kept {
+            kept.add(bytes);
+        }
         if self.bytes > MOST_ANSWER_BYTES {
             return Err(failure::endless(MOST_ANSWER_BYTES));
         }

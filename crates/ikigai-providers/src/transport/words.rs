@@ -38,9 +38,21 @@ impl Secrets {
             let key = value.rsplit(' ').next().unwrap_or_default();
             secrets.extend([value, key].map(SecretString::from));
         }
-        secrets.extend(password(&call.url).map(SecretString::from));
+        secrets.extend(in_address(&call.url).map(SecretString::from));
+        // In a body it may stand as JSON spells it.
+        let spelled: Vec<_> = secrets
+            .iter()
+            .filter_map(|secret: &SecretString| as_json(secret.expose_secret()))
+            .collect();
+        secrets.extend(spelled.into_iter().map(SecretString::from));
         secrets.retain(|secret| secret.expose_secret().len() >= LEAST_SECRET_BYTES);
         Self(secrets)
+    }
+
+    /// The length of the longest in bytes.
+    pub(super) fn longest(&self) -> usize {
+        let lengths = self.0.iter().map(|secret| secret.expose_secret().len());
+        lengths.max().unwrap_or(0)
     }
 
     pub(super) fn hide_in(&self, body: &[u8]) -> String {
@@ -54,14 +66,35 @@ impl Secrets {
     }
 }
 
-fn is_harmless(name: &str) -> bool {
+/// Says whether the value of a header is nobody's secret.
+pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS
         .iter()
         .any(|known| known.eq_ignore_ascii_case(name))
 }
 
-fn password(url: &str) -> Option<String> {
-    Url::parse(url).ok()?.password().map(str::to_owned)
+/// The password in an address, and the values of its query.
+fn in_address(url: &str) -> impl Iterator<Item = String> {
+    let url = Url::parse(url).ok();
+    let password = url.as_ref().and_then(Url::password).map(str::to_owned);
+    let query: Vec<_> = url.iter().flat_map(Url::query_pairs).collect();
+    let query: Vec<_> = query
+        .into_iter()
+        .map(|(_, value)| value.into_owned())
+        .collect();
+    password.into_iter().chain(query)
+}
+
+/// A text as it stands within a JSON string, if it stands there differently.
+fn as_json(text: &str) -> Option<String> {
+    let quoted = serde_json::to_string(text).ok()?;
+    let spelled = quoted.strip_prefix('"')?.strip_suffix('"')?;
+    (spelled != text).then(|| spelled.to_owned())
+}
+
+/// An address without user, password, query and fragment.
+pub(super) fn address(url: &Url) -> String {
+    format!("{}://{}{}", url.scheme(), server(url.as_str()), url.path())
 }
 
 /// Who is called, as far as that is nobody's secret: host and port.

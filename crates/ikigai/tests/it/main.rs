@@ -6,5 +6,6 @@
 
 mod commands;
 mod crashes;
+mod diagnostics;
 mod providers;
 mod support;

@@ -1,0 +1,167 @@
+//! What the diagnostics log is told of an exchange. Words of people, models and providers are told
+//! under a target of their own, which somebody has to ask for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Request, Response};
+use tracing::{Level, debug, enabled, info, trace, warn};
+
+use super::words::{self, Secrets};
+use crate::answer::ProviderError;
+use crate::dialect::Dialect;
+
+/// The target of bodies, headers and providers' words.
+pub const BODIES: &str = "ikigai_providers::bodies";
+
+/// How much of an answer is told: more than a model says at once, less than a server gone mad.
+const MOST_ANSWER_BYTES: usize = 1 << 20;
+
+/// Names under which providers number their answers; support asks for it.
+const NUMBERS: [&str; 3] = ["request-id", "x-request-id", "x-goog-request-id"];
+
+/// Headers of answers that are as good as a key.
+const SECRET_ANSWERS: [&str; 2] = ["set-cookie", "www-authenticate"];
+
+/// A request is sent.
+pub(super) fn sending(request: &Request, dialect: &dyn Dialect, attempt: u32, secrets: &Secrets) {
+    let server = words::server(request.url().as_str());
+    let body = request.body().and_then(reqwest::Body::as_bytes);
+    let body = body.unwrap_or_default();
+    let (dialect, bytes) = (dialect.name(), body.len());
+    info!(server, dialect, attempt, bytes, "sending a request");
+    if is_told() {
+        let address = words::address(request.url());
+        let headers = headers_of(request.headers(), words::is_harmless, secrets);
+        let body = secrets.hide_in(body);
+        trace!(target: BODIES, address, headers, body, "request");
+    }
+}
+
+/// The head of an answer has come.
+pub(super) fn head(response: &Response, server: &str, secrets: &Secrets) {
+    let status = response.status().as_u16();
+    let number = NUMBERS.iter().find_map(|name| {
+        let value = response.headers().get(*name)?;
+        value.to_str().ok()
+    });
+    let number = number.unwrap_or_default();
+    info!(server, status, number, "an answer begins");
+    if is_told() {
+        let is_public = |name: &str| !SECRET_ANSWERS.contains(&name);
+        let headers = headers_of(response.headers(), is_public, secrets);
+        trace!(target: BODIES, status, headers, "head of an answer");
+    }
+}
+
+/// An answer is whole.
+pub(super) fn finished(server: &str, bytes: usize) {
+    debug!(server, bytes, "the answer is whole");
+}
+
+/// A try failed; `pause` is that before the next. What the provider said may quote the request.
+pub(super) fn failed(server: &str, error: &ProviderError, attempt: u32, pause: Option<Duration>) {
+    let kind = format!("{:?}", error.kind);
+    let status = error.status.unwrap_or_default();
+    let pause = pause.map(words::time).unwrap_or_default();
+    warn!(server, kind, status, attempt, pause, "a try failed");
+    trace!(target: BODIES, message = error.message, "what failed");
+}
+
+/// The body of a refusal, in which secrets are hidden already.
+pub(super) fn refusal(body: &str) {
+    trace!(target: BODIES, body, "refusal");
+}
+
+/// Keeps an answer as it comes, and tells it when it ends, however that is. As a whole: a secret
+/// that is cut in two by the way in which bytes arrive would not be found.
+pub(super) struct Kept {
+    bytes: Vec<u8>,
+    secrets: Arc<Secrets>,
+}
+
+impl Kept {
+    /// Begins to keep, if somebody asked for it.
+    pub(super) fn begin(secrets: &Arc<Secrets>) -> Option<Self> {
+        is_told().then(|| Self {
+            bytes: Vec::new(),
+            secrets: Arc::clone(secrets),
+        })
+    }
+
+    /// Takes in more of the answer.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        let room = MOST_ANSWER_BYTES - self.bytes.len();
+        self.bytes.extend(bytes.iter().take(room));
+    }
+
+    fn told(&self) -> String {
+        let body = self.secrets.hide_in(&self.bytes);
+        if self.bytes.len() < MOST_ANSWER_BYTES {
+            return body;
+        }
+        // The end may hold half a secret, and half a character of it.
+        let unsafe_bytes = self.secrets.longest() + char::REPLACEMENT_CHARACTER.len_utf8();
+        let end = body.floor_char_boundary(body.len().saturating_sub(unsafe_bytes));
+        format!("{}…", &body[..end])
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let body = self.told();
+        trace!(target: BODIES, body, "answer");
+    }
+}
+
+fn is_told() -> bool {
+    enabled!(target: BODIES, Level::TRACE)
+}
+
+fn headers_of(headers: &HeaderMap, shows: impl Fn(&str) -> bool, secrets: &Secrets) -> String {
+    let line = |(name, value): (&HeaderName, &HeaderValue)| {
+        let value = if shows(name.as_str()) {
+            secrets.hide_in(value.as_bytes())
+        } else {
+            "[secret]".to_owned()
+        };
+        format!("{name}: {value}")
+    };
+    headers.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::SecretString;
+
+    use super::*;
+    use crate::transport::Call;
+
+    const KEY: &str = "sk-very-secret";
+
+    #[test]
+    fn the_end_of_a_long_answer_shows_no_half_of_a_key() {
+        let call = Call {
+            url: "https://example.org".to_owned(),
+            headers: vec![("x-api-key".to_owned(), SecretString::from(KEY))],
+            body: Vec::new(),
+            dialect: &crate::dialects::chat::Chat,
+        };
+        let secrets = Arc::new(Secrets::of(&call));
+
+        for seen in 0..=KEY.len() {
+            let mut kept = Kept {
+                bytes: Vec::new(),
+                secrets: Arc::clone(&secrets),
+            };
+            kept.add("é".repeat((MOST_ANSWER_BYTES - seen) / 2).as_bytes());
+            kept.add(KEY.as_bytes());
+            kept.add(b"and more of it");
+
+            let told = kept.told();
+            assert!(told.len() > MOST_ANSWER_BYTES - 64, "{seen}");
+            assert!(!told.contains("sk-"), "{seen}");
+        }
+    }
+}
