@@ -115,6 +115,16 @@ impl Event {
         }
     }
 
+    /// A stopped turn goes on.
+    pub fn resume() -> Self {
+        let data = CommandData {
+            command: Some("resume".to_owned()),
+            resume: Some(true),
+            ..CommandData::default()
+        };
+        Self::Command { output: None, data }
+    }
+
     /// A setting that the program makes by itself; it is not drawn.
     pub fn set(command: &str, set: Map<String, Value>) -> Self {
         let data = CommandData {

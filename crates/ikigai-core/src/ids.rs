@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
@@ -175,6 +176,15 @@ impl fmt::Display for Epoch {
 )]
 #[serde(transparent)]
 pub struct Micros(pub i64);
+
+impl Micros {
+    /// So much later.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(micros))
+    }
+}
 
 /// Refers to one row for ever: its agent and its position there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -57,6 +57,18 @@ words! {
         All,
     }
 }
+impl Approve {
+    /// The word by which it is typed and stored.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Ask => "ask",
+            Self::Edits => "edits",
+            Self::All => "all",
+        }
+    }
+}
+
 data_type! {
     /// What a user can set for an agent. Absent means the program's default.
     Settings {

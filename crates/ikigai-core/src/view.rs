@@ -13,7 +13,7 @@ use crate::path::Path;
 use crate::query::Span;
 use crate::render::{Shown, render_loaded};
 use crate::state::Change;
-use crate::turns::Activity;
+use crate::turns::{Activity, turn_starts};
 
 /// One row of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +159,13 @@ impl View {
                 |error| Shown::warning(&entry.row, &error),
             )
         })
+    }
+
+    /// The row that started the last turn, as far as the view tells.
+    pub fn last_turn_start(&self, path: &Path) -> Option<RowRef> {
+        let starts = turn_starts(self, path, |_| false);
+        let start = self.entries.get(*starts.last()?)?;
+        Some(start.at())
     }
 
     /// Says whether the agent is in the middle of a turn; none if the view is too short to tell.

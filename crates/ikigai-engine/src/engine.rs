@@ -12,8 +12,12 @@ use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
     Status, Store,
 };
+use ikigai_tools::permission::Sandbox;
+use tokio::sync::OnceCell;
 
 use crate::environment::{Environment, draw_agent, draw_session};
+use crate::tools::{Safety, Tools, Toolset};
+use crate::turn::Limits;
 use crate::worker::Worker;
 use crate::{EngineError, window};
 
@@ -31,6 +35,11 @@ pub struct Engine {
     pub(crate) models: Arc<dyn Models>,
     /// A smaller window than the model's, if the user wants one.
     pub(crate) window_tokens: Option<u64>,
+    pub(crate) tools: Arc<dyn Tools>,
+    pub(crate) safety: Safety,
+    pub(crate) limits: Limits,
+    /// Whether processes can be confined here, once that is known.
+    pub(crate) confines: Arc<OnceCell<Sandbox>>,
 }
 
 impl Engine {
@@ -45,7 +54,26 @@ impl Engine {
             environment,
             models,
             window_tokens: None,
+            tools: Arc::new(Vec::new()),
+            safety: Safety::default(),
+            limits: Limits::default(),
+            confines: Arc::default(),
         }
+    }
+
+    /// Gives agents tools, within these bounds.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Arc<dyn Tools>, safety: Safety) -> Self {
+        self.tools = tools;
+        self.safety = safety;
+        self
+    }
+
+    /// Ends turns that use up more than this.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Keeps requests below this many tokens.
@@ -228,7 +256,8 @@ impl Engine {
     pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
         let mut agent = Agent::restore(self.store(), agent).await?;
         let choice = self.choice(agent.state.settings())?;
-        let target = target_of(&choice);
+        let tools = self.toolset(agent.state.settings()).await;
+        let target = target_of(&choice, &tools);
         let budget = self.budget(agent.state.settings(), self.models.window_tokens(&choice));
         let first = self.models.token_scale(&choice);
         let budget = window::read(self.store(), &mut agent, &target, budget, first).await?;
@@ -250,8 +279,16 @@ impl Engine {
     }
 }
 
-/// For whom requests are made.
-pub(crate) fn target_of(choice: &ModelChoice) -> Target {
+/// For whom requests are made, and with which tools.
+pub(crate) fn target_of(choice: &ModelChoice, tools: &Toolset) -> Target {
+    Target {
+        tools: tools.specs(),
+        ..model_of(choice)
+    }
+}
+
+/// The same without tools, for naming who answered.
+pub(crate) fn model_of(choice: &ModelChoice) -> Target {
     Target {
         provider: choice.provider.clone().unwrap_or_default(),
         model: choice.model.clone().unwrap_or_default(),

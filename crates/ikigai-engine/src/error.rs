@@ -37,6 +37,15 @@ pub enum EngineError {
     /// The message is blank.
     #[error("the message is empty")]
     EmptyMessage,
+    /// No turn was stopped.
+    #[error("there is no stopped turn to go on with")]
+    NothingToResume,
+    /// Nothing was said yet.
+    #[error("there is no turn to repeat")]
+    NothingToRetry,
+    /// What arrived could not be stored, and nobody wants to wait any longer.
+    #[error("not stored: {0}")]
+    StoreAway(String),
     /// The agent's model cannot be asked.
     #[error(transparent)]
     NoModel(#[from] NoModel),

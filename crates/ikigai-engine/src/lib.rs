@@ -1,11 +1,15 @@
 //! The running agents: a handler looks at state and decides events; they are stored, then applied,
 //! and only then acted upon.
 
+mod calls;
 mod engine;
 mod environment;
 mod error;
+mod front;
+mod recall;
 mod response;
 mod settle;
+mod tools;
 mod turn;
 mod window;
 mod worker;
@@ -13,5 +17,7 @@ mod worker;
 pub use engine::Engine;
 pub use environment::{Environment, System};
 pub use error::EngineError;
-pub use turn::{Outcome, Stop, Update};
+pub use front::{Answer, Desk, INTENTS, Intent, Outcome, Question, Stop, Update};
+pub use tools::{Blank, Probe, Safety, Tools};
+pub use turn::Limits;
 pub use worker::Worker;

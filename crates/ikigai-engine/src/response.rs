@@ -8,6 +8,9 @@ use ikigai_providers::{AnswerBlock, Response};
 
 use crate::worker::Tally;
 
+/// Makes a call readable for a person, given its tool's name and its arguments.
+type Shown<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
+
 /// Decides which rows a whole answer becomes: text and calls in their order, each with the
 /// thinking that preceded it, then what it cost.
 pub(crate) fn rows_of(
@@ -15,6 +18,7 @@ pub(crate) fn rows_of(
     tally: &Tally,
     target: &Target,
     level: Option<&str>,
+    shown: Shown<'_>,
 ) -> Vec<Event> {
     let number = tally.response + 1;
     let mut rows = Rows {
@@ -22,6 +26,7 @@ pub(crate) fn rows_of(
         target,
         level,
         stop: response.stop.word(),
+        shown,
         thinking: Vec::new(),
         events: Vec::new(),
     };
@@ -33,7 +38,6 @@ pub(crate) fn rows_of(
         response: Some(number),
         provider: Some(target.provider.clone()),
         model: Some(target.model.clone()),
-        estimate: Some(tally.estimate).filter(|tokens| *tokens > 0),
         sum: Some(add(&tally.spent, &response.usage)),
         amounts: response.usage,
     }));
@@ -57,6 +61,7 @@ struct Rows<'a> {
     target: &'a Target,
     level: Option<&'a str>,
     stop: &'a str,
+    shown: Shown<'a>,
     /// What was thought since the last block.
     thinking: Vec<StoredThinking>,
     events: Vec<Event>,
@@ -85,6 +90,7 @@ impl Rows<'_> {
                 let made_up = || format!("call_{}_{number}", self.number);
                 let id = id.filter(|id| !id.is_empty()).unwrap_or_else(made_up);
                 let opaque = self.opaque(item);
+                let shown = (self.shown)(&name, &arguments);
                 let data = ToolCallData {
                     tool_call_id: Some(id),
                     name: Some(name),
@@ -92,7 +98,7 @@ impl Rows<'_> {
                     response: Some(self.number),
                     opaque,
                 };
-                self.events.push(Event::ToolCall { shown: None, data });
+                self.events.push(Event::ToolCall { shown, data });
             }
         }
     }

@@ -1,27 +1,37 @@
 //! Settling: whoever takes a lease ends what the former holder left unfinished. Nothing is sent.
 
-use ikigai_core::Event;
-use ikigai_core::data::Cause;
-use ikigai_store::Effect;
+use ikigai_core::data::{self, Cause, CommandData, Verdict};
+use ikigai_core::{Event, Kind, RowRef};
+use ikigai_store::{Effect, RunRecord};
+use ikigai_tools::permission::Decision;
+use ikigai_tools::process::end_cookie;
 
-use crate::engine::target_of;
+use crate::calls::{Came, OpenCall};
 use crate::response::partial;
+use crate::tools::Toolset;
+use crate::turn::cookie_of;
 use crate::{EngineError, Worker};
 
 /// How many rows are read at a time to find out whether a turn was going on.
 const PAGE_ROWS: usize = 64;
 
 impl Worker {
-    /// Ends an unfinished turn: the draft's text becomes a row, and a row says why it ended.
+    /// Ends an unfinished turn: the draft's text becomes a row, calls are closed, and a row says
+    /// why it ended. A call that waits for somebody's answer stays open.
     pub(crate) async fn settle(&mut self) -> Result<(), EngineError> {
         let id = self.agent.state.agent();
         let draft = self.engine.store.draft(id).await?;
+        let runs = self.engine.store.open_runs(id).await?;
         let busy = self.is_busy().await?;
         let mut events = Vec::new();
         if let Some(draft) = draft.as_ref().filter(|draft| !draft.text.is_empty()) {
-            let target = self.agent.state.settings().model.as_ref().map(target_of);
+            let choice = self.settings().model.clone();
+            let target = choice.as_ref().map(crate::engine::model_of);
             let text = draft.text.clone();
             events.push(partial(text, "interrupted", &self.tally, target.as_ref()));
+        }
+        if busy || !runs.is_empty() {
+            events.extend(self.settle_calls(&runs).await?);
         }
         if busy || !events.is_empty() {
             events.push(Event::interrupted(Cause::Crash));
@@ -30,11 +40,65 @@ impl Worker {
             agent: id,
             epoch: self.epoch,
         });
-        if events.is_empty() && drop.is_none() {
+        let ended = self.engine.environment.now();
+        let end = |run: &RunRecord| Effect::EndRun { run: run.id, ended };
+        let with: Vec<_> = drop.into_iter().chain(runs.iter().map(end)).collect();
+        if events.is_empty() && with.is_empty() {
             return Ok(());
         }
-        self.commit(events, drop.into_iter().collect()).await?;
+        self.commit(events, with).await?;
         Ok(())
+    }
+
+    /// The rows that close the calls which were open when the process died.
+    async fn settle_calls(&mut self, runs: &[RunRecord]) -> Result<Vec<Event>, EngineError> {
+        // Ended whether or not their call is still open: nothing goes on behind the user's back.
+        let mut left = Vec::new();
+        for run in runs {
+            let cookie = cookie_of(Some(run.id));
+            let found = tokio::task::spawn_blocking(move || end_cookie(&cookie)).await;
+            left.push((run.call, found.unwrap_or(0)));
+        }
+        let open = self.open_calls().await?;
+        if open.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tools = self.engine.toolset(self.settings()).await;
+        let mut events = Vec::new();
+        for call in open {
+            let found = left.iter().find(|(of, _)| *of == call.at);
+            if let Some((_, found)) = found {
+                events.push(call.result(Came::failed(unknown(*found)), Verdict::Unknown));
+            } else if !self.waits_for_an_answer(&call, &tools).await {
+                let reason = "not run, or not to its end: ikigai stopped unexpectedly";
+                events.push(call.result(Came::failed(reason), Verdict::Interrupted));
+            }
+        }
+        Ok(events)
+    }
+
+    /// Says whether a call that has not started did so because somebody is to be asked.
+    async fn waits_for_an_answer(&self, call: &OpenCall, tools: &Toolset) -> bool {
+        let Ok(prepared) = tools.prepare(&call.name, &call.arguments) else {
+            return false;
+        };
+        let (settings, place) = (self.settings(), &tools.place);
+        let decision = self
+            .engine
+            .judge(settings, self.approve, &call.name, &prepared, place)
+            .await;
+        matches!(decision, Decision::Ask { .. }) && !self.is_answered(call.at)
+    }
+
+    fn is_answered(&self, call: RowRef) -> bool {
+        let entries = self.agent.view.entries().iter().rev();
+        let mut since = entries.take_while(|entry| entry.at() != call);
+        since.any(|entry| {
+            entry.kind() == Some(Kind::Command) && {
+                let command: CommandData = data::read(entry.row.data.as_deref());
+                command.command.as_deref() == Some("answer") && command.of == Some(call)
+            }
+        })
     }
 
     async fn is_busy(&mut self) -> Result<bool, EngineError> {
@@ -50,4 +114,17 @@ impl Worker {
             }
         }
     }
+}
+
+/// What the model is told of a call that had started when the process died.
+fn unknown(found: usize) -> String {
+    let processes = match found {
+        0 => "No process of it was left".to_owned(),
+        1 => "One process of it was still running and was ended".to_owned(),
+        found => format!("{found} processes of it were still running and were ended"),
+    };
+    format!(
+        "Outcome unknown: ikigai stopped unexpectedly while this ran. {processes}. \
+         It may have done all, part or nothing of its work: look before you repeat it."
+    )
 }

@@ -7,7 +7,7 @@ use ikigai_store::{Agent, Store, StoreError, history};
 
 /// How many rows are read first, which is what the scale needs; each further page is twice as long
 /// as the one before.
-const FIRST_PAGE_ROWS: usize = SCALE_ROWS;
+pub(crate) const FIRST_PAGE_ROWS: usize = SCALE_ROWS;
 
 /// No page is longer than this, so that one read stays short.
 const LONGEST_PAGE_ROWS: usize = 4096;
@@ -27,7 +27,7 @@ pub(crate) async fn read(
     if missing > 0 && lengthen(store, agent, missing).await? {
         rows *= 2;
     }
-    let budget = Scale::of(&agent.view, target, first).apply_to(budget);
+    let budget = Scale::of(&agent.state, &agent.view, target, first).apply_to(budget);
     while !is_enough(store, agent, target, &budget).await? && lengthen(store, agent, rows).await? {
         rows = (rows * 2).min(LONGEST_PAGE_ROWS);
     }

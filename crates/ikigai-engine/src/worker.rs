@@ -1,7 +1,7 @@
 //! A worker holds one agent's lease and is the only one that writes its rows.
 
-use ikigai_core::data::{self, Amounts, AssistantData, ToolCallData, UsageData};
-use ikigai_core::settings::ModelChoice;
+use ikigai_core::data::{self, Amounts, AssistantData, CommandData, ToolCallData, UsageData};
+use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{
     AgentId, Direction, Epoch, Event, Kind, NewRow, PageQuery, Row, RowRef, Seq, Settings, Span,
     StoredKind,
@@ -25,12 +25,17 @@ const LOOK_BACK_ROWS: u64 = 4096;
 /// How often a commit is tried against others who append lease-free rows at the same time.
 const MOST_RACES: usize = 64;
 
+/// Effects that go with rows, given the row before the first of them.
+pub(crate) type EffectsAt<'a> = &'a (dyn Fn(Seq) -> Vec<Effect> + Sync);
+
 /// A living agent.
 pub struct Worker {
     pub(crate) engine: Engine,
     pub(crate) agent: Agent,
     pub(crate) epoch: Epoch,
     pub(crate) tally: Tally,
+    /// What tools may do without asking in this process, if it is not what the settings say.
+    pub(crate) approve: Option<Approve>,
     control_rows: usize,
 }
 
@@ -53,6 +58,7 @@ impl Worker {
             agent,
             epoch,
             tally,
+            approve: None,
             control_rows,
         })
     }
@@ -96,6 +102,20 @@ impl Worker {
         Ok(())
     }
 
+    /// Lets tools do so much without asking, as long as this worker holds the agent. The log tells
+    /// that it was so.
+    pub async fn approve_for_now(&mut self, mode: Approve) -> Result<(), EngineError> {
+        let data = CommandData {
+            command: Some("approve".to_owned()),
+            args: Some(format!("{} for now", mode.word())),
+            ..CommandData::default()
+        };
+        self.commit(vec![Event::Command { output: None, data }], Vec::new())
+            .await?;
+        self.approve = Some(mode);
+        Ok(())
+    }
+
     /// Answers with another model from the next request on.
     pub async fn choose_model(&mut self, choice: ModelChoice) -> Result<(), EngineError> {
         if self.agent.state.settings().model.as_ref() == Some(&choice) {
@@ -116,6 +136,15 @@ impl Worker {
         events: Vec<Event>,
         with: Vec<Effect>,
     ) -> Result<Vec<Row>, EngineError> {
+        self.commit_at(events, &|_| with.clone()).await
+    }
+
+    /// The same, with effects that name the places of the rows: they are given the head.
+    pub(crate) async fn commit_at(
+        &mut self,
+        events: Vec<Event>,
+        with: EffectsAt<'_>,
+    ) -> Result<Vec<Row>, EngineError> {
         let id = self.agent.state.agent();
         let now = self.engine.environment.now();
         let rows: Vec<NewRow> = events
@@ -124,7 +153,8 @@ impl Worker {
             .collect();
         for _ in 0..MOST_RACES {
             let expected = self.agent.state.head();
-            match self.engine.store.commit(self.batch(&rows, &with)).await {
+            let batch = self.batch(&rows, with(expected));
+            match self.engine.store.commit(batch).await {
                 Ok(_) => return self.apply(expected, rows).await,
                 Err(CommitError::Behind { .. }) => self.catch_up().await?,
                 Err(CommitError::Unknown(cause)) => {
@@ -147,7 +177,7 @@ impl Worker {
         .into())
     }
 
-    fn batch(&self, rows: &[NewRow], with: &[Effect]) -> Batch {
+    fn batch(&self, rows: &[NewRow], with: Vec<Effect>) -> Batch {
         let agent = self.agent.state.agent();
         let lease = LeaseClaim {
             epoch: self.epoch,
@@ -160,7 +190,7 @@ impl Worker {
         Batch {
             heads: vec![head],
             rows: rows.to_vec(),
-            with: with.iter().cloned().chain(self.due_snapshot()).collect(),
+            with: with.into_iter().chain(self.due_snapshot()).collect(),
         }
     }
 
@@ -267,8 +297,6 @@ pub(crate) struct Tally {
     pub(crate) response: u64,
     /// What all responses cost together.
     pub(crate) spent: Amounts,
-    /// What the request that is being answered was estimated at.
-    pub(crate) estimate: u64,
 }
 
 impl Tally {

@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
+use ikigai_core::settings::Approve;
 
 /// Exit codes, which `--help` lists.
 pub(crate) mod exit {
@@ -60,8 +61,8 @@ pub(crate) enum Verb {
 #[derive(Debug, Args)]
 pub(crate) struct RunOrder {
     /// What to say; `-` reads it from standard input
-    #[arg(value_name = "PROMPT")]
-    pub(crate) prompt: String,
+    #[arg(value_name = "PROMPT", required_unless_present_any = ["retry", "resume"])]
+    pub(crate) prompt: Option<String>,
 
     /// Say it to this agent (name, id, or the beginning of an id) instead of the one that was
     /// used last in this directory
@@ -77,6 +78,20 @@ pub(crate) struct RunOrder {
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
+    /// What tools may do without asking, for this run only: `read` nothing but reading, `ask` for
+    /// the rest, `edits` also writes inside the working directory, `all` everything. Where nobody
+    /// can be asked (no terminal), what would be asked is refused
+    #[arg(long, value_name = "MODE", value_parser = ["read", "ask", "edits", "all"])]
+    pub(crate) approve: Option<String>,
+
+    /// Send the last turn again instead of saying something
+    #[arg(long, conflicts_with_all = ["prompt", "resume", "new"])]
+    pub(crate) retry: bool,
+
+    /// Go on with a turn that was stopped instead of saying something
+    #[arg(long, conflicts_with_all = ["prompt", "new"])]
+    pub(crate) resume: bool,
+
     /// Give the turn up after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: Option<u64>,
@@ -84,6 +99,18 @@ pub(crate) struct RunOrder {
     /// Print every event of the turn as one line of JSON, once it is stored, instead of the answer
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl RunOrder {
+    /// What tools may do without asking.
+    pub(crate) fn approve(&self) -> Option<Approve> {
+        self.approve.as_deref().map(|mode| match mode {
+            "read" => Approve::Read,
+            "edits" => Approve::Edits,
+            "all" => Approve::All,
+            _ => Approve::Ask,
+        })
+    }
 }
 
 /// What `log` is asked.

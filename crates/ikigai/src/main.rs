@@ -10,6 +10,7 @@ mod models;
 mod output;
 mod place;
 mod run;
+mod tools;
 mod world;
 
 use std::process::ExitCode;

@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::config::{self, Config};
 use crate::diagnostics;
 use crate::place::{self, Here};
+use crate::tools;
 
 /// The program's own record, under which it takes leases.
 fn this_process() -> ProcessRecord {
@@ -83,11 +84,14 @@ impl World {
 
     /// Opens the store at a path.
     pub(crate) fn open_at(path: PathBuf, config: &Config) -> Result<Self> {
-        let store = Arc::new(SqliteStore::open(OpenOptions::new(path, this_process()))?);
+        let options = OpenOptions::new(path.clone(), this_process());
+        let store = Arc::new(SqliteStore::open(options)?);
         let registry = Arc::new(registry(config)?);
+        let safety = tools::safety(&path, &registry);
         let window = window_tokens()?.or(config.budget_tokens);
         let engine = Engine::new(store.clone(), Arc::new(System), registry.clone())
-            .with_window_tokens(window);
+            .with_window_tokens(window)
+            .with_tools(Arc::new(tools::built_in()), safety);
         let runtime = runtime()?;
         Ok(Self {
             runtime,

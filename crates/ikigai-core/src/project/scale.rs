@@ -19,7 +19,7 @@ pub const SCALE_ROWS: usize = 64;
 
 /// So many tokens count as estimated rightly, whatever was reported: what a provider adds to every
 /// request would else rule the correction after a short one.
-const TRUSTED_TOKENS: u64 = 1000;
+const TRUSTED_TOKENS: u64 = 250;
 
 /// Estimates are never corrected beyond these, in thousandths.
 const LEAST: u64 = 500;

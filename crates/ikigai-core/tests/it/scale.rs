@@ -77,9 +77,9 @@ fn reports_of_the_model_correct_the_estimate() {
     };
     let cases = [
         ("none", vec![], 1000),
-        ("a whole conversation", turn(1, 9000, "m", 14_000), 1500),
-        ("less", turn(1, 9000, "m", 6_000), 700),
-        ("a short one", turn(1, 10, "m", 111), 1100),
+        ("a whole conversation", turn(1, 9750, "m", 14_750), 1500),
+        ("less", turn(1, 9750, "m", 6_750), 700),
+        ("a short one", turn(1, 10, "m", 36), 1100),
         ("far too much", turn(1, 9000, "m", 900_000), 3000),
         ("only a part of it", turn(1, 9000, "m", 2_000), 1000),
         ("nothing", turn(1, 9000, "m", 0), 1000),
@@ -89,7 +89,7 @@ fn reports_of_the_model_correct_the_estimate() {
             joined([
                 beginning(),
                 turn(1, 500, "m", 70_000),
-                turn(2, 8000, "m", 84_000),
+                turn(2, 8750, "m", 84_750),
             ]),
             1500,
         ),
@@ -104,7 +104,7 @@ fn reports_of_the_model_correct_the_estimate() {
                 beginning(),
                 turn(1, 500, "m", 70_000),
                 turn(2, 3000, "n", 7_000),
-                turn(3, 4000, "m", 84_000),
+                turn(3, 4750, "m", 84_750),
             ]),
             1500,
         ),
@@ -114,7 +114,7 @@ fn reports_of_the_model_correct_the_estimate() {
                 beginning(),
                 turn(1, 500, "m", 70_000),
                 vec![Event::set("budget", set.as_set())],
-                turn(2, 8000, "m", 84_000),
+                turn(2, 8750, "m", 84_750),
             ]),
             1000,
         ),
@@ -136,7 +136,7 @@ fn what_is_known_of_a_dialect_counts_until_something_is_reported() {
     let first = Scale::thousandths(1150);
 
     assert_eq!(scale_after(vec![], first), first);
-    let reported = turn(1, 99_000, "m", 98_850);
+    let reported = turn(1, 99_750, "m", 99_713);
     assert_eq!(scale_after(reported, first), Scale::thousandths(1000));
 }
 

@@ -1,9 +1,8 @@
 //! What providers count corrects what is estimated.
 
-use ikigai_core::data::{self, UsageData};
+use ikigai_core::Request;
 use ikigai_core::project::estimate_request;
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{Kind, Request};
 
 use crate::support::{World, say};
 
@@ -118,28 +117,6 @@ async fn reports_from_long_ago_count_for_nobody() {
     talk(&world, &mut worker, 2..20).await;
 
     assert!(!world.kinds(id).await.iter().any(|kind| kind == "summary"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_answer_tells_what_its_request_was_estimated_at() {
-    let world = world_that_counts(1300);
-    let mut worker = world.root().await;
-    talk(&world, &mut worker, 0..3).await;
-
-    let rows = world.rows(worker.agent().state.agent()).await;
-    let usage = rows
-        .iter()
-        .filter(|row| row.kind.read_as() == Some(Kind::Usage));
-    let told: Vec<_> = usage
-        .map(|row| data::read::<UsageData>(row.data.as_deref()).estimate)
-        .collect();
-
-    let requests = world.provider.requests();
-    let estimates: Vec<_> = requests
-        .iter()
-        .map(|request| Some(estimate_request(request)))
-        .collect();
-    assert_eq!(told, estimates);
 }
 
 /// Another model is not measured by what this one counted.

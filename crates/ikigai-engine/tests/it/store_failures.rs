@@ -20,7 +20,7 @@ async fn a_message_that_cannot_be_stored_is_not_sent() {
 
     let failed = say(&mut worker, "hello").await;
 
-    assert!(matches!(failed, Err(EngineError::Commit(_))), "{failed:?}");
+    assert!(matches!(failed, Err(EngineError::Store(_))), "{failed:?}");
     assert!(world.provider.requests().is_empty());
     assert_eq!(worker.agent().state.head(), head);
     world.store.come_back();

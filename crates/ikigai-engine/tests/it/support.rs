@@ -1,14 +1,16 @@
 //! A small world for the engine: memory, a clock that is set by hand, a scripted model.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::data::Cause;
 use ikigai_core::{AgentId, Direction, Micros, PageQuery, Row, Seq, Span};
-use ikigai_engine::{Engine, EngineError, Environment, Outcome, Stop, Update, Worker};
+use ikigai_engine::{
+    Desk, Engine, EngineError, Environment, INTENTS, Intent, Outcome, Stop, Update, Worker,
+};
 use ikigai_store::{AgentRecord, Store};
 use ikigai_testkit::{FaultyStore, IdSource, ManualClock, MemoryStore, ScriptedProvider};
+use tokio::sync::mpsc;
 
 pub(crate) const HERE: &str = "/home/somebody/parser";
 
@@ -114,11 +116,44 @@ pub(crate) async fn say_until(
     text: &str,
     stop: impl Future<Output = Stop> + Send,
 ) -> (Result<Outcome, EngineError>, Vec<Update>) {
+    let stop = async { vec![Intent::Stop(stop.await)] };
+    front_end(worker, Errand::Say(text), stop).await
+}
+
+/// What is asked of an agent.
+pub(crate) enum Errand<'a> {
+    Say(&'a str),
+    Resume,
+    Retry,
+}
+
+/// Has an errand done, says what comes of `intents` meanwhile, and returns what it was told.
+pub(crate) async fn front_end(
+    worker: &mut Worker,
+    errand: Errand<'_>,
+    intents: impl Future<Output = Vec<Intent>> + Send,
+) -> (Result<Outcome, EngineError>, Vec<Update>) {
+    let (sender, mut receiver) = mpsc::channel(INTENTS);
     let mut told = Vec::new();
-    let mut stop = pin!(stop);
-    let outcome = worker
-        .turn(text, stop.as_mut(), &mut |update| told.push(update))
-        .await;
+    let mut tell = |update| told.push(update);
+    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let say = async {
+        for intent in intents.await {
+            sender.send(intent).await.unwrap();
+        }
+        std::future::pending::<()>().await;
+    };
+    let outcome = async {
+        match errand {
+            Errand::Say(text) => worker.turn(text, &mut desk).await,
+            Errand::Resume => worker.resume(&mut desk).await,
+            Errand::Retry => worker.retry(&mut desk).await,
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = outcome => outcome,
+        () = say => unreachable!("it never ends"),
+    };
     (outcome, told)
 }
 

@@ -151,6 +151,13 @@ impl<'a> Ask<'a> {
         quoted.or_else(last).unwrap_or_default()
     }
 
+    /// What stands between backticks, or else what follows `run`.
+    fn command(&self) -> &str {
+        let quoted = self.said.split('`').nth(1);
+        let after_run = || self.said.split_once("run ").map(|(_, rest)| rest.trim());
+        quoted.or_else(after_run).unwrap_or_default()
+    }
+
     /// The words that look like names of files.
     fn files(&self) -> Vec<&str> {
         let words = self.said.split_whitespace();
@@ -314,7 +321,7 @@ fn ask_to_push(ask: &Ask) -> Vec<Step> {
 
 fn run_a_command(ask: &Ask) -> Vec<Step> {
     if ask.round == 0 {
-        return vec![call("bash", &json!({ "command": ask.object() }))];
+        return vec![call("bash", &json!({ "command": ask.command() }))];
     }
     vec![say(format!("It printed:\n{}", ask.last_result()))]
 }
@@ -344,8 +351,8 @@ fn create_a_file(ask: &Ask) -> Vec<Step> {
         return vec![say("Tell me the name of the file, such as notes.txt.")];
     };
     let line = |number: usize| format!("line {number}");
-    let changes = ask.words.iter().find_map(|word| place_of(word, ORDINALS));
-    let changed = changes.filter(|_| ask.has("change"));
+    let ordinal = ask.words.iter().find_map(|word| place_of(word, ORDINALS));
+    let changed = ordinal.filter(|_| ask.has("change"));
     match (ask.round, changed) {
         (0, _) => {
             let counted = ask.words.iter().find_map(|word| place_of(word, NUMBERS));

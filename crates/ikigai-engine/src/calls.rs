@@ -1,0 +1,151 @@
+//! Calls of tools as rows tell them: which are open, and the results that close them.
+
+use ikigai_core::data::{BlobRef, ToolResultData, TouchedFile, Verdict};
+use ikigai_core::load::{Loaded, load};
+use ikigai_core::message::{Block, Role};
+use ikigai_core::{Event, Row, RowRef};
+use ikigai_store::Agent;
+
+use crate::{EngineError, Worker};
+
+/// How many rows are read at a time to find the newest response.
+const PAGE_ROWS: usize = 64;
+
+/// A call without a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OpenCall {
+    /// Its row.
+    pub(crate) at: RowRef,
+    /// The id that pairs it with its result.
+    pub(crate) id: String,
+    /// Which tool.
+    pub(crate) name: String,
+    /// What the model wrote.
+    pub(crate) arguments: String,
+}
+
+/// What came of a call, for its row.
+#[derive(Debug, Default)]
+pub(crate) struct Came {
+    /// What the model is given.
+    pub(crate) output: String,
+    /// What a person is shown.
+    pub(crate) shown: Option<String>,
+    pub(crate) success: bool,
+    pub(crate) blob: Option<BlobRef>,
+    pub(crate) files: Vec<TouchedFile>,
+}
+
+impl Came {
+    /// A call that failed, or was not run at all.
+    pub(crate) fn failed(reason: impl Into<String>) -> Self {
+        Self {
+            output: reason.into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl OpenCall {
+    /// The call that a row makes, if it makes one.
+    pub(crate) fn of(row: &Row) -> Option<Self> {
+        called(row.at, &load(row).ok()?)
+    }
+
+    /// The row that closes it.
+    pub(crate) fn result(&self, came: Came, verdict: Verdict) -> Event {
+        let data = ToolResultData {
+            tool_call_id: Some(self.id.clone()),
+            name: Some(self.name.clone()),
+            output: Some(came.output),
+            success: Some(came.success),
+            call: Some(self.at),
+            blob: came.blob,
+            verdict: Some(verdict),
+            files: Some(came.files).filter(|files| !files.is_empty()),
+        };
+        Event::ToolResult {
+            shown: came.shown,
+            data,
+        }
+    }
+}
+
+fn called(at: RowRef, loaded: &Loaded) -> Option<OpenCall> {
+    let Loaded::Message(part) = loaded else {
+        return None;
+    };
+    match part.message.blocks.last() {
+        Some(Block::ToolCall {
+            id,
+            name,
+            arguments,
+        }) => Some(OpenCall {
+            at,
+            id: id.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+        }),
+        _ => None,
+    }
+}
+
+/// The rows that close calls which are not run.
+pub(crate) fn close(open: &[OpenCall], reason: &str) -> Vec<Event> {
+    let close = |call: &OpenCall| call.result(Came::failed(reason), Verdict::Interrupted);
+    open.iter().map(close).collect()
+}
+
+/// The calls of an agent's newest response that have no result, in their order; none if the view
+/// is too short to tell. Older ones can get none any more: what came after them did so without it.
+/// Calls of an ancestor are not the agent's to answer.
+pub(crate) fn open_calls(agent: &Agent) -> Option<Vec<OpenCall>> {
+    let id = agent.state.agent();
+    let mut open = Vec::new();
+    let mut answered = Vec::new();
+    let mut newest = None;
+    let mut is_sure = agent.view.is_complete(agent.state.path());
+    for entry in agent.view.entries().iter().rev() {
+        let Ok(Loaded::Message(part)) = &entry.loaded else {
+            continue;
+        };
+        let is_of_newest = entry.at().agent == id
+            && part.message.role != Role::User
+            && part
+                .response
+                .is_none_or(|response| *newest.get_or_insert(response) == response);
+        if !is_of_newest {
+            is_sure = true;
+            break;
+        }
+        answered.extend(part.answers);
+        let call = called(entry.at(), &Loaded::Message(part.clone()));
+        open.extend(call.filter(|call| !answered.contains(&call.at)));
+    }
+    open.reverse();
+    is_sure.then_some(open)
+}
+
+impl Worker {
+    /// The calls of the newest response that have no result.
+    pub(crate) async fn open_calls(&mut self) -> Result<Vec<OpenCall>, EngineError> {
+        loop {
+            if let Some(open) = open_calls(&self.agent) {
+                return Ok(open);
+            }
+            let Worker { agent, engine, .. } = &mut *self;
+            if !agent.lengthen(engine.store(), PAGE_ROWS).await? {
+                return Ok(Vec::new());
+            }
+        }
+    }
+
+    /// The rows that close calls which wait for an answer, because the user says something else.
+    pub(crate) async fn close_open_calls(&mut self) -> Result<Vec<Event>, EngineError> {
+        let open = self.open_calls().await?;
+        Ok(close(
+            &open,
+            "not run: the user said something else instead",
+        ))
+    }
+}

@@ -1,0 +1,184 @@
+//! What front ends say to an agent at work, and what they are told.
+
+use std::time::Duration;
+
+use ikigai_core::data::{AnsweredBy, Cause};
+use ikigai_core::{Row, RowRef};
+use ikigai_providers::Wait;
+use ikigai_store::MailId;
+use tokio::sync::mpsc;
+
+/// What a front end is told while a turn goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// A row was stored.
+    Stored(Row),
+    /// More text came; it is not yet a row.
+    Text(String),
+    /// The model thinks; not yet a row.
+    Thinking(String),
+    /// The model begins to call this tool.
+    Calling(String),
+    /// The request failed and will be sent again after a pause.
+    Waiting(Wait),
+    /// The answer begins anew; text that was told before does not count.
+    Again,
+    /// A call has begun to run.
+    Running(RowRef),
+    /// The newest line that a running call printed.
+    Progress {
+        /// Which call.
+        call: RowRef,
+        /// The line.
+        line: String,
+    },
+    /// A call waits until somebody allows or refuses it.
+    Question(Question),
+    /// A message waits for the next break.
+    Queued {
+        /// Its name, to take it back by.
+        mail: MailId,
+        /// What it says.
+        text: String,
+    },
+    /// A message that waited will not be sent; the text is the user's again.
+    TakenBack(String),
+    /// What was typed could not be stored, so nothing was done with it.
+    NotStored {
+        /// What was typed.
+        text: String,
+        /// Why.
+        reason: String,
+    },
+    /// Something a person should know that is no event.
+    Warning(String),
+    /// The store fails and is tried again; nothing is lost so far.
+    StoreAway(String),
+}
+
+/// What a front end asks of an agent at work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// To stop.
+    Stop(Stop),
+    /// To take this message in at the next break.
+    Say(String),
+    /// Not to send a message that waits.
+    TakeBack(MailId),
+    /// To do with a call as somebody answered.
+    Answer {
+        /// Which call.
+        call: RowRef,
+        /// What was answered.
+        answer: Answer,
+        /// By whom.
+        by: AnsweredBy,
+    },
+}
+
+/// A call that waits until somebody allows or refuses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The call.
+    pub call: RowRef,
+    /// Which tool.
+    pub tool: String,
+    /// The call for a person.
+    pub shown: String,
+    /// Where it would run.
+    pub workdir: String,
+    /// More to see before answering: a diff.
+    pub preview: Option<String>,
+    /// What *always* would allow.
+    pub pattern: String,
+}
+
+/// What somebody answered to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This once.
+    Once,
+    /// From now on, whatever fits the pattern.
+    Always(String),
+    /// No; the model is told why, if a reason is given.
+    No(Option<String>),
+}
+
+/// Why a turn is to end early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody wants it.
+    Interrupt(Cause),
+    /// It took this long.
+    Deadline(Duration),
+}
+
+/// How a turn ended. All of it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The model said all it had to say.
+    Completed,
+    /// It was interrupted.
+    Interrupted(Cause),
+    /// It failed, for this reason.
+    Failed(String),
+}
+
+/// How many intents may wait to be heard.
+pub const INTENTS: usize = 64;
+
+/// The front end of a turn, as the agent at work sees it.
+pub struct Desk<'a> {
+    intents: &'a mut mpsc::Receiver<Intent>,
+    updates: &'a mut (dyn FnMut(Update) + Send),
+    /// Whether somebody is there who can answer questions.
+    pub(crate) answers: bool,
+    /// What was heard while it could not be heeded.
+    pub(crate) heard: Vec<Intent>,
+    /// Messages of this front end that wait.
+    pub(crate) queued: Vec<(MailId, String)>,
+}
+
+impl<'a> Desk<'a> {
+    /// A front end that says things over a channel and is told things by a call.
+    pub fn new(
+        intents: &'a mut mpsc::Receiver<Intent>,
+        updates: &'a mut (dyn FnMut(Update) + Send),
+    ) -> Self {
+        Self {
+            intents,
+            updates,
+            answers: true,
+            heard: Vec::new(),
+            queued: Vec::new(),
+        }
+    }
+
+    /// Nobody is there to answer questions: what would be asked is refused.
+    #[must_use]
+    pub fn without_answers(mut self) -> Self {
+        self.answers = false;
+        self
+    }
+
+    /// The next intent; never, once the front end is gone. Safe to drop.
+    pub(crate) async fn next(&mut self) -> Intent {
+        if !self.heard.is_empty() {
+            return self.heard.remove(0);
+        }
+        match self.intents.recv().await {
+            Some(intent) => intent,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(crate) fn tell(&mut self, update: Update) {
+        (self.updates)(update);
+    }
+
+    pub(crate) fn told(&mut self, rows: Vec<Row>) {
+        for row in rows {
+            self.tell(Update::Stored(row));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What a call must be told of the log, read off the agent's path.
+
+use std::path::Path;
+
+use ikigai_core::data::{self, ToolResultData};
+use ikigai_core::view::Entry;
+use ikigai_core::{Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
+use ikigai_store::{AgentRecord, StoreError};
+use ikigai_tools::{Given, Need, Stale};
+
+use crate::{EngineError, Worker};
+
+/// How far back along the path is looked. What is further back was long left out of requests.
+const LOOK_BACK_ROWS: usize = 4096;
+
+/// How many rows are read at a time.
+const PAGE_ROWS: usize = 512;
+
+/// How many of its newest rows each other agent is asked for, and how many agents, when one of
+/// them may have changed a file.
+const OTHERS_ROWS: usize = 256;
+const MOST_OTHERS: usize = 64;
+
+/// The name of the tool whose answers are the agent's to-do list.
+const LIST_TOOL: &str = "list";
+
+impl Worker {
+    /// Finds what a call must be told.
+    pub(crate) async fn given(&self, needs: &[Need]) -> Result<Given, EngineError> {
+        let mut given = Given::default();
+        for need in needs {
+            match need {
+                Need::File(path) => {
+                    given.file = self.newest_result(|result| hash_in(result, path)).await?;
+                }
+                Need::List => given.list = self.newest_result(list_in).await?,
+                Need::Blob(hash) => {
+                    given.blob = match hash.parse() {
+                        Ok(hash) => self.engine.store.blob(hash).await?,
+                        Err(_) => None,
+                    };
+                }
+            }
+        }
+        Ok(given)
+    }
+
+    /// What the newest result on the path tells of which `find` knows something.
+    async fn newest_result<T>(
+        &self,
+        find: impl Fn(&ToolResultData) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
+        // A copy, so that the view that is sent does not grow; rows are shared.
+        let mut agent = self.agent.clone();
+        let mut looked = 0;
+        loop {
+            let entries = agent.view.entries();
+            let unseen = entries.iter().rev().skip(looked);
+            if let Some(found) = unseen
+                .filter_map(result_of)
+                .find_map(|result| find(&result))
+            {
+                return Ok(Some(found));
+            }
+            looked = entries.len();
+            if looked >= LOOK_BACK_ROWS || !agent.lengthen(self.engine.store(), PAGE_ROWS).await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Files that tools wrote since a row of the path, each once.
+    pub(crate) fn files_written_since(&self, row: RowRef) -> Vec<String> {
+        let entries = self.agent.view.entries().iter().rev();
+        let since = entries.take_while(|entry| entry.at() != row);
+        let mut written = Vec::new();
+        for result in since.filter_map(result_of) {
+            let files = result.files.unwrap_or_default().into_iter();
+            let wrote = files.filter(|file| file.wrote == Some(true));
+            written.extend(wrote.filter_map(|file| file.path));
+        }
+        written.sort();
+        written.dedup();
+        written
+    }
+
+    /// Says which of our agents made a file what it is, if one did: `fix-lexer #31, 12 s ago`.
+    pub(crate) async fn who_changed(&self, stale: &Stale) -> Result<Option<String>, EngineError> {
+        let own = self.agent.state.agent();
+        let mut others = self.engine.store.agents(None).await?;
+        others.retain(|other| other.id != own);
+        others.sort_by_key(|other| std::cmp::Reverse(other.touched_at));
+        for other in others.iter().take(MOST_OTHERS) {
+            if let Some((row, at)) = self.written_by(other, stale).await? {
+                let seconds = (self.engine.environment.now().0 - at.0).max(0) / 1_000_000;
+                return Ok(Some(format!(
+                    "{} #{}, {}",
+                    other.name,
+                    row.seq,
+                    ago(seconds)
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn written_by(
+        &self,
+        other: &AgentRecord,
+        stale: &Stale,
+    ) -> Result<Option<(RowRef, Micros)>, StoreError> {
+        let query = PageQuery {
+            span: Span::new(other.id, Seq(1), other.head),
+            direction: Direction::Backwards,
+            limit: OTHERS_ROWS,
+        };
+        let rows = self.engine.store.page(query).await?;
+        let wrote = rows.iter().find(|row| {
+            row.kind.read_as() == Some(Kind::ToolResult)
+                && data::read::<ToolResultData>(row.data.as_deref())
+                    .files
+                    .is_some_and(|files| {
+                        files.iter().any(|file| {
+                            file.wrote == Some(true)
+                                && file.path.as_deref() == Some(&stale.path)
+                                && file.hash.as_deref() == Some(&stale.hash)
+                        })
+                    })
+        });
+        Ok(wrote.map(|row| (row.at, row.created_at)))
+    }
+}
+
+fn result_of(entry: &Entry) -> Option<ToolResultData> {
+    let is_result = entry.kind() == Some(Kind::ToolResult);
+    is_result.then(|| data::read(entry.row.data.as_deref()))
+}
+
+fn hash_in(result: &ToolResultData, path: &Path) -> Option<String> {
+    let files = result.files.as_deref()?.iter();
+    let mut same = files.filter(|file| file.path.as_deref().map(Path::new) == Some(path));
+    same.next_back()?.hash.clone()
+}
+
+fn list_in(result: &ToolResultData) -> Option<String> {
+    let is_list = result.name.as_deref() == Some(LIST_TOOL) && result.success == Some(true);
+    result.output.clone().filter(|_| is_list)
+}
+
+fn ago(seconds: i64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s ago"),
+        120..7200 => format!("{} min ago", seconds / 60),
+        7200..172_800 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}

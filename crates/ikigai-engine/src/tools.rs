@@ -1,0 +1,187 @@
+//! Which tools an agent has, where they run, and what they are kept from.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ikigai_core::project::ToolSpec;
+use ikigai_core::settings::{Approve, Rule};
+use ikigai_core::{EffectClass, Settings};
+use ikigai_store::BoxFuture;
+use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
+use ikigai_tools::{BadArguments, Confinement, Place, Prepared, Tool};
+
+use crate::Engine;
+
+/// Where tools come from.
+pub trait Tools: Send + Sync {
+    /// All that work in this directory, in alphabetical order.
+    fn offered<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>>;
+}
+
+/// A fixed list of tools.
+impl Tools for Vec<Arc<dyn Tool>> {
+    fn offered<'a>(&'a self, _workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>> {
+        Box::pin(async { self.clone() })
+    }
+}
+
+/// What tools may not do, whatever a model wants.
+#[derive(Clone)]
+pub struct Safety {
+    /// Files that no tool may read or write.
+    pub hidden: Arc<[PathBuf]>,
+    /// Where confined processes may write beside the working directory.
+    pub temporary: Vec<PathBuf>,
+    /// Finds out whether processes of tools can be confined; none if they are not to be. It is
+    /// asked once, when the first process is to be started, and may take a moment.
+    pub sandbox: Option<Probe>,
+    /// Whether confined processes may use the network.
+    pub network: bool,
+    /// What the user's configuration allows without asking.
+    pub allow: Vec<Rule>,
+    /// What the user's configuration refuses.
+    pub refuse: Vec<Rule>,
+    /// Blanks secrets in what tools print.
+    pub blank: Blank,
+}
+
+/// Finds out whether this machine can confine processes.
+pub type Probe = Arc<dyn Fn() -> Sandbox + Send + Sync>;
+
+/// Takes secrets out of bytes.
+pub type Blank = Arc<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
+
+impl Default for Safety {
+    fn default() -> Self {
+        Self {
+            hidden: Arc::default(),
+            temporary: Vec::new(),
+            sandbox: None,
+            network: false,
+            allow: Vec::new(),
+            refuse: Vec::new(),
+            blank: Arc::new(|bytes| Cow::Borrowed(bytes)),
+        }
+    }
+}
+
+/// The tools of one agent.
+pub(crate) struct Toolset {
+    tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+    pub(crate) place: Place,
+}
+
+impl Toolset {
+    /// What the model is told.
+    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+        self.tools.iter().map(|(spec, _)| spec.clone()).collect()
+    }
+
+    /// Understands a call, or says in words for the model what is wrong with it.
+    pub(crate) fn prepare(&self, name: &str, arguments: &str) -> Result<Prepared, String> {
+        let found = self.tools.iter().find(|(spec, _)| spec.name == name);
+        let Some((_, tool)) = found else {
+            let names: Vec<_> = self.tools.iter().map(|(spec, _)| &*spec.name).collect();
+            return Err(match names.as_slice() {
+                [] => format!("There is no tool `{name}`; you have none."),
+                names => format!("There is no tool `{name}`. You have: {}.", names.join(", ")),
+            });
+        };
+        tool.prepare(arguments, &self.place)
+            .map_err(|BadArguments(reason)| reason)
+    }
+
+    /// A call for people.
+    pub(crate) fn shown(&self, name: &str, arguments: &str) -> Option<String> {
+        let prepared = self.prepare(name, arguments).ok()?;
+        Some(prepared.shown)
+    }
+}
+
+impl Engine {
+    /// The tools under these settings.
+    pub(crate) async fn toolset(&self, settings: &Settings) -> Toolset {
+        let workdir = PathBuf::from(settings.workdir.as_deref().unwrap_or("/"));
+        let offered = self.tools.offered(&workdir).await;
+        let named = offered.into_iter().map(|tool| (tool.spec(), tool));
+        let chosen = settings.toolset.as_ref();
+        let is_chosen = |name: &String| chosen.is_none_or(|names| names.contains(name));
+        Toolset {
+            tools: named.filter(|(spec, _)| is_chosen(&spec.name)).collect(),
+            place: Place {
+                workdir,
+                hidden: self.safety.hidden.clone(),
+            },
+        }
+    }
+
+    /// Whether a call may run under these settings; `approve` stands above the setting.
+    pub(crate) async fn judge(
+        &self,
+        settings: &Settings,
+        approve: Option<Approve>,
+        tool: &str,
+        prepared: &Prepared,
+        place: &Place,
+    ) -> Decision {
+        let grant = Grant {
+            mode: approve.or(settings.approve).unwrap_or(Approve::Ask),
+            rules: settings.rules.clone().unwrap_or_default(),
+        };
+        let permissions = Permissions {
+            grant,
+            allow: self.safety.allow.clone(),
+            refuse: self.safety.refuse.clone(),
+            sandbox: match prepared.class {
+                EffectClass::Execute => self.sandbox().await,
+                _ => Sandbox::Missing,
+            },
+        };
+        decide(&permissions, tool, prepared, place)
+    }
+
+    /// Whether processes are confined here.
+    pub(crate) async fn sandbox(&self) -> Sandbox {
+        let Some(probe) = self.safety.sandbox.clone() else {
+            return Sandbox::Missing;
+        };
+        let found = self.confines.get_or_init(|| async {
+            let found = tokio::task::spawn_blocking(move || probe()).await;
+            found.unwrap_or(Sandbox::Missing)
+        });
+        *found.await
+    }
+
+    /// What a call's processes are kept from.
+    pub(crate) async fn confinement(&self, place: &Place, freedom: Freedom) -> Confinement {
+        if self.sandbox().await == Sandbox::Missing {
+            return Confinement::None;
+        }
+        let hidden = self.safety.hidden.clone();
+        match freedom {
+            Freedom::Reading => Confinement::Sandbox {
+                write: Vec::new(),
+                network: false,
+                hidden,
+            },
+            Freedom::Working => Confinement::Sandbox {
+                write: [place.workdir.clone()]
+                    .into_iter()
+                    .chain(self.safety.temporary.iter().cloned())
+                    .collect(),
+                network: self.safety.network,
+                hidden,
+            },
+        }
+    }
+}
+
+/// How much a call may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freedom {
+    /// Look.
+    Reading,
+    /// Change what is in the working directory.
+    Working,
+}

@@ -1,0 +1,264 @@
+//! Asking the model: the request goes out, the answer comes in, its rows are stored.
+
+use std::time::Duration;
+
+use ikigai_core::data::{Category, ErrorData};
+use ikigai_core::path::Note;
+use ikigai_core::project::{project, rows_behind};
+use ikigai_core::{Event, Kind, Row, RowRef};
+use ikigai_providers::{
+    Answer, AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, StopReason,
+};
+use ikigai_store::Agent;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::draft::Draft;
+use super::{Step, Turn, failure, stopped};
+use crate::calls::OpenCall;
+use crate::front::{Desk, Outcome, Stop, Update};
+use crate::response;
+use crate::{EngineError, Worker};
+
+/// How long a provider may be silent before the turn is given up.
+const SILENCE: Duration = Duration::from_mins(5);
+
+/// What came of the stream.
+enum Ending {
+    Finished(Response),
+    Failed(ProviderError),
+    Stopped(Stop),
+}
+
+impl Worker {
+    /// Asks the model once and stores what came of it.
+    pub(super) async fn ask(
+        &mut self,
+        turn: &mut Turn,
+        desk: &mut Desk<'_>,
+    ) -> Result<Step, EngineError> {
+        if turn.requests >= self.engine.limits.requests {
+            let text = format!("the model was asked {} times in one turn", turn.requests);
+            return self.give_up(&text, desk).await;
+        }
+        turn.requests += 1;
+        let Agent { state, view, .. } = &self.agent;
+        let request = match project(state, view, &turn.target, &turn.window) {
+            Ok(request) => request,
+            Err(missing) => return self.give_up(&missing.to_string(), desk).await,
+        };
+        self.passes("before the request");
+        let conversation = self.agent.state.agent().to_string();
+        let mut answer = turn.model.answer(request, &conversation);
+        let mut draft = Draft::default();
+        let ending = self
+            .stream(&mut *answer, turn.deadline, &mut draft, desk)
+            .await?;
+        drop(answer);
+        if let Some(omitted) = self.refused_item(turn, &ending) {
+            let drop = draft.is_stored().then(|| self.drop_draft());
+            let rows = self
+                .commit_held(vec![omitted], drop.into_iter().collect(), desk)
+                .await?;
+            desk.told(rows);
+            return Ok(Step::Ask);
+        }
+        if let Ending::Stopped(stop) = &ending {
+            self.take_back_all(stop, desk).await;
+        }
+        let (rows, outcome) = self.finish(turn, draft, ending, desk).await?;
+        let calls: Vec<_> = rows.iter().filter_map(OpenCall::of).collect();
+        desk.told(rows);
+        Ok(match outcome {
+            Outcome::Completed if !calls.is_empty() => Step::RunTools(calls),
+            // What was said meanwhile begins another turn.
+            Outcome::Completed if self.take_in_queued(desk).await? => {
+                self.begin_turn(turn, desk).await?;
+                Step::Ask
+            }
+            outcome => Step::Done(outcome),
+        })
+    }
+
+    async fn stream(
+        &mut self,
+        answer: &mut dyn Answer,
+        deadline: Instant,
+        draft: &mut Draft,
+        desk: &mut Desk<'_>,
+    ) -> Result<Ending, EngineError> {
+        let mut parts = 0_u32;
+        loop {
+            let due = draft.due.unwrap_or(deadline);
+            tokio::select! {
+                biased;
+                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
+                    return Ok(Ending::Stopped(stop));
+                },
+                () = sleep_until(deadline) => {
+                    return Ok(Ending::Stopped(Stop::Deadline(self.engine.limits.time)));
+                }
+                () = sleep_until(due), if draft.due.is_some() => {
+                    self.store_draft(draft, desk).await?;
+                    self.passes("in the middle of the answer");
+                }
+                delta = answer.next() => match delta {
+                    Some(Ok(Delta::Text(text))) => {
+                        if parts == 0 {
+                            self.passes("at the first words");
+                        }
+                        parts += 1;
+                        draft.add(&text);
+                        desk.tell(Update::Text(text));
+                    }
+                    Some(Ok(Delta::Finished(response))) => return Ok(Ending::Finished(response)),
+                    Some(Ok(Delta::Thinking(text))) => desk.tell(Update::Thinking(text)),
+                    Some(Ok(Delta::Call(name))) => desk.tell(Update::Calling(name)),
+                    Some(Ok(Delta::Waiting(wait))) => desk.tell(Update::Waiting(wait)),
+                    Some(Ok(Delta::Again)) => {
+                        draft.restart();
+                        desk.tell(Update::Again);
+                    }
+                    Some(Err(error)) => return Ok(Ending::Failed(error)),
+                    None => return Ok(Ending::Failed(cut_off())),
+                },
+                () = sleep(SILENCE) => return Ok(Ending::Failed(silent())),
+            }
+        }
+    }
+
+    /// The row that leaves out what the provider refused by name, if it named anything that is not
+    /// left out already.
+    fn refused_item(&self, turn: &Turn, ending: &Ending) -> Option<Event> {
+        let Ending::Failed(error) = ending else {
+            return None;
+        };
+        let index = error
+            .names_message
+            .filter(|_| error.kind == FailureKind::BadRequest)?;
+        let Agent { state, view, .. } = &self.agent;
+        let rows = rows_behind(state, view, &turn.target, &turn.window, index);
+        // What a person said is not taken away from the model behind their back.
+        let by_user = |row: &RowRef| {
+            let said = view.entries().iter().rev().find(|entry| entry.at() == *row);
+            said.is_some_and(|entry| entry.kind() == Some(Kind::User))
+        };
+        if rows.iter().any(by_user) {
+            return None;
+        }
+        let known: Vec<_> = state
+            .path()
+            .notes()
+            .filter_map(|(_, note)| omitted_by(note))
+            .flatten()
+            .collect();
+        let omit: Vec<_> = rows
+            .into_iter()
+            .filter(|row| !known.contains(&row))
+            .collect();
+        if omit.is_empty() {
+            return None;
+        }
+        let data = ErrorData {
+            category: Some(Category::Omitted),
+            status: error.status,
+            attempts: Some(error.attempts),
+            omit: Some(omit),
+        };
+        Some(Event::Error {
+            text: error.message.clone(),
+            data,
+        })
+    }
+
+    async fn finish(
+        &mut self,
+        turn: &Turn,
+        draft: Draft,
+        ending: Ending,
+        desk: &mut Desk<'_>,
+    ) -> Result<(Vec<Row>, Outcome), EngineError> {
+        let drop = draft.is_stored().then(|| self.drop_draft());
+        let ending = priced(ending, &*turn.model);
+        let (events, outcome) = self.rows_of(turn, draft.text, ending);
+        self.passes("before the answer is stored");
+        let rows = self
+            .commit_held(events, drop.into_iter().collect(), desk)
+            .await?;
+        self.passes("after the answer is stored");
+        Ok((rows, outcome))
+    }
+
+    /// Decides which rows an answer becomes, however it ended.
+    fn rows_of(&self, turn: &Turn, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
+        let (word, last, outcome) = match ending {
+            Ending::Finished(answer) => return self.rows_of_answer(turn, answer),
+            Ending::Failed(error) => {
+                let (status, attempts) = (error.status, error.attempts);
+                let row = failure(Category::Provider, &error.message, status, attempts);
+                ("failed", row, Outcome::Failed(error.message))
+            }
+            Ending::Stopped(stop) => {
+                let (row, outcome) = stopped(&stop);
+                ("interrupted", row, outcome)
+            }
+        };
+        let said = Some(text).filter(|text| !text.is_empty());
+        let said = said.map(|text| response::partial(text, word, &self.tally, Some(&turn.target)));
+        (said.into_iter().chain([last]).collect(), outcome)
+    }
+
+    /// A whole answer that is not all the model had to say, and calls nothing, ends the turn too
+    /// soon.
+    fn rows_of_answer(&self, turn: &Turn, answer: Response) -> (Vec<Event>, Outcome) {
+        let short = match &answer.stop {
+            StopReason::Length => Some("the answer was cut at the longest length asked for"),
+            StopReason::ContextFull => Some("the model's context is full"),
+            StopReason::Paused => Some("the provider paused in the middle of the answer"),
+            StopReason::Refused => Some("the model, or its provider, declined to answer"),
+            StopReason::End | StopReason::Calls | StopReason::Other(_) => None,
+        };
+        let calls = |block: &AnswerBlock| matches!(block, AnswerBlock::Call { .. });
+        let short = short.filter(|_| !answer.blocks.iter().any(calls));
+        let shown = |name: &str, arguments: &str| turn.tools.shown(name, arguments);
+        let level = turn.model.level();
+        let mut events = response::rows_of(answer, &self.tally, &turn.target, level, &shown);
+        match short {
+            None => (events, Outcome::Completed),
+            Some(text) => {
+                events.push(failure(Category::Limit, text, None, 1));
+                (events, Outcome::Failed(text.to_owned()))
+            }
+        }
+    }
+
+    /// Says whether there is something to ask the model now.
+    pub(super) fn can_ask(&self, turn: &Turn) -> bool {
+        let Agent { state, view, .. } = &self.agent;
+        project(state, view, &turn.target, &turn.window).is_ok()
+    }
+}
+
+fn omitted_by(note: &Note) -> Option<&[RowRef]> {
+    match note {
+        Note::Omit(rows) => Some(rows),
+        Note::Mark(_) | Note::Summary { .. } | Note::Undo(_) => None,
+    }
+}
+
+/// Puts the price on an answer, unless the provider told it.
+fn priced(mut ending: Ending, model: &dyn Model) -> Ending {
+    if let Ending::Finished(response) = &mut ending {
+        let told = response.usage.cost_nano_usd;
+        response.usage.cost_nano_usd = told.or_else(|| model.cost_nano_usd(&response.usage));
+    }
+    ending
+}
+
+fn cut_off() -> ProviderError {
+    ProviderError::new(FailureKind::CutOff, "the answer ended before it was whole")
+}
+
+fn silent() -> ProviderError {
+    let message = format!("the provider said nothing for {} s", SILENCE.as_secs());
+    ProviderError::new(FailureKind::Timeout, message)
+}

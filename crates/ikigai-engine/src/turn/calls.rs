@@ -1,0 +1,544 @@
+//! Running the calls of an answer: side by side where they touch nothing of each other, in their
+//! order where they do; each journalled before it starts and answered when it ends.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::data::{AnsweredBy, BlobRef, Cause, CommandData, Verdict};
+use ikigai_core::settings::Rule;
+use ikigai_core::{EffectClass, Event, RowRef, Settings};
+use ikigai_store::{Effect, RunId};
+use ikigai_tools::output::present;
+use ikigai_tools::permission::Decision;
+use ikigai_tools::{Confinement, Context, Ending, Output, Prepared, Run, Touches};
+use tokio::sync::mpsc;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{Step, Turn, stopped};
+use crate::calls::{Came, OpenCall, close};
+use crate::environment::draw_run;
+use crate::front::{Answer, Desk, Intent, Question, Stop, Update};
+use crate::tools::Freedom;
+use crate::{EngineError, Worker};
+
+/// How many calls run at the same time.
+const MOST_RUNNING: usize = 8;
+
+/// A tool stops by itself at its deadline; after so much more it is told to.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// A tool that was told to stop has so long to do it.
+const GRACE: Duration = Duration::from_millis(900);
+
+/// How many lines of progress may wait to be told; more are left out.
+const PROGRESS_LINES: usize = 64;
+
+/// The calls of one answer.
+struct Round {
+    calls: Vec<Call>,
+    tasks: JoinSet<Output>,
+    /// Which call a task is of.
+    running: HashMap<Id, usize>,
+    progress: mpsc::Sender<(RowRef, String)>,
+}
+
+struct Call {
+    open: OpenCall,
+    touches: Touches,
+    stage: Stage,
+}
+
+enum Stage {
+    /// It may run as soon as nothing before it stands in the way.
+    Ready(Box<Prepared>, Freedom),
+    /// Somebody is asked.
+    Asked(Box<Prepared>),
+    /// It runs.
+    Running {
+        stop: CancellationToken,
+        run: Option<RunId>,
+    },
+    /// Its result is stored.
+    Ended,
+}
+
+impl Worker {
+    /// Runs calls until each has its result.
+    pub(super) async fn run_tools(
+        &mut self,
+        turn: &mut Turn,
+        open: Vec<OpenCall>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Step, EngineError> {
+        turn.calls += open.len();
+        if turn.calls > self.engine.limits.calls {
+            let text = format!(
+                "the model made more than {} calls in one turn",
+                self.engine.limits.calls
+            );
+            let closed = close(&open, &format!("not run: {text}"));
+            let rows = self.commit_held(closed, Vec::new(), desk).await?;
+            desk.told(rows);
+            return self.give_up(&text, desk).await;
+        }
+        let (progress, mut lines) = mpsc::channel(PROGRESS_LINES);
+        let mut round = Round {
+            calls: Vec::new(),
+            tasks: JoinSet::new(),
+            running: HashMap::new(),
+            progress,
+        };
+        for call in open {
+            self.admit(call, turn, &mut round, desk).await?;
+        }
+        loop {
+            self.start_ready(turn, &mut round, desk).await?;
+            if round.is_done() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                intent = desk.next() => match intent {
+                    Intent::Answer { call, answer, by } => {
+                        self.answered(call, answer, by, &mut round, desk).await?;
+                    }
+                    other => if let Some(stop) = self.heed(other, desk).await? {
+                        return self.stop_calls(round, &stop, desk).await;
+                    },
+                },
+                () = sleep_until(turn.deadline) => {
+                    let stop = Stop::Deadline(self.engine.limits.time);
+                    return self.stop_calls(round, &stop, desk).await;
+                }
+                Some((call, line)) = lines.recv() => desk.tell(Update::Progress { call, line }),
+                Some(ended) = round.tasks.join_next_with_id() => {
+                    let (index, output) = round.ended(ended);
+                    self.record(index, output, &mut round, desk).await?;
+                }
+            }
+        }
+        self.take_in_queued(desk).await?;
+        Ok(Step::Ask)
+    }
+
+    /// Decides what is to be done with a call; one that cannot or may not run is answered at once.
+    async fn admit(
+        &mut self,
+        open: OpenCall,
+        turn: &Turn,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let prepared = match turn.tools.prepare(&open.name, &open.arguments) {
+            Ok(prepared) => Box::new(prepared),
+            Err(reason) => return self.refuse(&open, reason, desk).await,
+        };
+        let place = &turn.tools.place;
+        let decision = self
+            .engine
+            .judge(self.settings(), self.approve, &open.name, &prepared, place)
+            .await;
+        let stage = match decision {
+            Decision::Allow => Stage::Ready(prepared, Freedom::Working),
+            Decision::AllowConfined => Stage::Ready(prepared, Freedom::Reading),
+            Decision::Refuse(reason) => return self.refuse(&open, reason, desk).await,
+            Decision::Ask { .. } if !desk.answers => {
+                let reason = format!(
+                    "`{}` needs permission, and nobody is there to give it.",
+                    open.name
+                );
+                return self.refuse(&open, reason, desk).await;
+            }
+            Decision::Ask { pattern } => {
+                let question = self.question(&open, &prepared, turn, pattern).await;
+                desk.tell(Update::Question(question));
+                Stage::Asked(prepared)
+            }
+        };
+        let touches = match &stage {
+            Stage::Ready(prepared, _) | Stage::Asked(prepared) => prepared.touches.clone(),
+            Stage::Running { .. } | Stage::Ended => Touches::default(),
+        };
+        round.calls.push(Call {
+            open,
+            touches,
+            stage,
+        });
+        Ok(())
+    }
+
+    async fn question(
+        &self,
+        open: &OpenCall,
+        prepared: &Prepared,
+        turn: &Turn,
+        pattern: String,
+    ) -> Question {
+        let preview = match prepared.preview.clone() {
+            Some(make) => tokio::task::spawn_blocking(move || make()).await.ok(),
+            None => None,
+        };
+        Question {
+            call: open.at,
+            tool: open.name.clone(),
+            shown: prepared.shown.clone(),
+            workdir: turn.tools.place.workdir.display().to_string(),
+            preview,
+            pattern,
+        }
+    }
+
+    /// Answers a call that is not run.
+    async fn refuse(
+        &mut self,
+        open: &OpenCall,
+        reason: String,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let result = open.result(Came::failed(reason), Verdict::Refused);
+        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
+        desk.told(rows);
+        Ok(())
+    }
+
+    /// Stores what somebody answered, and only then does it.
+    async fn answered(
+        &mut self,
+        call: RowRef,
+        answer: Answer,
+        by: AnsweredBy,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let Some(index) = round.asked(call) else {
+            return Ok(());
+        };
+        let mut events = vec![self.answer_row(call, &answer, by, &round.calls[index].open.name)];
+        if let Answer::No(reason) = &answer {
+            let reason = match reason {
+                Some(reason) => format!("The user said no: {reason}"),
+                None => "The user said no.".to_owned(),
+            };
+            let open = &round.calls[index].open;
+            events.push(open.result(Came::failed(reason), Verdict::Refused));
+        }
+        let rows = self.commit_held(events, Vec::new(), desk).await?;
+        desk.told(rows);
+        round.calls[index].answer(&answer);
+        Ok(())
+    }
+
+    fn answer_row(&self, call: RowRef, answer: &Answer, by: AnsweredBy, tool: &str) -> Event {
+        let (word, set) = match answer {
+            Answer::Once => ("once", None),
+            Answer::No(_) => ("no", None),
+            Answer::Always(pattern) => {
+                let mut rules = self.settings().rules.clone().unwrap_or_default();
+                rules.push(Rule {
+                    tool: Some(tool.to_owned()),
+                    pattern: Some(pattern.clone()),
+                });
+                let settings = Settings {
+                    rules: Some(rules),
+                    ..Settings::default()
+                };
+                ("always", Some(settings.as_set()))
+            }
+        };
+        let data = CommandData {
+            command: Some("answer".to_owned()),
+            args: Some(word.to_owned()),
+            of: Some(call),
+            by: Some(by),
+            set,
+            ..CommandData::default()
+        };
+        Event::Command { output: None, data }
+    }
+
+    /// Starts every call that nothing before it stands in the way of.
+    async fn start_ready(
+        &mut self,
+        turn: &Turn,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        for index in 0..round.calls.len() {
+            if round.may_start(index) {
+                self.start(index, turn, round, desk).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Journals a call and starts it. What only reads is not journalled: it may run again.
+    async fn start(
+        &mut self,
+        index: usize,
+        turn: &Turn,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let call = &mut round.calls[index];
+        let stage = std::mem::replace(&mut call.stage, Stage::Ended);
+        let Stage::Ready(prepared, freedom) = stage else {
+            call.stage = stage;
+            return Ok(());
+        };
+        let at = call.open.at;
+        let run =
+            (prepared.class != EffectClass::Read).then(|| draw_run(&*self.engine.environment));
+        let given = self.given(&prepared.needs).await?;
+        if let Some(run) = run {
+            let started = self.engine.environment.now();
+            let journal = Effect::StartRun {
+                run,
+                call: at,
+                class: prepared.class,
+                started,
+                deadline: started.after(prepared.deadline),
+            };
+            self.passes("before the call is journalled");
+            self.commit_held(Vec::new(), vec![journal], desk).await?;
+            self.passes("after the call is journalled");
+        }
+        let stop = CancellationToken::new();
+        let place = &turn.tools.place;
+        let confinement = match prepared.class {
+            EffectClass::Execute => self.engine.confinement(place, freedom).await,
+            _ => Confinement::None,
+        };
+        let context = Context {
+            place: place.clone(),
+            stop: stop.clone(),
+            given,
+            progress: self.progress_to(at, round.progress.clone()),
+            cookie: cookie_of(run),
+            confinement,
+        };
+        let deadline = prepared.deadline;
+        let task = round
+            .tasks
+            .spawn(carry_out(prepared.run, context, deadline));
+        round.running.insert(task.id(), index);
+        round.calls[index].stage = Stage::Running { stop, run };
+        desk.tell(Update::Running(at));
+        self.passes("after the call is started");
+        Ok(())
+    }
+
+    /// What a tool prints for a front end, without secrets.
+    fn progress_to(
+        &self,
+        call: RowRef,
+        lines: mpsc::Sender<(RowRef, String)>,
+    ) -> Arc<dyn Fn(&str) + Send + Sync> {
+        let blank = self.engine.safety.blank.clone();
+        Arc::new(move |line| {
+            let line = String::from_utf8_lossy(&blank(line.as_bytes())).into_owned();
+            // A front end that is behind misses lines, not results.
+            let _ = lines.try_send((call, line));
+        })
+    }
+
+    /// Stores what came of a call.
+    async fn record(
+        &mut self,
+        index: usize,
+        output: Output,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        self.passes("before the result is stored");
+        let call = &mut round.calls[index];
+        let (event, end) = self.result_of(call, output, desk).await?;
+        let rows = self.commit_held(vec![event], end, desk).await?;
+        call.stage = Stage::Ended;
+        self.passes("after the result is stored");
+        desk.told(rows);
+        Ok(())
+    }
+
+    /// The row of a result, after its blob was stored, and the effect that ends its run.
+    async fn result_of(
+        &mut self,
+        call: &Call,
+        mut output: Output,
+        desk: &mut Desk<'_>,
+    ) -> Result<(Event, Vec<Effect>), EngineError> {
+        if let Some(stale) = &output.stale
+            && let Some(who) = self.who_changed(stale).await?
+        {
+            let line = format!("{} was changed by {who}.\n", stale.path);
+            line.trim_end().clone_into(&mut output.shown);
+            output.body.splice(0..0, line.into_bytes());
+        }
+        let blank = self.engine.safety.blank.clone();
+        let presented = present(&output.body, &*blank);
+        let blob = match &presented.blob {
+            Some(bytes) => Some(BlobRef {
+                hash: Some(self.put_blob_held(bytes, desk).await?),
+                bytes: Some(bytes.len() as u64),
+            }),
+            None => None,
+        };
+        let verdict = match output.ending {
+            Ending::Ran => Verdict::Ran,
+            Ending::Stopped => Verdict::Interrupted,
+        };
+        let came = Came {
+            output: presented.text,
+            shown: Some(String::from_utf8_lossy(&blank(output.shown.as_bytes())).into_owned()),
+            success: output.success,
+            blob,
+            files: output.files,
+        };
+        let event = call.open.result(came, verdict);
+        let Stage::Running { run: Some(run), .. } = call.stage else {
+            return Ok((event, Vec::new()));
+        };
+        let ended = self.engine.environment.now();
+        Ok((event, vec![Effect::EndRun { run, ended }]))
+    }
+
+    /// Stops all calls with everything that they started, and stores what came of each, then why.
+    async fn stop_calls(
+        &mut self,
+        mut round: Round,
+        stop: &Stop,
+        desk: &mut Desk<'_>,
+    ) -> Result<Step, EngineError> {
+        self.take_back_all(stop, desk).await;
+        for call in &round.calls {
+            if let Stage::Running { stop, .. } = &call.stage {
+                stop.cancel();
+            }
+        }
+        let mut ended = Vec::new();
+        let _ = timeout(GRACE, async {
+            while let Some(task) = round.tasks.join_next_with_id().await {
+                ended.push(task);
+            }
+        })
+        .await;
+        let mut events = Vec::new();
+        let mut ends = Vec::new();
+        for task in ended {
+            let (index, output) = round.ended(task);
+            let (event, end) = self.result_of(&round.calls[index], output, desk).await?;
+            round.calls[index].stage = Stage::Ended;
+            events.push(event);
+            ends.extend(end);
+        }
+        round.tasks.abort_all();
+        for call in &round.calls {
+            let (reason, run) = match &call.stage {
+                Stage::Ended => continue,
+                Stage::Running { run, .. } => ("told to stop, and did not end in time", *run),
+                Stage::Ready(..) | Stage::Asked(..) => (not_run(stop), None),
+            };
+            events.push(call.open.result(Came::failed(reason), Verdict::Interrupted));
+            let ended = self.engine.environment.now();
+            ends.extend(run.map(|run| Effect::EndRun { run, ended }));
+        }
+        let (last, outcome) = stopped(stop);
+        events.push(last);
+        let rows = self.commit_held(events, ends, desk).await?;
+        desk.told(rows);
+        Ok(Step::Done(outcome))
+    }
+}
+
+impl Round {
+    fn is_done(&self) -> bool {
+        self.calls
+            .iter()
+            .all(|call| matches!(call.stage, Stage::Ended))
+    }
+
+    /// Says whether a call may start now: it is allowed, there is room, and no call before it that
+    /// has not ended touches what it touches.
+    fn may_start(&self, index: usize) -> bool {
+        let call = &self.calls[index];
+        let before = &self.calls[..index];
+        matches!(call.stage, Stage::Ready(..))
+            && self.running.len() < MOST_RUNNING
+            && !before.iter().any(|earlier| {
+                !matches!(earlier.stage, Stage::Ended)
+                    && earlier.touches.conflicts_with(&call.touches)
+            })
+    }
+
+    /// The call about which somebody is asked.
+    fn asked(&self, at: RowRef) -> Option<usize> {
+        let is_asked = |call: &Call| call.open.at == at && matches!(call.stage, Stage::Asked(..));
+        self.calls.iter().position(is_asked)
+    }
+
+    /// Which call a task was of, and what came of it. A tool that panics has failed, no more.
+    fn ended(&mut self, ended: Result<(Id, Output), JoinError>) -> (usize, Output) {
+        let (id, output) = match ended {
+            Ok(ended) => ended,
+            Err(error) => (
+                error.id(),
+                Output::failed("the tool broke down; this is a mistake in ikigai"),
+            ),
+        };
+        (self.running.remove(&id).unwrap_or_default(), output)
+    }
+}
+
+impl Call {
+    fn answer(&mut self, answer: &Answer) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Ended);
+        self.stage = match (stage, answer) {
+            (Stage::Asked(prepared), Answer::Once | Answer::Always(_)) => {
+                Stage::Ready(prepared, Freedom::Working)
+            }
+            (Stage::Asked(..), Answer::No(_)) => Stage::Ended,
+            (stage, _) => stage,
+        };
+    }
+}
+
+/// Carries a call out, and sees to it that it ends.
+async fn carry_out(run: Run, context: Context, deadline: Duration) -> Output {
+    let stop = context.stop.clone();
+    let work = async move {
+        match run {
+            Run::Async(deed) => deed(context).await,
+            Run::Blocking(deed) => {
+                let done = tokio::task::spawn_blocking(move || deed(&context)).await;
+                done.unwrap_or_else(|_| {
+                    Output::failed("the tool broke down; this is a mistake in ikigai")
+                })
+            }
+        }
+    };
+    tokio::pin!(work);
+    tokio::select! {
+        output = &mut work => return output,
+        () = sleep(deadline.saturating_add(SLACK)) => stop.cancel(),
+    }
+    let late = format!("stopped after {} s", deadline.as_secs());
+    timeout(GRACE, work).await.unwrap_or_else(|_| Output {
+        ending: Ending::Stopped,
+        ..Output::failed(late)
+    })
+}
+
+/// What goes into the environment of a call's processes.
+pub(crate) fn cookie_of(run: Option<RunId>) -> String {
+    run.map_or_else(String::new, |run| format!("{:032x}", run.0))
+}
+
+fn not_run(stop: &Stop) -> &'static str {
+    match stop {
+        Stop::Interrupt(Cause::User) => "not run: the user stopped the turn",
+        Stop::Interrupt(_) => "not run: the program was stopped",
+        Stop::Deadline(_) => "not run: the turn had taken too long",
+    }
+}

@@ -1,0 +1,93 @@
+//! The draft: what came of an answer so far, stored while it comes.
+
+use std::time::Duration;
+
+use ikigai_store::{CommitError, Effect};
+use tokio::time::Instant;
+
+use crate::front::{Desk, Update};
+use crate::{EngineError, Worker};
+
+/// Of a running answer at most so much is not yet stored.
+const DRAFT_EVERY: Duration = Duration::from_millis(250);
+
+/// What came of an answer so far.
+#[derive(Default)]
+pub(super) struct Draft {
+    pub(super) text: String,
+    /// How much of the text is stored.
+    stored_bytes: usize,
+    /// What is stored may be something else than the text's beginning, and is to be replaced.
+    stale: bool,
+    /// When the part that is not stored must be.
+    pub(super) due: Option<Instant>,
+}
+
+impl Draft {
+    pub(super) fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.due.get_or_insert_with(|| Instant::now() + DRAFT_EVERY);
+    }
+
+    /// The answer begins anew.
+    pub(super) fn restart(&mut self) {
+        self.text.clear();
+        if self.stored_bytes > 0 || self.stale {
+            self.replace();
+        }
+    }
+
+    fn replace(&mut self) {
+        self.stale = true;
+        self.stored_bytes = 0;
+        self.due = Some(Instant::now() + DRAFT_EVERY);
+    }
+
+    /// Says whether something of it is, or may be, stored.
+    pub(super) fn is_stored(&self) -> bool {
+        self.stored_bytes > 0 || self.stale
+    }
+}
+
+impl Worker {
+    /// Stores what came since the last part. A store that fails is no reason to stop listening.
+    pub(super) async fn store_draft(
+        &mut self,
+        draft: &mut Draft,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let append = Effect::AppendDraft {
+            agent: self.agent.state.agent(),
+            epoch: self.epoch,
+            text: draft.text[draft.stored_bytes..].to_owned(),
+            at: self.engine.environment.now(),
+        };
+        let drop = draft.stale.then(|| self.drop_draft());
+        let with = drop.into_iter().chain([append]).collect();
+        match self.commit(Vec::new(), with).await {
+            Ok(_) => {
+                draft.stored_bytes = draft.text.len();
+                draft.stale = false;
+                draft.due = None;
+            }
+            Err(EngineError::Commit(CommitError::Store(error))) => {
+                desk.tell(Update::StoreAway(error.to_string()));
+                draft.due = Some(Instant::now() + DRAFT_EVERY);
+            }
+            Err(EngineError::Commit(CommitError::Unknown(error))) => {
+                desk.tell(Update::StoreAway(error.to_string()));
+                draft.replace();
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The effect that ends the draft, with the rows that take its place.
+    pub(super) fn drop_draft(&self) -> Effect {
+        Effect::DropDraft {
+            agent: self.agent.state.agent(),
+            epoch: self.epoch,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What has arrived and must not be lost: a store that is away is tried again, and whoever wants
+//! the turn to stop is heard meanwhile.
+
+use std::time::Duration;
+
+use ikigai_core::{Event, Row};
+use ikigai_store::{CommitError, Effect, StoreError, blobs};
+use tokio::time::{Instant, sleep_until};
+
+use crate::front::{Desk, Intent, Update};
+use crate::worker::EffectsAt;
+use crate::{EngineError, Worker};
+
+/// How often, and after which pause, something is offered to a store that fails.
+const TRIES: u32 = 600;
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Worker {
+    /// Stores events that must not be lost, however long the store is away.
+    pub(super) async fn commit_held(
+        &mut self,
+        events: Vec<Event>,
+        with: Vec<Effect>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Vec<Row>, EngineError> {
+        self.commit_held_at(events, &|_| with.clone(), desk).await
+    }
+
+    /// The same, with effects that name the places of the rows: they are given the head.
+    pub(super) async fn commit_held_at(
+        &mut self,
+        events: Vec<Event>,
+        with: EffectsAt<'_>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Vec<Row>, EngineError> {
+        for _ in 1..TRIES {
+            match self.commit_at(events.clone(), with).await {
+                Err(error) if may_return(&error) => pause(&error, desk).await?,
+                other => return other,
+            }
+        }
+        self.commit_at(events, with).await
+    }
+
+    /// Stores a blob that must not be lost; returns its hash.
+    pub(super) async fn put_blob_held(
+        &self,
+        bytes: &[u8],
+        desk: &mut Desk<'_>,
+    ) -> Result<String, EngineError> {
+        for _ in 1..TRIES {
+            let put = blobs::put_blob(self.engine.store(), bytes).await;
+            match put.map_err(EngineError::from) {
+                Err(error) if may_return(&error) => pause(&error, desk).await?,
+                other => return Ok(other?.to_string()),
+            }
+        }
+        Ok(blobs::put_blob(self.engine.store(), bytes)
+            .await?
+            .to_string())
+    }
+}
+
+/// Says whether a store that fails so may work again by itself.
+fn may_return(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Commit(CommitError::Store(
+            StoreError::Busy(_) | StoreError::Full(_) | StoreError::Io(_) | StoreError::ReadOnly(_)
+        ))
+    )
+}
+
+/// Waits a little. What is heard meanwhile is kept for later; a second wish to stop ends the
+/// waiting, because nobody should have to wait for a store that does not come back.
+async fn pause(error: &EngineError, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+    desk.tell(Update::StoreAway(error.to_string()));
+    let end = Instant::now() + PAUSE;
+    let mut heard = std::mem::take(&mut desk.heard);
+    let stops = |heard: &[Intent]| {
+        let is_stop = |intent: &&Intent| matches!(intent, Intent::Stop(_));
+        heard.iter().filter(is_stop).count()
+    };
+    loop {
+        tokio::select! {
+            () = sleep_until(end) => break,
+            intent = desk.next() => heard.push(intent),
+        }
+    }
+    desk.heard = heard;
+    if stops(&desk.heard) > 1 {
+        return Err(EngineError::StoreAway(error.to_string()));
+    }
+    Ok(())
+}

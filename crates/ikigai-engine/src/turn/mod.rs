@@ -1,0 +1,259 @@
+//! A turn: the message is stored, the request projected from the log, the answer streamed into a
+//! draft and stored whole, its calls run and their results stored, until the model calls no more.
+
+mod ask;
+mod calls;
+mod draft;
+mod held;
+mod queue;
+
+pub(crate) use calls::cookie_of;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::data::{Category, ErrorData, RewindData, SummaryData, Via};
+use ikigai_core::project::{Scale, cut_for};
+use ikigai_core::{Budget, Event, RowRef, Settings, Target};
+use ikigai_providers::Model;
+use tokio::time::Instant;
+
+use crate::calls::OpenCall;
+use crate::engine::target_of;
+use crate::front::{Desk, Outcome, Stop};
+use crate::tools::Toolset;
+use crate::{EngineError, Worker, window};
+
+/// What a turn may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How often the model is asked.
+    pub requests: usize,
+    /// How many calls are run.
+    pub calls: usize,
+    /// How long it takes.
+    pub time: Duration,
+}
+
+impl Default for Limits {
+    /// Far beyond what a turn that gets anywhere needs, and an end to one that does not.
+    fn default() -> Self {
+        Self {
+            requests: 200,
+            calls: 1000,
+            time: Duration::from_hours(8),
+        }
+    }
+}
+
+/// What a turn does next. Between two steps everything is stored.
+enum Step {
+    /// The model is asked.
+    Ask,
+    /// These calls of its answer are run.
+    RunTools(Vec<OpenCall>),
+    /// Nothing more.
+    Done(Outcome),
+}
+
+/// Who is asked in this turn, with what, and how much of it is used up.
+struct Turn {
+    model: Arc<dyn Model>,
+    target: Target,
+    /// How large requests may be, in the tokens that the model counts.
+    budget: Budget,
+    /// What a model that has not told yet is likely to count for an estimated token.
+    scale: Scale,
+    /// How large requests may be in estimated tokens.
+    window: Budget,
+    tools: Toolset,
+    requests: usize,
+    calls: usize,
+    deadline: Instant,
+}
+
+impl Worker {
+    /// Says something to the agent and has it answered.
+    pub async fn turn(&mut self, text: &str, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        if text.trim().is_empty() {
+            return Err(EngineError::EmptyMessage);
+        }
+        let mut turn = self.prepare_turn().await?;
+        self.take_in_queued(desk).await?;
+        let closed = self.close_open_calls().await?;
+        let events = closed.into_iter().chain([Event::user(text)]).collect();
+        self.passes("before the message is stored");
+        let rows = self.commit(events, Vec::new()).await?;
+        self.passes("after the message is stored");
+        desk.told(rows);
+        self.begin_turn(&mut turn, desk).await?;
+        self.steps(turn, Step::Ask, desk).await
+    }
+
+    /// Goes on with a turn that was stopped.
+    pub async fn resume(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        let mut turn = self.prepare_turn().await?;
+        self.read_window(&mut turn).await?;
+        let open = self.open_calls().await?;
+        if open.is_empty() && !self.can_ask(&turn) {
+            return Err(EngineError::NothingToResume);
+        }
+        let rows = self.commit(vec![Event::resume()], Vec::new()).await?;
+        desk.told(rows);
+        self.begin_turn(&mut turn, desk).await?;
+        let first = if open.is_empty() {
+            Step::Ask
+        } else {
+            Step::RunTools(open)
+        };
+        self.steps(turn, first, desk).await
+    }
+
+    /// Sends the last turn again: what came of it is left behind.
+    pub async fn retry(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        let mut turn = self.prepare_turn().await?;
+        let message = self.last_message().await?;
+        let from = RowRef::new(self.agent.state.agent(), self.agent.state.head());
+        let data = RewindData {
+            files: Some(self.files_written_since(message)).filter(|files| !files.is_empty()),
+            target: Some(message),
+            from: Some(from),
+            via: Some(Via::Retry),
+        };
+        let rows = self.commit(vec![Event::Rewind(data)], Vec::new()).await?;
+        desk.told(rows);
+        self.begin_turn(&mut turn, desk).await?;
+        self.steps(turn, Step::Ask, desk).await
+    }
+
+    /// Finds out who is asked and with what. Nothing is stored.
+    async fn prepare_turn(&self) -> Result<Turn, EngineError> {
+        let settings = self.agent.state.settings();
+        let choice = self.engine.choice(settings)?;
+        let model = self.engine.models.resolve(&choice)?;
+        let tools = self.engine.toolset(settings).await;
+        let budget = self.engine.budget(settings, model.window_tokens());
+        Ok(Turn {
+            target: target_of(&choice, &tools),
+            budget,
+            window: budget,
+            scale: self.engine.models.token_scale(&choice),
+            model,
+            tools,
+            requests: 0,
+            calls: 0,
+            deadline: Instant::now() + self.engine.limits.time,
+        })
+    }
+
+    /// Reads what the first request needs, and moves the window if it is too much.
+    async fn begin_turn(
+        &mut self,
+        turn: &mut Turn,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        self.read_window(turn).await?;
+        let Worker { agent, engine, .. } = &mut *self;
+        let Turn { target, window, .. } = turn;
+        let Some(to) = cut_for(&agent.state, &agent.view, target, window) else {
+            return Ok(());
+        };
+        let data = SummaryData {
+            from: window::root_of(engine.store(), agent).await?,
+            to: Some(to),
+            undo: None,
+        };
+        let cut = vec![Event::Summary { text: None, data }];
+        let rows = self.commit_held(cut, Vec::new(), desk).await?;
+        desk.told(rows);
+        Ok(())
+    }
+
+    /// Reads as much of the path as a request can hold.
+    async fn read_window(&mut self, turn: &mut Turn) -> Result<(), EngineError> {
+        let Worker { agent, engine, .. } = &mut *self;
+        let Turn {
+            target,
+            budget,
+            scale,
+            ..
+        } = turn;
+        turn.window = window::read(engine.store(), agent, target, *budget, *scale).await?;
+        Ok(())
+    }
+
+    async fn steps(
+        &mut self,
+        mut turn: Turn,
+        first: Step,
+        desk: &mut Desk<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let mut step = first;
+        loop {
+            step = match step {
+                Step::Ask => self.ask(&mut turn, desk).await?,
+                Step::RunTools(calls) => self.run_tools(&mut turn, calls, desk).await?,
+                Step::Done(outcome) => return Ok(outcome),
+            };
+        }
+    }
+
+    /// Ends a turn that cannot go on with a row that says why.
+    async fn give_up(&mut self, text: &str, desk: &mut Desk<'_>) -> Result<Step, EngineError> {
+        let limit = failure(Category::Limit, text, None, 1);
+        let rows = self.commit_held(vec![limit], Vec::new(), desk).await?;
+        desk.told(rows);
+        Ok(Step::Done(Outcome::Failed(text.to_owned())))
+    }
+
+    /// The row that started the last turn.
+    async fn last_message(&mut self) -> Result<RowRef, EngineError> {
+        loop {
+            let Worker { agent, engine, .. } = &mut *self;
+            if let Some(start) = agent.view.last_turn_start(agent.state.path()) {
+                return Ok(start);
+            }
+            if !agent
+                .lengthen(engine.store(), window::FIRST_PAGE_ROWS)
+                .await?
+            {
+                return Err(EngineError::NothingToRetry);
+            }
+        }
+    }
+
+    /// The setting of now.
+    pub(crate) fn settings(&self) -> &Settings {
+        self.agent.state.settings()
+    }
+
+    /// Tells the environment where the turn is.
+    pub(crate) fn passes(&self, point: &'static str) {
+        self.engine.environment.passes(point);
+    }
+}
+
+/// How a stopped turn is told.
+fn stopped(stop: &Stop) -> (Event, Outcome) {
+    match stop {
+        Stop::Interrupt(cause) => (Event::interrupted(*cause), Outcome::Interrupted(*cause)),
+        Stop::Deadline(after) => {
+            let text = format!("the turn was not finished within {} s", after.as_secs());
+            let event = failure(Category::Limit, &text, None, 1);
+            (event, Outcome::Failed(text))
+        }
+    }
+}
+
+fn failure(category: Category, text: &str, status: Option<u16>, attempts: u32) -> Event {
+    let data = ErrorData {
+        category: Some(category),
+        status,
+        attempts: Some(attempts),
+        omit: None,
+    };
+    Event::Error {
+        text: text.to_owned(),
+        data,
+    }
+}

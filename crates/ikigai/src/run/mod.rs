@@ -1,0 +1,212 @@
+//! `ikigai run`: one turn of one agent, without a screen.
+
+mod question;
+mod show;
+
+use std::io::{self, IsTerminal, Read};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use ikigai_core::data::Cause;
+use ikigai_core::settings::{Approve, ModelChoice};
+use ikigai_engine::{Desk, EngineError, INTENTS, Intent, Outcome, Stop, Update, Worker};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use crate::arguments::{RunOrder, exit};
+use crate::output::{tell, visible};
+use crate::place::Here;
+use crate::run::question::Asker;
+use crate::run::show::FrontEnd;
+use crate::world::World;
+
+/// The longest message that is read; a larger one is a mistake, not a message.
+const LONGEST_PROMPT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// What is asked of the agent.
+enum Errand {
+    Say(String),
+    Retry,
+    Resume,
+}
+
+pub(crate) fn run(db: Option<String>, order: RunOrder) -> Result<ExitCode> {
+    let errand = errand_of(&order)?;
+    let world = World::open(db)?;
+    let outcome = world.runtime.block_on(errand_in(&world, errand, &order));
+    Ok(match outcome? {
+        Outcome::Completed => ExitCode::SUCCESS,
+        Outcome::Interrupted(_) => {
+            tell("interrupted; what came so far is stored · go on with: ikigai run --resume");
+            exit::INTERRUPTED.into()
+        }
+        Outcome::Failed(reason) => {
+            tell(&format!("error: {}", visible(&reason)));
+            tell("hint: `ikigai run --retry` sends the turn again");
+            exit::FAILED.into()
+        }
+    })
+}
+
+async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Outcome> {
+    // Heard from the beginning, so that nothing that is stored is left without an end.
+    let (sender, mut intents) = mpsc::channel(INTENTS);
+    let stops = tokio::spawn(stops(Stops::listen()?, sender.clone()));
+    let choice = order
+        .model
+        .as_deref()
+        .map(|name| world.registry.choose(name));
+    let choice = choice.transpose().map_err(EngineError::from)?;
+    let mut worker = open(world, order).await?;
+    let prepared = prepare(&mut worker, choice, order.approve()).await;
+    let outcome = match prepared {
+        Ok(()) => carry_out(&mut worker, errand, order, sender, &mut intents).await,
+        Err(error) => Err(error.into()),
+    };
+    stops.abort();
+    // The lease ends with the process anyway, so a failure here costs nobody anything.
+    let _ = worker.release().await;
+    outcome
+}
+
+async fn open(world: &World, order: &RunOrder) -> Result<Worker> {
+    let agent = match &order.agent {
+        _ if order.new => None,
+        Some(name) => Some(world.engine.find(name).await?),
+        None => world.engine.latest(&Here::find()?.session).await?,
+    };
+    if let Some(agent) = agent {
+        return Ok(world.engine.open(&agent).await?);
+    }
+    let here = Here::find()?;
+    Ok(world
+        .engine
+        .create_root(&here.session, &here.workdir)
+        .await?)
+}
+
+async fn prepare(
+    worker: &mut Worker,
+    choice: Option<ModelChoice>,
+    approve: Option<Approve>,
+) -> Result<(), EngineError> {
+    if let Some(choice) = choice {
+        worker.choose_model(choice).await?;
+    }
+    if let Some(mode) = approve {
+        worker.approve_for_now(mode).await?;
+    }
+    Ok(())
+}
+
+async fn carry_out(
+    worker: &mut Worker,
+    errand: Errand,
+    order: &RunOrder,
+    sender: Sender<Intent>,
+    intents: &mut Receiver<Intent>,
+) -> Result<Outcome> {
+    let deadline = order.timeout.map(Duration::from_secs);
+    let deadline = tokio::spawn(stop_at(deadline, sender.clone()));
+    let asker = Asker::find(sender);
+    let can_ask = asker.is_some();
+    let mut front = FrontEnd::new(order.json, asker);
+    let mut show = |update: Update| front.show(&update);
+    let desk = Desk::new(intents, &mut show);
+    let mut desk = if can_ask {
+        desk
+    } else {
+        desk.without_answers()
+    };
+    let outcome = match errand {
+        Errand::Say(text) => worker.turn(&text, &mut desk).await,
+        Errand::Retry => worker.retry(&mut desk).await,
+        Errand::Resume => worker.resume(&mut desk).await,
+    };
+    deadline.abort();
+    front.finish();
+    let outcome = outcome?;
+    if let Some(failure) = front.failure {
+        return Err(failure).context("the turn is stored, but its answer cannot be printed");
+    }
+    Ok(outcome)
+}
+
+fn errand_of(order: &RunOrder) -> Result<Errand> {
+    match &order.prompt {
+        _ if order.retry => Ok(Errand::Retry),
+        _ if order.resume => Ok(Errand::Resume),
+        Some(prompt) => {
+            let prompt = prompt_of(prompt)?;
+            if prompt.trim().is_empty() {
+                return Err(EngineError::EmptyMessage.into());
+            }
+            Ok(Errand::Say(prompt))
+        }
+        None => bail!("there is nothing to say\nhint: ikigai run \"hello\""),
+    }
+}
+
+fn prompt_of(argument: &str) -> Result<String> {
+    if argument != "-" {
+        return Ok(argument.to_owned());
+    }
+    if io::stdin().is_terminal() {
+        tell("type the message, then Ctrl-D");
+    }
+    let mut bytes = Vec::new();
+    let read = io::stdin()
+        .lock()
+        .take(LONGEST_PROMPT_BYTES + 1)
+        .read_to_end(&mut bytes);
+    read.context("cannot read the message from standard input")?;
+    if bytes.len() as u64 > LONGEST_PROMPT_BYTES {
+        bail!(
+            "the message is longer than {} MB",
+            LONGEST_PROMPT_BYTES >> 20
+        );
+    }
+    String::from_utf8(bytes).context("the message is not UTF-8")
+}
+
+/// The signals that end a turn.
+struct Stops {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Stops {
+    fn listen() -> Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?,
+            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
+            hangup: signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?,
+        })
+    }
+
+    async fn next(&mut self) -> Cause {
+        tokio::select! {
+            _ = self.interrupt.recv() => Cause::User,
+            _ = self.terminate.recv() => Cause::Exit,
+            _ = self.hangup.recv() => Cause::Exit,
+        }
+    }
+}
+
+/// Ends the turn at the first signal, and the program at the second: what was not stored by then
+/// is settled by the next start.
+async fn stops(mut signals: Stops, sender: Sender<Intent>) {
+    let cause = signals.next().await;
+    let _ = sender.send(Intent::Stop(Stop::Interrupt(cause))).await;
+    signals.next().await;
+    tell("quit; the next start settles the turn");
+    std::process::exit(exit::INTERRUPTED.into());
+}
+
+async fn stop_at(deadline: Option<Duration>, sender: Sender<Intent>) {
+    let Some(after) = deadline else { return };
+    tokio::time::sleep(after).await;
+    let _ = sender.send(Intent::Stop(Stop::Deadline(after))).await;
+}

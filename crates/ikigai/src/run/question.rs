@@ -1,0 +1,106 @@
+//! Questions of tools, asked on the terminal.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+
+use ikigai_core::data::AnsweredBy;
+use ikigai_engine::{Answer, Intent, Question};
+use tokio::sync::mpsc::Sender;
+
+use crate::output::visible;
+
+/// How many lines of a preview are shown before the rest is counted.
+const PREVIEW_LINES: usize = 60;
+
+/// Asks whoever sits at the terminal, one question after the other.
+pub(crate) struct Asker {
+    questions: std::sync::mpsc::Sender<Question>,
+}
+
+impl Asker {
+    /// Somebody who can be asked, if there is a terminal.
+    pub(crate) fn find(answers: Sender<Intent>) -> Option<Self> {
+        if !io::stderr().is_terminal() {
+            return None;
+        }
+        let terminal = OpenOptions::new().read(true).open("/dev/tty").ok()?;
+        let (questions, asked) = std::sync::mpsc::channel::<Question>();
+        // A thread that is left alone: it sits in a read that nothing but the terminal ends.
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(terminal);
+            for question in asked {
+                let answer = ask(&question, &mut lines);
+                let intent = Intent::Answer {
+                    call: question.call,
+                    answer,
+                    by: AnsweredBy::User,
+                };
+                if answers.blocking_send(intent).is_err() {
+                    return;
+                }
+            }
+        });
+        Some(Self { questions })
+    }
+
+    /// Asks as soon as the questions before are answered.
+    pub(crate) fn ask(&self, question: &Question) {
+        // The thread ends only with the turn.
+        let _ = self.questions.send(question.clone());
+    }
+}
+
+/// Asks until the answer is one. A terminal that is gone says no.
+fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
+    let mut err = io::stderr().lock();
+    let _ = writeln!(err, "{}", shown(question));
+    loop {
+        let pattern = visible(&question.pattern);
+        let _ = write!(
+            err,
+            "  y once · a always: {} \"{pattern}\" · n no · r REASON no, because … > ",
+            question.tool
+        );
+        let _ = err.flush();
+        let mut line = String::new();
+        match lines.read_line(&mut line) {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => return Answer::No(None),
+        }
+        if let Some(answer) = answer_of(line.trim(), &question.pattern) {
+            return answer;
+        }
+    }
+}
+
+/// What a line means; nothing is taken for granted, an empty line least of all.
+fn answer_of(line: &str, pattern: &str) -> Option<Answer> {
+    match line {
+        "y" | "yes" => Some(Answer::Once),
+        "a" | "always" => Some(Answer::Always(pattern.to_owned())),
+        "n" | "no" => Some(Answer::No(None)),
+        other => {
+            let reason = other.strip_prefix("r ")?.trim();
+            (!reason.is_empty()).then(|| Answer::No(Some(reason.to_owned())))
+        }
+    }
+}
+
+fn shown(question: &Question) -> String {
+    let mut text = format!(
+        "? {} asks, in {}\n    {}",
+        question.tool,
+        visible(&question.workdir),
+        visible(&question.shown).replace('\n', "\n    "),
+    );
+    let preview = question.preview.as_deref().unwrap_or_default();
+    for line in preview.lines().take(PREVIEW_LINES) {
+        text.push_str("\n    ");
+        text.push_str(&visible(line));
+    }
+    let left = preview.lines().count().saturating_sub(PREVIEW_LINES);
+    if left > 0 {
+        text.push_str(&format!("\n    … {left} lines more"));
+    }
+    text
+}

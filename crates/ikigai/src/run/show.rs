@@ -1,0 +1,190 @@
+//! Shows a turn as it goes on: the answer on standard output, the rest on standard error.
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use ikigai_core::render::{Shown, render};
+use ikigai_core::{Kind, Row};
+use ikigai_engine::Update;
+use ikigai_providers::Wait;
+
+use crate::output::{is_reader_gone, json_of, print, tell, visible};
+use crate::run::question::Asker;
+
+/// A running tool's newest line is told at most this often.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// The line that tells of a failed try and the next one.
+fn waiting(wait: &Wait) -> String {
+    format!(
+        "↻ {}, try {} of {} in {:.1} s",
+        visible(&wait.error.message),
+        wait.attempt,
+        wait.attempts,
+        wait.pause.as_secs_f64()
+    )
+}
+
+/// Shows a turn as it goes on.
+pub(crate) struct FrontEnd {
+    json: bool,
+    /// Who is asked what tools may do.
+    asker: Option<Asker>,
+    /// When progress was told last.
+    progress: Option<Instant>,
+    /// What stands on standard output of the answer that is coming.
+    shown: String,
+    /// What came of an answer that has begun anew, while it says nothing that was not shown.
+    again: Option<String>,
+    /// An answer before it stands on the same line.
+    unfinished_line: bool,
+    pub(crate) failure: Option<io::Error>,
+}
+
+impl FrontEnd {
+    pub(crate) fn new(json: bool, asker: Option<Asker>) -> Self {
+        Self {
+            json,
+            asker,
+            progress: None,
+            shown: String::new(),
+            again: None,
+            unfinished_line: false,
+            failure: None,
+        }
+    }
+
+    pub(crate) fn show(&mut self, update: &Update) {
+        match update {
+            Update::Text(text) if !self.json => self.say(text),
+            Update::Stored(row) => self.stored(row),
+            Update::Again => self.again = Some(String::new()),
+            Update::Waiting(wait) => self.tell(&waiting(wait)),
+            Update::StoreAway(reason) => {
+                self.tell(&format!("⏸ {}; trying again", visible(reason)));
+            }
+            Update::Question(question) => {
+                self.begin_line();
+                if let Some(asker) = &self.asker {
+                    asker.ask(question);
+                }
+            }
+            Update::Progress { line, .. } => self.progress(line),
+            Update::Queued { text, .. } => self.tell(&format!("⋯ queued: {}", visible(text))),
+            Update::TakenBack(text) => self.tell(&format!("not sent: {}", visible(text))),
+            Update::NotStored { text, reason } => {
+                self.tell(&format!(
+                    "⚠ not stored ({}): {}",
+                    visible(reason),
+                    visible(text)
+                ));
+            }
+            Update::Warning(text) => self.tell(&format!("⚠ {}", visible(text))),
+            Update::Text(_) | Update::Thinking(_) | Update::Calling(_) | Update::Running(_) => {}
+        }
+    }
+
+    fn stored(&mut self, row: &Row) {
+        if self.json {
+            return self.print(&json_of(row));
+        }
+        match row.kind.read_as() {
+            Some(Kind::Assistant) => {
+                self.unfinished_line |= ends_in_a_line(&self.shown);
+                self.shown.clear();
+                self.again = None;
+            }
+            Some(Kind::ToolCall | Kind::ToolResult) => self.tell(&tool_line(&render(row))),
+            _ => {}
+        }
+    }
+
+    /// A running tool's newest line, for somebody who watches.
+    fn progress(&mut self, line: &str) {
+        let due = self
+            .progress
+            .is_none_or(|last| last.elapsed() >= PROGRESS_EVERY);
+        if !self.json && due && io::stderr().is_terminal() {
+            self.progress = Some(Instant::now());
+            self.tell(&format!("  … {}", visible(line)));
+        }
+    }
+
+    /// Prints what is new of an answer. One that begins anew is not printed twice: as long as it
+    /// says the same, nothing is printed, and if it says something else it gets a line of its own.
+    fn say(&mut self, text: &str) {
+        let Some(came) = &mut self.again else {
+            self.shown.push_str(text);
+            return self.print_new(text);
+        };
+        came.push_str(text);
+        if self.shown.starts_with(came.as_str()) {
+            return;
+        }
+        let came = std::mem::take(came);
+        self.again = None;
+        let new = if let Some(rest) = came.strip_prefix(&self.shown) {
+            rest.to_owned()
+        } else {
+            self.unfinished_line |= ends_in_a_line(&self.shown);
+            came.clone()
+        };
+        self.shown = came;
+        self.print_new(&new);
+    }
+
+    fn print_new(&mut self, text: &str) {
+        self.end_line();
+        if io::stdout().is_terminal() {
+            self.print(&visible(text));
+        } else {
+            self.print(text);
+        }
+    }
+
+    /// Says something beside the answer, on a line of its own where both are on one terminal.
+    fn tell(&mut self, text: &str) {
+        self.begin_line();
+        tell(text);
+    }
+
+    /// Ends the line of an answer on a terminal, where something else is to be shown.
+    fn begin_line(&mut self) {
+        let unfinished = std::mem::take(&mut self.unfinished_line) || ends_in_a_line(&self.shown);
+        if !self.json && unfinished && io::stdout().is_terminal() {
+            self.print("\n");
+        } else {
+            self.unfinished_line = unfinished && self.shown.is_empty();
+        }
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.unfinished_line) {
+            self.print("\n");
+        }
+    }
+
+    /// Ends the last line, so that the shell's prompt begins a new one.
+    pub(crate) fn finish(&mut self) {
+        self.unfinished_line |= ends_in_a_line(&self.shown);
+        self.end_line();
+    }
+
+    fn print(&mut self, text: &str) {
+        // The turn goes on and is stored, whether or not somebody reads it.
+        if let Err(error) = print(text)
+            && !is_reader_gone(&error)
+        {
+            self.failure.get_or_insert(error);
+        }
+    }
+}
+
+/// A call or a result: its sign, the tool's name, and what a person should see of it.
+fn tool_line(shown: &Shown) -> String {
+    visible(&shown.to_string())
+}
+
+fn ends_in_a_line(text: &str) -> bool {
+    !text.is_empty() && !text.ends_with('\n')
+}

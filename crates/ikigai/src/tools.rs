@@ -1,0 +1,127 @@
+//! Which tools there are, and what they are kept from.
+
+use std::borrow::Cow;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use ikigai_engine::{Blank, Safety};
+use ikigai_providers::registry::Registry;
+use ikigai_tools::{Tool, builtin};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::config;
+
+/// What is written in place of a secret.
+const BLANKED: &[u8] = b"[blanked]";
+
+/// A shorter value is no key, and would be found everywhere.
+const SHORTEST_SECRET_BYTES: usize = 8;
+
+/// What in a home directory is nobody's business but its owner's.
+const PRIVATE: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".docker/config.json",
+    ".kube",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".cargo/credentials.toml",
+    ".git-credentials",
+    ".pgpass",
+    ".password-store",
+];
+
+/// The built-in tools.
+pub(crate) fn built_in() -> Vec<Arc<dyn Tool>> {
+    builtin::all()
+}
+
+/// What tools are kept from: the store, keys, and whatever else is private.
+pub(crate) fn safety(store: &Path, registry: &Arc<Registry>) -> Safety {
+    Safety {
+        hidden: hidden(store).into(),
+        temporary: vec![env::temp_dir()],
+        blank: blank(registry.clone()),
+        ..Safety::default()
+    }
+}
+
+fn hidden(store: &Path) -> Vec<PathBuf> {
+    let home = env::home_dir().filter(|home| home.is_absolute());
+    let private = home
+        .iter()
+        .flat_map(|home| PRIVATE.iter().map(|name| home.join(name)));
+    let credentials = config::home().map(|home| home.join("credentials"));
+    private.chain(credentials).chain(files_of(store)).collect()
+}
+
+/// The store and what lies beside it under its name.
+fn files_of(store: &Path) -> Vec<PathBuf> {
+    let beside = |suffix: &str| {
+        let mut name = store.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    ["", "-wal", "-shm", "-notify", ".locks"].map(beside).into()
+}
+
+/// Blanks every key that is known here. They are looked up when something is blanked first.
+fn blank(registry: Arc<Registry>) -> Blank {
+    let keys: OnceLock<Vec<SecretString>> = OnceLock::new();
+    Arc::new(move |bytes| {
+        let keys = keys.get_or_init(|| registry.known_keys());
+        let mut blanked = Cow::Borrowed(bytes);
+        for key in keys {
+            let key = key.expose_secret().as_bytes();
+            if key.len() >= SHORTEST_SECRET_BYTES
+                && let Some(without) = without(&blanked, key)
+            {
+                blanked = Cow::Owned(without);
+            }
+        }
+        blanked
+    })
+}
+
+/// The bytes with `key` blanked wherever it stands; none if it stands nowhere.
+fn without(bytes: &[u8], key: &[u8]) -> Option<Vec<u8>> {
+    let mut found = memchr::memmem::find_iter(bytes, key).peekable();
+    found.peek()?;
+    let mut blanked = Vec::with_capacity(bytes.len());
+    let mut from = 0;
+    for at in found {
+        blanked.extend_from_slice(&bytes[from..at]);
+        blanked.extend_from_slice(BLANKED);
+        from = at + key.len();
+    }
+    blanked.extend_from_slice(&bytes[from..]);
+    Some(blanked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn a_key_is_blanked_wherever_it_stands() {
+        let cases: [(&[u8], Option<&[u8]>); 4] = [
+            (b"nothing here", None),
+            (b"sk-secret-1", Some(b"[blanked]")),
+            (
+                b"a sk-secret-1\xffsk-secret-1 b",
+                Some(b"a [blanked]\xff[blanked] b"),
+            ),
+            (b"sk-secret-", None),
+        ];
+
+        for (bytes, expected) in cases {
+            assert_eq!(without(bytes, b"sk-secret-1").as_deref(), expected);
+        }
+    }
+}
