@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::output::MOST_KEPT_BYTES;
+use crate::permission::pattern_for;
 use crate::process::{self, Cause, Ended, Environment, Errors, Job};
 use crate::{
     BadArguments, Context, Ending, Output, Place, Prepared, Run, Tool, Touches, arguments, paths,
@@ -23,39 +24,8 @@ const DEADLINE_SECONDS: u64 = 120;
 /// How long it may take at most.
 const MOST_SECONDS: u64 = 3600;
 
-/// Programs that do what their further words say, so that their first words mean nothing.
-const LAUNCHERS: &[&str] = &[
-    "awk", "bash", "busybox", "command", "dash", "doas", "env", "eval", "exec", "find", "fish",
-    "ionice", "nice", "node", "nohup", "perl", "php", "python", "python3", "ruby", "setsid", "sh",
-    "ssh", "stdbuf", "su", "sudo", "time", "timeout", "xargs", "zsh",
-];
-
-/// Programs whose second word says what they do, so that it belongs into a pattern.
-const WITH_SUBCOMMANDS: &[&str] = &[
-    "apt",
-    "brew",
-    "bun",
-    "cargo",
-    "deno",
-    "docker",
-    "dotnet",
-    "gh",
-    "git",
-    "go",
-    "helm",
-    "kubectl",
-    "mix",
-    "npm",
-    "pip",
-    "pip3",
-    "pnpm",
-    "podman",
-    "poetry",
-    "rustup",
-    "systemctl",
-    "uv",
-    "yarn",
-];
+/// How much of a command line a person is shown before unfolding it, in characters.
+const MOST_SHOWN_CHARS: usize = 240;
 
 /// Runs command lines.
 #[derive(Clone, Debug, Default)]
@@ -121,9 +91,9 @@ impl Tool for Bash {
         Ok(Prepared {
             class: EffectClass::Execute,
             touches: Touches::everything(),
-            shown: command.clone(),
+            shown: arguments::one_line(&command, MOST_SHOWN_CHARS),
             subject: command.clone(),
-            pattern: pattern(&command),
+            pattern: pattern_for(&command),
             preview: None,
             deadline,
             needs: Vec::new(),
@@ -195,6 +165,7 @@ fn output(ended: Ended, deadline: Duration, taken: Duration) -> Output {
             "{n} processes that were left in the background were ended"
         )),
     }
+    remarks.extend(ended.warning);
     if !success {
         remarks.push(verdict.clone());
     }
@@ -245,39 +216,6 @@ fn only_line(output: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
     (!text.trim().is_empty() && text.len() <= MOST_BYTES && !text.contains(char::is_control))
         .then(|| text.to_owned())
-}
-
-/// What *always* would allow: calls that begin alike. A line that is more than one plain command
-/// only allows itself, because its first words say nothing about the rest.
-fn pattern(command: &str) -> String {
-    let is_plain = !command.contains(|character: char| {
-        matches!(
-            character,
-            '\n' | '\r' | ';' | '&' | '|' | '<' | '>' | '(' | ')' | '{' | '}' | '`' | '$' | '\\'
-        )
-    });
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let Some(first) = words.first().copied() else {
-        return command.to_owned();
-    };
-    if !is_plain
-        || first.contains(['=', '*', '?', '[', '"', '\'', '#'])
-        || LAUNCHERS.contains(&first)
-    {
-        return command.to_owned();
-    }
-    if !WITH_SUBCOMMANDS.contains(&first) {
-        return format!("{first} *");
-    }
-    match words.get(1) {
-        Some(second)
-            if second.chars().all(|c| c.is_alphanumeric() || c == '-')
-                && !second.starts_with('-') =>
-        {
-            format!("{first} {second} *")
-        }
-        _ => command.to_owned(),
-    }
 }
 
 #[cfg(test)]

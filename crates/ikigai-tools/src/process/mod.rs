@@ -1,11 +1,10 @@
 //! Child processes: started clean, read whatever they write, ended with all that they started.
 
-mod collected;
 mod environment;
 mod family;
-mod newest;
 mod spawn;
 mod streams;
+mod ticker;
 
 use std::ffi::OsString;
 use std::io;
@@ -25,8 +24,8 @@ use crate::sandbox;
 use crate::{COOKIE_VARIABLE, Confinement};
 pub use environment::Environment;
 use family::Mark;
-use newest::NewestLine;
 use streams::Streams;
+use ticker::Ticker;
 
 /// How long a process has between being asked to end and being killed. Short enough for an
 /// interrupt to be over within a second, whatever it interrupts.
@@ -83,6 +82,8 @@ pub struct Ended {
     pub errors: Vec<u8>,
     /// How many processes it left behind, which were ended.
     pub left_behind: usize,
+    /// What the user must know: it ran without the sandbox that it should have been in.
+    pub warning: Option<String>,
 }
 
 /// Why a process ended.
@@ -156,9 +157,10 @@ pub async fn run(
     let (output, errors) = streams.finish();
     Ok(Ended {
         cause,
-        output: output.finish(),
-        errors: errors.finish(),
+        output: output.into_body(),
+        errors: errors.into_body(),
         left_behind,
+        warning: running.warning.take(),
     })
 }
 
@@ -175,13 +177,14 @@ struct Running {
     /// Its number, for as long as it was not waited for.
     main: Option<i32>,
     mark: Mark,
+    warning: Option<String>,
     is_over: bool,
 }
 
 impl Running {
     /// Starts a process. Blocks.
     fn start(job: Job, progress: Arc<dyn Fn(&str) + Send + Sync>) -> io::Result<(Self, Streams)> {
-        let jail = sandbox::jail(&job.confinement)?;
+        let (jail, warning) = sandbox::jail(&job.confinement, sandbox::in_force)?;
         let mark = Mark::new(&job.cookie);
         let (output, output_end) = io::pipe()?;
         let mut command = Command::new(&job.program);
@@ -217,7 +220,7 @@ impl Running {
             receiver(output)?,
             errors,
             job.most_bytes,
-            NewestLine::new(progress),
+            Ticker::new(progress),
         );
         let child = spawn::spawn(&mut command, &mark, jail)?;
         let main = child.id().and_then(|pid| i32::try_from(pid).ok());
@@ -225,6 +228,7 @@ impl Running {
             child,
             main,
             mark,
+            warning,
             is_over: false,
         };
         Ok((running, streams))

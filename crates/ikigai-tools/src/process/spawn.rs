@@ -24,7 +24,7 @@ pub(crate) fn spawn(command: &mut Command, mark: &Mark, jail: Option<Jail>) -> i
 )]
 fn enter_before_exec(command: &mut Command, limit: Option<Rlimit>, mut jail: Option<Jail>) {
     // SAFETY: the closure runs in the forked child before `exec` and does nothing but system
-    // calls: `setsid`, `setrlimit` and those of `Jail::enter`, all on values that
+    // calls: `setsid`, `setrlimit`, `close_range` and those of `Jail::enter`, all on values that
     // were made before the fork. It neither allocates nor takes a lock on its way to success; the
     // errors it returns are numbers.
     unsafe {
@@ -34,10 +34,27 @@ fn enter_before_exec(command: &mut Command, limit: Option<Rlimit>, mut jail: Opt
                 // Without the tag the run is still found by session, cookie and descent.
                 let _ = setrlimit(Resource::Locks, limit);
             }
+            close_on_exec();
             match jail.take() {
                 Some(jail) => jail.enter(),
                 None => Ok(()),
             }
         });
+    }
+}
+
+/// Keeps files from the child that ikigai itself was handed by whoever started it. Our own are
+/// never passed on anyway.
+#[expect(unsafe_code, reason = "the standard library does not offer this call")]
+fn close_on_exec() {
+    // SAFETY: it takes three numbers and changes a flag of open files; nothing is closed before
+    // `exec`. An old kernel refuses it, and then files are as they were.
+    unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3_u32,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        );
     }
 }

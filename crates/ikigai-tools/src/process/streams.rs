@@ -4,8 +4,8 @@ use std::io;
 
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use super::collected::Collector;
-use super::newest::NewestLine;
+use super::ticker::Ticker;
+use crate::output::Collector;
 
 /// How much is read at once: as much as a pipe holds by default.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -19,7 +19,15 @@ pub(crate) struct Streams {
     input: Option<(Sender, Vec<u8>, usize)>,
     output: Stream,
     errors: Stream,
-    newest: NewestLine,
+    ticker: Ticker,
+    /// Which of the two wrote last.
+    newest: Newest,
+}
+
+#[derive(Clone, Copy)]
+enum Newest {
+    Output,
+    Errors,
 }
 
 /// One direction out of the child.
@@ -37,13 +45,14 @@ impl Streams {
         output: Receiver,
         errors: Option<Receiver>,
         most_bytes: usize,
-        newest: NewestLine,
+        ticker: Ticker,
     ) -> Self {
         Self {
             input: input.map(|(pipe, bytes)| (pipe, bytes, 0)),
             output: Stream::new(Some(output), most_bytes),
             errors: Stream::new(errors, most_bytes),
-            newest,
+            ticker,
+            newest: Newest::Output,
         }
     }
 
@@ -58,23 +67,32 @@ impl Streams {
         tokio::select! {
             () = ready_to_write(self.input.as_ref()) => self.write(),
             () = self.output.ready() => {
-                if let Some(read) = self.output.read() {
-                    self.newest.see(self.output.buffer.get(..read).unwrap_or_default());
+                if self.output.read() {
+                    self.newest = Newest::Output;
+                    self.ticker.see(|| self.output.kept.newest_line());
                 }
             }
             () = self.errors.ready() => {
-                if let Some(read) = self.errors.read() {
-                    self.newest.see(self.errors.buffer.get(..read).unwrap_or_default());
+                if self.errors.read() {
+                    self.newest = Newest::Errors;
+                    self.ticker.see(|| self.errors.kept.newest_line());
                 }
             }
-            () = self.newest.due() => self.newest.tell(),
+            () = self.ticker.due() => {
+                let newest = match self.newest {
+                    Newest::Output => &self.output,
+                    Newest::Errors => &self.errors,
+                };
+                self.ticker.tell(|| newest.kept.newest_line());
+            }
         }
     }
 
     /// Takes what is left in the pipes without waiting for more, and gives everything.
     pub(crate) fn finish(mut self) -> (Collector, Collector) {
         for _ in 0..MOST_LAST_CHUNKS {
-            if self.output.read().is_none() && self.errors.read().is_none() {
+            let (more_output, more_errors) = (self.output.read(), self.errors.read());
+            if !more_output && !more_errors {
                 break;
             }
         }
@@ -112,7 +130,7 @@ impl Stream {
         Self {
             buffer: vec![0; if pipe.is_some() { CHUNK_BYTES } else { 0 }],
             pipe,
-            kept: Collector::new(most_bytes),
+            kept: Collector::keeping(most_bytes),
         }
     }
 
@@ -125,18 +143,21 @@ impl Stream {
         }
     }
 
-    /// Takes a chunk that is there: its length, or none if nothing came.
-    fn read(&mut self) -> Option<usize> {
-        let read = match self.pipe.as_ref()?.try_read(&mut self.buffer) {
+    /// Takes a chunk if one is there.
+    fn read(&mut self) -> bool {
+        let Some(pipe) = &self.pipe else {
+            return false;
+        };
+        let read = match pipe.try_read(&mut self.buffer) {
             Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(_) => 0,
         };
         if read == 0 {
             self.pipe = None;
-            return None;
+            return false;
         }
         self.kept.push(self.buffer.get(..read).unwrap_or_default());
-        Some(read)
+        true
     }
 }

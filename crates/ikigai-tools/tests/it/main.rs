@@ -8,4 +8,5 @@ mod bash;
 mod desk;
 mod files;
 mod processes;
+mod sandbox;
 mod support;

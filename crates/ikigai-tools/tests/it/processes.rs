@@ -48,12 +48,13 @@ async fn a_process_has_a_session_of_its_own_and_no_terminal() {
         r#"read -r _ _ _ _ group session terminal _ < /proc/$$/stat
            [ $group = $$ ] && [ $session = $$ ] && echo own
            echo "terminal $terminal"
-           read -r || echo nothing to read"#,
+           read -r || echo nothing to read
+           ls /proc/self/fd | wc -l"#,
     )
     .run()
     .await;
 
-    assert_eq!(text(&ended.output), "own\nterminal 0\nnothing to read\n");
+    assert_eq!(text(&ended.output), "own\nterminal 0\nnothing to read\n4\n");
 }
 
 #[tokio::test]
@@ -390,4 +391,17 @@ fn what_a_killed_ikigai_left_is_found() {
     assert!((3..=4).contains(&found), "{found}");
     assert_eq!(with_argument(&mark), Vec::<String>::new());
     assert_eq!(with_cookie(&cookie), Vec::<String>::new());
+}
+#[tokio::test]
+async fn a_file_that_ikigai_was_handed_is_not_handed_on() {
+    use std::os::fd::AsFd;
+    let directory = tempfile::tempdir().unwrap();
+    let handed = std::fs::File::create(directory.path().join("handed")).unwrap();
+    rustix::io::fcntl_setfd(handed.as_fd(), rustix::io::FdFlags::empty()).unwrap();
+
+    let ended = Line::new("ls -l /proc/self/fd | grep -c handed")
+        .run()
+        .await;
+
+    assert_eq!(text(&ended.output), "0\n");
 }

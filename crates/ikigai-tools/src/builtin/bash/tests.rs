@@ -10,32 +10,6 @@ fn place() -> Place {
 }
 
 #[test]
-fn always_allows_what_begins_alike_and_no_more() {
-    let cases = [
-        ("ls", "ls *"),
-        ("ls -la src", "ls *"),
-        ("cargo test --lib", "cargo test *"),
-        ("cargo +nightly test", "cargo +nightly test"),
-        ("cargo", "cargo"),
-        ("git -C / push", "git -C / push"),
-        ("git commit -m 'a word'", "git commit *"),
-        ("make all && rm -rf /", "make all && rm -rf /"),
-        ("ls; rm x", "ls; rm x"),
-        ("cat <x", "cat <x"),
-        ("echo $(rm x)", "echo $(rm x)"),
-        ("echo `rm x`", "echo `rm x`"),
-        ("sudo ls", "sudo ls"),
-        ("python3 -c 'x'", "python3 -c 'x'"),
-        ("A=1 ls", "A=1 ls"),
-        ("ls\nrm x", "ls\nrm x"),
-    ];
-
-    for (command, expected) in cases {
-        assert_eq!(pattern(command), expected, "{command}");
-    }
-}
-
-#[test]
 fn a_call_says_what_it_would_do() {
     let prepared = Bash::default()
         .prepare(r#"{"command":"cargo test -q","timeout":7}"#, &place())

@@ -1,0 +1,120 @@
+//! Which files a sandbox grants.
+//!
+//! Landlock grants a right on a file or on a directory with everything below, and takes nothing
+//! back. So what is hidden is walked around: the directories on the way to it are granted entry by
+//! entry. What appears later in such a directory is not granted, which is the price.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
+    RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
+};
+
+/// The newest Landlock whose rights are handled; an older kernel handles fewer.
+const NEWEST: ABI = ABI::V7;
+
+const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile});
+
+/// Rights that files have; the others are rights of directories.
+const OF_FILES: BitFlags<AccessFs> =
+    make_bitflags!(AccessFs::{Execute | ReadFile | WriteFile | Truncate | IoctlDev});
+
+/// Devices that are nothing but streams. Others, such as disks and terminals, are not granted.
+const DEVICES: &[&str] = &[
+    "/dev/full",
+    "/dev/null",
+    "/dev/random",
+    "/dev/tty",
+    "/dev/urandom",
+    "/dev/zero",
+];
+
+/// Reading everything but `hidden` and devices, writing below `write`, names of files anywhere,
+/// signals only among those in the sandbox.
+pub(super) fn ruleset(
+    write: &[PathBuf],
+    hidden: &[PathBuf],
+) -> Result<RulesetCreated, RulesetError> {
+    let all = AccessFs::from_all(NEWEST);
+    let mut grants = Grants {
+        ruleset: Ruleset::default()
+            .handle_access(all)?
+            .scope(Scope::from_all(NEWEST))?
+            .create()?,
+        hidden: hidden.iter().map(|path| real(path)).collect(),
+    };
+    grants.add(Path::new("/"), AccessFs::ReadDir.into())?;
+    for device in DEVICES {
+        grants.add(
+            Path::new(device),
+            make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}),
+        )?;
+    }
+    // Whoever could make a device could read the disk below all files.
+    let write_rights = all & !make_bitflags!(AccessFs::{MakeBlock | MakeChar | IoctlDev});
+    for directory in write {
+        grants.add_around(&real(directory), write_rights)?;
+    }
+    grants.hidden.push(PathBuf::from("/dev"));
+    grants.add_around(Path::new("/"), READ)?;
+    Ok(grants.ruleset)
+}
+
+struct Grants {
+    ruleset: RulesetCreated,
+    hidden: Vec<PathBuf>,
+}
+
+impl Grants {
+    /// Grants a directory, or a file, but for what is hidden below it.
+    fn add_around(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
+        if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
+            return Ok(());
+        }
+        if !self.hidden.iter().any(|hidden| hidden.starts_with(path)) {
+            return self.add(path, rights);
+        }
+        let Ok(entries) = fs::read_dir(path) else {
+            return Ok(());
+        };
+        for entry in entries.flatten() {
+            // A link grants nothing: what it leads to is judged where it is.
+            if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+                self.add_around(&entry.path(), rights)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
+        // What is not there, or not ours to look at, needs no grant.
+        let Ok(file) = PathFd::new(path) else {
+            return Ok(());
+        };
+        let is_directory = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+        let rights = if is_directory {
+            rights
+        } else {
+            rights & OF_FILES
+        };
+        if !rights.is_empty() {
+            (&mut self.ruleset).add_rule(PathBeneath::new(file, rights))?;
+        }
+        Ok(())
+    }
+}
+
+/// The path without links, as far as it exists: what is not there yet must be hidden as well.
+fn real(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let Ok(real) = ancestor.canonicalize() {
+            return match path.strip_prefix(ancestor) {
+                Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
+                _ => real,
+            };
+        }
+    }
+    path.to_path_buf()
+}

@@ -1,0 +1,136 @@
+//! Finding out what the sandbox is worth here, by entering one and trying to get out.
+//!
+//! A thread enters it, not a process: both are confined alike, and nothing has to be installed that
+//! makes the attempts. The thread ends with its sandbox.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::UdpSocket;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
+
+use super::{Force, Gap, Jail};
+use crate::Confinement;
+
+pub(super) fn run() -> Force {
+    match Place::make() {
+        Ok(place) => {
+            let attempt = std::thread::scope(|scope| {
+                std::thread::Builder::new()
+                    .name("sandbox probe".to_owned())
+                    .spawn_scoped(scope, || attempt(&place))
+                    .map(std::thread::ScopedJoinHandle::join)
+            });
+            match attempt {
+                Ok(Ok(force)) => force,
+                Ok(Err(_)) => Force::None("the attempt failed".to_owned()),
+                Err(error) => Force::None(format!("cannot try it: {error}")),
+            }
+        }
+        Err(error) => Force::None(format!("cannot try it: {error}")),
+    }
+}
+
+fn attempt(place: &Place) -> Force {
+    let confinement = Confinement::Sandbox {
+        write: vec![place.inside.clone()],
+        network: false,
+        hidden: Arc::from([place.secret.clone()]),
+    };
+    match Jail::of(&confinement) {
+        Ok(Some(jail)) => {
+            if let Err(error) = jail.enter() {
+                return Force::None(format!("this kernel refuses it: {error}"));
+            }
+        }
+        Ok(None) => return Force::None("there is none".to_owned()),
+        Err(error) => return Force::None(format!("this kernel lacks it: {error}")),
+    }
+    if File::create(place.inside.join("new")).is_err() || fs::read(&place.plain).is_err() {
+        return Force::None("it keeps from what is allowed".to_owned());
+    }
+    judge(gaps(place))
+}
+
+/// What can be done in a sandbox that should not be possible.
+fn gaps(place: &Place) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let mut gap_if = |gap, is_open| {
+        if is_open {
+            gaps.push(gap);
+        }
+    };
+    gap_if(Gap::Write, File::create(place.root.join("new")).is_ok());
+    gap_if(Gap::Truncate, !knows_truncate());
+    gap_if(Gap::Hidden, fs::read(&place.secret).is_ok());
+    let parent = rustix::process::getppid();
+    if let Some(parent) = parent {
+        let environment = format!("/proc/{}/environ", parent.as_raw_nonzero());
+        gap_if(Gap::Processes, fs::read(environment).is_ok());
+    }
+    gap_if(Gap::Network, UdpSocket::bind("127.0.0.1:0").is_ok());
+    gap_if(Gap::Sockets, UnixDatagram::unbound().is_ok());
+    if let Some(parent) = parent {
+        let signalled = rustix::process::test_kill_process(parent);
+        gap_if(Gap::Signals, signalled.is_ok());
+    }
+    gaps
+}
+
+/// Files and calls are guarded by different parts of the kernel, so one may be without the other.
+fn judge(gaps: Vec<Gap>) -> Force {
+    match gaps.as_slice() {
+        [] => Force::Full,
+        gaps if gaps.contains(&Gap::Write) && gaps.contains(&Gap::Network) => {
+            Force::None("this kernel has neither Landlock nor seccomp".to_owned())
+        }
+        _ => Force::Partly(gaps),
+    }
+}
+
+fn knows_truncate() -> bool {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Truncate)
+        .is_ok()
+}
+
+/// A directory to try it in, removed at the end.
+struct Place {
+    root: PathBuf,
+    inside: PathBuf,
+    plain: PathBuf,
+    secret: PathBuf,
+}
+
+impl Place {
+    fn make() -> io::Result<Self> {
+        let name = format!("ikigai-sandbox-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        fs::DirBuilder::new().mode(0o700).create(&root)?;
+        let place = Self {
+            inside: root.join("inside"),
+            plain: root.join("plain"),
+            secret: root.join("secret"),
+            root,
+        };
+        fs::create_dir(&place.inside)?;
+        write(&place.plain)?;
+        write(&place.secret)?;
+        Ok(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+fn write(path: &Path) -> io::Result<()> {
+    fs::write(path, "to be read or not")
+}
