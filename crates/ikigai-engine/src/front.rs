@@ -13,6 +13,8 @@ use tokio::sync::mpsc;
 pub enum Update {
     /// A row was stored.
     Stored(Row),
+    /// A row was stored before, to settle what a former process had left unfinished.
+    Settled(Row),
     /// More text came; it is not yet a row.
     Text(String),
     /// The model thinks; not yet a row.

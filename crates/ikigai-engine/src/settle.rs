@@ -46,7 +46,7 @@ impl Worker {
         if events.is_empty() && with.is_empty() {
             return Ok(());
         }
-        self.commit(events, with).await?;
+        self.settled = self.commit(events, with).await?;
         Ok(())
     }
 

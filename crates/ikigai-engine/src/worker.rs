@@ -36,6 +36,8 @@ pub struct Worker {
     pub(crate) tally: Tally,
     /// What tools may do without asking in this process, if it is not what the settings say.
     pub(crate) approve: Option<Approve>,
+    /// What was stored to settle a former process's work and was not told yet.
+    pub(crate) settled: Vec<Row>,
     control_rows: usize,
 }
 
@@ -59,6 +61,7 @@ impl Worker {
             epoch,
             tally,
             approve: None,
+            settled: Vec::new(),
             control_rows,
         })
     }

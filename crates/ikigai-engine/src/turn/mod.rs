@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::calls::OpenCall;
 use crate::engine::target_of;
-use crate::front::{Desk, Outcome, Stop};
+use crate::front::{Desk, Outcome, Stop, Update};
 use crate::tools::Toolset;
 use crate::{EngineError, Worker, window};
 
@@ -78,6 +78,7 @@ impl Worker {
         if text.trim().is_empty() {
             return Err(EngineError::EmptyMessage);
         }
+        self.tell_settled(desk);
         let mut turn = self.prepare_turn().await?;
         self.take_in_queued(desk).await?;
         let closed = self.close_open_calls().await?;
@@ -92,6 +93,7 @@ impl Worker {
 
     /// Goes on with a turn that was stopped.
     pub async fn resume(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        self.tell_settled(desk);
         let mut turn = self.prepare_turn().await?;
         self.read_window(&mut turn).await?;
         let open = self.open_calls().await?;
@@ -111,6 +113,7 @@ impl Worker {
 
     /// Sends the last turn again: what came of it is left behind.
     pub async fn retry(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        self.tell_settled(desk);
         let mut turn = self.prepare_turn().await?;
         let message = self.last_message().await?;
         let from = RowRef::new(self.agent.state.agent(), self.agent.state.head());
@@ -124,6 +127,12 @@ impl Worker {
         desk.told(rows);
         self.begin_turn(&mut turn, desk).await?;
         self.steps(turn, Step::Ask, desk).await
+    }
+
+    fn tell_settled(&mut self, desk: &mut Desk<'_>) {
+        for row in std::mem::take(&mut self.settled) {
+            desk.tell(Update::Settled(row));
+        }
     }
 
     /// Finds out who is asked and with what. Nothing is stored.

@@ -108,10 +108,7 @@ pub(super) struct Ask<'a> {
 
 impl<'a> Ask<'a> {
     pub(super) fn of(request: &'a Request) -> Self {
-        let last = request
-            .messages
-            .iter()
-            .rposition(|message| message.role == Role::User);
+        let last = request.messages.iter().rposition(is_said);
         let since = last.map_or(&[][..], |last| &request.messages[last + 1..]);
         let said = last.and_then(|last| texts(&request.messages[last]).last());
         let said = said.unwrap_or_default().trim();
@@ -173,6 +170,12 @@ impl<'a> Ask<'a> {
     fn is_given(&self, tool: &str) -> bool {
         self.request.tools.iter().any(|given| given.name == tool)
     }
+}
+
+/// Whether a person said it: a note on an interruption stands in brackets.
+fn is_said(message: &Message) -> bool {
+    let is_note = |text: &str| text.starts_with('[') && text.ends_with(']');
+    message.role == Role::User && !texts(message).all(is_note)
 }
 
 fn texts(message: &Message) -> impl Iterator<Item = &str> {

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 
 use ikigai_core::data::AnsweredBy;
 use ikigai_engine::{Answer, Intent, Question};
+use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::Sender;
 
 use crate::output::visible;
@@ -52,6 +53,8 @@ impl Asker {
 
 /// Asks until the answer is one. A terminal that is gone says no.
 fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
+    // What was typed before the question was seen is no answer to it.
+    let _ = tcflush(lines.get_ref(), QueueSelector::IFlush);
     let mut err = io::stderr().lock();
     let _ = writeln!(err, "{}", shown(question));
     loop {

@@ -58,6 +58,8 @@ impl FrontEnd {
         match update {
             Update::Text(text) if !self.json => self.say(text),
             Update::Stored(row) => self.stored(row),
+            Update::Settled(row) if self.json => self.print(&json_of(row)),
+            Update::Settled(row) => self.tell(&tool_line(&render(row))),
             Update::Again => self.again = Some(String::new()),
             Update::Waiting(wait) => self.tell(&waiting(wait)),
             Update::StoreAway(reason) => {
