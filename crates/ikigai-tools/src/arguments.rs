@@ -1,5 +1,8 @@
 //! Arguments: from the text that a model wrote to a typed value, with advice when it does not fit.
 
+#[cfg(test)]
+mod tests;
+
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -45,8 +48,14 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 /// Reads arguments. No text at all counts as no arguments.
 pub fn read<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, BadArguments> {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    serde_json::from_str(text).map_err(|error| {
-        let complaint = one_line(&error.to_string(), MOST_COMPLAINT_CHARS);
+    // A list of the values in their order would be taken too.
+    let read = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    } else {
+        Err("this is no JSON object".to_owned())
+    };
+    read.map_err(|complaint| {
+        let complaint = one_line(&complaint, MOST_COMPLAINT_CHARS);
         let wanted = schema_of::<T>();
         BadArguments(format!(
             "the arguments do not fit: {complaint}. They must be a JSON object that fits this schema: {wanted}"
@@ -105,6 +114,9 @@ fn make_plain(schema: &mut Value) {
                     let only = only.clone();
                     object.insert("type".to_owned(), only);
                 }
+            }
+            if let Some(Value::Array(words)) = object.get_mut("enum") {
+                words.retain(|word| !word.is_null());
             }
             if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
                 choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));

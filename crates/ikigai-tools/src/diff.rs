@@ -1,5 +1,8 @@
 //! What a write changes, as a unified diff that is never long.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Write as _;
 
 use similar::TextDiff;
@@ -45,7 +48,12 @@ impl Diff {
                 removed: went,
             };
         }
-        written(&TextDiff::from_slices(&old, &new))
+        let all_crlf = [&old, &new].iter().all(|lines| {
+            let mut ended = lines.iter().filter(|line| line.ends_with('\n'));
+            ended.all(|line| line.ends_with("\r\n"))
+        });
+        let ending = if all_crlf { "\r\n" } else { "\n" };
+        written(&TextDiff::from_slices(&old, &new), ending)
     }
 
     /// The counts: `+3 −1`.
@@ -54,7 +62,7 @@ impl Diff {
     }
 }
 
-fn written(diff: &TextDiff<'_, '_, str>) -> Diff {
+fn written(diff: &TextDiff<'_, '_, str>, ending: &str) -> Diff {
     let mut result = Diff {
         text: String::new(),
         added: 0,
@@ -86,7 +94,7 @@ fn written(diff: &TextDiff<'_, '_, str>) -> Diff {
                 }
             };
             let text = change.value();
-            line(&mut result, &format!("{sign}{}", short(text)));
+            line(&mut result, &format!("{sign}{}", short(text, ending)));
             if !text.ends_with('\n') {
                 line(&mut result, "\\ no newline at end of file");
             }
@@ -112,9 +120,10 @@ fn same<'text>(
         .count()
 }
 
-/// A line without its ending, in which everything can be seen: a `\r` before the newline too, so
-/// that a change of line endings alone is no riddle.
-fn short(line: &str) -> String {
+/// A line without its ending, in which everything can be seen: a `\r` before the newline too if not
+/// all lines have it, so that a change of line endings alone is no riddle.
+fn short(line: &str, ending: &str) -> String {
+    let line = line.strip_suffix(ending).unwrap_or(line);
     let line = line.strip_suffix('\n').unwrap_or(line);
     let end = line.floor_char_boundary(MOST_LINE_BYTES);
     let mut text = visible(&line.as_bytes()[..end]);

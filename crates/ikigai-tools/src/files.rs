@@ -148,7 +148,10 @@ pub(crate) fn find(path: &Path) -> Result<Found, FileError> {
 /// something else by now, it is left alone. Mode and, where that is allowed, owner are kept; hard
 /// links and extended attributes are not.
 pub(crate) fn replace(path: &Path, bytes: &[u8], seen: Option<Stamp>) -> Result<(), FileError> {
-    let cannot_write = FileError::of("written");
+    let cannot_write = |source| FileError::Io {
+        deed: "written",
+        source,
+    };
     let Some(directory) = path.parent() else {
         return Err(FileError::NotAFile("a directory"));
     };
@@ -166,12 +169,12 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], seen: Option<Stamp>) -> Result<
             source,
         })?;
     }
-    let draft = Draft::make(directory).map_err(&cannot_write)?;
-    draft.fill(bytes, old.as_ref()).map_err(&cannot_write)?;
+    let draft = Draft::make(directory).map_err(cannot_write)?;
+    draft.fill(bytes, old.as_ref()).map_err(cannot_write)?;
     if current(path)?.as_ref().map(Stamp::of) != seen {
         return Err(FileError::Changed);
     }
-    draft.put(path, directory).map_err(&cannot_write)
+    draft.put(path, directory).map_err(cannot_write)
 }
 
 fn current(path: &Path) -> Result<Option<Metadata>, FileError> {

@@ -3,6 +3,8 @@
 mod clean;
 mod collect;
 mod present;
+#[cfg(test)]
+mod tests;
 
 use ikigai_core::data::TouchedFile;
 
@@ -81,5 +83,15 @@ impl Output {
             ending: Ending::Stopped,
             ..Self::failed("stopped before it was done")
         }
+    }
+
+    /// The same, stopped before it was all.
+    #[must_use]
+    pub fn cut_short(mut self) -> Self {
+        self.body
+            .extend_from_slice(b"[stopped before it was done]\n");
+        self.success = false;
+        self.ending = Ending::Stopped;
+        self
     }
 }

@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
+use crate::permission::literal_pattern;
 use crate::{BadArguments, Place};
 
 /// More links than this on one path are a loop, as for the kernel.
@@ -30,6 +31,10 @@ pub fn resolve(place: &Place, text: &str) -> PathBuf {
 ///
 /// Fails for a loop of links and for what is hidden.
 pub fn locate(place: &Place, text: &str) -> Result<PathBuf, BadArguments> {
+    if text.contains('\0') {
+        let name = text.replace('\0', "␀");
+        return Err(BadArguments(format!("`{name}`: no path holds a zero byte")));
+    }
     locate_path(place, &resolve(place, text))
 }
 
@@ -62,10 +67,10 @@ pub fn shown(place: &Place, path: &Path) -> String {
 /// What *always* allows for a call that touches this file: its directory and what is below, or
 /// the file alone if it is directly in the working directory or in the root.
 pub(crate) fn pattern(place: &Place, path: &Path) -> String {
-    let alone = || globset::escape(&shown(place, path));
+    let alone = || literal_pattern(&shown(place, path));
     match path.parent() {
         Some(parent) if parent == place.workdir || parent.parent().is_none() => alone(),
-        Some(parent) => format!("{}/**", globset::escape(&shown(place, parent))),
+        Some(parent) => format!("{}/**", literal_pattern(&shown(place, parent))),
         None => alone(),
     }
 }

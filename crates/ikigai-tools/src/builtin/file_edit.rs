@@ -83,7 +83,8 @@ impl Edit {
     }
 
     /// The bytes after the edit. Models write `\n`; in a file whose lines all end with `\r\n` that
-    /// means these, in all three texts.
+    /// means these, in all three texts. In a file of both kinds texts are first taken as they are,
+    /// then with `\r\n`.
     fn of_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         if self.old.is_empty() {
             if bytes.is_empty() {
@@ -103,6 +104,17 @@ impl Edit {
             };
             let edited = edit.of_text(&replaced(bytes, "\r\n", "\n"))?;
             return Ok(replaced(&edited, "\n", "\r\n"));
+        }
+        if self.old.contains('\n') && places(bytes, &self.old).is_empty() {
+            let crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
+            let edit = Self {
+                old: crlf(&self.old),
+                new: crlf(&self.new),
+                all: self.all,
+            };
+            if !places(bytes, &edit.old).is_empty() {
+                return edit.of_text(bytes);
+            }
         }
         self.of_text(bytes)
     }
@@ -166,8 +178,6 @@ fn replaced(text: &[u8], old: &str, new: &str) -> Vec<u8> {
 
 /// Whether there are lines that end, and all of them end with `\r\n`.
 fn all_crlf(bytes: &[u8]) -> bool {
-    let mut lines = bytes.split(|byte| *byte == b'\n');
-    let unended = lines.next_back();
-    let mut lines = lines.peekable();
-    unended.is_some() && lines.peek().is_some() && lines.all(|line| line.ends_with(b"\r"))
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    bytes.contains(&b'\n') && lines.all(|line| !line.ends_with(b"\n") || line.ends_with(b"\r\n"))
 }

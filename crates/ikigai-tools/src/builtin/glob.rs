@@ -12,7 +12,9 @@ use serde::Deserialize;
 
 use super::walk;
 use crate::arguments::{self, BadArguments};
-use crate::{Context, Ending, Output, Place, Prepared, Run, Tool, Touches, paths};
+use crate::output::visible;
+use crate::permission::literal_pattern;
+use crate::{Context, Output, Place, Prepared, Run, Tool, Touches, paths};
 
 /// How many paths are shown.
 const MOST_SHOWN: usize = 200;
@@ -68,7 +70,7 @@ impl Tool for Glob {
             class: EffectClass::Read,
             touches: Touches::reading([base.clone()]),
             shown: arguments::shown(text),
-            pattern: globset::escape(&subject),
+            pattern: literal_pattern(&subject),
             subject,
             preview: None,
             deadline: DEADLINE,
@@ -115,13 +117,9 @@ fn find(context: &Context, base: &Path, matcher: &GlobMatcher) -> Output {
         }
     }
     found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
-    let mut output = answer(place, &found, &directories);
+    let output = answer(place, &found, &directories);
     if context.stop.is_cancelled() {
-        output
-            .body
-            .extend_from_slice(b"[stopped before everything was looked at]\n");
-        output.success = false;
-        output.ending = Ending::Stopped;
+        return output.cut_short();
     }
     output
 }
@@ -133,7 +131,7 @@ fn answer(place: &Place, found: &[(SystemTime, PathBuf)], directories: &[PathBuf
     };
     let mut body = String::new();
     for (_, path) in found.iter().take(MOST_SHOWN) {
-        body.push_str(&paths::shown(place, path));
+        body.push_str(&visible(paths::shown(place, path).as_bytes()));
         body.push('\n');
     }
     if found.len() > MOST_SHOWN {

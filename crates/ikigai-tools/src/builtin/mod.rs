@@ -6,6 +6,8 @@ mod file_edit;
 mod file_read;
 mod file_write;
 mod glob;
+mod grep;
+mod list;
 mod near;
 mod walk;
 
@@ -21,5 +23,7 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(file_read::FileRead),
         Arc::new(file_write::FileWrite),
         Arc::new(glob::Glob),
+        Arc::new(grep::Grep),
+        Arc::new(list::List),
     ]
 }

@@ -66,6 +66,12 @@ impl Collector {
         self.total
     }
 
+    /// How much memory the stream takes.
+    #[cfg(test)]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.head.capacity() + self.tail.capacity()
+    }
+
     /// The newest line that has any text, cleaned and short; empty if there is none.
     pub fn newest_line(&self) -> String {
         let kept = self.head.len() + self.tail.len();

@@ -6,7 +6,12 @@
 
 mod bash;
 mod desk;
+mod editing;
 mod files;
+mod finding;
+mod lists;
 mod processes;
+mod reading;
 mod sandbox;
 mod support;
+mod writing;

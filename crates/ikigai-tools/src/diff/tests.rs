@@ -1,0 +1,77 @@
+use super::Diff;
+
+fn numbered(word: &str, count: usize) -> String {
+    let lines: Vec<String> = (0..count).map(|line| format!("{word}{line}\n")).collect();
+    lines.concat()
+}
+
+#[test]
+fn a_diff_shows_hunks_and_counts() {
+    let table = [
+        ("", "", "", (0, 0)),
+        ("a\n", "a\n", "", (0, 0)),
+        ("", "a\n", "@@ -0,0 +1 @@\n+a\n", (1, 0)),
+        ("a\nb\n", "a\nc\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n", (1, 1)),
+        (
+            "a",
+            "a\n",
+            "@@ -1 +1 @@\n-a\n\\ no newline at end of file\n+a\n",
+            (1, 1),
+        ),
+        ("a\r\n", "a\n", "@@ -1 +1 @@\n-a␍\n+a\n", (1, 1)),
+        ("x\n", "\u{1b}[31mx\n", "@@ -1 +1 @@\n-x\n+␛[31mx\n", (1, 1)),
+    ];
+
+    for (old, new, text, (added, removed)) in table {
+        let expected = Diff {
+            text: text.to_owned(),
+            added,
+            removed,
+        };
+        assert_eq!(Diff::between(old.as_bytes(), new.as_bytes()), expected);
+    }
+}
+
+#[test]
+fn line_endings_that_do_not_change_are_not_shown() {
+    let diff = Diff::between(b"a\r\nb\r\n", b"a\r\nc\r\n");
+
+    assert_eq!(diff.text, "@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
+}
+
+#[test]
+fn a_long_diff_is_cut() {
+    let old = numbered("", 1_000);
+
+    let diff = Diff::between(old.as_bytes(), b"");
+
+    assert_eq!(diff.text.lines().count(), 201);
+    assert!(diff.text.ends_with("[801 more lines of this diff]\n"));
+    assert_eq!((diff.added, diff.removed), (0, 1000));
+}
+
+#[test]
+fn very_different_files_are_not_compared_line_by_line() {
+    let old = numbered("a", 50_000);
+    let new = numbered("b", 50_000);
+    let new = format!("same\n{new}");
+    let old = format!("same\n{old}");
+
+    let diff = Diff::between(old.as_bytes(), new.as_bytes());
+
+    let text = "[from line 2 on, 50000 lines are replaced by 50000 others]\n";
+    assert_eq!(
+        (diff.text.as_str(), diff.added, diff.removed),
+        (text, 50_000, 50_000)
+    );
+}
+
+#[test]
+fn a_small_change_to_a_large_file_is_shown() {
+    let old = "line\n".repeat(200_000);
+    let new = format!("{old}end\n");
+
+    let diff = Diff::between(old.as_bytes(), new.as_bytes());
+
+    assert!(diff.text.ends_with(" line\n line\n line\n+end\n"));
+}
