@@ -9,7 +9,7 @@ use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{EffectClass, Settings};
 use ikigai_store::BoxFuture;
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
-use ikigai_tools::{BadArguments, Confinement, Place, Prepared, Tool};
+use ikigai_tools::{BadArguments, Confinement, Place, Prepared, Tool, sandbox};
 
 use crate::Engine;
 
@@ -31,8 +31,6 @@ impl Tools for Vec<Arc<dyn Tool>> {
 pub struct Safety {
     /// Files that no tool may read or write.
     pub hidden: Arc<[PathBuf]>,
-    /// Where confined processes may write beside the working directory.
-    pub temporary: Vec<PathBuf>,
     /// Finds out whether processes of tools can be confined; none if they are not to be. It is
     /// asked once, when the first process is to be started, and may take a moment.
     pub sandbox: Option<Probe>,
@@ -56,7 +54,6 @@ impl Default for Safety {
     fn default() -> Self {
         Self {
             hidden: Arc::default(),
-            temporary: Vec::new(),
             sandbox: None,
             network: false,
             allow: Vec::new(),
@@ -153,26 +150,14 @@ impl Engine {
         *found.await
     }
 
-    /// What a call's processes are kept from.
-    pub(crate) async fn confinement(&self, place: &Place, freedom: Freedom) -> Confinement {
-        if self.sandbox().await == Sandbox::Missing {
-            return Confinement::None;
-        }
+    /// What a call's processes are kept from. Where nothing can be enforced, what comes of a call
+    /// says so.
+    pub(crate) fn confinement(&self, place: &Place, freedom: Freedom) -> Confinement {
         let hidden = self.safety.hidden.clone();
         match freedom {
-            Freedom::Reading => Confinement::Sandbox {
-                write: Vec::new(),
-                network: false,
-                hidden,
-            },
-            Freedom::Working => Confinement::Sandbox {
-                write: [place.workdir.clone()]
-                    .into_iter()
-                    .chain(self.safety.temporary.iter().cloned())
-                    .collect(),
-                network: self.safety.network,
-                hidden,
-            },
+            _ if self.safety.sandbox.is_none() => Confinement::None,
+            Freedom::Reading => sandbox::reading(hidden),
+            Freedom::Working => sandbox::usual(&place.workdir, self.safety.network, hidden),
         }
     }
 }

@@ -166,6 +166,11 @@ impl Registry {
         self.reach(provider).is_ok()
     }
 
+    /// The variables that keys are read from.
+    pub fn secret_variables(&self) -> Vec<String> {
+        secret_variables(&self.configured)
+    }
+
     /// Every key that is known without running a command, for whoever must not show one.
     pub fn known_keys(&self) -> Vec<SecretString> {
         let variables = secret_variables(&self.configured);

@@ -59,6 +59,7 @@ pub(crate) enum Verb {
 
 /// What `run` is asked.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct RunOrder {
     /// What to say; `-` reads it from standard input
     #[arg(value_name = "PROMPT", required_unless_present_any = ["retry", "resume"])]

@@ -154,7 +154,7 @@ fn check_mode(path: &Path, wanted: u32) -> Finding {
 
 /// Opens the store, checks the file for damage, and restores every agent.
 fn check_store(path: &Path, config: &Config) -> Result<Vec<Finding>> {
-    let world = match World::open_at(path.to_owned(), config) {
+    let world = match World::open_at(path, config) {
         Ok(world) => world,
         Err(error) => match error.downcast::<StoreError>() {
             Ok(error) => {

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     diagnostics::start();
     let ended = match arguments.verb {
-        Verb::Run(order) => run::run(arguments.db, order),
+        Verb::Run(order) => run::run(arguments.db, &order),
         Verb::Log(order) => log::log(arguments.db, &order),
         Verb::Agents(order) => agents::agents(arguments.db, &order),
         Verb::Models(order) => models::models(&order),

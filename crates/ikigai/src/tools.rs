@@ -5,12 +5,14 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use ikigai_engine::{Blank, Safety};
+use ikigai_engine::{Blank, Probe, Safety};
 use ikigai_providers::registry::Registry;
-use ikigai_tools::{Tool, builtin};
+use ikigai_tools::permission::Sandbox;
+use ikigai_tools::process::Environment;
+use ikigai_tools::{Tool, builtin, sandbox};
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::config;
+use crate::config::{self, Work};
 
 /// What is written in place of a secret.
 const BLANKED: &[u8] = b"[blanked]";
@@ -38,27 +40,44 @@ const PRIVATE: &[&str] = &[
 ];
 
 /// The built-in tools.
-pub(crate) fn built_in() -> Vec<Arc<dyn Tool>> {
-    builtin::all()
+pub(crate) fn built_in(registry: &Registry, work: &Work) -> Vec<Arc<dyn Tool>> {
+    let environment = Environment::default()
+        .withholding(registry.secret_variables())
+        .keeping(work.sandbox.keep_variables());
+    builtin::all(environment)
 }
 
 /// What tools are kept from: the store, keys, and whatever else is private.
-pub(crate) fn safety(store: &Path, registry: &Arc<Registry>) -> Safety {
+pub(crate) fn safety(store: &Path, registry: &Arc<Registry>, work: &Work) -> Safety {
+    let probe: Probe = Arc::new(|| {
+        if sandbox::in_force().makes_reading_safe() {
+            Sandbox::InForce
+        } else {
+            Sandbox::Missing
+        }
+    });
     Safety {
-        hidden: hidden(store).into(),
-        temporary: vec![env::temp_dir()],
+        hidden: hidden(store, work).into(),
+        sandbox: work.sandbox.is_enabled().then_some(probe),
+        network: work.sandbox.has_network(),
+        allow: work.permissions.allow(),
+        refuse: work.permissions.refuse(),
         blank: blank(registry.clone()),
-        ..Safety::default()
     }
 }
 
-fn hidden(store: &Path) -> Vec<PathBuf> {
+fn hidden(store: &Path, work: &Work) -> Vec<PathBuf> {
     let home = env::home_dir().filter(|home| home.is_absolute());
+    let also = work.sandbox.hidden(home.as_deref());
     let private = home
         .iter()
         .flat_map(|home| PRIVATE.iter().map(|name| home.join(name)));
     let credentials = config::home().map(|home| home.join("credentials"));
-    private.chain(credentials).chain(files_of(store)).collect()
+    private
+        .chain(credentials)
+        .chain(files_of(store))
+        .chain(also)
+        .collect()
 }
 
 /// The store and what lies beside it under its name.

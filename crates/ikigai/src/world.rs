@@ -1,6 +1,6 @@
 //! Wiring: the store, the engine, the runtime.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -79,19 +79,20 @@ impl World {
     pub(crate) fn open(db: Option<String>) -> Result<Self> {
         let config = configuration()?;
         let path = place::database(db, config.store.as_deref())?;
-        Self::open_at(path, &config)
+        Self::open_at(&path, &config)
     }
 
     /// Opens the store at a path.
-    pub(crate) fn open_at(path: PathBuf, config: &Config) -> Result<Self> {
-        let options = OpenOptions::new(path.clone(), this_process());
+    pub(crate) fn open_at(path: &Path, config: &Config) -> Result<Self> {
+        let options = OpenOptions::new(path, this_process());
         let store = Arc::new(SqliteStore::open(options)?);
         let registry = Arc::new(registry(config)?);
-        let safety = tools::safety(&path, &registry);
+        let safety = tools::safety(path, &registry, &config.work());
         let window = window_tokens()?.or(config.budget_tokens);
         let engine = Engine::new(store.clone(), Arc::new(System), registry.clone())
             .with_window_tokens(window)
-            .with_tools(Arc::new(tools::built_in()), safety);
+            .with_tools(Arc::new(tools::built_in(&registry, &config.work())), safety)
+            .with_limits(config.work().limits.limits());
         let runtime = runtime()?;
         Ok(Self {
             runtime,

@@ -308,7 +308,7 @@ impl Worker {
         let stop = CancellationToken::new();
         let place = &turn.tools.place;
         let confinement = match prepared.class {
-            EffectClass::Execute => self.engine.confinement(place, freedom).await,
+            EffectClass::Execute => self.engine.confinement(place, freedom),
             _ => Confinement::None,
         };
         let context = Context {

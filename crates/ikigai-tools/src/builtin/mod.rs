@@ -14,11 +14,12 @@ mod walk;
 use std::sync::Arc;
 
 use crate::Tool;
+use crate::process::Environment;
 
-/// All of them that need nothing but a machine.
-pub fn all() -> Vec<Arc<dyn Tool>> {
+/// All of them that need nothing but a machine; their processes get this environment.
+pub fn all(environment: Environment) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(bash::Bash::default()),
+        Arc::new(bash::Bash::new(environment)),
         Arc::new(file_edit::FileEdit),
         Arc::new(file_read::FileRead),
         Arc::new(file_write::FileWrite),

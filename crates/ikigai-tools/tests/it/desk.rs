@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ikigai_tools::process::Environment;
 use ikigai_tools::{
     BadArguments, Confinement, Context, Given, Output, Place, Prepared, Run, Tool, builtin,
 };
@@ -97,7 +98,7 @@ impl Desk {
 }
 
 pub(crate) fn tool_named(name: &str) -> Arc<dyn Tool> {
-    let mut tools = builtin::all().into_iter();
+    let mut tools = builtin::all(Environment::default()).into_iter();
     tools.find(|tool| tool.spec().name == name).unwrap()
 }
 

@@ -31,10 +31,10 @@ enum Errand {
     Resume,
 }
 
-pub(crate) fn run(db: Option<String>, order: RunOrder) -> Result<ExitCode> {
-    let errand = errand_of(&order)?;
+pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
+    let errand = errand_of(order)?;
     let world = World::open(db)?;
-    let outcome = world.runtime.block_on(errand_in(&world, errand, &order));
+    let outcome = world.runtime.block_on(errand_in(&world, errand, order));
     Ok(match outcome? {
         Outcome::Completed => ExitCode::SUCCESS,
         Outcome::Interrupted(_) => {

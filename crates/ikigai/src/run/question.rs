@@ -1,5 +1,6 @@
 //! Questions of tools, asked on the terminal.
 
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 
@@ -103,7 +104,7 @@ fn shown(question: &Question) -> String {
     }
     let left = preview.lines().count().saturating_sub(PREVIEW_LINES);
     if left > 0 {
-        text.push_str(&format!("\n    … {left} lines more"));
+        let _ = write!(text, "\n    … {left} lines more");
     }
     text
 }

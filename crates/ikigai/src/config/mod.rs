@@ -1,5 +1,7 @@
 //! The configuration: the user's file, then the project's, which may not widen anything.
 
+mod work;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +11,8 @@ use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
 use ikigai_providers::small_file;
 use serde::Deserialize;
+
+pub(crate) use work::Work;
 
 /// A file of settings is small; anything larger is something else.
 const MOST_FILE_BYTES: u64 = 1 << 20;
@@ -30,6 +34,10 @@ pub(crate) struct Config {
     ca_file: Option<AbsolutePath>,
     providers: BTreeMap<String, ProviderSection>,
     models: BTreeMap<String, ModelSection>,
+    permissions: work::Permissions,
+    sandbox: work::Sandbox,
+    web: work::Web,
+    limits: work::LimitsSection,
 }
 
 /// `[providers.NAME]`.
@@ -112,12 +120,27 @@ impl Config {
                 file.display()
             );
         }
+        let work = user.work().narrowed_by(theirs.work(), &file)?;
         Ok(Self {
             model: theirs.model.or(user.model),
             budget_tokens: theirs.budget_tokens.or(user.budget_tokens),
             models: user.models.into_iter().chain(theirs.models).collect(),
+            permissions: work.permissions,
+            sandbox: work.sandbox,
+            web: work.web,
+            limits: work.limits,
             ..user
         })
+    }
+
+    /// What agents may do.
+    pub(crate) fn work(&self) -> Work {
+        Work {
+            permissions: self.permissions.clone(),
+            sandbox: self.sandbox.clone(),
+            web: self.web.clone(),
+            limits: self.limits,
+        }
     }
 
     /// What is said of providers.

@@ -1,0 +1,169 @@
+//! What agents may do: `[permissions]`, `[sandbox]`, `[web]` and `[limits]`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use ikigai_core::settings::Rule;
+use ikigai_engine::Limits;
+use serde::Deserialize;
+
+/// The sections that say what agents may do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Work {
+    pub(crate) permissions: Permissions,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) web: Web,
+    pub(crate) limits: LimitsSection,
+}
+
+/// `[permissions]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Permissions {
+    /// What is not asked about.
+    allow: Vec<AllowRule>,
+    /// What is refused, whatever else is allowed.
+    refuse: Vec<RefuseRule>,
+}
+
+/// `[[permissions.allow]]`.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct AllowRule {
+    tool: String,
+    pattern: String,
+}
+
+/// `[[permissions.refuse]]`.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+struct RefuseRule {
+    tool: String,
+    pattern: Option<String>,
+}
+
+/// `[sandbox]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Sandbox {
+    /// Whether processes of tools are confined; they are if nothing is said.
+    enabled: Option<bool>,
+    /// Whether confined processes may use the network.
+    network: Option<bool>,
+    /// What no tool may read or write, beside what is always hidden.
+    hidden: Vec<String>,
+    /// Variables that processes get although they look like secrets.
+    keep_variables: Vec<String>,
+}
+
+/// `[web]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Web {
+    /// Whether addresses of the own machine and network may be fetched.
+    private_addresses: Option<bool>,
+}
+
+/// `[limits]` of one turn.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LimitsSection {
+    requests: Option<usize>,
+    calls: Option<usize>,
+    minutes: Option<u64>,
+}
+
+impl Work {
+    /// Takes in what a project says, which may forbid more and allow nothing.
+    pub(super) fn narrowed_by(mut self, theirs: Self, file: &Path) -> Result<Self> {
+        let sandbox = &theirs.sandbox;
+        let widens = !theirs.permissions.allow.is_empty()
+            || sandbox.enabled.is_some()
+            || sandbox.network.is_some()
+            || !sandbox.keep_variables.is_empty()
+            || theirs.web != Web::default();
+        if widens {
+            bail!(
+                "`{}` may set only `permissions.refuse`, `sandbox.hidden` and `limits` of what agents may do\nhint: put the rest into your own configuration",
+                file.display()
+            );
+        }
+        self.permissions.refuse.extend(theirs.permissions.refuse);
+        self.sandbox.hidden.extend(theirs.sandbox.hidden);
+        self.limits = LimitsSection {
+            requests: least(self.limits.requests, theirs.limits.requests),
+            calls: least(self.limits.calls, theirs.limits.calls),
+            minutes: least(self.limits.minutes, theirs.limits.minutes),
+        };
+        Ok(self)
+    }
+}
+
+fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+impl Permissions {
+    pub(crate) fn allow(&self) -> Vec<Rule> {
+        let rule = |rule: &AllowRule| Rule {
+            tool: Some(rule.tool.clone()),
+            pattern: Some(rule.pattern.clone()),
+        };
+        self.allow.iter().map(rule).collect()
+    }
+
+    pub(crate) fn refuse(&self) -> Vec<Rule> {
+        let rule = |rule: &RefuseRule| Rule {
+            tool: Some(rule.tool.clone()),
+            pattern: rule.pattern.clone(),
+        };
+        self.refuse.iter().map(rule).collect()
+    }
+}
+
+impl Sandbox {
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled.unwrap_or(true)
+    }
+
+    pub(crate) fn has_network(&self) -> bool {
+        self.network.unwrap_or(false)
+    }
+
+    /// What is hidden, `~/` being the home directory; what is no path is left out.
+    pub(crate) fn hidden(&self, home: Option<&Path>) -> Vec<PathBuf> {
+        let resolve = |text: &String| match text.strip_prefix("~/") {
+            Some(rest) => home.map(|home| home.join(rest)),
+            None => Some(PathBuf::from(text)).filter(|path| path.is_absolute()),
+        };
+        self.hidden.iter().filter_map(resolve).collect()
+    }
+
+    pub(crate) fn keep_variables(&self) -> Vec<String> {
+        self.keep_variables.clone()
+    }
+}
+
+impl Web {
+    pub(crate) fn may_fetch_private(&self) -> bool {
+        self.private_addresses.unwrap_or(false)
+    }
+}
+
+impl LimitsSection {
+    pub(crate) fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        let time = self
+            .minutes
+            .map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
+        Limits {
+            requests: self.requests.unwrap_or(usual.requests).max(1),
+            calls: self.calls.unwrap_or(usual.calls),
+            time: time.unwrap_or(usual.time),
+        }
+    }
+}
