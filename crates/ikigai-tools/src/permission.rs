@@ -15,8 +15,9 @@ mod tests;
 use ikigai_core::EffectClass;
 use ikigai_core::settings::{Approve, Rule};
 
+use crate::paths::follow;
 use crate::{Place, Prepared};
-use patterns::{has_delicate_name, literal, real};
+use patterns::{has_delicate_name, literal};
 use rules::Call;
 
 pub use patterns::literal as literal_pattern;
@@ -150,11 +151,11 @@ fn writes_only_within(prepared: &Prepared, place: &Place) -> bool {
     let crate::Paths::Below(writes) = &prepared.touches.writes else {
         return false;
     };
-    let Some(workdir) = real(&place.workdir) else {
+    let Some(workdir) = follow(&place.workdir) else {
         return false;
     };
     let is_within = |path| {
-        real(path).is_some_and(|path| path.starts_with(&workdir) && !has_delicate_name(&path))
+        follow(path).is_some_and(|path| path.starts_with(&workdir) && !has_delicate_name(&path))
     };
     prepared.class == EffectClass::Write
         && !writes.is_empty()

@@ -88,12 +88,13 @@ impl Tool for Bash {
             None => place.workdir.clone(),
         };
         let environment = self.environment.clone();
+        let subject = subject(&command, &workdir, place);
         Ok(Prepared {
             class: EffectClass::Execute,
             touches: Touches::everything(),
-            shown: arguments::one_line(&command, MOST_SHOWN_CHARS),
-            subject: command.clone(),
-            pattern: pattern_for(&command),
+            shown: arguments::one_line(&subject, MOST_SHOWN_CHARS),
+            pattern: pattern_for(&subject),
+            subject,
             preview: None,
             deadline,
             needs: Vec::new(),
@@ -216,6 +217,16 @@ fn only_line(output: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
     (!text.trim().is_empty() && text.len() <= MOST_BYTES && !text.contains(char::is_control))
         .then(|| text.to_owned())
+}
+
+/// The command as rules see it: where it runs belongs to what it does.
+fn subject(command: &str, workdir: &Path, place: &Place) -> String {
+    if workdir == place.workdir {
+        return command.to_owned();
+    }
+    let there = workdir.strip_prefix(&place.workdir).unwrap_or(workdir);
+    let there = there.to_string_lossy().replace('\'', r"'\''");
+    format!("cd '{there}' && {command}")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! `*` is any run of characters, `\` takes the meaning from the character after it, and everything
 //! else is itself, brackets and question marks included.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use reqwest::Url;
 
@@ -208,26 +208,4 @@ fn stars<P, T>(
     wanted
         .get(at..)
         .is_some_and(|rest| rest.iter().all(is_star))
-}
-
-/// Where a path really leads, links followed; what does not exist yet is taken as it is written.
-/// None if that cannot be told: a link to nowhere, or in a circle.
-pub(super) fn real(path: &Path) -> Option<PathBuf> {
-    for existing in path.ancestors() {
-        match existing.canonicalize() {
-            Ok(real) => {
-                let rest = path.strip_prefix(existing).ok()?;
-                return Some(if rest.as_os_str().is_empty() {
-                    real
-                } else {
-                    real.join(rest)
-                });
-            }
-            // Writing would follow a link to nowhere, so it is no name that is still free.
-            Err(_) if existing.symlink_metadata().is_ok() => return None,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(_) => return None,
-        }
-    }
-    None
 }

@@ -7,10 +7,11 @@ use ikigai_core::settings::Rule;
 
 use super::Sandbox;
 use super::patterns::{
-    Reach, is_exactly, matches_address, matches_command, matches_path, matches_text, real,
+    Reach, is_exactly, matches_address, matches_command, matches_path, matches_text,
 };
 use super::reading::{is_inert, is_reading_line};
 use super::shell;
+use crate::paths::follow;
 use crate::{Paths, Place, Prepared};
 
 /// The tool whose subject is a shell line.
@@ -70,7 +71,7 @@ impl<'a> Call<'a> {
         match self.target {
             Target::Line(text) | Target::Text(text) => text.to_owned(),
             Target::Paths(paths) => {
-                let path = paths.first().and_then(|path| real(path));
+                let path = paths.first().and_then(|path| follow(path));
                 path.unwrap_or_default().to_string_lossy().into_owned()
             }
         }
@@ -126,7 +127,7 @@ impl<'a> Call<'a> {
         if patterns.contains(&"*") {
             return true;
         }
-        let (Some(path), Some(workdir)) = (real(path), real(&self.place.workdir)) else {
+        let (Some(path), Some(workdir)) = (follow(path), follow(&self.place.workdir)) else {
             return false;
         };
         // The working directory may itself be reached through a link, and patterns name it so.
@@ -141,13 +142,13 @@ impl<'a> Call<'a> {
     }
 
     fn refuses_path(&self, pattern: &str, path: &Path) -> bool {
-        let workdir = real(&self.place.workdir);
+        let workdir = follow(&self.place.workdir);
         let workdir = workdir.as_deref().unwrap_or(&self.place.workdir);
         let refuses = |path: &Path| {
             matches_path(pattern, path, &self.place.workdir, Reach::Everything)
                 || matches_path(pattern, path, workdir, Reach::Everything)
         };
-        pattern == "*" || refuses(path) || real(path).is_some_and(|path| refuses(&path))
+        pattern == "*" || refuses(path) || follow(path).is_some_and(|path| refuses(&path))
     }
 }
 

@@ -10,6 +10,28 @@ fn place() -> Place {
 }
 
 #[test]
+fn rules_see_where_a_command_runs() {
+    let cases = [
+        ("", "make test", "make test *"),
+        (".", "make test", "make test *"),
+        ("sub", "cd 'sub' && make test", "make test *"),
+        ("..", "cd '/' && make test", "make test *"),
+        ("/it's", r"cd '/it'\''s' && make test", "make test *"),
+    ];
+
+    for (workdir, subject, pattern) in cases {
+        let arguments = serde_json::json!({"command": "make test", "workdir": workdir});
+        let prepared = Bash::default().prepare(&arguments.to_string(), &place());
+        let prepared = prepared.ok().unwrap();
+        assert_eq!(
+            (prepared.subject.as_str(), prepared.pattern.as_str()),
+            (subject, pattern)
+        );
+        assert_eq!(prepared.shown, subject);
+    }
+}
+
+#[test]
 fn a_call_says_what_it_would_do() {
     let prepared = Bash::default()
         .prepare(r#"{"command":"cargo test -q","timeout":7}"#, &place())
