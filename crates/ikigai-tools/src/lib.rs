@@ -15,6 +15,7 @@ pub mod permission;
 pub mod process;
 pub mod sandbox;
 pub mod schedule;
+mod web;
 
 use std::future::Future;
 use std::path::PathBuf;

@@ -10,6 +10,8 @@ mod grep;
 mod list;
 mod near;
 mod walk;
+pub mod web_fetch;
+pub mod web_search;
 
 use std::sync::Arc;
 

@@ -1,0 +1,289 @@
+//! `web_search`: what the web says about something, by the Brave Search API.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::EffectClass;
+use ikigai_core::project::ToolSpec;
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
+use reqwest::{StatusCode, Url};
+use schemars::JsonSchema;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use crate::arguments::{self, BadArguments};
+use crate::web::address::{self, Reach};
+use crate::web::client::{self, Client, FetchError};
+use crate::web::markdown;
+use crate::{Context, Output, Place, Prepared, Run, Tool, Touches};
+
+/// Where Brave answers.
+pub const BRAVE_URL: &str = "https://api.search.brave.com/res/v1/web/search";
+
+/// How many results there are if the model does not say.
+const DEFAULT_COUNT: usize = 10;
+
+/// How many Brave gives at most.
+const MOST_COUNT: usize = 20;
+
+/// How long a question may be: Brave takes no longer one.
+const MOST_QUERY_CHARACTERS: usize = 400;
+
+/// An answer with twenty results is some tens of kilobytes.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// How long an answer may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Searches the web.
+pub struct WebSearch {
+    service: Arc<Service>,
+}
+
+struct Service {
+    key: SecretString,
+    base_url: String,
+    client: Client,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// What to look for, at most 400 characters.
+    query: String,
+    /// How many results, from 1 to 20. Default 10.
+    count: Option<usize>,
+    /// Only results of these domains and what is below them, such as `docs.rs`.
+    #[serde(default)]
+    allowed_domains: Vec<String>,
+    /// No results of these domains and what is below them.
+    #[serde(default)]
+    blocked_domains: Vec<String>,
+}
+
+impl WebSearch {
+    /// A tool that uses this key, at [`BRAVE_URL`] or a server that answers in the same way. It
+    /// opens nothing yet.
+    pub fn new(key: SecretString, base_url: impl Into<String>) -> Self {
+        // Whom to ask is the user's choice and no model's, so it may be anyone.
+        let client = Client::new(Reach::Everything, address::system());
+        Self {
+            service: Arc::new(Service {
+                key,
+                base_url: base_url.into(),
+                client,
+            }),
+        }
+    }
+}
+
+impl Tool for WebSearch {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "web_search".to_owned(),
+            description: "Searches the web and gives titles, addresses and descriptions of what \
+                          is found. Use `web_fetch` to read a page."
+                .to_owned(),
+            parameters: arguments::schema_of::<Arguments>(),
+        }
+    }
+
+    fn prepare(&self, text: &str, _: &Place) -> Result<Prepared, BadArguments> {
+        let arguments: Arguments = arguments::read(text)?;
+        let query = arguments.query.trim().to_owned();
+        if query.is_empty() {
+            return Err(BadArguments("`query` is empty".to_owned()));
+        }
+        if query.chars().count() > MOST_QUERY_CHARACTERS {
+            return Err(BadArguments(format!(
+                "`query` is longer than {MOST_QUERY_CHARACTERS} characters"
+            )));
+        }
+        let count = arguments.count.unwrap_or(DEFAULT_COUNT);
+        if !(1..=MOST_COUNT).contains(&count) {
+            return Err(BadArguments(format!(
+                "`count` is {count}; it must be from 1 to {MOST_COUNT}"
+            )));
+        }
+        let service = Arc::clone(&self.service);
+        let wish = Wish {
+            query: query.clone(),
+            count,
+            allowed: domains(&arguments.allowed_domains),
+            blocked: domains(&arguments.blocked_domains),
+        };
+        Ok(Prepared {
+            class: EffectClass::Network,
+            touches: Touches::default(),
+            shown: query.clone(),
+            // A question is sent to the one service that the user chose; no other part of it is
+            // worth a rule of its own.
+            pattern: "*".to_owned(),
+            subject: query,
+            preview: None,
+            deadline: DEADLINE,
+            needs: Vec::new(),
+            run: Run::Async(Box::new(move |context| {
+                Box::pin(async move { carry_out(&service, &wish, &context).await })
+            })),
+        })
+    }
+}
+
+/// What is looked for.
+struct Wish {
+    query: String,
+    count: usize,
+    allowed: Vec<String>,
+    blocked: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Answer {
+    #[serde(default)]
+    web: Option<Web>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Web {
+    #[serde(default)]
+    results: Vec<Found>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Found {
+    title: Option<String>,
+    url: Option<String>,
+    description: Option<String>,
+}
+
+async fn carry_out(service: &Service, wish: &Wish, context: &Context) -> Output {
+    let answered = tokio::time::timeout(DEADLINE, service.ask(wish));
+    tokio::select! {
+        biased;
+        () = context.stop.cancelled() => Output::stopped(),
+        answered = answered => match answered {
+            Ok(Ok(found)) => result(wish, &found),
+            Ok(Err(reason)) => Output::failed(format!("the search failed: {reason}")),
+            Err(_) => Output::failed(format!("the search failed: {}", FetchError::Silent)),
+        },
+    }
+}
+
+impl Service {
+    async fn ask(&self, wish: &Wish) -> Result<Vec<Found>, String> {
+        let mut url = Url::parse(&self.base_url)
+            .map_err(|error| format!("its address in the configuration is wrong: {error}"))?;
+        // Some domains may fall out here, so more is asked for than wanted.
+        let is_filtered = !wish.allowed.is_empty() || !wish.blocked.is_empty();
+        let count = if is_filtered { MOST_COUNT } else { wish.count };
+        url.query_pairs_mut()
+            .append_pair("q", &wish.filtered_query())
+            .append_pair("count", &count.to_string());
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let mut key = HeaderValue::from_str(self.key.expose_secret().trim())
+            .map_err(|_| "the key holds characters that cannot be sent".to_owned())?;
+        key.set_sensitive(true);
+        headers.insert("x-subscription-token", key);
+        let answer = self.client.get(url, &headers).await;
+        let mut response = answer.map_err(|error| error.to_string())?.response;
+        let status = response.status();
+        let read = client::read(&mut response, MOST_BYTES).await;
+        let (body, _) = read.map_err(|error| error.to_string())?;
+        if !status.is_success() {
+            return Err(remedy(status));
+        }
+        let answer: Answer = serde_json::from_slice(&body)
+            .map_err(|_| "the service answered something that is no list of results".to_owned())?;
+        Ok(answer.web.unwrap_or_default().results)
+    }
+}
+
+/// What can be done about a status. The body is left out: it may repeat the key.
+fn remedy(status: StatusCode) -> String {
+    let advice = match status.as_u16() {
+        401 | 403 => "the key is not accepted; the user must set another one",
+        422 | 400 => "the service does not understand the question; use plain words",
+        429 => {
+            "too many questions in a short time, or the month's share is used up; wait, or work without"
+        }
+        500.. => "the service has trouble; try again later",
+        _ => "the service does not answer as it should",
+    };
+    format!("{advice} (status {})", status.as_u16())
+}
+
+impl Wish {
+    /// The question with domains in the service's own words, so that results are not wasted.
+    fn filtered_query(&self) -> String {
+        let mut query = self.query.clone();
+        for (at, domain) in self.allowed.iter().enumerate() {
+            let joint = if at == 0 { "" } else { "OR " };
+            let _ = write!(query, " {joint}site:{domain}");
+        }
+        for domain in &self.blocked {
+            let _ = write!(query, " -site:{domain}");
+        }
+        if query.chars().count() > MOST_QUERY_CHARACTERS {
+            return self.query.clone();
+        }
+        query
+    }
+
+    fn wants(&self, found: &Found) -> bool {
+        let url = found.url.as_deref().and_then(|url| Url::parse(url).ok());
+        let Some(host) = url.as_ref().and_then(Url::host_str) else {
+            return false;
+        };
+        let is_in = |domain: &String| {
+            host.strip_suffix(domain.as_str())
+                .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        };
+        (self.allowed.is_empty() || self.allowed.iter().any(is_in))
+            && !self.blocked.iter().any(is_in)
+    }
+}
+
+/// Domains as hosts are written, whatever a model makes of them.
+fn domains(written: &[String]) -> Vec<String> {
+    let plain = |text: &String| {
+        let text = text.trim().to_ascii_lowercase();
+        let text = text.rsplit("://").next().unwrap_or_default();
+        let text = text.split('/').next().unwrap_or_default();
+        text.trim_start_matches("*.").trim_matches('.').to_owned()
+    };
+    let plain = written.iter().map(plain);
+    plain.filter(|domain| !domain.is_empty()).collect()
+}
+
+fn result(wish: &Wish, found: &[Found]) -> Output {
+    let wanted = found.iter().filter(|one| wish.wants(one)).take(wish.count);
+    let mut text = String::new();
+    let mut count = 0;
+    for one in wanted {
+        count += 1;
+        let title = plain(one.title.as_deref());
+        let url = one.url.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "{count}. {title}\n   {url}");
+        let description = plain(one.description.as_deref());
+        if !description.is_empty() {
+            let _ = writeln!(text, "   {description}");
+        }
+    }
+    if count == 0 {
+        return Output::done(format!("nothing was found for `{}`", wish.query), "nothing");
+    }
+    let shown = format!("{count} results");
+    Output::done(text, shown)
+}
+
+/// A text of the service on one line, without the tags that it marks words with.
+fn plain(text: Option<&str>) -> String {
+    markdown::plain(text.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! What a body is, and its text.
+
+use super::entities::windows_character;
+
+/// Where a page may say how its characters are written.
+const DECLARED_WITHIN_BYTES: usize = 1024;
+
+/// What a body is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Html,
+    Text,
+    /// Something else, by its type.
+    Other(String),
+}
+
+/// What a body is, by the type that the server told (in lower case), or by its first bytes.
+pub(crate) fn content(kind: &str, body: &[u8]) -> Content {
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    match kind {
+        "text/html" | "application/xhtml+xml" => Content::Html,
+        "" => guessed(body),
+        kind if is_text(kind) => Content::Text,
+        kind => Content::Other(kind.to_owned()),
+    }
+}
+
+fn is_text(kind: &str) -> bool {
+    const APPLICATIONS: &[&str] = &[
+        "ecmascript",
+        "graphql",
+        "javascript",
+        "json",
+        "jsonlines",
+        "ld+json",
+        "sql",
+        "toml",
+        "x-javascript",
+        "x-ndjson",
+        "x-sh",
+        "x-toml",
+        "x-yaml",
+        "xml",
+        "yaml",
+    ];
+    kind.starts_with("text/")
+        || kind.ends_with("+json")
+        || kind.ends_with("+xml") && kind != "image/svg+xml"
+        || kind
+            .strip_prefix("application/")
+            .is_some_and(|name| APPLICATIONS.contains(&name))
+}
+
+fn guessed(body: &[u8]) -> Content {
+    // The end may be cut within a character.
+    let is_text = match std::str::from_utf8(body) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    if !is_text || body.contains(&0) {
+        return Content::Other("of no known type".to_owned());
+    }
+    let begin = String::from_utf8_lossy(body.get(..DECLARED_WITHIN_BYTES).unwrap_or(body));
+    let begin = begin.trim_start().to_ascii_lowercase();
+    if begin.starts_with("<!doctype html") || begin.contains("<html") {
+        Content::Html
+    } else {
+        Content::Text
+    }
+}
+
+/// The text of a body: UTF-8, or Latin-1 where that is declared.
+pub(crate) fn text_of(kind: &str, body: &[u8]) -> String {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let begin = body.get(..DECLARED_WITHIN_BYTES).unwrap_or(body);
+    let begin = String::from_utf8_lossy(begin).to_ascii_lowercase();
+    let declared = charset(kind).or_else(|| charset(&begin));
+    match declared {
+        Some("iso-8859-1" | "latin1" | "latin-1" | "windows-1252" | "cp1252") => {
+            body.iter().copied().map(windows_character).collect()
+        }
+        _ => String::from_utf8_lossy(body).into_owned(),
+    }
+}
+
+/// What stands after `charset=`.
+fn charset(text: &str) -> Option<&str> {
+    let (_, value) = text.split_once("charset=")?;
+    let value = value.trim_start_matches(['"', '\'', ' ']);
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let end = value.find(|c| !is_name(c)).unwrap_or(value.len());
+    Some(&value[..end])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,433 @@
+//! A page as Markdown: what a reader needs of it, in the order in which it stands.
+
+use reqwest::Url;
+
+use super::entities::decoded;
+use super::html::{Tag, Token, tokens};
+use super::text::Lines;
+
+/// Elements that are left out with all that is in them.
+const LEFT_OUT: &[&str] = &[
+    "audio", "canvas", "iframe", "noscript", "object", "select", "svg", "template", "textarea",
+    "video",
+];
+
+/// Elements that stand on lines of their own, with an empty line around them.
+const PARAGRAPHS: &[&str] = &[
+    "article", "aside", "body", "details", "dl", "fieldset", "figure", "footer", "form", "header",
+    "hr", "main", "nav", "p", "section", "table",
+];
+
+/// Elements that only begin and end a line.
+const LINES: &[&str] = &[
+    "address",
+    "caption",
+    "center",
+    "dd",
+    "div",
+    "dt",
+    "figcaption",
+    "legend",
+    "option",
+    "summary",
+    "tbody",
+    "tfoot",
+    "thead",
+    "tr",
+];
+
+/// From so many characters on, the main part of a page is taken for all that it has to say.
+const LEAST_MAIN: usize = 200;
+
+/// Elements within elements that are told apart; deeper ones are taken as plain text.
+const MOST_OPEN: usize = 64;
+
+/// A page as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// Its title; empty if it has none.
+    pub(crate) title: String,
+    /// What it says.
+    pub(crate) text: String,
+}
+
+/// Makes Markdown of a page. Links are completed by the address that it came from. Takes anything,
+/// in time that grows with its length.
+pub(crate) fn page(html: &str, base: &Url) -> Page {
+    let mut writer = Writer::new(base);
+    for token in tokens(html) {
+        if writer.lines.is_full() {
+            break;
+        }
+        match token {
+            Token::Text(text) => writer.text(text),
+            Token::Open(tag) => writer.open(&tag),
+            Token::Close(name) => writer.close(&name),
+        }
+    }
+    writer.finish()
+}
+
+/// An element that is not closed yet and needs something done when it is.
+struct Open {
+    name: String,
+    kind: Kind,
+}
+
+enum Kind {
+    /// Its text is put between these.
+    Inline(&'static str),
+    /// A link to there.
+    Link(String),
+    /// A list, with the number of the next item if they are numbered.
+    List(Option<u64>),
+    /// Something whose lines are set in, such as an item.
+    SetIn,
+    Preformatted,
+    /// A row, with how many cells it has and whether all of them are headings.
+    Row(usize, bool),
+}
+
+struct Writer<'a> {
+    base: &'a Url,
+    lines: Lines,
+    open: Vec<Open>,
+    title: String,
+    in_title: bool,
+    /// What is left out, and how many of its name are open.
+    left_out: Option<(String, usize)>,
+    /// Where the main part begins and ends.
+    main: Option<(usize, Option<usize>)>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(base: &'a Url) -> Self {
+        Self {
+            base,
+            lines: Lines::default(),
+            open: Vec::new(),
+            title: String::new(),
+            in_title: false,
+            left_out: None,
+            main: None,
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.left_out.is_some() {
+            return;
+        }
+        let text = decoded(text);
+        if self.in_title {
+            self.title.push_str(&text);
+        } else if self.is_preformatted() {
+            self.lines.verbatim(&text);
+        } else {
+            self.lines.flowing(&text);
+        }
+    }
+
+    fn open(&mut self, tag: &Tag<'_>) {
+        let name = tag.name.as_str();
+        if let Some((left_out, count)) = &mut self.left_out {
+            *count += usize::from(left_out == name);
+            return;
+        }
+        match name {
+            name if LEFT_OUT.contains(&name) => self.left_out = Some((name.to_owned(), 1)),
+            // The first is the page's own; pictures have titles, too.
+            "title" => self.in_title = self.title.is_empty(),
+            _ if self.is_preformatted() => self.open_preformatted(tag),
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
+                let level = name
+                    .bytes()
+                    .last()
+                    .map_or(1, |digit| usize::from(digit - b'0'));
+                self.lines.paragraph();
+                self.lines.mark(format!("{} ", "#".repeat(level)));
+            }
+            "br" => self.lines.line(),
+            "hr" => {
+                self.lines.paragraph();
+                self.lines.flowing("---");
+                self.lines.paragraph();
+            }
+            "img" => self.image(tag),
+            "a" => {
+                self.close("a");
+                if let Some(address) = tag.attribute("href").and_then(|href| self.complete(&href)) {
+                    self.push(name, Kind::Link(address));
+                }
+            }
+            "b" | "strong" => self.push(name, Kind::Inline("**")),
+            "i" | "em" => self.push(name, Kind::Inline("*")),
+            "code" | "kbd" | "samp" | "tt" => self.push(name, Kind::Inline("`")),
+            "ul" | "menu" => self.push(name, Kind::List(None)),
+            "ol" => {
+                let start = tag
+                    .attribute("start")
+                    .and_then(|text| text.trim().parse().ok());
+                self.push(name, Kind::List(Some(start.unwrap_or(1))));
+            }
+            "li" => self.item(),
+            "blockquote" => {
+                self.lines.paragraph();
+                self.lines.set_in("> ", "> ");
+                self.push(name, Kind::SetIn);
+            }
+            "pre" => {
+                self.lines.paragraph();
+                self.lines.begin_verbatim(&language(tag));
+                self.push(name, Kind::Preformatted);
+            }
+            "tr" => {
+                self.close_within("tr", "table");
+                self.lines.line();
+                self.push(name, Kind::Row(0, true));
+            }
+            "td" | "th" => self.cell(name == "th"),
+            "main" => {
+                self.lines.paragraph();
+                let from = self.lines.length();
+                self.main.get_or_insert((from, None));
+            }
+            name => self.block(name),
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        if let Some((left_out, count)) = &mut self.left_out {
+            *count -= usize::from(left_out == name);
+            if *count == 0 {
+                self.left_out = None;
+            }
+            return;
+        }
+        match name {
+            "title" => self.in_title = false,
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
+                self.lines.unmark();
+                self.lines.paragraph();
+            }
+            "main" => {
+                self.lines.paragraph();
+                let length = self.lines.length();
+                if let Some((_, end)) = &mut self.main {
+                    end.get_or_insert(length);
+                }
+            }
+            name => {
+                if let Some(at) = self.open.iter().rposition(|open| open.name == name) {
+                    self.close_down_to(at);
+                }
+                self.block(name);
+            }
+        }
+    }
+
+    /// Closes the newest element of a name, if it is within the newest of another.
+    fn close_within(&mut self, name: &str, outer: &str) {
+        let found = self
+            .open
+            .iter()
+            .rposition(|open| open.name == name || open.name == outer);
+        if let Some(at) = found
+            && self.open.get(at).is_some_and(|open| open.name == name)
+        {
+            self.close_down_to(at);
+        }
+    }
+
+    fn close_down_to(&mut self, at: usize) {
+        while self.open.len() > at
+            && let Some(open) = self.open.pop()
+        {
+            self.end(open);
+        }
+    }
+
+    fn end(&mut self, open: Open) {
+        match open.kind {
+            Kind::Inline(mark) => self.lines.wrap(mark, mark),
+            Kind::Link(address) => self.lines.wrap("[", &format!("]({address})")),
+            Kind::List(_) => self.around_list(),
+            Kind::SetIn => {
+                self.lines.set_out();
+                self.lines.line();
+            }
+            Kind::Preformatted => self.lines.end_verbatim(),
+            Kind::Row(cells, is_heading) => {
+                if is_heading && cells > 0 {
+                    self.lines.line();
+                    self.lines.flowing(&vec!["---"; cells].join(" | "));
+                }
+                self.lines.line();
+            }
+        }
+    }
+
+    fn push(&mut self, name: &str, kind: Kind) {
+        if let Kind::List(_) = kind {
+            self.around_list();
+        }
+        if matches!(kind, Kind::Inline(_) | Kind::Link(_)) {
+            self.lines.begin_inline();
+        }
+        let name = name.to_owned();
+        if self.open.len() < MOST_OPEN {
+            self.open.push(Open { name, kind });
+        } else {
+            // It is ended as soon as it has begun: nesting so deep is for nobody to read.
+            self.end(Open { name, kind });
+        }
+    }
+
+    /// A list within another goes on with its lines; else there is an empty line around it.
+    fn around_list(&mut self) {
+        let is_list = |open: &Open| matches!(open.kind, Kind::List(_));
+        if self.open.iter().any(is_list) {
+            self.lines.line();
+        } else {
+            self.lines.paragraph();
+        }
+    }
+
+    fn item(&mut self) {
+        let is_list = |open: &Open| matches!(open.kind, Kind::List(_));
+        let list = self.open.iter().rposition(is_list);
+        // The item before, if it was not closed, ends here; one of an outer list does not.
+        let item = self.open.iter().rposition(|open| open.name == "li");
+        if let Some(at) = item
+            && Some(at) > list
+        {
+            self.close_down_to(at);
+        }
+        self.lines.line();
+        let list = list.and_then(|at| self.open.get_mut(at));
+        let mark = match list.map(|open| &mut open.kind) {
+            Some(Kind::List(Some(number))) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            _ => "- ".to_owned(),
+        };
+        let blank = " ".repeat(mark.len());
+        self.lines.set_in(&mark, &blank);
+        self.push("li", Kind::SetIn);
+    }
+
+    fn cell(&mut self, is_heading: bool) {
+        let row = self
+            .open
+            .iter_mut()
+            .rev()
+            .find_map(|open| match &mut open.kind {
+                Kind::Row(cells, all_headings) => Some((cells, all_headings)),
+                _ => None,
+            });
+        let Some((cells, all_headings)) = row else {
+            self.lines.line();
+            return;
+        };
+        *cells += 1;
+        *all_headings &= is_heading;
+        if *cells > 1 {
+            self.lines.flowing(" | ");
+        }
+    }
+
+    fn image(&mut self, tag: &Tag<'_>) {
+        let text = tag.attribute("alt").unwrap_or_default();
+        if text.trim().is_empty() {
+            return;
+        }
+        let address = tag.attribute("src").and_then(|src| self.complete(&src));
+        self.lines.begin_inline();
+        self.lines.flowing(&text);
+        self.lines
+            .wrap("![", &format!("]({})", address.unwrap_or_default()));
+    }
+
+    fn open_preformatted(&mut self, tag: &Tag<'_>) {
+        match tag.name.as_str() {
+            "br" => self.lines.verbatim("\n"),
+            "code" => self.lines.name_language(&language(tag)),
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, name: &str) {
+        if self.is_preformatted() {
+            return;
+        }
+        if PARAGRAPHS.contains(&name) {
+            self.lines.paragraph();
+        } else if LINES.contains(&name) {
+            self.lines.line();
+        }
+    }
+
+    fn is_preformatted(&self) -> bool {
+        self.open
+            .iter()
+            .any(|open| matches!(open.kind, Kind::Preformatted))
+    }
+
+    /// The whole address of a link, if it leads to another page.
+    fn complete(&self, address: &str) -> Option<String> {
+        let address = address.trim();
+        if address.is_empty() || address.starts_with('#') {
+            return None;
+        }
+        let url = self.base.join(address).ok()?;
+        matches!(url.scheme(), "http" | "https" | "mailto").then(|| url.to_string())
+    }
+
+    fn finish(mut self) -> Page {
+        self.close_down_to(0);
+        let main = self.main;
+        let text = self.lines.finish();
+        let main = main.and_then(|(from, end)| text.get(from..end.unwrap_or(text.len())));
+        let main = main.map(str::trim).filter(|main| main.len() >= LEAST_MAIN);
+        Page {
+            title: on_one_line(&self.title),
+            text: main.unwrap_or(text.trim()).to_owned(),
+        }
+    }
+}
+
+/// The language of code, as most pages tell it.
+fn language(tag: &Tag<'_>) -> String {
+    let classes = tag.attribute("class").unwrap_or_default();
+    let named = classes.split_whitespace().find_map(|class| {
+        class
+            .strip_prefix("language-")
+            .or_else(|| class.strip_prefix("lang-"))
+    });
+    let is_plain = |name: &&str| {
+        let mut characters = name.chars();
+        name.len() <= 20 && characters.all(|c| c.is_ascii_alphanumeric() || "+-#".contains(c))
+    };
+    named.filter(is_plain).unwrap_or_default().to_owned()
+}
+
+/// A piece of HTML as one line without any marks.
+pub(crate) fn plain(html: &str) -> String {
+    let mut text = String::new();
+    for token in tokens(html) {
+        if let Token::Text(part) = token {
+            text.push_str(&decoded(part));
+        }
+    }
+    on_one_line(&text)
+}
+
+fn on_one_line(text: &str) -> String {
+    let text = text.replace(|c: char| c.is_control() && !c.is_whitespace(), "");
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests;
