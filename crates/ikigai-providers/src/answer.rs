@@ -15,7 +15,16 @@ pub trait Answer: Send {
     /// The next piece; none after [`Delta::Finished`] or an error. Dropping the future before it is
     /// ready loses nothing: the next call goes on where it was.
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>>;
+
+    /// How long it may say nothing before somebody gives it up; longer than any wait of its own, so
+    /// that only an answer that has forgotten its deadlines is given up so.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
 }
+
+/// How long an answer may say nothing, unless it was configured to wait longer.
+pub const PATIENCE: Duration = Duration::from_mins(5);
 
 /// One piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]

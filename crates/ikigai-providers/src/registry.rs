@@ -525,4 +525,8 @@ impl Answer for Located {
             }))
         })
     }
+
+    fn patience(&self) -> Duration {
+        self.answer.patience()
+    }
 }

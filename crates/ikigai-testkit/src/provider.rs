@@ -8,6 +8,7 @@ use ikigai_core::Request;
 use ikigai_core::data::Amounts;
 use ikigai_core::project::estimate_request;
 use ikigai_core::settings::ModelChoice;
+use ikigai_providers::answer::PATIENCE;
 use ikigai_providers::{
     Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
     Response, StopReason, Wait,
@@ -42,6 +43,8 @@ pub struct ScriptedProvider {
     shared: Arc<Shared>,
     /// How many tokens its model takes; none means plenty.
     window: Option<u64>,
+    /// How long its answers may be silent; none means as long as any.
+    patience: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +64,14 @@ impl ScriptedProvider {
     pub fn with_window(tokens: u64) -> Self {
         Self {
             window: Some(tokens),
+            ..Self::default()
+        }
+    }
+
+    /// A provider whose answers may be silent for so long.
+    pub fn with_patience(patience: Duration) -> Self {
+        Self {
+            patience: Some(patience),
             ..Self::default()
         }
     }
@@ -134,6 +145,7 @@ impl Model for ScriptedProvider {
             steps: steps.unwrap_or_default().into(),
             said: String::new(),
             counted: counted.unwrap_or(10),
+            patience: self.patience.unwrap_or(PATIENCE),
         })
     }
 }
@@ -143,6 +155,7 @@ struct Script {
     said: String,
     /// The tokens of the request.
     counted: u64,
+    patience: Duration,
 }
 
 impl Script {
@@ -221,5 +234,9 @@ impl Answer for Script {
             }
             self.take()
         })
+    }
+
+    fn patience(&self) -> Duration {
+        self.patience
     }
 }

@@ -19,9 +19,6 @@ use crate::front::{Desk, Outcome, Stop, Update};
 use crate::response;
 use crate::{EngineError, Worker};
 
-/// How long a provider may be silent before the turn is given up.
-const SILENCE: Duration = Duration::from_mins(5);
-
 /// What came of the stream.
 enum Ending {
     Finished(Response),
@@ -87,6 +84,7 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Ending, EngineError> {
         let mut parts = 0_u32;
+        let patience = answer.patience();
         loop {
             let due = draft.due.unwrap_or(deadline);
             tokio::select! {
@@ -121,7 +119,7 @@ impl Worker {
                     Some(Err(error)) => return Ok(Ending::Failed(error)),
                     None => return Ok(Ending::Failed(cut_off())),
                 },
-                () = sleep(SILENCE) => return Ok(Ending::Failed(silent())),
+                () = sleep(patience) => return Ok(Ending::Failed(silent(patience))),
             }
         }
     }
@@ -258,7 +256,7 @@ fn cut_off() -> ProviderError {
     ProviderError::new(FailureKind::CutOff, "the answer ended before it was whole")
 }
 
-fn silent() -> ProviderError {
-    let message = format!("the provider said nothing for {} s", SILENCE.as_secs());
+fn silent(patience: Duration) -> ProviderError {
+    let message = format!("the provider said nothing for {} s", patience.as_secs());
     ProviderError::new(FailureKind::Timeout, message)
 }

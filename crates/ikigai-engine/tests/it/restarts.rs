@@ -313,6 +313,19 @@ async fn a_silent_provider_is_given_up() {
     assert_eq!(kinds[2..], ["user", "assistant", "error"]);
 }
 
+/// A provider that was configured to take its time gets it.
+#[tokio::test(start_paused = true)]
+async fn a_slow_provider_is_waited_for_as_long_as_it_is_configured() {
+    let world = World::with_patience(std::time::Duration::from_mins(12));
+    world.provider.will([Step::Hang]);
+    let mut worker = world.root().await;
+
+    let outcome = say(&mut worker, "hello").await.unwrap();
+
+    let words = "the provider said nothing for 720 s".to_owned();
+    assert_eq!(outcome, Outcome::Failed(words));
+}
+
 /// Thinking is stored with the block that it precedes, in the order of the response, also
 /// when nothing else was said, and is the same after a restart.
 #[tokio::test(start_paused = true)]

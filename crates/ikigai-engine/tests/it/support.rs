@@ -51,6 +51,12 @@ impl World {
         Self::on(memory, provider, 1)
     }
 
+    pub(crate) fn with_patience(patience: Duration) -> Self {
+        let memory = MemoryStore::new(IdSource::new(1).process());
+        let provider = ScriptedProvider::with_patience(patience);
+        Self::on(memory, provider, 1)
+    }
+
     fn on(memory: MemoryStore, provider: ScriptedProvider, seed: u64) -> Self {
         let store = Arc::new(FaultyStore::new(Arc::new(memory.clone())));
         let surroundings = Surroundings {

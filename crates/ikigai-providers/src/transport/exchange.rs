@@ -16,7 +16,7 @@ use super::failure::{self, Refusal};
 use super::journal::{self, Kept};
 use super::words::Secrets;
 use super::{Call, Client, words};
-use crate::answer::{Answer, BoxFuture, Delta, FailureKind, ProviderError, Wait};
+use crate::answer::{Answer, BoxFuture, Delta, FailureKind, PATIENCE, ProviderError, Wait};
 use crate::dialect::{Decoder, Dialect};
 use crate::retry::{self, Policy};
 use crate::sse::{Frame, Sse};
@@ -88,6 +88,13 @@ struct Reading {
 impl Answer for Exchange {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
         Box::pin(self.step())
+    }
+
+    /// The longest silence: a pause before a try, and the wait for its answer or its refusal.
+    fn patience(&self) -> Duration {
+        let deadlines = self.client.deadlines();
+        let answer = deadlines.first_byte.max(deadlines.idle);
+        PATIENCE.max(answer + deadlines.refusal + self.policy.longest_asked)
     }
 }
 

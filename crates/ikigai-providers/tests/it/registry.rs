@@ -450,6 +450,27 @@ fn every_provider_has_its_own_deadlines() {
 }
 
 #[test]
+fn a_slow_provider_is_given_its_time() {
+    let slow = ProviderConfig {
+        base_url: Some("http://127.0.0.1:9".to_owned()),
+        first_byte: Some(Duration::from_hours(1)),
+        ..ProviderConfig::default()
+    };
+    let configured = BTreeMap::from([("slow".to_owned(), slow)]);
+    let registry = registry(&[]).with_configuration(configured, Vec::new());
+    let model = registry.resolve(&choice("slow", "m", None)).unwrap();
+    let request = Request {
+        system: None,
+        messages: vec![Message::text(Role::User, "hello")],
+        tools: Vec::new(),
+    };
+
+    let answer = model.answer(request, "agent");
+
+    assert!(answer.patience() > Duration::from_hours(1));
+}
+
+#[test]
 fn a_strict_server_is_configured_so() {
     let server = Server::start([Script::stream()]);
     let config = ProviderConfig {

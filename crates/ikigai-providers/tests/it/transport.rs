@@ -11,6 +11,7 @@ mod trust;
 
 use std::time::Duration;
 
+use ikigai_providers::answer::PATIENCE;
 use ikigai_providers::retry::Policy;
 use ikigai_providers::transport::{Client, Deadlines, send};
 use ikigai_providers::{Answer, Delta, FailureKind, ProviderError, Wait};
@@ -49,6 +50,23 @@ fn an_answer_comes_piece_by_piece_and_whole() {
         assert_eq!(deltas, expected);
         assert_eq!(answer.next().await, None);
     });
+}
+
+/// Nobody gives an answer up before its own deadlines have passed.
+#[test]
+fn an_answer_asks_for_more_patience_than_it_needs() {
+    let patience = |first_byte: Duration| {
+        let deadlines = Deadlines {
+            first_byte,
+            ..Deadlines::DEFAULT
+        };
+        let call = call("http://127.0.0.1:9/".to_owned());
+        send(&Client::new(deadlines), call, Policy::DEFAULT, 7).patience()
+    };
+
+    assert_eq!(patience(Deadlines::DEFAULT.first_byte), PATIENCE);
+    let hour = Duration::from_hours(1);
+    assert!(patience(hour) > hour + Policy::DEFAULT.longest_asked);
 }
 
 #[test]
