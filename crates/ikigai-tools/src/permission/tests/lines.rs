@@ -344,7 +344,7 @@ fn words_are_what_a_program_gets() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn no_line_upsets_the_judgement(line in "\\PC*") {
@@ -380,7 +380,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     /// A real shell is the judge: what is read as words is what a program would get.
     #[test]
