@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod builtin;
 mod diff;
+mod external;
 mod files;
 pub mod output;
 pub mod paths;
@@ -16,6 +17,7 @@ pub mod process;
 pub mod sandbox;
 pub mod schedule;
 mod web;
+pub mod toolbox;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -28,6 +30,7 @@ use ikigai_core::project::ToolSpec;
 use tokio_util::sync::CancellationToken;
 
 pub use arguments::BadArguments;
+pub use external::Broken;
 pub use output::{Ending, Output, Stale};
 pub use schedule::{Paths, Touches};
 

@@ -1,9 +1,7 @@
 //! `bash`: a command line, with everything that it starts.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
@@ -13,7 +11,9 @@ use serde::Deserialize;
 
 use crate::output::MOST_KEPT_BYTES;
 use crate::permission::pattern_for;
-use crate::process::{self, Cause, Ended, Environment, Errors, Job};
+use crate::process::{
+    self, Cause, Ended, Environment, Errors, Job, describe_exit, describe_left_behind,
+};
 use crate::{
     BadArguments, Context, Ending, Output, Place, Prepared, Run, Tool, Touches, arguments, paths,
 };
@@ -152,20 +152,14 @@ fn shell() -> &'static str {
 fn output(ended: Ended, deadline: Duration, taken: Duration) -> Output {
     let lines = count_lines(&ended.output);
     let (verdict, success, ending) = match ended.cause {
-        Cause::Exited(status) => (exit(status), status.success(), Ending::Ran),
+        Cause::Exited(status) => (describe_exit(status), status.success(), Ending::Ran),
         // The engine's clock may be the faster one; it is the same deadline.
         Cause::Deadline => (stopped_after(deadline), false, Ending::Stopped),
         Cause::Stopped if taken >= deadline => (stopped_after(deadline), false, Ending::Stopped),
         Cause::Stopped => ("stopped".to_owned(), false, Ending::Stopped),
     };
     let mut remarks = Vec::new();
-    match ended.left_behind {
-        0 => {}
-        1 => remarks.push("1 process that was left in the background was ended".to_owned()),
-        n => remarks.push(format!(
-            "{n} processes that were left in the background were ended"
-        )),
-    }
+    remarks.extend(describe_left_behind(ended.left_behind));
     remarks.extend(ended.warning);
     if !success {
         remarks.push(verdict.clone());
@@ -191,14 +185,6 @@ fn output(ended: Ended, deadline: Duration, taken: Duration) -> Output {
 
 fn stopped_after(deadline: Duration) -> String {
     format!("stopped after {} s", deadline.as_secs())
-}
-
-fn exit(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("killed by signal {signal}"),
-        (None, None) => "ended".to_owned(),
-    }
 }
 
 fn count_lines(output: &[u8]) -> usize {

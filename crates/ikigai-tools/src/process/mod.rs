@@ -1,5 +1,6 @@
 //! Child processes: started clean, read whatever they write, ended with all that they started.
 
+mod describe;
 mod environment;
 mod family;
 mod spawn;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sandbox;
 use crate::{COOKIE_VARIABLE, Confinement};
+pub(crate) use describe::{describe_exit, describe_left_behind};
 pub use environment::Environment;
 use family::Mark;
 use streams::Streams;

@@ -4,6 +4,7 @@
 //! may have held one at the fork. So everything is prepared before; only system calls remain.
 
 use std::io;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, setrlimit, setsid};
 use tokio::process::{Child, Command};
@@ -11,11 +12,31 @@ use tokio::process::{Child, Command};
 use super::family::{self, Mark};
 use crate::sandbox::Jail;
 
-/// Starts `command` as the main process of a run.
+/// How often a program is tried that is being written to.
+const MOST_ATTEMPTS: u32 = 50;
+
+/// How long it is waited between two attempts.
+const PAUSE: Duration = Duration::from_millis(4);
+
+/// Starts `command` as the main process of a run. Blocks.
 pub(crate) fn spawn(command: &mut Command, mark: &Mark, jail: Option<Jail>) -> io::Result<Child> {
     family::adopt_orphans();
     enter_before_exec(command, mark.limit(), jail);
-    command.spawn()
+    let mut attempts = 1;
+    loop {
+        match command.spawn() {
+            // A program that was just written counts as being written to while any child that was
+            // forked at that time has not come to its own program, which is a matter of moments.
+            Err(error)
+                if error.kind() == io::ErrorKind::ExecutableFileBusy
+                    && attempts < MOST_ATTEMPTS =>
+            {
+                attempts += 1;
+                std::thread::sleep(PAUSE);
+            }
+            spawned => return spawned,
+        }
+    }
 }
 
 #[expect(

@@ -7,6 +7,7 @@
 mod bash;
 mod desk;
 mod editing;
+mod external;
 mod files;
 mod finding;
 mod lists;

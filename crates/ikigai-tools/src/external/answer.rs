@@ -1,0 +1,145 @@
+//! What an external tool answered, made a result.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::output::clean;
+use crate::process::{Cause, Ended, describe_exit, describe_left_behind};
+use crate::{Ending, Output, arguments};
+
+/// How much of a line is shown to a person, in characters.
+const MOST_SHOWN_CHARS: usize = 200;
+
+/// How much is told of what a tool wrote although it was not asked for.
+const MOST_TOLD_BYTES: usize = 8 * 1024;
+
+/// Reads an answer. `{"output": …, "success": …}` is what is meant; any other JSON is the output
+/// itself. What is no JSON at all is a failure that shows what came instead.
+pub(super) fn read(ended: Ended, deadline: Duration) -> Output {
+    let mut remarks = Vec::new();
+    let answered = match ended.cause {
+        Cause::Exited(status) => {
+            let answer = understand(&ended.output);
+            if !status.success() {
+                remarks.push(describe_exit(status));
+            }
+            match answer {
+                Ok((text, success)) => Answered {
+                    text,
+                    is_meant: true,
+                    success: success && status.success(),
+                    ending: Ending::Ran,
+                },
+                Err(complaint) => {
+                    // A tool that failed need not have answered; that it failed says enough.
+                    if status.success() {
+                        remarks.push(complaint);
+                    }
+                    Answered {
+                        text: told(&ended.output),
+                        is_meant: false,
+                        success: false,
+                        ending: Ending::Ran,
+                    }
+                }
+            }
+        }
+        Cause::Deadline => {
+            remarks.push(format!("stopped after {} s", deadline.as_secs()));
+            Answered::stopped(&ended.output)
+        }
+        Cause::Stopped => {
+            remarks.push("stopped".to_owned());
+            Answered::stopped(&ended.output)
+        }
+    };
+    if !answered.success && !ended.errors.is_empty() {
+        remarks.insert(0, told(&ended.errors));
+    }
+    remarks.extend(describe_left_behind(ended.left_behind));
+    remarks.extend(ended.warning);
+    answered.into_output(&remarks)
+}
+
+struct Answered {
+    text: String,
+    /// Whether the text was meant as an answer, or is just what came.
+    is_meant: bool,
+    success: bool,
+    ending: Ending,
+}
+
+impl Answered {
+    fn stopped(output: &[u8]) -> Self {
+        Self {
+            text: told(output),
+            is_meant: false,
+            success: false,
+            ending: Ending::Stopped,
+        }
+    }
+
+    fn into_output(self, remarks: &[String]) -> Output {
+        let lines = self.text.lines().count();
+        let shown = match (self.success, lines) {
+            (true, 0) => "done".to_owned(),
+            (true, 1) => arguments::one_line(&self.text, MOST_SHOWN_CHARS),
+            (true, n) => format!("{n} lines"),
+            (false, _) => {
+                let remarks = remarks.iter().map(String::as_str);
+                let meant = self.is_meant.then_some(self.text.as_str());
+                let said = meant.into_iter().chain(remarks).chain([self.text.as_str()]);
+                let first = said.flat_map(str::lines).find(|line| !line.is_empty());
+                arguments::one_line(first.unwrap_or("failed"), MOST_SHOWN_CHARS)
+            }
+        };
+        let mut body = self.text;
+        for remark in remarks {
+            if !body.is_empty() && !body.ends_with('\n') {
+                body.push('\n');
+            }
+            body.push_str(remark.trim_end());
+        }
+        Output {
+            success: self.success,
+            ending: self.ending,
+            ..Output::done(body, shown)
+        }
+    }
+}
+
+fn understand(output: &[u8]) -> Result<(String, bool), String> {
+    let value: Value = serde_json::from_slice(output).map_err(|error| {
+        if output.trim_ascii().is_empty() {
+            "the tool answered nothing; it must answer JSON".to_owned()
+        } else {
+            format!("the tool did not answer JSON: {error}")
+        }
+    })?;
+    let Value::Object(mut object) = value else {
+        return Ok((as_text(value), true));
+    };
+    let success = object.get("success").and_then(Value::as_bool);
+    match object.remove("output") {
+        Some(output) => Ok((as_text(output), success.unwrap_or(true))),
+        None => Ok((as_text(Value::Object(object)), success.unwrap_or(true))),
+    }
+}
+
+fn as_text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// The end of what came, as text: what went wrong is rather there than at the beginning.
+fn told(bytes: &[u8]) -> String {
+    let from = bytes.len().saturating_sub(MOST_TOLD_BYTES);
+    clean(bytes.get(from..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

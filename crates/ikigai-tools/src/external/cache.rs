@@ -1,0 +1,163 @@
+//! What tools said of themselves, remembered as long as their files stay the same.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use ikigai_core::project::ToolSpec;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Changes when older files would be misread.
+const VERSION: u32 = 1;
+
+/// How large the file may be; a larger one is none of ours.
+const MOST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How many tools are remembered, of all projects.
+const MOST_ENTRIES: usize = 1000;
+
+/// After so long a tool that did not get to answer has another chance: the machine may be less busy.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_mins(10);
+
+/// By what a file is known to be the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// What came of asking a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Outcome {
+    /// It said what it wants.
+    Tool {
+        name: String,
+        description: String,
+        parameters: Value,
+    },
+    /// It cannot be used.
+    Broken(String),
+    /// It took too long or could not be started, at this second of Unix time.
+    Slow { reason: String, at: u64 },
+}
+
+/// What is remembered of tools.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cache {
+    version: u32,
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Entry {
+    identity: Identity,
+    outcome: Outcome,
+}
+
+impl Identity {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+impl Outcome {
+    pub(super) fn of(spec: ToolSpec) -> Self {
+        Self::Tool {
+            name: spec.name,
+            description: spec.description,
+            parameters: spec.parameters,
+        }
+    }
+
+    pub(super) fn slow(reason: String) -> Self {
+        Self::Slow { reason, at: now() }
+    }
+}
+
+impl Cache {
+    /// Reads what was remembered. A file that is missing or damaged is as good as none.
+    pub(crate) fn load(path: &Path) -> Self {
+        let is_ours = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MOST_BYTES);
+        if !is_ours {
+            return Self::default();
+        }
+        fs::read(path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok())
+            .filter(|cache| cache.version == VERSION)
+            .unwrap_or_default()
+    }
+
+    /// What is remembered of a file that is still the same.
+    pub(super) fn get(&self, path: &Path, identity: Identity) -> Option<&Outcome> {
+        let entry = self.entries.get(path)?;
+        let is_stale = match &entry.outcome {
+            Outcome::Slow { at, .. } => now().saturating_sub(*at) >= TRIED_AGAIN_AFTER.as_secs(),
+            Outcome::Tool { .. } | Outcome::Broken(_) => false,
+        };
+        (entry.identity == identity && !is_stale).then_some(&entry.outcome)
+    }
+
+    /// Remembers what came of asking a tool.
+    pub(super) fn put(&mut self, path: PathBuf, identity: Identity, outcome: Outcome) {
+        if self.entries.len() >= MOST_ENTRIES {
+            self.entries.retain(|path, _| path.exists());
+        }
+        if self.entries.len() < MOST_ENTRIES {
+            self.entries.insert(path, Entry { identity, outcome });
+        }
+    }
+
+    /// Writes it, so that a reader finds the old or the new one. Only its owner may read it: it
+    /// tells which programs there are, and whoever could write it could say what they do.
+    pub(crate) fn save(&mut self, path: &Path) -> io::Result<()> {
+        self.version = VERSION;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)?;
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let draft = directory.join(name);
+        let written = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)
+            .and_then(|mut file| {
+                let bytes = serde_json::to_vec(self).map_err(io::Error::other)?;
+                file.write_all(&bytes)
+            })
+            .and_then(|()| fs::rename(&draft, path));
+        if written.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        written
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! Finding external tools, and asking those that are not known yet what they are.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ikigai_core::project::ToolSpec;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::cache::{Cache, Identity, Outcome};
+use super::{Allowed, Broken, External};
+use crate::output::clean;
+use crate::process::{self, Cause, Environment, Errors, Job, describe_exit};
+use crate::{Confinement, arguments};
+
+/// How a file of a tool is called at its end.
+const SUFFIX: &str = "-tool";
+
+/// Where the tools of a project are, seen from its directory.
+const PROJECT: &str = ".ikigai/tools";
+
+/// How much it may say.
+const MOST_SCHEMA_BYTES: usize = 64 * 1024;
+
+/// How much of its complaints is passed on, in characters.
+const MOST_REASON_CHARS: usize = 300;
+
+/// How many are asked at once.
+const MOST_ASKED: usize = 8;
+
+/// How many are looked at in one directory.
+const MOST_FILES: usize = 500;
+
+/// The longest name that all providers take.
+const MOST_NAME_BYTES: usize = 64;
+
+/// Where to look, and what for.
+#[derive(Clone, Debug)]
+pub(crate) struct Search {
+    /// Directories of everybody and of the user; later ones win.
+    pub(crate) directories: Vec<PathBuf>,
+    /// The agent's working directory, in or below a project.
+    pub(crate) workdir: PathBuf,
+    /// Names that are taken.
+    pub(crate) taken: Vec<String>,
+    /// Which projects may bring tools.
+    pub(crate) allowed: Allowed,
+    /// What the tools find in their environment.
+    pub(crate) environment: Environment,
+    /// What they may not read while they say what they are.
+    pub(crate) hidden: Arc<[PathBuf]>,
+    /// How long they may take for that.
+    pub(crate) patience: Duration,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) tools: Vec<External>,
+    pub(crate) broken: Vec<Broken>,
+    /// Whether tools were asked, so that there is something to remember.
+    pub(crate) has_news: bool,
+}
+
+/// A file that may be a tool.
+struct Candidate {
+    name: String,
+    path: PathBuf,
+    identity: Identity,
+}
+
+/// Looks for tools. Those whose files are as `cache` knows them are not run.
+pub(crate) async fn look(search: Search, cache: &mut Cache) -> Found {
+    let listing = {
+        let search = search.clone();
+        tokio::task::spawn_blocking(move || list(&search)).await
+    };
+    let (candidates, broken) = listing.unwrap_or_default();
+    let mut found = Found {
+        broken,
+        ..Found::default()
+    };
+
+    let mut unknown = Vec::new();
+    for candidate in &candidates {
+        if cache.get(&candidate.path, candidate.identity).is_none() {
+            unknown.push((
+                candidate.path.clone(),
+                candidate.name.clone(),
+                candidate.identity,
+            ));
+        }
+    }
+    found.has_news = !unknown.is_empty();
+    for (path, identity, outcome) in ask_all(unknown, &search).await {
+        cache.put(path, identity, outcome);
+    }
+
+    for candidate in candidates {
+        match cache.get(&candidate.path, candidate.identity) {
+            Some(Outcome::Tool {
+                name,
+                description,
+                parameters,
+            }) => {
+                let spec = ToolSpec {
+                    name: name.clone(),
+                    description: description.clone(),
+                    parameters: parameters.clone(),
+                };
+                let environment = search.environment.clone();
+                found
+                    .tools
+                    .push(External::new(candidate.path, spec, environment));
+            }
+            Some(Outcome::Broken(reason) | Outcome::Slow { reason, .. }) => {
+                found.broken.push(Broken {
+                    path: candidate.path,
+                    reason: reason.clone(),
+                });
+            }
+            None => found.broken.push(Broken {
+                path: candidate.path,
+                reason: "it could not be asked what it is".to_owned(),
+            }),
+        }
+    }
+    found.broken.sort();
+    found
+}
+
+/// What there is in all directories, without running anything. Blocks.
+fn list(search: &Search) -> (Vec<Candidate>, Vec<Broken>) {
+    let mut by_name = BTreeMap::new();
+    let mut broken = Vec::new();
+    for directory in &search.directories {
+        list_one(directory, search, &mut by_name, &mut broken);
+    }
+    if let Some(project) = project_tools(&search.workdir) {
+        if search.allowed.contains(&project) {
+            list_one(&project, search, &mut by_name, &mut broken);
+        } else {
+            // These take nothing from the others: a stranger's project must not disarm our tools.
+            broken.extend(files_in(&project).into_iter().map(|path| Broken {
+                path,
+                reason: format!("`{}` was not allowed to bring tools", project.display()),
+            }));
+        }
+    }
+    (by_name.into_values().collect(), broken)
+}
+
+fn list_one(
+    directory: &Path,
+    search: &Search,
+    by_name: &mut BTreeMap<String, Candidate>,
+    broken: &mut Vec<Broken>,
+) {
+    for path in files_in(directory) {
+        match candidate(&path, search) {
+            Ok(candidate) => {
+                by_name.insert(candidate.name.clone(), candidate);
+            }
+            Err(reason) => broken.push(Broken { path, reason }),
+        }
+    }
+}
+
+/// Files that are called like tools, in the order of their names.
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.file_name()
+                .is_some_and(|name| name.as_encoded_bytes().ends_with(SUFFIX.as_bytes()))
+        })
+        .take(MOST_FILES)
+        .collect();
+    files.sort();
+    files
+}
+
+fn candidate(path: &Path, search: &Search) -> Result<Candidate, String> {
+    let name = path
+        .file_name()
+        .and_then(OsStr::to_str)
+        .and_then(|name| name.strip_suffix(SUFFIX))
+        .map(|name| name.replace('-', "_"))
+        .filter(|name| is_legal(name))
+        .ok_or("its name must begin with a letter and hold only letters, digits, `-` and `_`")?;
+    if search.taken.contains(&name) {
+        return Err(format!("`{name}` is the name of a built-in tool"));
+    }
+    let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("it is not a file".to_owned());
+    }
+    if metadata.permissions().mode() & 0o111 == 0 {
+        return Err("it is not executable".to_owned());
+    }
+    Ok(Candidate {
+        name,
+        path: path.to_path_buf(),
+        identity: Identity::of(&metadata),
+    })
+}
+
+fn is_legal(name: &str) -> bool {
+    name.len() <= MOST_NAME_BYTES
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The tools of the project that a directory is in: the nearest ones up to the top of its
+/// repository. Without links, because what was allowed is a place.
+fn project_tools(workdir: &Path) -> Option<PathBuf> {
+    for directory in workdir.ancestors() {
+        let tools = directory.join(PROJECT);
+        if tools.is_dir() {
+            return tools.canonicalize().ok();
+        }
+        if directory.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+/// Asks tools what they are, several at once.
+async fn ask_all(
+    unknown: Vec<(PathBuf, String, Identity)>,
+    search: &Search,
+) -> Vec<(PathBuf, Identity, Outcome)> {
+    let mut waiting = unknown.into_iter();
+    let mut asked = JoinSet::new();
+    let mut outcomes = Vec::new();
+    loop {
+        while asked.len() < MOST_ASKED
+            && let Some((path, name, identity)) = waiting.next()
+        {
+            let search = search.clone();
+            asked.spawn(async move {
+                let outcome = ask(&path, &name, search).await;
+                (path, identity, outcome)
+            });
+        }
+        match asked.join_next().await {
+            Some(Ok(outcome)) => outcomes.push(outcome),
+            Some(Err(_)) => {}
+            None => return outcomes,
+        }
+    }
+}
+
+/// Asks a tool what it is, in a sandbox: whoever changes a tool's file should not gain more by its
+/// being asked than by its being called.
+async fn ask(path: &Path, name: &str, search: Search) -> Outcome {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let job = Job {
+        program: path.into(),
+        arguments: vec!["--schema".into()],
+        workdir: path.parent().unwrap_or(Path::new("/")).to_path_buf(),
+        variables: search.environment.variables(),
+        input: None,
+        errors: Errors::Apart,
+        most_bytes: MOST_SCHEMA_BYTES,
+        deadline: search.patience,
+        cookie: format!("schema-{}-{number}", std::process::id()),
+        confinement: Confinement::Sandbox {
+            write: vec![std::env::temp_dir()],
+            network: false,
+            hidden: search.hidden,
+        },
+    };
+    let ended = match process::run(job, &CancellationToken::new(), Arc::new(|_| {})).await {
+        Ok(ended) => ended,
+        // Perhaps the machine has no room for a process: another time it may.
+        Err(error) => return Outcome::slow(error.to_string()),
+    };
+    let said = arguments::one_line(&clean(&ended.errors), MOST_REASON_CHARS);
+    match ended.cause {
+        Cause::Deadline | Cause::Stopped => Outcome::slow(format!(
+            "`--schema` took longer than {} s",
+            search.patience.as_secs()
+        )),
+        Cause::Exited(status) if !status.success() => {
+            let separator = if said.is_empty() { "" } else { ": " };
+            let exit = describe_exit(status);
+            Outcome::Broken(format!("`--schema` failed with {exit}{separator}{said}"))
+        }
+        Cause::Exited(_) => match understand(&ended.output, name) {
+            Ok(spec) => Outcome::of(spec),
+            Err(reason) => Outcome::Broken(format!("`--schema` {reason}")),
+        },
+    }
+}
+
+/// What a tool says of itself, or what is wrong with that.
+fn understand(output: &[u8], name: &str) -> Result<ToolSpec, String> {
+    let value: Value =
+        serde_json::from_slice(output).map_err(|error| format!("did not print JSON: {error}"))?;
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    if let Some(said) = text("name")
+        && said.replace('-', "_") != name
+    {
+        let said = arguments::one_line(said, MOST_NAME_BYTES);
+        return Err(format!("calls it `{said}`, its file `{name}`"));
+    }
+    let description = text("description")
+        .ok_or("gives no `description`")?
+        .to_owned();
+    let mut parameters = value
+        .get("parameters")
+        .cloned()
+        .unwrap_or_else(|| json!({"type": "object", "properties": {}}));
+    let Value::Object(object) = &mut parameters else {
+        return Err("gives `parameters` that are no JSON schema".to_owned());
+    };
+    let kind = object.entry("type").or_insert_with(|| json!("object"));
+    if kind != "object" {
+        return Err("gives `parameters` of another type than `object`".to_owned());
+    }
+    Ok(ToolSpec {
+        name: name.to_owned(),
+        description,
+        parameters,
+    })
+}

@@ -1,0 +1,125 @@
+//! External tools: executables that say what they want and answer in JSON.
+//!
+//! `<name>-tool --schema` prints `{"name", "description", "parameters"}`. A call starts it without
+//! arguments, gives it those of the model as a JSON object to read, and takes JSON as its answer.
+//! `docs/tools.md` is what authors of tools read.
+
+mod allowed;
+mod answer;
+mod cache;
+mod discovery;
+mod fit;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ikigai_core::EffectClass;
+use ikigai_core::project::ToolSpec;
+use serde_json::{Map, Value};
+
+use crate::output::MOST_KEPT_BYTES;
+use crate::process::{self, Environment, Errors, Job};
+use crate::{BadArguments, Context, Output, Place, Prepared, Run, Tool, Touches, arguments};
+pub(crate) use allowed::Allowed;
+pub(crate) use cache::Cache;
+pub(crate) use discovery::{Search, look};
+
+/// How long a call may take.
+const DEADLINE: Duration = Duration::from_mins(2);
+
+/// A tool that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Broken {
+    /// The executable.
+    pub path: PathBuf,
+    /// Why not, in words for the user.
+    pub reason: String,
+}
+
+/// An executable that can be called.
+#[derive(Clone, Debug)]
+pub(crate) struct External {
+    path: PathBuf,
+    spec: ToolSpec,
+    environment: Environment,
+}
+
+impl External {
+    pub(crate) fn new(path: PathBuf, spec: ToolSpec, environment: Environment) -> Self {
+        Self {
+            path,
+            spec,
+            environment,
+        }
+    }
+}
+
+impl Tool for External {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn prepare(&self, text: &str, place: &Place) -> Result<Prepared, BadArguments> {
+        let given = object(text, &self.spec.parameters)?;
+        let input = Value::Object(given).to_string();
+        let (path, environment) = (self.path.clone(), self.environment.clone());
+        let workdir = place.workdir.clone();
+        Ok(Prepared {
+            class: EffectClass::Execute,
+            touches: Touches::everything(),
+            shown: arguments::shown(text),
+            subject: input.clone(),
+            // What a tool does depends on what it is, not on how its arguments begin.
+            pattern: "*".to_owned(),
+            preview: None,
+            deadline: DEADLINE,
+            needs: Vec::new(),
+            run: Run::Async(Box::new(move |context| {
+                Box::pin(carry_out(path, input, workdir, environment, context))
+            })),
+        })
+    }
+}
+
+/// The arguments, if they fit what the tool says that it wants.
+fn object(text: &str, schema: &Value) -> Result<Map<String, Value>, BadArguments> {
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    let complaint = match serde_json::from_str(text) {
+        Ok(value) => match fit::check(&value, schema) {
+            Ok(()) => match value {
+                Value::Object(object) => return Ok(object),
+                _ => "they are no object".to_owned(),
+            },
+            Err(complaint) => complaint,
+        },
+        Err(error) => error.to_string(),
+    };
+    Err(BadArguments(format!(
+        "the arguments do not fit: {complaint}. They must be a JSON object that fits this schema: {schema}"
+    )))
+}
+
+async fn carry_out(
+    path: PathBuf,
+    input: String,
+    workdir: PathBuf,
+    environment: Environment,
+    context: Context,
+) -> Output {
+    let job = Job {
+        program: path.into(),
+        arguments: Vec::new(),
+        workdir,
+        variables: environment.variables(),
+        input: Some(input.into_bytes()),
+        errors: Errors::Apart,
+        most_bytes: MOST_KEPT_BYTES,
+        deadline: DEADLINE,
+        cookie: context.cookie,
+        confinement: context.confinement,
+    };
+    match process::run(job, &context.stop, context.progress).await {
+        Ok(ended) => answer::read(ended, DEADLINE),
+        Err(error) => Output::failed(error.to_string()),
+    }
+}

@@ -1,0 +1,24 @@
+//! What became of a process, in words.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// How a process ended by itself.
+pub(crate) fn describe_exit(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// What it left behind, if anything.
+pub(crate) fn describe_left_behind(count: usize) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some("1 process that was left in the background was ended".to_owned()),
+        n => Some(format!(
+            "{n} processes that were left in the background were ended"
+        )),
+    }
+}
