@@ -16,8 +16,8 @@ pub mod permission;
 pub mod process;
 pub mod sandbox;
 pub mod schedule;
-mod web;
 pub mod toolbox;
+mod web;
 
 use std::future::Future;
 use std::path::PathBuf;
