@@ -1,0 +1,143 @@
+//! What starting a process costs, with and without the sandbox, against the standard library; and
+//! what it costs to know 20 external tools that did not change.
+//!
+//!     cargo bench -p ikigai-tools --bench processes
+#![expect(
+    clippy::unwrap_used,
+    reason = "a bench is no part of the program: whatever fails ends it"
+)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ikigai_testkit::stores::rounds::{Case, judge, rounds};
+use ikigai_tools::Confinement;
+use ikigai_tools::process::{Environment, Errors, Job, run};
+use ikigai_tools::sandbox::{in_force, usual};
+use ikigai_tools::toolbox::{Places, Toolbox};
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::sync::CancellationToken;
+
+const ROUNDS: usize = 300;
+const TOOLS: usize = 20;
+
+/// What a home directory usually has to hide.
+const HIDDEN: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".config/gh",
+    ".cargo/credentials.toml",
+    ".netrc",
+    ".local/share/ikigai/ikigai.db",
+];
+
+fn main() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    processes(&runtime);
+    tools(&runtime);
+}
+
+/// Runs `true` in three ways: the standard library's, ours, and ours in the sandbox.
+fn processes(runtime: &Runtime) {
+    let home = std::env::home_dir().unwrap_or_default();
+    let hidden: Arc<[PathBuf]> = HIDDEN.iter().map(|name| home.join(name)).collect();
+    let confined = usual(Path::new("/tmp"), false, hidden);
+    // Whether it is in force is found out once in a process's life.
+    in_force();
+
+    let figures = rounds(
+        ROUNDS,
+        vec![
+            Case::new(&"std", bare),
+            Case::new(&"ours", || ours(runtime, Confinement::None)),
+            Case::new(&"in the sandbox", || ours(runtime, confined.clone())),
+        ],
+    );
+
+    figures.print("`true` started, read and waited for");
+    figures.judge("a process", &"ours", &"std", 1.5);
+    figures.judge("a process", &"in the sandbox", &"std", 2.5);
+}
+
+fn bare() -> Duration {
+    let begun = Instant::now();
+    Command::new("true").stdin(Stdio::null()).output().unwrap();
+    begun.elapsed()
+}
+
+fn ours(runtime: &Runtime, confinement: Confinement) -> Duration {
+    let begun = Instant::now();
+    let job = Job {
+        program: "true".into(),
+        arguments: Vec::new(),
+        workdir: PathBuf::from("/"),
+        variables: Environment::default().variables(),
+        input: None,
+        errors: Errors::Together,
+        most_bytes: 1 << 20,
+        deadline: Duration::from_mins(1),
+        cookie: "bench".to_owned(),
+        confinement,
+    };
+    let stop = CancellationToken::new();
+    runtime
+        .block_on(run(job, &stop, Arc::new(|_: &str| {})))
+        .unwrap();
+    begun.elapsed()
+}
+
+/// Finds 20 tools that were asked before, as a start of ikigai does.
+fn tools(runtime: &Runtime) {
+    let directory = tempfile::tempdir().unwrap();
+    let runs = directory.path().join("runs");
+    fs::create_dir(directory.path().join("tools")).unwrap();
+    for number in 0..TOOLS {
+        let path = directory.path().join(format!("tools/bench-{number}-tool"));
+        let script = format!(
+            "#!/bin/sh\necho >> {}\necho '{{\"description\":\"does nothing\"}}'\n",
+            runs.display()
+        );
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let places = Places {
+        system: directory.path().join("tools"),
+        user: None,
+        cache: Some(directory.path().join("cache/tools.json")),
+        allowed: None,
+        hidden: Arc::from([]),
+    };
+    let start = || {
+        let toolbox = Toolbox::new(Vec::new(), places.clone(), Environment::default());
+        let begun = Instant::now();
+        let found = runtime.block_on(toolbox.tools(Path::new("/")));
+        assert_eq!(found.len(), TOOLS);
+        begun.elapsed()
+    };
+    let count = || fs::read_to_string(&runs).unwrap().lines().count();
+    let first = start();
+    assert_eq!(count(), TOOLS);
+
+    let figures = rounds(ROUNDS, vec![Case::new(&"known", start)]);
+
+    figures.print("20 external tools found");
+    judge(
+        "asked for the first time",
+        first.as_secs_f64() * 1e3,
+        1000.0,
+        " ms",
+    );
+    judge(
+        "known ones",
+        figures.median(&"known").as_secs_f64() * 1e3,
+        2.0,
+        " ms",
+    );
+    #[expect(clippy::cast_precision_loss, reason = "a small number")]
+    judge("runs of known ones", (count() - TOOLS) as f64, 0.0, "");
+}
