@@ -60,8 +60,8 @@ fn processes(runtime: &Runtime) {
     );
 
     figures.print("`true` started, read and waited for");
-    figures.judge("a process", &"ours", &"std", 1.5);
-    figures.judge("a process", &"in the sandbox", &"std", 2.5);
+    figures.judge("a process", &"ours", &"std", 2.0);
+    figures.judge("a process", &"in the sandbox", &"std", 3.0);
 }
 
 fn bare() -> Duration {

@@ -22,7 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, getpid, getrlimit, kill_process,
-    kill_process_group, pidfd_open, pidfd_send_signal, set_child_subreaper, waitpid,
+    kill_process_group, pidfd_open, pidfd_send_signal, set_child_subreaper, setrlimit, waitpid,
 };
 use sha2::{Digest, Sha256};
 
@@ -59,6 +59,21 @@ struct Process {
     alive: bool,
 }
 
+/// A tag that a process can put on.
+#[derive(Clone, Copy)]
+pub(crate) struct Tag(Option<Rlimit>);
+
+impl Tag {
+    /// Puts it on, for this process and all that it starts. A forked child calls this: it makes
+    /// one system call and nothing else.
+    pub(crate) fn put_on(self) {
+        if let Some(limit) = self.0 {
+            // Without the tag the run is still found by session, cookie and descent.
+            let _ = setrlimit(Resource::Locks, limit);
+        }
+    }
+}
+
 impl Mark {
     /// The mark of the run that has this cookie.
     pub(crate) fn new(cookie: &str) -> Self {
@@ -74,15 +89,14 @@ impl Mark {
         }
     }
 
-    /// The limit that a process of the run is given, or none where limits are too low for a tag.
-    pub(crate) fn limit(&self) -> Option<Rlimit> {
+    /// The tag for a process of the run: none where limits are too low for it.
+    pub(crate) fn tag(&self) -> Tag {
         let maximum = getrlimit(Resource::Locks).maximum;
-        maximum
-            .is_none_or(|maximum| self.tag <= maximum)
-            .then_some(Rlimit {
-                current: Some(self.tag),
-                maximum,
-            })
+        let has_room = maximum.is_none_or(|maximum| self.tag <= maximum);
+        Tag(has_room.then_some(Rlimit {
+            current: Some(self.tag),
+            maximum,
+        }))
     }
 
     fn is_on(&self, process: Process) -> bool {

@@ -2,6 +2,10 @@
 
 mod describe;
 mod environment;
+#[cfg(target_os = "linux")]
+mod family;
+#[cfg(not(target_os = "linux"))]
+#[path = "family_elsewhere.rs"]
 mod family;
 mod spawn;
 mod streams;

@@ -6,10 +6,10 @@
 use std::io;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, setrlimit, setsid};
+use rustix::process::setsid;
 use tokio::process::{Child, Command};
 
-use super::family::{self, Mark};
+use super::family::{self, Mark, Tag};
 use crate::sandbox::Jail;
 
 /// How often a program is tried that is being written to.
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(4);
 /// Starts `command` as the main process of a run. Blocks.
 pub(crate) fn spawn(command: &mut Command, mark: &Mark, jail: Option<Jail>) -> io::Result<Child> {
     family::adopt_orphans();
-    enter_before_exec(command, mark.limit(), jail);
+    enter_before_exec(command, mark.tag(), jail);
     let mut attempts = 1;
     loop {
         match command.spawn() {
@@ -43,18 +43,15 @@ pub(crate) fn spawn(command: &mut Command, mark: &Mark, jail: Option<Jail>) -> i
     unsafe_code,
     reason = "a session, a limit and a sandbox can only be entered by the child itself"
 )]
-fn enter_before_exec(command: &mut Command, limit: Option<Rlimit>, mut jail: Option<Jail>) {
+fn enter_before_exec(command: &mut Command, tag: Tag, mut jail: Option<Jail>) {
     // SAFETY: the closure runs in the forked child before `exec` and does nothing but system
-    // calls: `setsid`, `setrlimit`, `close_range` and those of `Jail::enter`, all on values that
+    // calls: `setsid`, `close_range` and those of `Tag::put_on` and `Jail::enter`, all on values that
     // were made before the fork. It neither allocates nor takes a lock on its way to success; the
     // errors it returns are numbers.
     unsafe {
         command.pre_exec(move || {
             setsid()?;
-            if let Some(limit) = limit {
-                // Without the tag the run is still found by session, cookie and descent.
-                let _ = setrlimit(Resource::Locks, limit);
-            }
+            tag.put_on();
             close_on_exec();
             match jail.take() {
                 Some(jail) => jail.enter(),
@@ -66,6 +63,7 @@ fn enter_before_exec(command: &mut Command, limit: Option<Rlimit>, mut jail: Opt
 
 /// Keeps files from the child that ikigai itself was handed by whoever started it. Our own are
 /// never passed on anyway.
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the standard library does not offer this call")]
 fn close_on_exec() {
     // SAFETY: it takes three numbers and changes a flag of open files; nothing is closed before
@@ -79,3 +77,6 @@ fn close_on_exec() {
         );
     }
 }
+
+#[cfg(not(target_os = "linux"))]
+fn close_on_exec() {}

@@ -3,6 +3,7 @@
 use std::io;
 
 use landlock::RulesetCreated;
+use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use seccompiler::BpfProgram;
 
@@ -64,11 +65,9 @@ impl Jail {
         if let Some(capabilities) = self.capabilities {
             set_capabilities(None, capabilities)?;
         }
-        self.files
-            .restrict_self()
-            .map_err(|_| io::Error::from(io::ErrorKind::PermissionDenied))?;
-        seccompiler::apply_filter(self.calls)
-            .map_err(|_| io::Error::from(io::ErrorKind::PermissionDenied))
+        self.files.restrict_self().map_err(|_| Errno::PERM)?;
+        seccompiler::apply_filter(self.calls).map_err(|_| Errno::PERM)?;
+        Ok(())
     }
 }
 
