@@ -3,7 +3,7 @@
 use ikigai_core::data::{BlobRef, ToolResultData, TouchedFile, Verdict};
 use ikigai_core::load::{Loaded, load};
 use ikigai_core::message::{Block, Role};
-use ikigai_core::{Event, Row, RowRef};
+use ikigai_core::{Event, Micros, Row, RowRef};
 use ikigai_store::Agent;
 
 use crate::{EngineError, Worker};
@@ -22,6 +22,8 @@ pub(crate) struct OpenCall {
     pub(crate) name: String,
     /// What the model wrote.
     pub(crate) arguments: String,
+    /// When the model made it.
+    pub(crate) created_at: Micros,
 }
 
 /// What came of a call, for its row.
@@ -49,7 +51,7 @@ impl Came {
 impl OpenCall {
     /// The call that a row makes, if it makes one.
     pub(crate) fn of(row: &Row) -> Option<Self> {
-        called(row.at, &load(row).ok()?)
+        called(row.at, row.created_at, &load(row).ok()?)
     }
 
     /// The row that closes it.
@@ -71,7 +73,7 @@ impl OpenCall {
     }
 }
 
-fn called(at: RowRef, loaded: &Loaded) -> Option<OpenCall> {
+fn called(at: RowRef, created_at: Micros, loaded: &Loaded) -> Option<OpenCall> {
     let Loaded::Message(part) = loaded else {
         return None;
     };
@@ -85,6 +87,7 @@ fn called(at: RowRef, loaded: &Loaded) -> Option<OpenCall> {
             id: id.clone(),
             name: name.clone(),
             arguments: arguments.clone(),
+            created_at,
         }),
         _ => None,
     }
@@ -119,7 +122,11 @@ pub(crate) fn open_calls(agent: &Agent) -> Option<Vec<OpenCall>> {
             break;
         }
         answered.extend(part.answers);
-        let call = called(entry.at(), &Loaded::Message(part.clone()));
+        let call = called(
+            entry.at(),
+            entry.row.created_at,
+            &Loaded::Message(part.clone()),
+        );
         open.extend(call.filter(|call| !answered.contains(&call.at)));
     }
     open.reverse();

@@ -15,7 +15,9 @@ use ikigai_store::{
 use ikigai_tools::permission::Sandbox;
 use tokio::sync::OnceCell;
 
+use crate::agents::{Hub, Observer};
 use crate::environment::{Environment, draw_agent, draw_session};
+use crate::front::Intent;
 use crate::tools::{Safety, Tools, Toolset};
 use crate::turn::Limits;
 use crate::worker::Worker;
@@ -26,6 +28,30 @@ const SHORTEST_PREFIX: usize = 4;
 
 const FIRST_PROMPT: &str =
     "You are an agent of ikigai. You work with a developer in a terminal. Be brief and exact.";
+
+/// How many agents there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crowd {
+    /// How many generations below a root.
+    pub depth: usize,
+    /// How many living children of one agent.
+    pub children: usize,
+    /// How many living agents below one root, itself included.
+    pub family: usize,
+    /// How many requests at the same time in one process.
+    pub requests: usize,
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        Self {
+            depth: 8,
+            children: 100,
+            family: 1000,
+            requests: 16,
+        }
+    }
+}
 
 /// All agents of one store.
 #[derive(Clone)]
@@ -38,6 +64,8 @@ pub struct Engine {
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) safety: Safety,
     pub(crate) limits: Limits,
+    pub(crate) crowd: Crowd,
+    pub(crate) hub: Arc<Hub>,
     /// Whether processes can be confined here, once that is known.
     pub(crate) confines: Arc<OnceCell<Sandbox>>,
 }
@@ -57,6 +85,8 @@ impl Engine {
             tools: Arc::new(Vec::new()),
             safety: Safety::default(),
             limits: Limits::default(),
+            crowd: Crowd::default(),
+            hub: Arc::new(Hub::new(Crowd::default().requests)),
             confines: Arc::default(),
         }
     }
@@ -81,6 +111,26 @@ impl Engine {
     pub fn with_window_tokens(mut self, tokens: Option<u64>) -> Self {
         self.window_tokens = tokens;
         self
+    }
+
+    /// Keeps families of agents within these bounds.
+    #[must_use]
+    pub fn with_crowd(mut self, crowd: Crowd) -> Self {
+        self.crowd = crowd;
+        self.hub = Arc::new(Hub::new(crowd.requests));
+        self
+    }
+
+    /// Says who sees agents that have no front end of their own, and whether somebody answers
+    /// their questions.
+    pub fn observe(&self, observer: Observer, answers: bool) {
+        self.hub.set_front(observer, answers);
+    }
+
+    /// Says something to an agent of this process that has no front end of its own; `false` if
+    /// there is none such.
+    pub fn tell(&self, agent: AgentId, intent: Intent) -> bool {
+        self.hub.deliver(agent, intent)
     }
 
     /// All agents, in the order in which they were made.
@@ -127,7 +177,8 @@ impl Engine {
         }
     }
 
-    /// The living agent of a directory's session that was used last.
+    /// The living root of a directory's session that was used last. Children work beside it, and
+    /// are spoken to by name.
     pub async fn latest(&self, directory: &str) -> Result<Option<AgentRecord>, EngineError> {
         let mut latest: Option<AgentRecord> = None;
         for session in self.sessions_of(directory).await? {
@@ -135,7 +186,8 @@ impl Engine {
                 let newer = latest
                     .as_ref()
                     .is_none_or(|last| agent.touched_at >= last.touched_at);
-                if agent.status == Status::Running && newer {
+                let is_root = agent.parent.is_none();
+                if is_root && agent.status == Status::Running && newer {
                     latest = Some(agent);
                 }
             }

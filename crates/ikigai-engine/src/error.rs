@@ -37,6 +37,29 @@ pub enum EngineError {
     /// The message is blank.
     #[error("the message is empty")]
     EmptyMessage,
+    /// No agent may be called so.
+    #[error("`{0}` is no name: lower-case letters, digits and `-`, at most 32, and not `parent`")]
+    BadName(String),
+    /// A root is nobody's to kill.
+    #[error("`{0}` is a root agent and cannot be killed")]
+    KillsRoot(String),
+    /// A family is as deep as it may be.
+    #[error("agents may be nested {0} deep, and this would be deeper")]
+    TooDeep(usize),
+    /// An agent has as many children as it may have.
+    #[error("an agent may have {0} living children, and this one has them")]
+    TooManyChildren(usize),
+    /// A family has as many members as it may have.
+    #[error("{0} agents may live below one root, and they do")]
+    TooManyAgents(usize),
+    /// A message is too long to be sent.
+    #[error("the message has {bytes} bytes, and at most {most} can be sent")]
+    LongMail {
+        /// Its size.
+        bytes: usize,
+        /// What is allowed.
+        most: usize,
+    },
     /// No turn was stopped.
     #[error("there is no stopped turn to go on with")]
     NothingToResume,

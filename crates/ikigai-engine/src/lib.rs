@@ -1,6 +1,7 @@
 //! The running agents: a handler looks at state and decides events; they are stored, then applied,
 //! and only then acted upon.
 
+mod agents;
 mod calls;
 mod engine;
 mod environment;
@@ -14,7 +15,8 @@ mod turn;
 mod window;
 mod worker;
 
-pub use engine::Engine;
+pub use agents::{Errand, ForkWish, Forked, Observer};
+pub use engine::{Crowd, Engine};
 pub use environment::{Environment, System};
 pub use error::EngineError;
 pub use front::{Answer, Desk, INTENTS, Intent, Outcome, Question, Stop, Update};

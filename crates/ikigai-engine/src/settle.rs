@@ -1,11 +1,12 @@
 //! Settling: whoever takes a lease ends what the former holder left unfinished. Nothing is sent.
 
 use ikigai_core::data::{self, Cause, CommandData, Verdict};
-use ikigai_core::{Event, Kind, RowRef};
-use ikigai_store::{Effect, RunRecord};
+use ikigai_core::{Event, Kind, RowRef, Seq};
+use ikigai_store::{Effect, MailRecord, RunRecord};
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::end_cookie;
 
+use crate::agents::AgentTool;
 use crate::calls::{Came, OpenCall};
 use crate::response::partial;
 use crate::tools::Toolset;
@@ -14,6 +15,21 @@ use crate::{EngineError, Worker};
 
 /// How many rows are read at a time to find out whether a turn was going on.
 const PAGE_ROWS: usize = 64;
+
+/// A row that closes a call, and the mail that it hands over.
+struct Closed {
+    event: Event,
+    mail: Vec<MailRecord>,
+}
+
+impl From<Event> for Closed {
+    fn from(event: Event) -> Self {
+        Self {
+            event,
+            mail: Vec::new(),
+        }
+    }
+}
 
 impl Worker {
     /// Ends an unfinished turn: the draft's text becomes a row, calls are closed, and a row says
@@ -24,6 +40,7 @@ impl Worker {
         let runs = self.engine.store.open_runs(id).await?;
         let busy = self.is_busy().await?;
         let mut events = Vec::new();
+        let mut handed = Vec::new();
         if let Some(draft) = draft.as_ref().filter(|draft| !draft.text.is_empty()) {
             let choice = self.settings().model.clone();
             let target = choice.as_ref().map(crate::engine::model_of);
@@ -31,7 +48,12 @@ impl Worker {
             events.push(partial(text, "interrupted", &self.tally, target.as_ref()));
         }
         if busy || !runs.is_empty() {
-            events.extend(self.settle_calls(&runs).await?);
+            for closed in self.settle_calls(&runs).await? {
+                let place = events.len() as u64 + 1;
+                let mail = closed.mail.into_iter();
+                handed.extend(mail.map(|mail| (mail.id, place)));
+                events.push(closed.event);
+            }
         }
         if busy || !events.is_empty() {
             events.push(Event::interrupted(Cause::Crash));
@@ -46,12 +68,20 @@ impl Worker {
         if events.is_empty() && with.is_empty() {
             return Ok(());
         }
-        self.settled = self.commit(events, with).await?;
+        let consume = |head: Seq| {
+            let by = |place: u64| RowRef::new(id, Seq(head.0 + place));
+            let consumed = handed.iter().map(|(mail, place)| Effect::ConsumeMail {
+                mail: *mail,
+                by: by(*place),
+            });
+            with.iter().cloned().chain(consumed).collect()
+        };
+        self.settled = self.commit_at(events, &consume).await?;
         Ok(())
     }
 
     /// The rows that close the calls which were open when the process died.
-    async fn settle_calls(&mut self, runs: &[RunRecord]) -> Result<Vec<Event>, EngineError> {
+    async fn settle_calls(&mut self, runs: &[RunRecord]) -> Result<Vec<Closed>, EngineError> {
         // Ended whether or not their call is still open: nothing goes on behind the user's back.
         let mut left = Vec::new();
         for run in runs {
@@ -64,17 +94,39 @@ impl Worker {
             return Ok(Vec::new());
         }
         let tools = self.engine.toolset(self.settings()).await;
-        let mut events = Vec::new();
+        let mut closed = Vec::new();
         for call in open {
             let found = left.iter().find(|(of, _)| *of == call.at);
             if let Some((_, found)) = found {
-                events.push(call.result(Came::failed(unknown(*found)), Verdict::Unknown));
+                closed.push(
+                    call.result(Came::failed(unknown(*found)), Verdict::Unknown)
+                        .into(),
+                );
+            } else if tools.agent_tool(&call.name) == Some(AgentTool::Wait) {
+                closed.extend(self.settle_wait(&call).await?);
             } else if !self.waits_for_an_answer(&call, &tools).await {
                 let reason = "not run, or not to its end: ikigai stopped unexpectedly";
-                events.push(call.result(Came::failed(reason), Verdict::Interrupted));
+                closed.push(
+                    call.result(Came::failed(reason), Verdict::Interrupted)
+                        .into(),
+                );
             }
         }
-        Ok(events)
+        Ok(closed)
+    }
+
+    /// Answers a wait whose mail is there or whose deadline has passed; any other stays open.
+    async fn settle_wait(&self, call: &OpenCall) -> Result<Option<Closed>, EngineError> {
+        let wait = match self.wait_of_call(call).await? {
+            Ok(wait) => wait,
+            Err(reason) => {
+                let refused = call.result(Came::failed(reason), Verdict::Refused);
+                return Ok(Some(refused.into()));
+            }
+        };
+        let is_late = wait.left(self.engine.environment.now()).is_zero();
+        let answered = self.answer_wait(call, &wait, is_late).await?;
+        Ok(answered.map(|(event, mail)| Closed { event, mail }))
     }
 
     /// Says whether a call that has not started did so because somebody is to be asked.
@@ -82,11 +134,8 @@ impl Worker {
         let Ok(prepared) = tools.prepare(&call.name, &call.arguments) else {
             return false;
         };
-        let (settings, place) = (self.settings(), &tools.place);
-        let decision = self
-            .engine
-            .judge(settings, self.approve, &call.name, &prepared, place)
-            .await;
+        let sandbox = self.engine.sandbox_for(prepared.class).await;
+        let decision = self.judge(call, &prepared, &tools.place, sandbox);
         matches!(decision, Decision::Ask { .. }) && !self.is_answered(call.at)
     }
 

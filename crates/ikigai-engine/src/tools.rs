@@ -12,6 +12,7 @@ use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
 use ikigai_tools::{BadArguments, Confinement, Place, Prepared, Tool, sandbox};
 
 use crate::Engine;
+use crate::agents::AgentTool;
 
 /// Where tools come from.
 pub trait Tools: Send + Sync {
@@ -66,24 +67,34 @@ impl Default for Safety {
 /// The tools of one agent.
 pub(crate) struct Toolset {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+    agent_tools: Vec<ToolSpec>,
     pub(crate) place: Place,
 }
 
 impl Toolset {
     /// What the model is told.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
-        self.tools.iter().map(|(spec, _)| spec.clone()).collect()
+        let tools = self.tools.iter().map(|(spec, _)| spec.clone());
+        let mut specs: Vec<_> = tools.chain(self.agent_tools.iter().cloned()).collect();
+        specs.sort_by(|one, other| one.name.cmp(&other.name));
+        specs
+    }
+
+    /// The tool by which the model deals with agents, if the name is one's and the agent has it.
+    pub(crate) fn agent_tool(&self, name: &str) -> Option<AgentTool> {
+        let has = self.agent_tools.iter().any(|spec| spec.name == name);
+        AgentTool::named(name).filter(|_| has)
     }
 
     /// Understands a call, or says in words for the model what is wrong with it.
     pub(crate) fn prepare(&self, name: &str, arguments: &str) -> Result<Prepared, String> {
         let found = self.tools.iter().find(|(spec, _)| spec.name == name);
         let Some((_, tool)) = found else {
-            let names: Vec<_> = self.tools.iter().map(|(spec, _)| &*spec.name).collect();
-            return Err(match names.as_slice() {
-                [] => format!("There is no tool `{name}`; you have none."),
-                names => format!("There is no tool `{name}`. You have: {}.", names.join(", ")),
-            });
+            let names: Vec<_> = self.specs().into_iter().map(|spec| spec.name).collect();
+            return Err(format!(
+                "There is no tool `{name}`. You have: {}.",
+                names.join(", ")
+            ));
         };
         tool.prepare(arguments, &self.place)
             .map_err(|BadArguments(reason)| reason)
@@ -91,6 +102,9 @@ impl Toolset {
 
     /// A call for people.
     pub(crate) fn shown(&self, name: &str, arguments: &str) -> Option<String> {
+        if self.agent_tool(name).is_some() {
+            return Some(AgentTool::shown(arguments));
+        }
         let prepared = self.prepare(name, arguments).ok()?;
         Some(prepared.shown)
     }
@@ -106,6 +120,9 @@ impl Engine {
         let is_chosen = |name: &String| chosen.is_none_or(|names| names.contains(name));
         Toolset {
             tools: named.filter(|(spec, _)| is_chosen(&spec.name)).collect(),
+            agent_tools: AgentTool::specs()
+                .filter(|spec| is_chosen(&spec.name))
+                .collect(),
             place: Place {
                 workdir,
                 hidden: self.safety.hidden.clone(),
@@ -114,10 +131,11 @@ impl Engine {
     }
 
     /// Whether a call may run under these settings; `approve` stands above the setting.
-    pub(crate) async fn judge(
+    pub(crate) fn judge(
         &self,
         settings: &Settings,
         approve: Option<Approve>,
+        sandbox: Sandbox,
         tool: &str,
         prepared: &Prepared,
         place: &Place,
@@ -130,16 +148,21 @@ impl Engine {
             grant,
             allow: self.safety.allow.clone(),
             refuse: self.safety.refuse.clone(),
-            sandbox: match prepared.class {
-                EffectClass::Execute => self.sandbox().await,
-                _ => Sandbox::Missing,
-            },
+            sandbox,
         };
         decide(&permissions, tool, prepared, place)
     }
 
+    /// Whether processes of calls of this class are confined here.
+    pub(crate) async fn sandbox_for(&self, class: EffectClass) -> Sandbox {
+        match class {
+            EffectClass::Execute => self.sandbox().await,
+            _ => Sandbox::Missing,
+        }
+    }
+
     /// Whether processes are confined here.
-    pub(crate) async fn sandbox(&self) -> Sandbox {
+    async fn sandbox(&self) -> Sandbox {
         let Some(probe) = self.safety.sandbox.clone() else {
             return Sandbox::Missing;
         };

@@ -28,6 +28,20 @@ const MOST_RACES: usize = 64;
 /// Effects that go with rows, given the row before the first of them.
 pub(crate) type EffectsAt<'a> = &'a (dyn Fn(Seq) -> Vec<Effect> + Sync);
 
+/// What is stored together with an agent's own rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    /// Other agents whose logs grow.
+    pub(crate) heads: Vec<HeadClaim>,
+    /// Their rows.
+    pub(crate) rows: Vec<NewRow>,
+    /// What else becomes true.
+    pub(crate) with: Vec<Effect>,
+}
+
+/// What goes with rows, given the row before the first of them.
+pub(crate) type BesideAt<'a> = &'a (dyn Fn(Seq) -> Beside + Sync);
+
 /// A living agent.
 pub struct Worker {
     pub(crate) engine: Engine,
@@ -36,6 +50,8 @@ pub struct Worker {
     pub(crate) tally: Tally,
     /// What tools may do without asking in this process, if it is not what the settings say.
     pub(crate) approve: Option<Approve>,
+    /// Children that its model forked and that have not ended their work yet.
+    pub(crate) children: Vec<AgentId>,
     /// What was stored to settle a former process's work and was not told yet.
     pub(crate) settled: Vec<Row>,
     control_rows: usize,
@@ -61,6 +77,7 @@ impl Worker {
             epoch,
             tally,
             approve: None,
+            children: Vec::new(),
             settled: Vec::new(),
             control_rows,
         })
@@ -148,6 +165,19 @@ impl Worker {
         events: Vec<Event>,
         with: EffectsAt<'_>,
     ) -> Result<Vec<Row>, EngineError> {
+        let beside = |head| Beside {
+            with: with(head),
+            ..Beside::default()
+        };
+        self.commit_beside(events, &beside).await
+    }
+
+    /// The same, together with rows of other agents: they are given the head.
+    pub(crate) async fn commit_beside(
+        &mut self,
+        events: Vec<Event>,
+        beside: BesideAt<'_>,
+    ) -> Result<Vec<Row>, EngineError> {
         let id = self.agent.state.agent();
         let now = self.engine.environment.now();
         let rows: Vec<NewRow> = events
@@ -156,7 +186,7 @@ impl Worker {
             .collect();
         for _ in 0..MOST_RACES {
             let expected = self.agent.state.head();
-            let batch = self.batch(&rows, with(expected));
+            let batch = self.batch(&rows, beside(expected));
             match self.engine.store.commit(batch).await {
                 Ok(_) => return self.apply(expected, rows).await,
                 Err(CommitError::Behind { .. }) => self.catch_up().await?,
@@ -180,7 +210,7 @@ impl Worker {
         .into())
     }
 
-    fn batch(&self, rows: &[NewRow], with: Vec<Effect>) -> Batch {
+    fn batch(&self, rows: &[NewRow], beside: Beside) -> Batch {
         let agent = self.agent.state.agent();
         let lease = LeaseClaim {
             epoch: self.epoch,
@@ -191,9 +221,9 @@ impl Worker {
             lease: Some(lease),
         };
         Batch {
-            heads: vec![head],
-            rows: rows.to_vec(),
-            with: with.into_iter().chain(self.due_snapshot()).collect(),
+            heads: [head].into_iter().chain(beside.heads).collect(),
+            rows: rows.iter().cloned().chain(beside.rows).collect(),
+            with: beside.with.into_iter().chain(self.due_snapshot()).collect(),
         }
     }
 

@@ -33,6 +33,9 @@ pub trait Models: Send + Sync {
     /// goes to somebody else by mistake.
     fn first_choice(&self) -> Result<ModelChoice, NoModel>;
 
+    /// The settings that a typed model name means: `[provider:]name[/level]`.
+    fn choose(&self, typed: &str) -> Result<ModelChoice, NoModel>;
+
     /// How many tokens a request to the model that settings name may have; needs no key.
     fn window_tokens(&self, choice: &ModelChoice) -> u64;
 

@@ -352,6 +352,10 @@ impl Models for Registry {
         Ok(Demo::choice())
     }
 
+    fn choose(&self, typed: &str) -> Result<ModelChoice, NoModel> {
+        Registry::choose(self, typed)
+    }
+
     fn window_tokens(&self, choice: &ModelChoice) -> u64 {
         let provider = choice.provider.as_deref().unwrap_or(DEMO);
         if provider == DEMO {

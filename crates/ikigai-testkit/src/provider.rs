@@ -106,6 +106,14 @@ impl Models for ScriptedProvider {
         })
     }
 
+    fn choose(&self, typed: &str) -> Result<ModelChoice, NoModel> {
+        Ok(ModelChoice {
+            provider: Some("scripted".to_owned()),
+            model: Some(typed.to_owned()),
+            level: None,
+        })
+    }
+
     fn window_tokens(&self, _choice: &ModelChoice) -> u64 {
         Model::window_tokens(self)
     }

@@ -9,7 +9,7 @@ use ikigai_core::{Event, Kind, Row, RowRef};
 use ikigai_providers::{
     Answer, AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, StopReason,
 };
-use ikigai_store::Agent;
+use ikigai_store::{Agent, CommitError, Effect};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::draft::Draft;
@@ -85,6 +85,16 @@ impl Worker {
     ) -> Result<Ending, EngineError> {
         let mut parts = 0_u32;
         let patience = answer.patience();
+        let hub = self.engine.hub.clone();
+        let _permit = loop {
+            tokio::select! {
+                biased;
+                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
+                    return Ok(Ending::Stopped(stop));
+                },
+                permit = hub.requests.acquire() => break permit,
+            }
+        };
         loop {
             let due = draft.due.unwrap_or(deadline);
             tokio::select! {
@@ -175,15 +185,41 @@ impl Worker {
         ending: Ending,
         desk: &mut Desk<'_>,
     ) -> Result<(Vec<Row>, Outcome), EngineError> {
-        let drop = draft.is_stored().then(|| self.drop_draft());
+        let draft_dropped = draft.is_stored();
+        let drop = draft_dropped.then(|| self.drop_draft());
         let ending = priced(ending, &*turn.model);
         let (events, outcome) = self.rows_of(turn, draft.text, ending);
+        let report = self.report_of(&events, &outcome).await?;
         self.passes("before the answer is stored");
-        let rows = self
-            .commit_held(events, drop.into_iter().collect(), desk)
-            .await?;
+        let with: Vec<_> = drop.into_iter().chain(report.clone()).collect();
+        let stored = self.commit_held(events.clone(), with, desk).await;
+        let rows = match stored {
+            // Nobody is there any more to whom it could be reported.
+            Err(EngineError::Commit(CommitError::Dead(_))) if report.is_some() => {
+                let drop = draft_dropped.then(|| self.drop_draft());
+                self.commit_held(events, drop.into_iter().collect(), desk)
+                    .await?
+            }
+            stored => stored?,
+        };
         self.passes("after the answer is stored");
         Ok((rows, outcome))
+    }
+
+    /// What a child leaves to its parent when its work is done or has failed.
+    async fn report_of(
+        &self,
+        events: &[Event],
+        outcome: &Outcome,
+    ) -> Result<Option<Effect>, EngineError> {
+        let calls = |event: &Event| matches!(event, Event::ToolCall { .. });
+        let text = match outcome {
+            Outcome::Completed if events.iter().any(calls) => return Ok(None),
+            Outcome::Completed => said(events),
+            Outcome::Failed(reason) => format!("I could not finish: {reason}"),
+            Outcome::Interrupted(_) => return Ok(None),
+        };
+        self.report(&text).await
     }
 
     /// Decides which rows an answer becomes, however it ended.
@@ -234,6 +270,15 @@ impl Worker {
         let Agent { state, view, .. } = &self.agent;
         project(state, view, &turn.target, &turn.window).is_ok()
     }
+}
+
+/// What an answer says.
+fn said(events: &[Event]) -> String {
+    let texts = events.iter().filter_map(|event| match event {
+        Event::Assistant { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn omitted_by(note: &Note) -> Option<&[RowRef]> {

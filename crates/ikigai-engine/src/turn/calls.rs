@@ -10,14 +10,15 @@ use ikigai_core::settings::Rule;
 use ikigai_core::{EffectClass, Event, RowRef, Settings};
 use ikigai_store::{Effect, RunId};
 use ikigai_tools::output::present;
-use ikigai_tools::permission::Decision;
-use ikigai_tools::{Confinement, Context, Ending, Output, Prepared, Run, Touches};
+use ikigai_tools::permission::{Decision, Sandbox};
+use ikigai_tools::{Confinement, Context, Ending, Output, Place, Prepared, Preview, Run, Touches};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Step, Turn, stopped};
+use crate::agents::{AgentTool, Dealt, Wait, consumed_by_next};
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::draw_run;
 use crate::front::{Answer, Desk, Intent, Question, Stop, Update};
@@ -61,6 +62,8 @@ enum Stage {
         stop: CancellationToken,
         run: Option<RunId>,
     },
+    /// It waits for other agents, at most until then.
+    Waiting(Wait, Instant),
     /// Its result is stored.
     Ended,
 }
@@ -92,10 +95,15 @@ impl Worker {
             progress,
         };
         for call in open {
-            self.admit(call, turn, &mut round, desk).await?;
+            if let Some(stop) = self.admit(call, turn, &mut round, desk).await? {
+                return self.stop_calls(round, &stop, desk).await;
+            }
         }
+        let mut changes = self.engine.hub.changes(self.engine.store());
         loop {
             self.start_ready(turn, &mut round, desk).await?;
+            changes.mark_unchanged();
+            self.answer_waits(&mut round, desk).await?;
             if round.is_done() {
                 break;
             }
@@ -113,6 +121,8 @@ impl Worker {
                     let stop = Stop::Deadline(self.engine.limits.time);
                     return self.stop_calls(round, &stop, desk).await;
                 }
+                _ = changes.changed(), if round.is_waiting() => {}
+                () = sleep_until(round.wait_ends(turn.deadline)), if round.is_waiting() => {}
                 Some((call, line)) = lines.recv() => desk.tell(Update::Progress { call, line }),
                 Some(ended) = round.tasks.join_next_with_id() => {
                     let (index, output) = round.ended(ended);
@@ -131,16 +141,16 @@ impl Worker {
         turn: &Turn,
         round: &mut Round,
         desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<Stop>, EngineError> {
+        if let Some(tool) = turn.tools.agent_tool(&open.name) {
+            return self.admit_deal(tool, open, round, desk).await;
+        }
         let prepared = match turn.tools.prepare(&open.name, &open.arguments) {
             Ok(prepared) => Box::new(prepared),
             Err(reason) => return self.refuse(&open, reason, desk).await,
         };
-        let place = &turn.tools.place;
-        let decision = self
-            .engine
-            .judge(self.settings(), self.approve, &open.name, &prepared, place)
-            .await;
+        let sandbox = self.engine.sandbox_for(prepared.class).await;
+        let decision = self.judge(&open, &prepared, &turn.tools.place, sandbox);
         let stage = match decision {
             Decision::Allow => Stage::Ready(prepared, Freedom::Working),
             Decision::AllowConfined => Stage::Ready(prepared, Freedom::Reading),
@@ -153,42 +163,89 @@ impl Worker {
                 return self.refuse(&open, reason, desk).await;
             }
             Decision::Ask { pattern } => {
-                let question = self.question(&open, &prepared, turn, pattern).await;
+                let preview = prepared.preview.clone();
+                let question = Question {
+                    call: open.at,
+                    tool: open.name.clone(),
+                    shown: prepared.shown.clone(),
+                    workdir: turn.tools.place.workdir.display().to_string(),
+                    preview: previewed(preview).await,
+                    pattern,
+                };
                 desk.tell(Update::Question(question));
                 Stage::Asked(prepared)
             }
         };
         let touches = match &stage {
             Stage::Ready(prepared, _) | Stage::Asked(prepared) => prepared.touches.clone(),
-            Stage::Running { .. } | Stage::Ended => Touches::default(),
+            Stage::Running { .. } | Stage::Waiting(..) | Stage::Ended => Touches::default(),
         };
         round.calls.push(Call {
             open,
             touches,
             stage,
         });
+        Ok(None)
+    }
+
+    /// Carries out a call that deals with agents. Says that the turn stops if it killed this one.
+    async fn admit_deal(
+        &mut self,
+        tool: AgentTool,
+        open: OpenCall,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        match self.deal(tool, &open, desk).await? {
+            Dealt::Done => Ok(None),
+            Dealt::Died(stop) => Ok(Some(stop)),
+            Dealt::Waits(wait) => {
+                let until = Instant::now() + wait.left(self.engine.environment.now());
+                desk.tell(Update::Running(open.at));
+                round.calls.push(Call {
+                    open,
+                    touches: Touches::default(),
+                    stage: Stage::Waiting(wait, until),
+                });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Answers the waits that have come to their end.
+    async fn answer_waits(
+        &mut self,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        for call in &mut round.calls {
+            let Stage::Waiting(wait, until) = &call.stage else {
+                continue;
+            };
+            let is_late = Instant::now() >= *until;
+            let Some((result, mail)) = self.answer_wait(&call.open, wait, is_late).await? else {
+                continue;
+            };
+            let own = self.agent.state.agent();
+            let consume = |head| consumed_by_next(&mail, own, head);
+            let rows = self.commit_held_at(vec![result], &consume, desk).await?;
+            call.stage = Stage::Ended;
+            desk.told(rows);
+        }
         Ok(())
     }
 
-    async fn question(
+    /// Whether a call may run.
+    pub(crate) fn judge(
         &self,
         open: &OpenCall,
         prepared: &Prepared,
-        turn: &Turn,
-        pattern: String,
-    ) -> Question {
-        let preview = match prepared.preview.clone() {
-            Some(make) => tokio::task::spawn_blocking(move || make()).await.ok(),
-            None => None,
-        };
-        Question {
-            call: open.at,
-            tool: open.name.clone(),
-            shown: prepared.shown.clone(),
-            workdir: turn.tools.place.workdir.display().to_string(),
-            preview,
-            pattern,
-        }
+        place: &Place,
+        sandbox: Sandbox,
+    ) -> Decision {
+        let (settings, approve) = (self.settings(), self.approve);
+        self.engine
+            .judge(settings, approve, sandbox, &open.name, prepared, place)
     }
 
     /// Answers a call that is not run.
@@ -197,11 +254,11 @@ impl Worker {
         open: &OpenCall,
         reason: String,
         desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<Stop>, EngineError> {
         let result = open.result(Came::failed(reason), Verdict::Refused);
         let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
         desk.told(rows);
-        Ok(())
+        Ok(None)
     }
 
     /// Stores what somebody answered, and only then does it.
@@ -354,7 +411,8 @@ impl Worker {
     ) -> Result<(), EngineError> {
         self.passes("before the result is stored");
         let call = &mut round.calls[index];
-        let (event, end) = self.result_of(call, output, desk).await?;
+        let (open, run) = (&call.open, call.stage.run());
+        let (event, end) = self.result_of(open, run, output, desk).await?;
         let rows = self.commit_held(vec![event], end, desk).await?;
         call.stage = Stage::Ended;
         self.passes("after the result is stored");
@@ -365,7 +423,8 @@ impl Worker {
     /// The row of a result, after its blob was stored, and the effect that ends its run.
     async fn result_of(
         &mut self,
-        call: &Call,
+        open: &OpenCall,
+        run: Option<RunId>,
         mut output: Output,
         desk: &mut Desk<'_>,
     ) -> Result<(Event, Vec<Effect>), EngineError> {
@@ -396,12 +455,9 @@ impl Worker {
             blob,
             files: output.files,
         };
-        let event = call.open.result(came, verdict);
-        let Stage::Running { run: Some(run), .. } = call.stage else {
-            return Ok((event, Vec::new()));
-        };
         let ended = self.engine.environment.now();
-        Ok((event, vec![Effect::EndRun { run, ended }]))
+        let end = run.map(|run| Effect::EndRun { run, ended });
+        Ok((open.result(came, verdict), end.into_iter().collect()))
     }
 
     /// Stops all calls with everything that they started, and stores what came of each, then why.
@@ -428,8 +484,10 @@ impl Worker {
         let mut ends = Vec::new();
         for task in ended {
             let (index, output) = round.ended(task);
-            let (event, end) = self.result_of(&round.calls[index], output, desk).await?;
-            round.calls[index].stage = Stage::Ended;
+            let call = &mut round.calls[index];
+            let (open, run) = (&call.open, call.stage.run());
+            let (event, end) = self.result_of(open, run, output, desk).await?;
+            call.stage = Stage::Ended;
             events.push(event);
             ends.extend(end);
         }
@@ -438,6 +496,9 @@ impl Worker {
             let (reason, run) = match &call.stage {
                 Stage::Ended => continue,
                 Stage::Running { run, .. } => ("told to stop, and did not end in time", *run),
+                // Whoever comes back is asked again, and waits for what is left.
+                Stage::Asked(..) | Stage::Waiting(..) if is_exit(stop) => continue,
+                Stage::Waiting(..) => ("the wait was stopped", None),
                 Stage::Ready(..) | Stage::Asked(..) => (not_run(stop), None),
             };
             events.push(call.open.result(Came::failed(reason), Verdict::Interrupted));
@@ -449,6 +510,16 @@ impl Worker {
         let rows = self.commit_held(events, ends, desk).await?;
         desk.told(rows);
         Ok(Step::Done(outcome))
+    }
+}
+
+impl Stage {
+    /// The journalled run of a call that runs.
+    fn run(&self) -> Option<RunId> {
+        match self {
+            Self::Running { run, .. } => *run,
+            Self::Ready(..) | Self::Asked(_) | Self::Waiting(..) | Self::Ended => None,
+        }
     }
 }
 
@@ -470,6 +541,20 @@ impl Round {
                 !matches!(earlier.stage, Stage::Ended)
                     && earlier.touches.conflicts_with(&call.touches)
             })
+    }
+
+    fn is_waiting(&self) -> bool {
+        let waits = |call: &Call| matches!(call.stage, Stage::Waiting(..));
+        self.calls.iter().any(waits)
+    }
+
+    /// When the first wait ends at the latest.
+    fn wait_ends(&self, latest: Instant) -> Instant {
+        let ends = self.calls.iter().filter_map(|call| match &call.stage {
+            Stage::Waiting(_, until) => Some(*until),
+            _ => None,
+        });
+        ends.min().unwrap_or(latest)
     }
 
     /// The call about which somebody is asked.
@@ -504,6 +589,12 @@ impl Call {
     }
 }
 
+/// What somebody who is asked is shown below the line.
+async fn previewed(preview: Option<Preview>) -> Option<String> {
+    let make = preview?;
+    tokio::task::spawn_blocking(move || make()).await.ok()
+}
+
 /// Carries a call out, and sees to it that it ends.
 async fn carry_out(run: Run, context: Context, deadline: Duration) -> Output {
     let stop = context.stop.clone();
@@ -533,6 +624,10 @@ async fn carry_out(run: Run, context: Context, deadline: Duration) -> Output {
 /// What goes into the environment of a call's processes.
 pub(crate) fn cookie_of(run: Option<RunId>) -> String {
     run.map_or_else(String::new, |run| format!("{:032x}", run.0))
+}
+
+fn is_exit(stop: &Stop) -> bool {
+    *stop == Stop::Interrupt(Cause::Exit)
 }
 
 fn not_run(stop: &Stop) -> &'static str {

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Stores events that must not be lost, however long the store is away.
-    pub(super) async fn commit_held(
+    pub(crate) async fn commit_held(
         &mut self,
         events: Vec<Event>,
         with: Vec<Effect>,

@@ -18,6 +18,7 @@ use ikigai_core::{Budget, Event, RowRef, Settings, Target};
 use ikigai_providers::Model;
 use tokio::time::Instant;
 
+use self::queue::Senders;
 use crate::calls::OpenCall;
 use crate::engine::target_of;
 use crate::front::{Desk, Outcome, Stop, Update};
@@ -80,7 +81,7 @@ impl Worker {
         }
         self.tell_settled(desk);
         let mut turn = self.prepare_turn().await?;
-        self.take_in_queued(desk).await?;
+        self.take_in(Senders::Anybody, desk).await?;
         let closed = self.close_open_calls().await?;
         let events = closed.into_iter().chain([Event::user(text)]).collect();
         self.passes("before the message is stored");
@@ -89,6 +90,22 @@ impl Worker {
         desk.told(rows);
         self.begin_turn(&mut turn, desk).await?;
         self.steps(turn, Step::Ask, desk).await
+    }
+
+    /// Answers what is in the log already, such as a fork's prompt.
+    pub(crate) async fn answer(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        let mut turn = self.prepare_turn().await?;
+        self.begin_turn(&mut turn, desk).await?;
+        self.steps(turn, Step::Ask, desk).await
+    }
+
+    /// Takes the agent's mail in and answers it.
+    pub(crate) async fn answer_mail(
+        &mut self,
+        desk: &mut Desk<'_>,
+    ) -> Result<Outcome, EngineError> {
+        self.take_in(Senders::Anybody, desk).await?;
+        self.answer(desk).await
     }
 
     /// Goes on with a turn that was stopped.

@@ -1,17 +1,27 @@
 //! Messages that arrive while the agent is at work: mail from the user, taken in at the next break.
 
 use ikigai_core::data::Cause;
-use ikigai_core::{Event, RowRef, Seq};
+use ikigai_core::{RowRef, Seq};
 use ikigai_store::{Effect, MailId, MailRecord};
 
+use crate::agents::shown_mail;
 use crate::environment::draw_mail;
 use crate::front::{Desk, Intent, Stop, Update};
 use crate::{EngineError, Worker};
 
+/// Whose mail is taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Senders {
+    /// In the middle of a turn: only what the user says.
+    User,
+    /// At its beginning: everything.
+    Anybody,
+}
+
 impl Worker {
     /// Does what a front end asks in the middle of a turn, unless it is to stop, which is handed
     /// back.
-    pub(super) async fn heed(
+    pub(crate) async fn heed(
         &mut self,
         intent: Intent,
         desk: &mut Desk<'_>,
@@ -77,13 +87,32 @@ impl Worker {
         &mut self,
         desk: &mut Desk<'_>,
     ) -> Result<bool, EngineError> {
+        self.take_in(Senders::User, desk).await
+    }
+
+    /// Takes in what waits from these senders.
+    pub(super) async fn take_in(
+        &mut self,
+        senders: Senders,
+        desk: &mut Desk<'_>,
+    ) -> Result<bool, EngineError> {
         let agent = self.agent.state.agent();
         let mut waiting = self.engine.store.queued_mail(agent).await?;
-        waiting.retain(|mail| mail.from.is_none());
+        waiting.retain(|mail| senders == Senders::Anybody || mail.from.is_none());
         if waiting.is_empty() {
             return Ok(false);
         }
-        let events = waiting.iter().map(|mail| Event::user(&mail.text)).collect();
+        let mut events = Vec::new();
+        for mail in &waiting {
+            let sender = match mail.from {
+                Some(from) => self.engine.store.agent(from).await?,
+                None => None,
+            };
+            events.push(shown_mail(
+                mail,
+                sender.as_ref().map(|sender| &*sender.name),
+            ));
+        }
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, head));
         let rows = self.commit_held_at(events, &consume, desk).await?;
         desk.queued.clear();

@@ -49,6 +49,10 @@ impl Models for Demo {
         Ok(Self::choice())
     }
 
+    fn choose(&self, _typed: &str) -> Result<ModelChoice, NoModel> {
+        self.first_choice()
+    }
+
     fn window_tokens(&self, _choice: &ModelChoice) -> u64 {
         Model::window_tokens(self)
     }

@@ -53,6 +53,10 @@ const RULES: &[Rule] = &[
         answer: create_a_file,
     },
     Rule {
+        words: &["count", "files"],
+        answer: count_files,
+    },
+    Rule {
         words: &["count"],
         answer: count,
     },
@@ -295,24 +299,100 @@ fn fix_the_test(ask: &Ask) -> Vec<Step> {
     }
 }
 
+/// Forks helpers; if they are to count the files of directories, it looks for these first, waits
+/// for the helpers, and adds up what they say.
 fn fork_helpers(ask: &Ask) -> Vec<Step> {
-    if ask.round > 0 {
-        return vec![say("They are at work; their answers come as mail.")];
-    }
-    let helpers = if ask.has("two") {
-        2
-    } else {
-        ask.number().unwrap_or(1).clamp(1, 8)
+    let helpers = ask
+        .words
+        .iter()
+        .find_map(|word| place_of(word, NUMBERS))
+        .or(ask.number().map(|number| number as usize));
+    let helpers = helpers.unwrap_or(1).clamp(1, 8);
+    let names: Vec<_> = (1..=helpers)
+        .map(|number| format!("helper-{number}"))
+        .collect();
+    let fork = |name: &String, prompt: &str| {
+        let order = json!({ "name": name, "prompt": prompt, "context": "fresh" });
+        call("fork", &order)
     };
-    (1..=helpers)
-        .map(|number| {
-            let name = format!("helper-{number}");
-            call(
-                "fork",
-                &json!({ "name": name, "prompt": ask.said, "context": "fresh" }),
-            )
-        })
+    let counts = ask.has("count") && ask.has("files");
+    let waits = ask.has("wait");
+    match (ask.round, counts, waits) {
+        (0, true, _) => vec![
+            say("I look for directories."),
+            call("glob", &json!({ "pattern": "*/*" })),
+        ],
+        (1, true, _) => {
+            let directories = directories_in(ask.last_result());
+            let directory = |index: usize| directories.get(index).map_or(".", |found| *found);
+            let prompts = (0..).map(|index| format!("count the files of {}", directory(index)));
+            let forks = names.iter().zip(prompts);
+            forks.map(|(name, prompt)| fork(name, &prompt)).collect()
+        }
+        (0, false, _) => {
+            let task = ask
+                .said
+                .split_once(" to ")
+                .map_or("hello", |(_, task)| task);
+            names.iter().map(|name| fork(name, task)).collect()
+        }
+        (1, false, true) | (2, true, true) => {
+            let wait = json!({ "from_agents": names_in(&ask.results), "timeout": 300 });
+            vec![call("wait", &wait)]
+        }
+        (_, true, true) => {
+            let numbers: Vec<_> = ask.last_result().lines().filter_map(files_said).collect();
+            let sum: u32 = numbers.iter().sum();
+            let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+            vec![say(format!("{} = {sum} files.", numbers.join(" + ")))]
+        }
+        (_, false, true) => vec![say(format!("They said:\n{}", ask.last_result()))],
+        _ => vec![say("They are at work; their answers come as mail.")],
+    }
+}
+
+/// The names that results of `fork` tell.
+fn names_in<'a>(results: &[&'a str]) -> Vec<&'a str> {
+    let told = results
+        .iter()
+        .filter_map(|result| result.strip_prefix("forked "));
+    told.filter_map(|rest| rest.split_whitespace().next())
         .collect()
+}
+
+/// The first parts of paths, each once, in their order.
+fn directories_in(paths: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let names = paths.lines().filter_map(|path| path.split_once('/'));
+    for (name, _) in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The number in a helper's `There are 12 files in src.`
+fn files_said(line: &str) -> Option<u32> {
+    let rest = line.strip_prefix("There are ")?;
+    let (number, rest) = rest.split_once(' ')?;
+    number.parse().ok().filter(|_| rest.starts_with("files"))
+}
+
+/// Counts what a directory holds.
+fn count_files(ask: &Ask) -> Vec<Step> {
+    let directory = ask.object();
+    if ask.round == 0 {
+        let glob = json!({ "pattern": "**/*", "path": directory });
+        return vec![call("glob", &glob)];
+    }
+    let files = ask
+        .last_result()
+        .lines()
+        .filter(|line| !line.is_empty())
+        .count();
+    vec![say(format!("There are {files} files in {directory}."))]
 }
 
 fn ask_to_push(ask: &Ask) -> Vec<Step> {

@@ -5,12 +5,15 @@ mod show;
 
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
-use ikigai_engine::{Desk, EngineError, INTENTS, Intent, Outcome, Stop, Update, Worker};
+use ikigai_engine::{
+    Desk, Engine, EngineError, Errand, INTENTS, Intent, Outcome, Stop, Update, Worker,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -18,18 +21,11 @@ use crate::arguments::{RunOrder, exit};
 use crate::output::{tell, visible};
 use crate::place::Here;
 use crate::run::question::Asker;
-use crate::run::show::FrontEnd;
+use crate::run::show::{FrontEnd, children};
 use crate::world::World;
 
 /// The longest message that is read; a larger one is a mistake, not a message.
 const LONGEST_PROMPT_BYTES: u64 = 16 * 1024 * 1024;
-
-/// What is asked of the agent.
-enum Errand {
-    Say(String),
-    Retry,
-    Resume,
-}
 
 pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     let errand = errand_of(order)?;
@@ -61,7 +57,17 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Ou
     let mut worker = open(world, order).await?;
     let prepared = prepare(&mut worker, choice, order.approve()).await;
     let outcome = match prepared {
-        Ok(()) => carry_out(&mut worker, errand, order, sender, &mut intents).await,
+        Ok(()) => {
+            carry_out(
+                &world.engine,
+                &mut worker,
+                errand,
+                order,
+                sender,
+                &mut intents,
+            )
+            .await
+        }
         Err(error) => Err(error.into()),
     };
     stops.abort();
@@ -101,6 +107,7 @@ async fn prepare(
 }
 
 async fn carry_out(
+    engine: &Engine,
     worker: &mut Worker,
     errand: Errand,
     order: &RunOrder,
@@ -109,8 +116,10 @@ async fn carry_out(
 ) -> Result<Outcome> {
     let deadline = order.timeout.map(Duration::from_secs);
     let deadline = tokio::spawn(stop_at(deadline, sender.clone()));
-    let asker = Asker::find(sender);
+    let own = worker.agent().state.agent();
+    let asker = Asker::find(engine.clone(), own, sender).map(Arc::new);
     let can_ask = asker.is_some();
+    engine.observe(children(order.json, asker.clone()), can_ask);
     let mut front = FrontEnd::new(order.json, asker);
     let mut show = |update: Update| front.show(&update);
     let desk = Desk::new(intents, &mut show);
@@ -119,11 +128,7 @@ async fn carry_out(
     } else {
         desk.without_answers()
     };
-    let outcome = match errand {
-        Errand::Say(text) => worker.turn(&text, &mut desk).await,
-        Errand::Retry => worker.retry(&mut desk).await,
-        Errand::Resume => worker.resume(&mut desk).await,
-    };
+    let outcome = worker.work(errand, &mut desk).await;
     deadline.abort();
     front.finish();
     let outcome = outcome?;

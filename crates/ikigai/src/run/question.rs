@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 
+use ikigai_core::AgentId;
 use ikigai_core::data::AnsweredBy;
-use ikigai_engine::{Answer, Intent, Question};
+use ikigai_engine::{Answer, Engine, Intent, Question};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::Sender;
 
@@ -20,8 +21,9 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// Somebody who can be asked, if there is a terminal.
-    pub(crate) fn find(answers: Sender<Intent>) -> Option<Self> {
+    /// Somebody who can be asked, if there is a terminal. Answers go to the agent whose call it is:
+    /// `own` hears them over a channel.
+    pub(crate) fn find(engine: Engine, own: AgentId, answers: Sender<Intent>) -> Option<Self> {
         if !io::stderr().is_terminal() {
             return None;
         }
@@ -37,7 +39,10 @@ impl Asker {
                     answer,
                     by: AnsweredBy::User,
                 };
-                if answers.blocking_send(intent).is_err() {
+                let agent = question.call.agent;
+                if agent != own {
+                    engine.tell(agent, intent);
+                } else if answers.blocking_send(intent).is_err() {
                     return;
                 }
             }

@@ -1,11 +1,12 @@
 //! Shows a turn as it goes on: the answer on standard output, the rest on standard error.
 
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::render::{Shown, render};
 use ikigai_core::{Kind, Row};
-use ikigai_engine::Update;
+use ikigai_engine::{Observer, Update};
 use ikigai_providers::Wait;
 
 use crate::output::{is_reader_gone, json_of, print, tell, visible};
@@ -29,7 +30,7 @@ fn waiting(wait: &Wait) -> String {
 pub(crate) struct FrontEnd {
     json: bool,
     /// Who is asked what tools may do.
-    asker: Option<Asker>,
+    asker: Option<Arc<Asker>>,
     /// When progress was told last.
     progress: Option<Instant>,
     /// What stands on standard output of the answer that is coming.
@@ -42,7 +43,7 @@ pub(crate) struct FrontEnd {
 }
 
 impl FrontEnd {
-    pub(crate) fn new(json: bool, asker: Option<Asker>) -> Self {
+    pub(crate) fn new(json: bool, asker: Option<Arc<Asker>>) -> Self {
         Self {
             json,
             asker,
@@ -179,6 +180,45 @@ impl FrontEnd {
         {
             self.failure.get_or_insert(error);
         }
+    }
+}
+
+/// Shows what children do: their rows as JSON, or a line for each call, answer and failure.
+pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
+    Arc::new(move |name, update| match update {
+        Update::Question(question) => {
+            if let Some(asker) = &asker {
+                asker.ask(question);
+            }
+        }
+        // The turn goes on and is stored, whether or not somebody reads it.
+        Update::Stored(row) if json => drop(print(&json_of(row))),
+        Update::Stored(row) => {
+            if let Some(line) = child_line(row) {
+                tell(&visible(&format!("  {name}  {line}")));
+            }
+        }
+        Update::Warning(text) => tell(&visible(&format!("  {name}  ⚠ {text}"))),
+        _ => {}
+    })
+}
+
+/// What is told of a child's row, in one line.
+fn child_line(row: &Row) -> Option<String> {
+    match row.kind.read_as() {
+        Some(
+            Kind::Assistant
+            | Kind::ToolCall
+            | Kind::ToolResult
+            | Kind::Error
+            | Kind::Interrupted
+            | Kind::AgentKilled,
+        ) => {
+            let shown = render(row).to_string();
+            let line = shown.lines().next().unwrap_or_default();
+            Some(line.to_owned()).filter(|line| !line.trim_start_matches('●').trim().is_empty())
+        }
+        _ => None,
     }
 }
 

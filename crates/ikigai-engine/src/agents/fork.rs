@@ -1,0 +1,226 @@
+//! Forking: a child in a constant number of rows, whatever its parent remembers.
+
+use ikigai_core::data::{ForkContext, Verdict};
+use ikigai_core::fork::{ForkOrder, fork_events};
+use ikigai_core::names::{free_name, is_valid_name, name_from};
+use ikigai_core::settings::ModelChoice;
+use ikigai_core::{AgentId, Epoch, Event, Row, RowRef, Seq, Settings};
+use ikigai_store::{AgentRecord, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, Status};
+
+use super::names::Family;
+use super::{Context, Deal, Dealt, ForkArguments, done, live};
+use crate::calls::OpenCall;
+use crate::environment::draw_agent;
+use crate::front::Desk;
+use crate::worker::Beside;
+use crate::{EngineError, Worker};
+
+/// How many of a prompt's first words become a name.
+const NAME_WORDS: usize = 3;
+
+/// What is wished of a fork.
+#[derive(Clone, Debug)]
+pub struct ForkWish {
+    /// What the child is called; made from the prompt if not given, and counted on if taken.
+    pub name: Option<String>,
+    /// What it is told first.
+    pub prompt: Option<String>,
+    /// What it remembers.
+    pub context: ForkContext,
+    /// The last row it inherits, if not the newest.
+    pub at: Option<RowRef>,
+    /// Another model.
+    pub model: Option<ModelChoice>,
+    /// The call that makes it.
+    pub call: Option<RowRef>,
+}
+
+/// A child that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forked {
+    /// Its id.
+    pub id: AgentId,
+    /// Its name.
+    pub name: String,
+}
+
+impl Worker {
+    /// Makes a child, in one transaction with the rows that `told` makes of it. The lease of the
+    /// child is this process's.
+    pub(crate) async fn fork(
+        &mut self,
+        wish: &ForkWish,
+        told: impl Fn(&Forked) -> Vec<Event>,
+    ) -> Result<(Forked, Vec<Row>), EngineError> {
+        let own = self.agent.state.agent();
+        let family = self.family().await?;
+        let parent = family.get(own).cloned();
+        let parent = parent.ok_or_else(|| EngineError::NoSuchAgent(own.to_string()))?;
+        self.check_room(&family)?;
+        let child = draw_agent(&*self.engine.environment);
+        let mut taken: Vec<String> = Vec::new();
+        loop {
+            let agents = self.engine.agents().await?;
+            let lives = |name: &str| {
+                let same = |agent: &AgentRecord| agent.name == name;
+                let mut living = agents
+                    .iter()
+                    .filter(|agent| agent.status == Status::Running);
+                living.any(same) || taken.iter().any(|other| other == name)
+            };
+            let forked = Forked {
+                id: child,
+                name: free_name(&wished_name(wish), lives),
+            };
+            match self.commit_fork(wish, &parent, &forked, &told).await {
+                Ok(rows) => return Ok((forked, rows)),
+                // Another process was quicker; the name that it took may not be listed yet.
+                Err(EngineError::Commit(CommitError::NameTaken(name))) => taken.push(name),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn check_room(&self, family: &Family) -> Result<(), EngineError> {
+        let own = self.agent.state.agent();
+        let most = self.engine.crowd;
+        let ancestors = family.ancestors(own);
+        let root = ancestors.last().copied().unwrap_or(own);
+        if ancestors.len() >= most.depth {
+            return Err(EngineError::TooDeep(most.depth));
+        }
+        if family.living_children(own) >= most.children {
+            return Err(EngineError::TooManyChildren(most.children));
+        }
+        if family.living_below(root).len() >= most.family {
+            return Err(EngineError::TooManyAgents(most.family));
+        }
+        Ok(())
+    }
+
+    async fn commit_fork(
+        &mut self,
+        wish: &ForkWish,
+        parent: &AgentRecord,
+        forked: &Forked,
+        told: &impl Fn(&Forked) -> Vec<Event>,
+    ) -> Result<Vec<Row>, EngineError> {
+        let set = Settings {
+            model: wish.model.clone(),
+            ..Settings::default()
+        };
+        let order = ForkOrder {
+            child: forked.id,
+            name: forked.name.clone(),
+            context: wish.context,
+            at: wish.at,
+            set: set.as_set(),
+            call: wish.call,
+            prompt: wish.prompt.clone(),
+        };
+        // Decided anew for every head, because the fork point is the parent's newest row.
+        let rows = fork_events(&self.agent.state, &parent.name, order.clone());
+        let events = [rows.parent].into_iter().chain(told(forked)).collect();
+        let now = self.engine.environment.now();
+        let state = self.agent.state.clone();
+        let beside = move |_: Seq| {
+            let rows = fork_events(&state, &parent.name, order.clone());
+            let agent = NewAgent {
+                id: forked.id,
+                name: forked.name.clone(),
+                session: parent.session,
+                parent: Some(parent.id),
+                fork_point: rows.fork_point,
+                created_at: now,
+            };
+            let lease = LeaseClaim {
+                epoch: Epoch(1),
+                expected: Seq(0),
+            };
+            Beside {
+                heads: vec![HeadClaim {
+                    agent: forked.id,
+                    lease: Some(lease),
+                }],
+                rows: rows
+                    .child
+                    .into_iter()
+                    .map(|event| event.into_row(forked.id, now))
+                    .collect(),
+                with: vec![Effect::CreateAgent { agent, owned: true }],
+            }
+        };
+        self.commit_beside(events, &beside).await
+    }
+
+    /// Carries out a call of `fork`: the child begins at once.
+    pub(super) async fn deal_fork(
+        &mut self,
+        arguments: ForkArguments,
+        call: &OpenCall,
+        desk: &mut Desk<'_>,
+    ) -> Deal {
+        if arguments.prompt.trim().is_empty() {
+            return Ok(Err("the prompt is empty".to_owned()));
+        }
+        let model = match arguments.model.as_deref() {
+            None => None,
+            Some(name) => match self.engine.models.choose(name) {
+                Ok(choice) => Some(choice),
+                Err(missing) => return Ok(Err(missing.to_string())),
+            },
+        };
+        let name = arguments.name.filter(|name| !name.is_empty());
+        if let Some(name) = name.as_deref().filter(|name| !is_valid_name(name)) {
+            let name = name.to_owned();
+            return Ok(Err(EngineError::BadName(name).to_string()));
+        }
+        let wish = ForkWish {
+            name,
+            prompt: Some(arguments.prompt),
+            context: match arguments.context {
+                Context::Inherit => ForkContext::Inherit,
+                Context::Fresh => ForkContext::Fresh,
+            },
+            at: None,
+            model,
+            call: Some(call.at),
+        };
+        let told = |forked: &Forked| {
+            let text = format!("forked {} ({})", forked.name, forked.id);
+            vec![call.result(done(text), Verdict::Ran)]
+        };
+        match self.fork(&wish, told).await {
+            Ok((forked, rows)) => {
+                desk.told(rows);
+                self.children.push(forked.id);
+                self.start_child(forked.id).await?;
+                Ok(Ok(Dealt::Done))
+            }
+            Err(
+                error @ (EngineError::TooDeep(_)
+                | EngineError::TooManyChildren(_)
+                | EngineError::TooManyAgents(_)),
+            ) => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has a child that was just made answer what it was told.
+    pub(crate) async fn start_child(&self, child: AgentId) -> Result<(), EngineError> {
+        let mut worker = Self::begin(self.engine.clone(), child, Epoch(1)).await?;
+        worker.approve = self.approve;
+        live::start(worker, live::Errand::Answer);
+        Ok(())
+    }
+}
+
+/// What the child would be called.
+fn wished_name(wish: &ForkWish) -> String {
+    if let Some(name) = &wish.name {
+        return name_from(name);
+    }
+    let words = wish.prompt.as_deref().unwrap_or("child").split_whitespace();
+    let first: Vec<_> = words.take(NAME_WORDS).collect();
+    name_from(&first.join(" "))
+}

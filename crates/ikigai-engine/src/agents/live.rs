@@ -1,0 +1,176 @@
+//! The life of an agent in this process: it does what it is asked, reports, and listens.
+
+use ikigai_core::AgentId;
+use ikigai_core::data::Cause;
+use tokio::sync::mpsc;
+
+use crate::front::{Desk, Intent, Outcome, Stop, Update};
+use crate::{EngineError, Worker};
+
+/// What is asked of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// To answer this.
+    Say(String),
+    /// To answer what is in its log already.
+    Answer,
+    /// To take its mail in and answer that.
+    Mail,
+    /// To go on with a stopped turn.
+    Resume,
+    /// To send the last turn again.
+    Retry,
+}
+
+impl Worker {
+    /// Does what is asked, then waits for the children that its model forked meanwhile; what they
+    /// leave as mail, when the last of them is done, is one more turn.
+    pub async fn work(
+        &mut self,
+        errand: Errand,
+        desk: &mut Desk<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let mut outcome = self.carry_out(errand, desk).await?;
+        while outcome == Outcome::Completed && !self.children.is_empty() {
+            if let Some(stop) = self.await_children(desk).await? {
+                return Ok(match stop {
+                    Stop::Interrupt(cause) => Outcome::Interrupted(cause),
+                    Stop::Deadline(after) => Outcome::Failed(format!(
+                        "the children were not done within {} s",
+                        after.as_secs()
+                    )),
+                });
+            }
+            if !self.has_mail().await? {
+                break;
+            }
+            outcome = self.carry_out(Errand::Mail, desk).await?;
+        }
+        Ok(outcome)
+    }
+
+    async fn carry_out(
+        &mut self,
+        errand: Errand,
+        desk: &mut Desk<'_>,
+    ) -> Result<Outcome, EngineError> {
+        match errand {
+            Errand::Say(text) => self.turn(&text, desk).await,
+            Errand::Answer => self.answer(desk).await,
+            Errand::Mail => self.answer_mail(desk).await,
+            Errand::Resume => self.resume(desk).await,
+            Errand::Retry => self.retry(desk).await,
+        }
+    }
+
+    async fn has_mail(&self) -> Result<bool, EngineError> {
+        let own = self.agent.state.agent();
+        Ok(!self.engine.store.queued_mail(own).await?.is_empty())
+    }
+
+    /// Waits until no child works any more, unless it is told to stop.
+    async fn await_children(&mut self, desk: &mut Desk<'_>) -> Result<Option<Stop>, EngineError> {
+        let mut changes = self.engine.hub.changes(self.engine.store());
+        loop {
+            changes.mark_unchanged();
+            let mut working = Vec::new();
+            for child in std::mem::take(&mut self.children) {
+                if self.engine.hub.is_working(child) == Some(true) {
+                    working.push(child);
+                }
+            }
+            self.children = working;
+            if self.children.is_empty() {
+                return Ok(None);
+            }
+            tokio::select! {
+                biased;
+                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
+                    self.stop_children(&stop);
+                    return Ok(Some(stop));
+                },
+                _ = changes.changed() => {}
+            }
+        }
+    }
+
+    /// Whoever stops the program's only front end stops what it was waiting for.
+    fn stop_children(&self, stop: &Stop) {
+        for child in &self.children {
+            self.engine.hub.deliver(*child, Intent::Stop(stop.clone()));
+        }
+    }
+}
+
+/// Starts an agent that has no front end of its own. A panic is its own affair: it is recorded, and
+/// the others go on.
+pub(super) fn start(worker: Worker, errand: Errand) {
+    let engine = worker.engine.clone();
+    let agent = worker.agent.state.agent();
+    let intents = engine.hub.enlist(agent);
+    let task = tokio::spawn(live(worker, errand, intents));
+    tokio::spawn(async move {
+        let panicked = task.await.is_err();
+        engine.hub.leave(agent);
+        if panicked {
+            engine.broken_down(agent).await;
+        }
+    });
+}
+
+async fn live(mut worker: Worker, errand: Errand, mut intents: mpsc::Receiver<Intent>) {
+    let engine = worker.engine.clone();
+    let agent = worker.agent.state.agent();
+    let (observer, answers) = engine.hub.observer();
+    let name = worker.settings().name.clone().unwrap_or_default();
+    let mut tell = |update: Update| {
+        if let Some(observer) = &observer {
+            observer(&name, &update);
+        }
+    };
+    let mut next = Some(errand);
+    while let Some(errand) = next {
+        engine.hub.set_working(agent, true);
+        let desk = Desk::new(&mut intents, &mut tell);
+        let mut desk = if answers {
+            desk
+        } else {
+            desk.without_answers()
+        };
+        let outcome = worker.work(errand, &mut desk).await;
+        if let Err(error) = outcome {
+            desk.tell(Update::Warning(error.to_string()));
+            break;
+        }
+        if outcome.is_ok_and(|outcome| outcome == Outcome::Interrupted(Cause::Kill)) {
+            break;
+        }
+        engine.hub.set_working(agent, false);
+        next = listen(&mut intents).await;
+    }
+    // The lease ends with the process anyway.
+    let _ = worker.release().await;
+}
+
+/// What an idle agent is asked next; none if it is to end.
+async fn listen(intents: &mut mpsc::Receiver<Intent>) -> Option<Errand> {
+    loop {
+        match intents.recv().await? {
+            Intent::Say(text) => return Some(Errand::Say(text)),
+            Intent::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
+            // There is nothing to stop, to take back or to answer.
+            Intent::Stop(_) | Intent::TakeBack(_) | Intent::Answer { .. } => {}
+        }
+    }
+}
+
+impl crate::Engine {
+    /// Records that an agent's task broke down, so that its turn is not left open for ever.
+    async fn broken_down(&self, agent: AgentId) {
+        let Ok(Some(record)) = self.store.agent(agent).await else {
+            return;
+        };
+        // Whoever opens it settles it; the lease is still this process's.
+        let _ = self.open(&record).await;
+    }
+}

@@ -1,0 +1,120 @@
+//! Mail: durable, first in first out, handed over by the row that shows it.
+
+use ikigai_core::Event;
+use ikigai_core::data::{UserData, UserOrigin, Verdict};
+use ikigai_store::{AgentRecord, CommitError, Effect, MailId, MailRecord, Status};
+
+use super::{Deal, Dealt, SendArguments, done};
+use crate::calls::OpenCall;
+use crate::environment::draw_mail;
+use crate::front::Desk;
+use crate::{EngineError, Worker};
+
+/// The longest mail; whoever has more to say writes a file and sends its name.
+pub(crate) const MOST_MAIL_BYTES: usize = 64 * 1024;
+
+impl Worker {
+    /// The effect that sends mail to an agent, and its name.
+    pub(crate) fn mail_to(
+        &self,
+        to: &AgentRecord,
+        text: &str,
+    ) -> Result<(MailId, Effect), EngineError> {
+        if text.trim().is_empty() {
+            return Err(EngineError::EmptyMessage);
+        }
+        if text.len() > MOST_MAIL_BYTES {
+            return Err(EngineError::LongMail {
+                bytes: text.len(),
+                most: MOST_MAIL_BYTES,
+            });
+        }
+        if to.status != Status::Running {
+            return Err(EngineError::Dead(to.name.clone()));
+        }
+        let mail = draw_mail(&*self.engine.environment);
+        let send = Effect::SendMail {
+            mail,
+            to: to.id,
+            from: Some(self.agent.state.agent()),
+            text: text.to_owned(),
+            at: self.engine.environment.now(),
+        };
+        Ok((mail, send))
+    }
+
+    /// Carries out a call of `send`.
+    pub(super) async fn deal_send(
+        &mut self,
+        arguments: SendArguments,
+        call: &OpenCall,
+        desk: &mut Desk<'_>,
+    ) -> Deal {
+        let to = match self.named(&arguments.to).await? {
+            Ok(to) => to,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let send = match self.mail_to(&to, &arguments.message) {
+            Ok((_, send)) => send,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let result = call.result(done(format!("sent to {}", to.name)), Verdict::Ran);
+        match self.commit_held(vec![result], vec![send], desk).await {
+            Ok(rows) => {
+                desk.told(rows);
+                self.engine.hub.bump();
+                Ok(Ok(Dealt::Done))
+            }
+            Err(EngineError::Commit(CommitError::Dead(_))) => {
+                Ok(Err(EngineError::Dead(to.name).to_string()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The effect that leaves what this agent said last as mail to its parent, if its parent's
+    /// model forked it and lives.
+    pub(crate) async fn report(&self, text: &str) -> Result<Option<Effect>, EngineError> {
+        let fork = self.agent.state.fork();
+        let parent = fork.and_then(|fork| fork.parent_uuid.filter(|_| fork.call.is_some()));
+        let Some(parent) = parent else {
+            return Ok(None);
+        };
+        let Some(parent) = self.engine.store.agent(parent).await? else {
+            return Ok(None);
+        };
+        let text = shortened(text);
+        Ok(self.mail_to(&parent, &text).ok().map(|(_, send)| send))
+    }
+}
+
+/// As much of a text as fits into a mail.
+fn shortened(text: &str) -> String {
+    const NOTE: &str = "\n[the rest is in the sender's own log]";
+    if text.len() <= MOST_MAIL_BYTES {
+        return text.to_owned();
+    }
+    let mut end = MOST_MAIL_BYTES - NOTE.len();
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{NOTE}", &text[..end])
+}
+
+/// The row that shows mail at the beginning of a turn; `sender` is who it is from, if an agent.
+pub(crate) fn shown_mail(mail: &MailRecord, sender: Option<&str>) -> Event {
+    let Some(from) = mail.from else {
+        return Event::user(&mail.text);
+    };
+    let sender = sender.map_or_else(|| from.to_string(), str::to_owned);
+    let data = UserData {
+        origin: Some(UserOrigin::Mail),
+        typed: Some(format!("✉ {sender}: {}", mail.text)),
+        from: Some(from),
+        ..UserData::default()
+    };
+    Event::User {
+        text: format!("Message from agent {sender}:\n{}", mail.text),
+        data,
+    }
+}

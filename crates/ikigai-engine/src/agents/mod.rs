@@ -1,0 +1,229 @@
+//! Agents as processes: fork, kill, send, wait. Each commits its effect and its result in one
+//! transaction, so that none has an unknown outcome.
+
+mod fork;
+mod hub;
+mod kill;
+mod live;
+mod mail;
+mod names;
+mod wait;
+
+use ikigai_core::data::Verdict;
+use ikigai_core::project::ToolSpec;
+use ikigai_core::settings::Approve;
+use ikigai_tools::arguments::{read, schema_of};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::calls::{Came, OpenCall};
+use crate::front::{Desk, Stop};
+use crate::{EngineError, Worker};
+
+pub use fork::{ForkWish, Forked};
+pub(crate) use hub::Hub;
+pub use hub::Observer;
+pub use live::Errand;
+pub(crate) use mail::shown_mail;
+pub(crate) use wait::{Wait, consumed_by_next};
+
+/// How long a wait takes if the model does not say, and at most.
+const WAIT_SECONDS: u64 = 600;
+const MOST_WAIT_SECONDS: u64 = 86_400;
+
+/// The tools by which a model deals with agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentTool {
+    Fork,
+    Kill,
+    Send,
+    Wait,
+}
+
+/// What a child remembers.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Context {
+    Inherit,
+    Fresh,
+}
+
+/// Arguments of `fork`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ForkArguments {
+    /// What the child is called: lower-case letters, digits and `-`; made from the prompt if not given.
+    #[serde(default)]
+    name: Option<String>,
+    /// What the child is to do.
+    prompt: String,
+    /// `inherit`: the child remembers this conversation; `fresh`: it knows only the prompt.
+    context: Context,
+    /// Another model for the child, as `provider:name/level`.
+    #[serde(default)]
+    model: Option<String>,
+}
+
+/// Arguments of `kill`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct KillArguments {
+    /// Name or id of the agent; its descendants die with it.
+    agent: String,
+}
+
+/// Arguments of `send`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SendArguments {
+    /// Name or id of the agent, or `parent`.
+    to: String,
+    /// What to tell it.
+    message: String,
+}
+
+/// Arguments of `wait`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WaitArguments {
+    /// Seconds to wait at most; 600 if not given.
+    #[serde(default)]
+    timeout: Option<u64>,
+    /// Wait until each of these has sent a message, has ended its work, or is dead. Without it: for
+    /// the next message from anybody.
+    #[serde(default)]
+    from_agents: Vec<String>,
+}
+
+impl AgentTool {
+    const ALL: [Self; 4] = [Self::Fork, Self::Kill, Self::Send, Self::Wait];
+
+    /// The tool of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Fork => "fork",
+            Self::Kill => "kill",
+            Self::Send => "send",
+            Self::Wait => "wait",
+        }
+    }
+
+    /// What models are told of all of them.
+    pub(crate) fn specs() -> impl Iterator<Item = ToolSpec> {
+        Self::ALL.into_iter().map(Self::spec)
+    }
+
+    fn spec(self) -> ToolSpec {
+        let (description, parameters) = match self {
+            Self::Fork => (
+                "Makes a child agent that works on a prompt beside you. You go on at once; what it \
+                 says last comes to you as a message, which `wait` returns.",
+                schema_of::<ForkArguments>(),
+            ),
+            Self::Kill => (
+                "Ends an agent and all its descendants at once.",
+                schema_of::<KillArguments>(),
+            ),
+            Self::Send => (
+                "Sends a message to another agent, which gets it when it waits or begins its next turn.",
+                schema_of::<SendArguments>(),
+            ),
+            Self::Wait => (
+                "Waits for messages of other agents, and tells of each that you name whether it \
+                 sent one (received), has nothing more to say (idle), is dead, or still works (running).",
+                schema_of::<WaitArguments>(),
+            ),
+        };
+        ToolSpec {
+            name: self.name().to_owned(),
+            description: description.to_owned(),
+            parameters,
+        }
+    }
+
+    /// A call for people.
+    pub(crate) fn shown(arguments: &str) -> String {
+        ikigai_tools::arguments::shown(arguments)
+    }
+}
+
+/// What became of a call of one of these tools.
+pub(crate) enum Dealt {
+    /// Its result is stored.
+    Done,
+    /// It waits.
+    Waits(Wait),
+    /// Its result is stored, and the agent that made it is dead.
+    Died(Stop),
+}
+
+impl Worker {
+    /// Carries out a call of one of these tools.
+    pub(crate) async fn deal(
+        &mut self,
+        tool: AgentTool,
+        call: &OpenCall,
+        desk: &mut Desk<'_>,
+    ) -> Result<Dealt, EngineError> {
+        let mode = self.approve.or(self.settings().approve);
+        if mode == Some(Approve::Read) && tool != AgentTool::Wait {
+            let reason = format!(
+                "refused: this agent is in `read` mode, in which it may not `{}`.",
+                tool.name()
+            );
+            return self.refuse_deal(call, reason, desk).await;
+        }
+        let dealt = match tool {
+            AgentTool::Fork => match read(&call.arguments) {
+                Ok(arguments) => self.deal_fork(arguments, call, desk).await?,
+                Err(bad) => Err(bad.0),
+            },
+            AgentTool::Kill => match read(&call.arguments) {
+                Ok(arguments) => self.deal_kill(arguments, call, desk).await?,
+                Err(bad) => Err(bad.0),
+            },
+            AgentTool::Send => match read(&call.arguments) {
+                Ok(arguments) => self.deal_send(arguments, call, desk).await?,
+                Err(bad) => Err(bad.0),
+            },
+            AgentTool::Wait => match read(&call.arguments) {
+                Ok(arguments) => self.deal_wait(arguments, call).await?,
+                Err(bad) => Err(bad.0),
+            },
+        };
+        match dealt {
+            Ok(dealt) => Ok(dealt),
+            Err(reason) => self.refuse_deal(call, reason, desk).await,
+        }
+    }
+
+    async fn refuse_deal(
+        &mut self,
+        call: &OpenCall,
+        reason: String,
+        desk: &mut Desk<'_>,
+    ) -> Result<Dealt, EngineError> {
+        let result = call.result(Came::failed(reason), Verdict::Refused);
+        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
+        desk.told(rows);
+        Ok(Dealt::Done)
+    }
+}
+
+/// What came of a call, or why it was not done, in words for the model.
+type Deal = Result<Result<Dealt, String>, EngineError>;
+
+/// The result of a call that was done.
+fn done(text: impl Into<String>) -> Came {
+    let output = text.into();
+    Came {
+        shown: output.lines().next().map(str::to_owned),
+        output,
+        success: true,
+        ..Came::default()
+    }
+}

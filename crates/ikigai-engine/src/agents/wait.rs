@@ -1,0 +1,236 @@
+//! Waiting for other agents: for their mail, for the end of their work, or for their death.
+
+use std::time::Duration;
+
+use ikigai_core::data::Verdict;
+use ikigai_core::{AgentId, Event, Micros, RowRef, Seq};
+use ikigai_store::{Agent, AgentRecord, Effect, MailRecord, Status};
+
+use super::{Deal, Dealt, MOST_WAIT_SECONDS, WAIT_SECONDS, WaitArguments};
+use crate::calls::{Came, OpenCall};
+use crate::{EngineError, Worker};
+
+/// How many rows are read to find out whether an agent of another process works.
+const PAGE_ROWS: usize = 64;
+
+/// A call that waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    /// When it ends at the latest.
+    deadline: Micros,
+    /// How long that is from its beginning.
+    patience: Duration,
+    /// For whom; nobody means the next mail of anybody.
+    of: Vec<AgentId>,
+}
+
+/// What is known of an agent that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Received,
+    Idle,
+    Dead,
+    Running,
+}
+
+impl Wait {
+    /// How long it still goes on at the most.
+    pub(crate) fn left(&self, now: Micros) -> Duration {
+        let micros = self.deadline.0.saturating_sub(now.0);
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0)).min(self.patience)
+    }
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Idle => "idle",
+            Self::Dead => "dead",
+            Self::Running => "running",
+        }
+    }
+}
+
+impl Worker {
+    /// Understands a call of `wait`. Its deadline counts from the call's row, so that a restart
+    /// does not make it longer.
+    pub(super) async fn deal_wait(&mut self, arguments: WaitArguments, call: &OpenCall) -> Deal {
+        Ok(self
+            .wait_of(arguments, call.created_at)
+            .await?
+            .map(Dealt::Waits))
+    }
+
+    pub(crate) async fn wait_of_call(
+        &self,
+        call: &OpenCall,
+    ) -> Result<Result<Wait, String>, EngineError> {
+        match ikigai_tools::arguments::read(&call.arguments) {
+            Ok(arguments) => self.wait_of(arguments, call.created_at).await,
+            Err(bad) => Ok(Err(bad.0)),
+        }
+    }
+
+    async fn wait_of(
+        &self,
+        arguments: WaitArguments,
+        begun: Micros,
+    ) -> Result<Result<Wait, String>, EngineError> {
+        let seconds = arguments.timeout.unwrap_or(WAIT_SECONDS);
+        let patience = Duration::from_secs(seconds.min(MOST_WAIT_SECONDS));
+        let mut of = Vec::new();
+        for name in &arguments.from_agents {
+            match self.named(name).await? {
+                Ok(agent) if agent.id == self.agent.state.agent() => {
+                    return Ok(Err("you cannot wait for yourself".to_owned()));
+                }
+                Ok(agent) if !of.contains(&agent.id) => of.push(agent.id),
+                Ok(_) => {}
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
+        Ok(Ok(Wait {
+            deadline: begun.after(patience),
+            patience,
+            of,
+        }))
+    }
+
+    /// The row that answers a wait and the mail that it hands over; none if it goes on.
+    pub(crate) async fn answer_wait(
+        &self,
+        call: &OpenCall,
+        wait: &Wait,
+        is_late: bool,
+    ) -> Result<Option<(Event, Vec<MailRecord>)>, EngineError> {
+        let own = self.agent.state.agent();
+        let mut mail = self.engine.store.queued_mail(own).await?;
+        mail.retain(|mail| match mail.from {
+            Some(from) => wait.of.is_empty() || wait.of.contains(&from),
+            None => false,
+        });
+        let came = if wait.of.is_empty() {
+            // The next mail is one mail.
+            mail.truncate(1);
+            match mail.first() {
+                None if !is_late => return Ok(None),
+                None => failed_wait(wait),
+                Some(mail) => self.one_mail(mail).await?,
+            }
+        } else {
+            let states = self.states_of(wait, &mail).await?;
+            let goes_on = states.iter().any(|(_, state)| *state == State::Running);
+            if goes_on && !is_late {
+                return Ok(None);
+            }
+            fan_in(&states, &mail, wait)
+        };
+        Ok(Some((call.result(came, Verdict::Ran), mail)))
+    }
+
+    async fn one_mail(&self, mail: &MailRecord) -> Result<Came, EngineError> {
+        let sender = match mail.from {
+            Some(from) => self.engine.store.agent(from).await?,
+            None => None,
+        };
+        let name = sender.map_or_else(|| "somebody".to_owned(), |sender| sender.name);
+        Ok(Came {
+            output: format!("received from {name}:\n{}", mail.text),
+            shown: Some(format!("✉ {name}")),
+            success: true,
+            ..Came::default()
+        })
+    }
+
+    async fn states_of(
+        &self,
+        wait: &Wait,
+        mail: &[MailRecord],
+    ) -> Result<Vec<(AgentRecord, State)>, EngineError> {
+        let mut states = Vec::new();
+        for id in &wait.of {
+            let Some(agent) = self.engine.store.agent(*id).await? else {
+                continue;
+            };
+            let state = if mail.iter().any(|mail| mail.from == Some(*id)) {
+                State::Received
+            } else if agent.status != Status::Running {
+                State::Dead
+            } else if self.engine.works(*id).await? {
+                State::Running
+            } else {
+                State::Idle
+            };
+            states.push((agent, state));
+        }
+        Ok(states)
+    }
+}
+
+impl crate::Engine {
+    /// Whether an agent is in the middle of a turn: one of this process, or as its log tells.
+    pub(crate) async fn works(&self, agent: AgentId) -> Result<bool, EngineError> {
+        if let Some(working) = self.hub.is_working(agent) {
+            return Ok(working);
+        }
+        let mut agent = Agent::restore(self.store(), agent).await?;
+        loop {
+            let empty = agent.view.entries().is_empty();
+            let busy = agent.view.is_busy(agent.state.path()).filter(|_| !empty);
+            if let Some(busy) = busy {
+                return Ok(busy);
+            }
+            if !agent.lengthen(self.store(), PAGE_ROWS).await? {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+fn failed_wait(wait: &Wait) -> Came {
+    let seconds = wait.patience.as_secs();
+    Came {
+        output: format!("no message within {seconds} s"),
+        shown: Some(format!("no message within {seconds} s")),
+        success: true,
+        ..Came::default()
+    }
+}
+
+/// Each agent with its state, and what it sent.
+fn fan_in(states: &[(AgentRecord, State)], mail: &[MailRecord], wait: &Wait) -> Came {
+    let mut output = String::new();
+    for (agent, state) in states {
+        output.push_str(&agent.name);
+        output.push_str(": ");
+        output.push_str(state.word());
+        if *state == State::Running {
+            let seconds = wait.patience.as_secs();
+            output.push_str(&format!(" (not done within {seconds} s)"));
+        }
+        output.push('\n');
+        for mail in mail.iter().filter(|mail| mail.from == Some(agent.id)) {
+            output.push_str(&mail.text);
+            output.push_str("\n\n");
+        }
+    }
+    let words: Vec<_> = states
+        .iter()
+        .map(|(agent, state)| format!("{} {}", agent.name, state.word()))
+        .collect();
+    Came {
+        output: output.trim_end().to_owned(),
+        shown: Some(words.join(" · ")),
+        success: true,
+        ..Came::default()
+    }
+}
+
+/// The effects that hand mail over by the row after `head`.
+pub(crate) fn consumed_by_next(mail: &[MailRecord], agent: AgentId, head: Seq) -> Vec<Effect> {
+    let by = RowRef::new(agent, head.next());
+    mail.iter()
+        .map(|mail| Effect::ConsumeMail { mail: mail.id, by })
+        .collect()
+}
