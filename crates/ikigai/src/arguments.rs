@@ -53,6 +53,8 @@ pub(crate) enum Verb {
     Agents(AgentsOrder),
     /// List the models with their context, prices, thinking levels, and whether a key is present
     Models(ModelsOrder),
+    /// List the tools that agents have here, and those that cannot be used, with the reason
+    Tools(ToolsOrder),
     /// Check store and surroundings, and say what to do about each finding
     Doctor,
 }
@@ -155,6 +157,18 @@ pub(crate) struct ModelsOrder {
     pub(crate) word: Option<String>,
 
     /// Print one line of JSON for each model
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `tools` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct ToolsOrder {
+    /// Let agents use the tools that this project brings in `.ikigai/tools`, from now on
+    #[arg(long)]
+    pub(crate) allow: bool,
+
+    /// Print one line of JSON for each tool: name, description and schema
     #[arg(long)]
     pub(crate) json: bool,
 }

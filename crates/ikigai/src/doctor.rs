@@ -9,13 +9,15 @@ use anyhow::Result;
 use ikigai_providers::Models;
 use ikigai_providers::presets::PRESETS;
 use ikigai_store::{Agent, AgentRecord, Status, Store, StoreError};
+use ikigai_tools::sandbox::{self, Force};
 use rustix::fs::{Access, access, statvfs};
 
 use crate::arguments::exit;
 use crate::config::Config;
 use crate::output::{print, visible};
-use crate::place;
-use crate::world::{World, configuration, registry};
+use crate::place::{self, Here};
+use crate::tools;
+use crate::world::{World, configuration, registry, runtime};
 
 /// Less free space than this is worth a word.
 const LITTLE_SPACE_BYTES: u64 = 256 * 1024 * 1024;
@@ -42,6 +44,8 @@ pub(crate) fn doctor(db: Option<String>) -> Result<ExitCode> {
     }
     let of_store = findings.len();
     findings.extend(check_models(&config)?);
+    findings.push(check_sandbox(&config));
+    findings.extend(check_tools(&path, &config)?);
     for finding in &findings {
         print(&visible(&match finding {
             Finding::Good(found) => format!("ok       {found}\n"),
@@ -85,6 +89,43 @@ fn check_models(config: &Config) -> Result<Vec<Finding>> {
         "keys: none is set; the built-in demo model works offline".to_owned()
     } else {
         format!("keys: {}", with_key.join(", "))
+    }));
+    Ok(findings)
+}
+
+/// What processes of tools are kept from here, by trying.
+fn check_sandbox(config: &Config) -> Finding {
+    if !config.work().sandbox.is_enabled() {
+        return Finding::Warning(
+            "sandbox: switched off, so processes of tools may do all that you may".to_owned(),
+            "take `enabled = false` out of [sandbox] of the configuration".to_owned(),
+        );
+    }
+    let force = sandbox::in_force();
+    let found = format!("sandbox: {force}");
+    match force {
+        Force::Full => Finding::Good(found),
+        Force::Partly(_) | Force::None(_) => Finding::Warning(
+            found,
+            "a Linux kernel from 6.12 on, with Landlock and seccomp, keeps all of it".to_owned(),
+        ),
+    }
+}
+
+/// Which tools there are, and which cannot be used.
+fn check_tools(store: &Path, config: &Config) -> Result<Vec<Finding>> {
+    let work = config.work();
+    let hidden = tools::hidden(store, &work);
+    let all = tools::all(&registry(config)?, &work, hidden.into());
+    let here = Here::find()?;
+    let found = runtime()?.block_on(all.0.look(Path::new(&here.workdir)));
+    let names: Vec<_> = found.tools.iter().map(|tool| tool.spec().name).collect();
+    let mut findings = vec![Finding::Good(format!("tools: {}", names.join(" ")))];
+    findings.extend(found.broken.into_iter().map(|broken| {
+        Finding::Warning(
+            format!("tool: {}: {}", broken.path.display(), broken.reason),
+            "mend or remove it; `ikigai tools` looks again".to_owned(),
+        )
     }));
     Ok(findings)
 }

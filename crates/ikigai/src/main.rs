@@ -10,6 +10,7 @@ mod models;
 mod output;
 mod place;
 mod run;
+mod tool_list;
 mod tools;
 mod world;
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Verb::Log(order) => log::log(arguments.db, &order),
         Verb::Agents(order) => agents::agents(arguments.db, &order),
         Verb::Models(order) => models::models(&order),
+        Verb::Tools(order) => tool_list::tools(arguments.db, &order),
         Verb::Doctor => doctor::doctor(arguments.db),
     };
     ended.unwrap_or_else(|error| output::report(&error))

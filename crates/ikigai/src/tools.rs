@@ -5,10 +5,14 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use ikigai_engine::{Blank, Probe, Safety};
+use ikigai_engine::{Blank, Probe, Safety, Tools};
 use ikigai_providers::registry::Registry;
+use ikigai_store::BoxFuture;
+use ikigai_tools::builtin::web_fetch::{WebFetch, WebLimits};
+use ikigai_tools::builtin::web_search::{BRAVE_URL, WebSearch};
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::Environment;
+use ikigai_tools::toolbox::{Places, Toolbox};
 use ikigai_tools::{Tool, builtin, sandbox};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -39,12 +43,48 @@ const PRIVATE: &[&str] = &[
     ".password-store",
 ];
 
-/// The built-in tools.
-pub(crate) fn built_in(registry: &Registry, work: &Work) -> Vec<Arc<dyn Tool>> {
+/// Where the key of `web_search` is found.
+const SEARCH_KEY: &str = "BRAVE_API_KEY";
+
+/// All tools that there are, wherever they come from.
+pub(crate) struct AllTools(pub(crate) Toolbox);
+
+impl Tools for AllTools {
+    fn offered<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>> {
+        Box::pin(self.0.tools(workdir))
+    }
+}
+
+/// The built-in tools, and where others are.
+pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> AllTools {
     let environment = Environment::default()
         .withholding(registry.secret_variables())
+        .withholding([SEARCH_KEY.to_owned()])
         .keeping(work.sandbox.keep_variables());
-    builtin::all(environment)
+    let mut built_in = builtin::all(environment.clone());
+    built_in.push(Arc::new(WebFetch::new(WebLimits {
+        allow_private: work.web.may_fetch_private(),
+        ..WebLimits::default()
+    })));
+    if let Some(key) = search_key() {
+        built_in.push(Arc::new(WebSearch::new(key, BRAVE_URL)));
+    }
+    let (state, cache) = (config::state_home(), config::cache_home());
+    let places = Places {
+        hidden,
+        ..Places::usual(
+            config::home().as_deref(),
+            state.as_deref(),
+            cache.as_deref(),
+        )
+    };
+    AllTools(Toolbox::new(built_in, places, environment))
+}
+
+/// The key of `web_search`, without which it is not offered.
+fn search_key() -> Option<SecretString> {
+    let key = env::var(SEARCH_KEY).ok()?;
+    Some(SecretString::from(key.trim())).filter(|key| !key.expose_secret().is_empty())
 }
 
 /// What tools are kept from: the store, keys, and whatever else is private.
@@ -66,7 +106,8 @@ pub(crate) fn safety(store: &Path, registry: &Arc<Registry>, work: &Work) -> Saf
     }
 }
 
-fn hidden(store: &Path, work: &Work) -> Vec<PathBuf> {
+/// What no tool may read or write.
+pub(crate) fn hidden(store: &Path, work: &Work) -> Vec<PathBuf> {
     let home = env::home_dir().filter(|home| home.is_absolute());
     let also = work.sandbox.hidden(home.as_deref());
     let private = home
@@ -94,7 +135,10 @@ fn files_of(store: &Path) -> Vec<PathBuf> {
 fn blank(registry: Arc<Registry>) -> Blank {
     let keys: OnceLock<Vec<SecretString>> = OnceLock::new();
     Arc::new(move |bytes| {
-        let keys = keys.get_or_init(|| registry.known_keys());
+        let keys = keys.get_or_init(|| {
+            let known = registry.known_keys().into_iter();
+            known.chain(search_key()).collect()
+        });
         let mut blanked = Cow::Borrowed(bytes);
         for key in keys {
             let key = key.expose_secret().as_bytes();

@@ -88,10 +88,12 @@ impl World {
         let store = Arc::new(SqliteStore::open(options)?);
         let registry = Arc::new(registry(config)?);
         let safety = tools::safety(path, &registry, &config.work());
+        let tools = tools::all(&registry, &config.work(), safety.hidden.clone());
+        let tools = Arc::new(tools);
         let window = window_tokens()?.or(config.budget_tokens);
         let engine = Engine::new(store.clone(), Arc::new(System), registry.clone())
             .with_window_tokens(window)
-            .with_tools(Arc::new(tools::built_in(&registry, &config.work())), safety)
+            .with_tools(tools.clone(), safety)
             .with_limits(config.work().limits.limits());
         let runtime = runtime()?;
         Ok(Self {

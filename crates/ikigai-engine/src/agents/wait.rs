@@ -1,5 +1,6 @@
 //! Waiting for other agents: for their mail, for the end of their work, or for their death.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use ikigai_core::data::Verdict;
@@ -207,7 +208,7 @@ fn fan_in(states: &[(AgentRecord, State)], mail: &[MailRecord], wait: &Wait) -> 
         output.push_str(state.word());
         if *state == State::Running {
             let seconds = wait.patience.as_secs();
-            output.push_str(&format!(" (not done within {seconds} s)"));
+            let _ = write!(output, " (not done within {seconds} s)");
         }
         output.push('\n');
         for mail in mail.iter().filter(|mail| mail.from == Some(agent.id)) {

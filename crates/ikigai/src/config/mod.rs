@@ -213,8 +213,22 @@ fn read_file(path: &Path) -> Result<Config> {
 
 /// `$XDG_CONFIG_HOME/ikigai`, where that is absolute, or its default.
 pub(crate) fn home() -> Option<PathBuf> {
-    let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    directory("XDG_CONFIG_HOME", ".config")
+}
+
+/// The same for what is remembered of this machine: `$XDG_STATE_HOME/ikigai`.
+pub(crate) fn state_home() -> Option<PathBuf> {
+    directory("XDG_STATE_HOME", ".local/state")
+}
+
+/// The same for what can be found out again: `$XDG_CACHE_HOME/ikigai`.
+pub(crate) fn cache_home() -> Option<PathBuf> {
+    directory("XDG_CACHE_HOME", ".cache")
+}
+
+fn directory(variable: &str, default: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());
-    let home = || std::env::home_dir().map(|home| home.join(".config"));
+    let home = || std::env::home_dir().map(|home| home.join(default));
     Some(named.or_else(home)?.join("ikigai"))
 }

@@ -15,6 +15,7 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber, info};
 
+use crate::config;
 use crate::output::tell;
 use file::RotatingFile;
 use filter::Filter;
@@ -65,12 +66,8 @@ pub(crate) fn hide(keys: impl FnOnce() -> Vec<SecretString>) {
     }
 }
 
-/// `$XDG_STATE_HOME/ikigai/log`, where that is absolute, or its default.
 fn path() -> Option<PathBuf> {
-    let named = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let named = named.filter(|path| path.is_absolute());
-    let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
-    Some(named.or_else(home)?.join("ikigai").join("log"))
+    Some(config::state_home()?.join("log"))
 }
 
 /// Writes one line for each event. Spans are not told.

@@ -1,0 +1,49 @@
+//! `ikigai tools`: what agents here can call, and what cannot be called and why.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use crate::arguments::ToolsOrder;
+use crate::output::{print, tell, visible};
+use crate::place::Here;
+use crate::tools;
+use crate::world::{configuration, registry, runtime};
+
+pub(crate) fn tools(db: Option<String>, order: &ToolsOrder) -> Result<ExitCode> {
+    let config = configuration()?;
+    let store = crate::place::database(db, config.store.as_deref())?;
+    let here = Here::find()?;
+    let workdir = Path::new(&here.workdir);
+    let work = config.work();
+    let hidden = tools::hidden(&store, &work);
+    let all = tools::all(&registry(&config)?, &work, hidden.into());
+    if order.allow {
+        let directory = Path::new(&here.session).join(".ikigai").join("tools");
+        let allowed = all.0.allow(&directory);
+        allowed.with_context(|| format!("cannot allow `{}`", directory.display()))?;
+        tell(&format!("allowed: tools in {}", directory.display()));
+    }
+    let found = runtime()?.block_on(all.0.look(workdir));
+    for tool in &found.tools {
+        let spec = tool.spec();
+        print(&if order.json {
+            format!("{}\n", json!(spec))
+        } else {
+            let first = spec
+                .description
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            visible(&format!("{:<16} {first}\n", spec.name))
+        })?;
+    }
+    for broken in &found.broken {
+        let line = format!("⚠ {}: {}", broken.path.display(), broken.reason);
+        tell(&visible(&line));
+    }
+    Ok(ExitCode::SUCCESS)
+}
