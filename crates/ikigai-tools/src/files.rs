@@ -1,5 +1,8 @@
 //! Regular files: opened without ever blocking, hashed, replaced in one step.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Write as _;
 use std::fs::{self, File, FileType, Metadata, Permissions};
 use std::io::{self, ErrorKind, Read, Write};

@@ -43,7 +43,7 @@ fn schemas_have_only_plain_words() {
 
 #[test]
 fn arguments_that_do_not_fit_say_what_is_wanted() {
-    let long = format!(r#"{{"pattern": 5, "{}": 1}}"#, "x".repeat(10_000));
+    let long = format!(r#"{{"pattern": "a", "{}": 1}}"#, "x".repeat(10_000));
     let table = [
         ("", "missing field `pattern`"),
         ("{}", "missing field `pattern`"),
@@ -60,7 +60,7 @@ fn arguments_that_do_not_fit_say_what_is_wanted() {
             "unknown variant `left`, expected `up` or `down`",
         ),
         (r#"["a"]"#, "this is no JSON object"),
-        (&long, "invalid type: integer `5`"),
+        (&long, "unknown field `xxx"),
     ];
 
     for (text, complaint) in table {

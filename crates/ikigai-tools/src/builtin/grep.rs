@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -164,10 +164,11 @@ impl Search {
             if context.stop.is_cancelled() {
                 break;
             }
-            if !found.kind.is_file() || !self.wants(&found.inside, &found.path) {
+            let name = paths::shown(place, &found.path);
+            if !found.kind.is_file() || !self.wants(&found.inside, &name) {
                 continue;
             }
-            let name = visible(paths::shown(place, &found.path).as_bytes());
+            let name = visible(name.as_bytes());
             let outcome = self.file(&mut searcher, &found.path, &name, &context.stop, &mut tally);
             if let Err(reason) = outcome
                 && !context.stop.is_cancelled()
@@ -196,13 +197,13 @@ impl Search {
             .build()
     }
 
-    /// A file that was named itself is wanted whatever the pattern of paths.
-    fn wants(&self, inside: &Path, path: &Path) -> bool {
+    /// Whether the pattern of paths fits from where the search begins or from the working
+    /// directory. A file that was named itself is wanted whatever the pattern.
+    fn wants(&self, inside: &Path, name: &str) -> bool {
         let Some(glob) = &self.glob else {
             return true;
         };
-        let name = || path.file_name().map(PathBuf::from).unwrap_or_default();
-        inside.as_os_str().is_empty() || glob.is_match(inside) || glob.is_match(name())
+        inside.as_os_str().is_empty() || glob.is_match(inside) || glob.is_match(name)
     }
 
     fn file(

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use ikigai_tools::Touches;
 use serde_json::json;
 
 use crate::desk::Desk;
@@ -73,4 +74,23 @@ fn what_is_hidden_stays_hidden() {
     );
     assert_eq!(fs::read_to_string(&key).unwrap(), before);
     assert!(!desk.place.hidden[0].join("new").exists());
+}
+
+#[test]
+fn a_working_directory_behind_a_link_keeps_its_name() {
+    let mut desk = Desk::new();
+    let path = desk.put("a.txt", "here\n");
+    let link = desk.place.workdir.with_file_name("link");
+    symlink("work", &link).unwrap();
+    desk.place.workdir.clone_from(&link);
+
+    for name in ["a.txt", path.to_str().unwrap()] {
+        let prepared = desk
+            .prepare("file_read", &json!({"file_path": name}))
+            .unwrap();
+        assert_eq!(prepared.touches, Touches::reading([link.join("a.txt")]));
+        assert_eq!(prepared.subject, "a.txt");
+        assert!(desk.run(prepared).success);
+    }
+    assert_eq!(desk.done("glob", &json!({"pattern": "*"})), "a.txt\n");
 }

@@ -76,6 +76,19 @@ fn files_are_found_by_pattern_newest_first() {
 }
 
 #[test]
+fn ignore_files_count_outside_of_repositories() {
+    let desk = Desk::new();
+    desk.put(".gitignore", "*.log\n");
+    desk.put(".ignore", "*.tmp\n");
+    desk.put("a.log", "x\n");
+    desk.put("b.tmp", "x\n");
+    desk.put("c.txt", "x\n");
+
+    assert_eq!(desk.done("glob", &json!({"pattern": "?.*"})), "c.txt\n");
+    assert_eq!(desk.done("grep", &json!({"pattern": "x"})), "c.txt:1:x\n");
+}
+
+#[test]
 fn the_start_of_a_pattern_is_what_a_call_touches() {
     let desk = project();
 
@@ -166,6 +179,7 @@ fn bad_patterns_and_places_are_explained() {
 fn lines_are_found_by_expression() {
     let desk = project();
     desk.put("binary", b"run\0run\n");
+    desk.put("late", [b"run(\n".repeat(50_000), b"\0".to_vec()].concat());
     desk.put("windows.txt", "running\r\nrun\r\n");
     rustix::fs::mknodat(CWD, desk.path("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
     symlink("src/main.rs", desk.path("link.rs")).unwrap();
@@ -181,6 +195,10 @@ fn lines_are_found_by_expression() {
         (
             json!({"pattern": "(?i)RUN", "path": "src/main.rs"}),
             "src/main.rs:2:    run();\n",
+        ),
+        (
+            json!({"pattern": "run", "path": "src", "glob": "src/deep/**"}),
+            "src/deep/er/lib.rs:1:pub fn run() {}\n",
         ),
         (
             json!({"pattern": "run", "path": "src", "glob": "*.rs", "output_mode": "files"}),
@@ -279,14 +297,14 @@ fn many_matches_are_capped_with_their_count() {
     for number in 0..10 {
         desk.put(
             &format!("{number}.txt"),
-            "some matching line\n".repeat(1_000),
+            "some matching line\n".repeat(5_000),
         );
     }
 
     let output = desk.call("grep", &json!({"pattern": "match"}));
 
     assert!(output.body.len() <= MOST_SENT_BYTES);
-    let expected = "[10000 matching lines in 10 files; not all are shown: use a narrower pattern \
+    let expected = "[50000 matching lines in 10 files; not all are shown: use a narrower pattern \
                     or path]\n";
     assert!(text(&output).ends_with(expected), "{}", text(&output));
 }
