@@ -13,6 +13,7 @@ use ikigai_providers::{
     Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
     Response, StopReason, Wait,
 };
+use tokio::sync::Notify;
 
 /// One step of a scripted answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub enum Step {
     Fail(String),
     /// The answer begins anew; follows [`Step::TryAgain`] by itself.
     Restart,
+    /// Says nothing until it is told to go on.
+    Wait,
     /// Says nothing ever after.
     Hang,
 }
@@ -51,6 +54,7 @@ pub struct ScriptedProvider {
 struct Shared {
     answers: Mutex<VecDeque<Vec<Step>>>,
     requests: Mutex<Vec<Request>>,
+    go_on: Notify,
     /// Thousandths of a token that it counts for one that is estimated; none: always ten tokens.
     counts: Mutex<Option<u64>>,
 }
@@ -84,6 +88,11 @@ impl ScriptedProvider {
     /// Will say this and finish.
     pub fn will_say(&self, text: &str) {
         self.will([Step::Say(text.to_owned()), Step::Finish]);
+    }
+
+    /// Ends one [`Step::Wait`], the next one if none waits now.
+    pub fn go_on(&self) {
+        self.shared.go_on.notify_one();
     }
 
     /// Will report so many thousandths of the estimate as the tokens of each request.
@@ -151,6 +160,7 @@ impl Model for ScriptedProvider {
         let steps = locked(&self.shared.answers).pop_front();
         Box::new(Script {
             steps: steps.unwrap_or_default().into(),
+            shared: self.shared.clone(),
             said: String::new(),
             counted: counted.unwrap_or(10),
             patience: self.patience.unwrap_or(PATIENCE),
@@ -160,6 +170,7 @@ impl Model for ScriptedProvider {
 
 struct Script {
     steps: VecDeque<Step>,
+    shared: Arc<Shared>,
     said: String,
     /// The tokens of the request.
     counted: u64,
@@ -207,7 +218,7 @@ impl Script {
             }),
             Step::Restart => Ok(Delta::Again),
             Step::Fail(message) => Err(failed(message)),
-            Step::Hang => return None,
+            Step::Wait | Step::Hang => return None,
         })
     }
 }
@@ -239,6 +250,10 @@ impl Answer for Script {
             if self.steps.front() == Some(&Step::Hang) {
                 // Stays in the script, so that whoever asks again waits again.
                 std::future::pending::<()>().await;
+            }
+            if self.steps.front() == Some(&Step::Wait) {
+                self.shared.go_on.notified().await;
+                self.steps.pop_front();
             }
             self.take()
         })

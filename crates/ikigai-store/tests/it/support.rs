@@ -2,10 +2,8 @@
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::task::Poll;
 
 use ikigai_core::data::{ForkData, ForkRole, UserData};
@@ -19,6 +17,7 @@ use ikigai_store::{
     SqliteStore, Store, StoreError,
 };
 use ikigai_testkit::block_on;
+pub(crate) use ikigai_testkit::{Player, part, tell, wait_for_parent};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -213,96 +212,9 @@ pub(crate) fn together<const N: usize>(
     results.map(Option::unwrap)
 }
 
-/// Under which variable a child of a test is told its part.
-pub(crate) const PART: &str = "IKIGAI_TEST_PART";
-
-/// The part that this process has in a test of another one, split at its spaces.
-pub(crate) fn part() -> Option<Vec<String>> {
-    let part = std::env::var(PART).ok()?;
-    Some(part.split(' ').map(str::to_owned).collect())
-}
-
 /// Says whether the long profile was asked for.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1")
-}
-
-/// Another process of this program that plays a part; it ends with the test.
-pub(crate) struct Player {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-}
-
-impl Player {
-    /// Starts the ignored test `name`, which looks for its part.
-    pub(crate) fn start(name: &str, part: &str) -> Self {
-        Self::run(Command::new(std::env::current_exe().unwrap()), name, part)
-    }
-
-    /// Starts it by a command of the caller.
-    pub(crate) fn run(mut command: Command, name: &str, part: &str) -> Self {
-        let mut child = command
-            .args([name, "--exact", "--ignored", "--nocapture"])
-            .env(PART, part)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the test program starts again");
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// The next thing that it tells, or none if it has ended.
-    pub(crate) fn hear(&mut self) -> Option<String> {
-        loop {
-            let line = self.lines.next()?.ok()?;
-            // The harness writes into the same pipe.
-            if let Some((_, told)) = line.split_once(TOLD) {
-                return Some(told.to_owned());
-            }
-        }
-    }
-
-    /// Kills it without warning and returns what it had told before.
-    pub(crate) fn kill(&mut self) -> Vec<String> {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        std::iter::from_fn(|| self.hear()).collect()
-    }
-
-    /// Waits for its end and demands that it was a good one.
-    pub(crate) fn finish(mut self) -> Vec<String> {
-        drop(self.child.stdin.take());
-        let told = std::iter::from_fn(|| self.hear()).collect();
-        let status = self.child.wait().unwrap();
-        assert!(status.success(), "the other process failed: {status}");
-        told
-    }
-}
-
-impl Drop for Player {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-const TOLD: &str = "\u{1}told ";
-
-/// Tells the parent something, whole or not at all.
-pub(crate) fn tell(what: &str) {
-    let mut out = std::io::stdout().lock();
-    out.write_all(format!("{TOLD}{what}\n").as_bytes()).unwrap();
-    out.flush().unwrap();
-}
-
-/// Waits until the parent closes its end, or dies.
-pub(crate) fn wait_for_parent() {
-    let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
 /// A stream of numbers from a seed.

@@ -1,0 +1,99 @@
+//! A second process that is the test program itself, playing a part in a test of the first.
+
+use std::env;
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+/// Under which variable a child of a test is told its part.
+const PART: &str = "IKIGAI_TEST_PART";
+
+/// Before what a player tells: the harness writes into the same pipe.
+const TOLD: &str = "\u{1}told ";
+
+/// The part that this process has in a test of another one, split at its spaces.
+pub fn part() -> Option<Vec<String>> {
+    let part = env::var(PART).ok()?;
+    Some(part.split(' ').map(str::to_owned).collect())
+}
+
+/// Tells the parent something, whole or not at all.
+pub fn tell(what: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{TOLD}{what}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+/// Waits until the parent closes its end, or dies.
+pub fn wait_for_parent() {
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// Another process of this program that plays a part; it ends with the test.
+#[derive(Debug)]
+pub struct Player {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Player {
+    /// Starts the ignored test `name`, which looks for its part.
+    pub fn start(name: &str, part: &str) -> Self {
+        Self::run(Command::new(env::current_exe().unwrap()), name, part)
+    }
+
+    /// Starts it by a command of the caller.
+    pub fn run(mut command: Command, name: &str, part: &str) -> Self {
+        let mut child = command
+            .args([name, "--exact", "--ignored", "--nocapture"])
+            .env(PART, part)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the test program starts again");
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next thing that it tells, or none if it has ended.
+    pub fn hear(&mut self) -> Option<String> {
+        loop {
+            let line = self.lines.next()?.ok()?;
+            if let Some((_, told)) = line.split_once(TOLD) {
+                return Some(told.to_owned());
+            }
+        }
+    }
+
+    /// Kills it without warning and returns what it had told before.
+    pub fn kill(&mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::iter::from_fn(|| self.hear()).collect()
+    }
+
+    /// Waits for its end, whatever that is; returns what it told as well.
+    pub fn end(mut self) -> (Vec<String>, ExitStatus) {
+        drop(self.child.stdin.take());
+        let told = std::iter::from_fn(|| self.hear()).collect();
+        (told, self.child.wait().unwrap())
+    }
+
+    /// Waits for its end and demands that it was a good one.
+    pub fn finish(self) -> Vec<String> {
+        let (told, status) = self.end();
+        assert!(status.success(), "the other process failed: {status}");
+        told
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
