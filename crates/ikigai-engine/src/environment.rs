@@ -15,9 +15,48 @@ pub trait Environment: Send + Sync {
     /// Sixteen random bytes.
     fn random(&self) -> [u8; 16];
 
-    /// Is told where a turn is, by names that stay the same; tests end the process there.
+    /// Is told where a turn is, by one of [`POINTS`]; tests end the process there.
     fn passes(&self, _point: &'static str) {}
 }
+
+/// Where a process can die so that it makes a difference to the next one: before and after
+/// whatever is stored, and between that and what is done because of it.
+pub const POINTS: &[&str] = &[
+    "before the message is stored",
+    "after the message is stored",
+    "before the window is cut",
+    "after the window is cut",
+    "before the request",
+    "after the request",
+    "at the first words",
+    "before the draft is stored",
+    "after the draft is stored",
+    "before the answer is stored",
+    "after the answer is stored",
+    "before the permission is stored",
+    "after the permission is stored",
+    "before the call is journalled",
+    "after the call is journalled",
+    "after the call is started",
+    "before the result is stored",
+    "before the blob is stored",
+    "after the blob is stored",
+    "after the result is stored",
+    "before the message is queued",
+    "after the message is queued",
+    "before the queue is taken in",
+    "after the queue is taken in",
+    "before the stop is stored",
+    "after the stop is stored",
+    "before the failure is stored",
+    "after the failure is stored",
+    "before the settlement is stored",
+    "after the settlement is stored",
+    "before the resumption is stored",
+    "after the resumption is stored",
+    "before the retry is stored",
+    "after the retry is stored",
+];
 
 /// The real world.
 #[derive(Clone, Copy, Debug, Default)]

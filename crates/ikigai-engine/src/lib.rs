@@ -17,7 +17,7 @@ mod worker;
 
 pub use agents::{Errand, ForkWish, Forked, Observer};
 pub use engine::{Crowd, Engine};
-pub use environment::{Environment, System};
+pub use environment::{Environment, POINTS, System};
 pub use error::EngineError;
 pub use front::{Answer, Desk, INTENTS, Intent, Outcome, Question, Stop, Update};
 pub use tools::{Blank, Probe, Safety, Tools};

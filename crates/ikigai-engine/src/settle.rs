@@ -76,7 +76,9 @@ impl Worker {
             });
             with.iter().cloned().chain(consumed).collect()
         };
+        self.passes("before the settlement is stored");
         self.settled = self.commit_at(events, &consume).await?;
+        self.passes("after the settlement is stored");
         Ok(())
     }
 

@@ -35,17 +35,20 @@ impl Worker {
     ) -> Result<Step, EngineError> {
         if turn.requests >= self.engine.limits.requests {
             let text = format!("the model was asked {} times in one turn", turn.requests);
-            return self.give_up(&text, desk).await;
+            return self.give_up(Vec::new(), &text, desk).await;
         }
         turn.requests += 1;
         let Agent { state, view, .. } = &self.agent;
         let request = match project(state, view, &turn.target, &turn.window) {
             Ok(request) => request,
-            Err(missing) => return self.give_up(&missing.to_string(), desk).await,
+            Err(missing) => {
+                return self.give_up(Vec::new(), &missing.to_string(), desk).await;
+            }
         };
         self.passes("before the request");
         let conversation = self.agent.state.agent().to_string();
         let mut answer = turn.model.answer(request, &conversation);
+        self.passes("after the request");
         let mut draft = Draft::default();
         let ending = self
             .stream(&mut *answer, turn.deadline, &mut draft, desk)
@@ -53,9 +56,11 @@ impl Worker {
         drop(answer);
         if let Some(omitted) = self.refused_item(turn, &ending) {
             let drop = draft.is_stored().then(|| self.drop_draft());
+            self.passes("before the failure is stored");
             let rows = self
                 .commit_held(vec![omitted], drop.into_iter().collect(), desk)
                 .await?;
+            self.passes("after the failure is stored");
             desk.told(rows);
             return Ok(Step::Ask);
         }
@@ -106,8 +111,9 @@ impl Worker {
                     return Ok(Ending::Stopped(Stop::Deadline(self.engine.limits.time)));
                 }
                 () = sleep_until(due), if draft.due.is_some() => {
+                    self.passes("before the draft is stored");
                     self.store_draft(draft, desk).await?;
-                    self.passes("in the middle of the answer");
+                    self.passes("after the draft is stored");
                 }
                 delta = answer.next() => match delta {
                     Some(Ok(Delta::Text(text))) => {

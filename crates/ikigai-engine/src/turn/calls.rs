@@ -83,9 +83,7 @@ impl Worker {
                 self.engine.limits.calls
             );
             let closed = close(&open, &format!("not run: {text}"));
-            let rows = self.commit_held(closed, Vec::new(), desk).await?;
-            desk.told(rows);
-            return self.give_up(&text, desk).await;
+            return self.give_up(closed, &text, desk).await;
         }
         let (progress, mut lines) = mpsc::channel(PROGRESS_LINES);
         let mut round = Round {
@@ -256,7 +254,9 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let result = open.result(Came::failed(reason), Verdict::Refused);
+        self.passes("before the result is stored");
         let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
+        self.passes("after the result is stored");
         desk.told(rows);
         Ok(None)
     }
@@ -282,7 +282,9 @@ impl Worker {
             let open = &round.calls[index].open;
             events.push(open.result(Came::failed(reason), Verdict::Refused));
         }
+        self.passes("before the permission is stored");
         let rows = self.commit_held(events, Vec::new(), desk).await?;
+        self.passes("after the permission is stored");
         desk.told(rows);
         round.calls[index].answer(&answer);
         Ok(())
@@ -507,7 +509,9 @@ impl Worker {
         }
         let (last, outcome) = stopped(stop);
         events.push(last);
+        self.passes("before the stop is stored");
         let rows = self.commit_held(events, ends, desk).await?;
+        self.passes("after the stop is stored");
         desk.told(rows);
         Ok(Step::Done(outcome))
     }

@@ -48,6 +48,13 @@ impl Worker {
         bytes: &[u8],
         desk: &mut Desk<'_>,
     ) -> Result<String, EngineError> {
+        self.passes("before the blob is stored");
+        let hash = self.put_blob(bytes, desk).await?;
+        self.passes("after the blob is stored");
+        Ok(hash)
+    }
+
+    async fn put_blob(&self, bytes: &[u8], desk: &mut Desk<'_>) -> Result<String, EngineError> {
         for _ in 1..TRIES {
             let put = blobs::put_blob(self.engine.store(), bytes).await;
             match put.map_err(EngineError::from) {

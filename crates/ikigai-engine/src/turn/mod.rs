@@ -117,7 +117,9 @@ impl Worker {
         if open.is_empty() && !self.can_ask(&turn) {
             return Err(EngineError::NothingToResume);
         }
+        self.passes("before the resumption is stored");
         let rows = self.commit(vec![Event::resume()], Vec::new()).await?;
+        self.passes("after the resumption is stored");
         desk.told(rows);
         self.begin_turn(&mut turn, desk).await?;
         let first = if open.is_empty() {
@@ -140,7 +142,9 @@ impl Worker {
             from: Some(from),
             via: Some(Via::Retry),
         };
+        self.passes("before the retry is stored");
         let rows = self.commit(vec![Event::Rewind(data)], Vec::new()).await?;
+        self.passes("after the retry is stored");
         desk.told(rows);
         self.begin_turn(&mut turn, desk).await?;
         self.steps(turn, Step::Ask, desk).await
@@ -190,7 +194,9 @@ impl Worker {
             undo: None,
         };
         let cut = vec![Event::Summary { text: None, data }];
+        self.passes("before the window is cut");
         let rows = self.commit_held(cut, Vec::new(), desk).await?;
+        self.passes("after the window is cut");
         desk.told(rows);
         Ok(())
     }
@@ -224,10 +230,18 @@ impl Worker {
         }
     }
 
-    /// Ends a turn that cannot go on with a row that says why.
-    async fn give_up(&mut self, text: &str, desk: &mut Desk<'_>) -> Result<Step, EngineError> {
+    /// Ends a turn that cannot go on with a row that says why, after those that close its calls.
+    async fn give_up(
+        &mut self,
+        closed: Vec<Event>,
+        text: &str,
+        desk: &mut Desk<'_>,
+    ) -> Result<Step, EngineError> {
         let limit = failure(Category::Limit, text, None, 1);
-        let rows = self.commit_held(vec![limit], Vec::new(), desk).await?;
+        let events = closed.into_iter().chain([limit]).collect();
+        self.passes("before the failure is stored");
+        let rows = self.commit_held(events, Vec::new(), desk).await?;
+        self.passes("after the failure is stored");
         desk.told(rows);
         Ok(Step::Done(Outcome::Failed(text.to_owned())))
     }

@@ -46,8 +46,10 @@ impl Worker {
             text: text.clone(),
             at: self.engine.environment.now(),
         };
+        self.passes("before the message is queued");
         match self.commit(Vec::new(), vec![send]).await {
             Ok(_) => {
+                self.passes("after the message is queued");
                 desk.queued.push((mail, text.clone()));
                 desk.tell(Update::Queued { mail, text });
             }
@@ -114,7 +116,9 @@ impl Worker {
             ));
         }
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, head));
+        self.passes("before the queue is taken in");
         let rows = self.commit_held_at(events, &consume, desk).await?;
+        self.passes("after the queue is taken in");
         desk.queued.clear();
         desk.told(rows);
         Ok(true)
