@@ -7,6 +7,7 @@
 
 mod costs;
 mod estimates;
+mod matrix;
 mod restarts;
 mod roots;
 mod store_failures;

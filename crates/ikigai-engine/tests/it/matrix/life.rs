@@ -1,0 +1,364 @@
+//! One life of a process: it is started on a directory, does an errand and is killed at a point.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ikigai_core::{AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, Seq, Settings, Span};
+use ikigai_engine::{
+    Desk, Engine, EngineError, Environment, INTENTS, Outcome, POINTS, Safety, System, Update,
+    Worker,
+};
+use ikigai_store::sqlite::OpenOptions;
+use ikigai_store::{
+    AgentRecord, Batch, CommitError, HeadClaim, LeaseClaim, ProcessRecord, SqliteStore, Store,
+    StoreError,
+};
+use ikigai_testkit::{Player, ScriptedProvider, part, tell};
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::sync::mpsc;
+
+use super::scenario::{NOTES, Scenario, tools};
+
+/// A life that has not ended by then never will.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What a process is started for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// To make the agent and say something to it.
+    Say,
+    /// To take the agent over, no more.
+    Open,
+    /// To take it over and go on with its turn.
+    Resume,
+    /// To take it over and repeat its turn.
+    Retry,
+}
+
+impl Errand {
+    /// The one of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let all = [Self::Say, Self::Open, Self::Resume, Self::Retry];
+        all.into_iter().find(|one| format!("{one:?}") == name)
+    }
+}
+
+/// What a process does, and where it dies: at the nth passing of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub(crate) errand: Errand,
+    pub(crate) point: Option<&'static str>,
+    pub(crate) nth: usize,
+}
+
+/// What a life told before it ended.
+#[derive(Debug)]
+pub(crate) struct Told {
+    lines: Vec<String>,
+    status: ExitStatus,
+}
+
+impl Life {
+    /// One that ends at the first passing of a point.
+    pub(crate) const fn until(errand: Errand, point: &'static str) -> Self {
+        let (point, nth) = (Some(point), 1);
+        Self { errand, point, nth }
+    }
+
+    /// One that ends by itself.
+    pub(crate) const fn whole(errand: Errand) -> Self {
+        let (point, nth) = (None, 1);
+        Self { errand, point, nth }
+    }
+
+    /// Lives it in a process of its own, and demands that it was killed where it was to be.
+    pub(crate) fn live(self, directory: &Path, scenario: Scenario) -> Told {
+        let told = self.play(directory, scenario);
+        if let Some(point) = self.point {
+            let end = (told.lines.last().map(String::as_str), told.status.signal());
+            let killed = format!("killed {point}");
+            assert_eq!(end, (Some(&*killed), Some(9)), "{scenario:?}: {told:?}");
+        }
+        told
+    }
+
+    /// Lives it in a process of its own, however that ends.
+    pub(crate) fn play(self, directory: &Path, scenario: Scenario) -> Told {
+        let index = POINTS.iter().position(|point| Some(*point) == self.point);
+        assert_eq!(index.is_some(), self.point.is_some(), "{self:?}");
+        let index = index.map_or_else(|| "-".to_owned(), |index| index.to_string());
+        let part = format!(
+            "{} {} {:?} {index} {}",
+            directory.display(),
+            scenario.name(),
+            self.errand,
+            self.nth
+        );
+        let (lines, status) = Player::start("matrix::life::plays_a_life", &part).end();
+        Told { lines, status }
+    }
+}
+
+impl Told {
+    fn all<'a>(&'a self, word: &'a str) -> impl Iterator<Item = &'a str> {
+        let of_word = move |line: &'a String| line.strip_prefix(word)?.strip_prefix(' ');
+        self.lines.iter().filter_map(of_word)
+    }
+
+    /// The rows that a front end was told are stored.
+    pub(crate) fn stored(&self) -> Vec<&str> {
+        self.all("stored").collect()
+    }
+
+    /// The messages that a front end was told are queued.
+    pub(crate) fn queued(&self) -> Vec<&str> {
+        self.all("queued").collect()
+    }
+
+    /// The points that were passed, in their order.
+    pub(crate) fn passed(&self) -> Vec<&str> {
+        self.all("passed").collect()
+    }
+
+    /// The newest row before the turn.
+    pub(crate) fn begun_after(&self) -> Option<Seq> {
+        let seq = self.all("begins").next()?;
+        Some(Seq(seq.parse().unwrap()))
+    }
+
+    pub(crate) fn status(&self) -> ExitStatus {
+        self.status
+    }
+}
+
+/// A row as one process tells it to another.
+pub(crate) fn spelled(row: &Row) -> String {
+    let (kind, content, data) = (row.kind.name(), &row.content, &row.data);
+    format!("{} {kind} {content:?} {data:?}", row.at.seq)
+}
+
+/// An environment that kills its process.
+struct Mortal {
+    point: Option<&'static str>,
+    left: AtomicUsize,
+    is_armed: AtomicBool,
+    provider: ScriptedProvider,
+    goes_on_at: &'static str,
+}
+
+impl Environment for Mortal {
+    fn now(&self) -> Micros {
+        System.now()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        System.random()
+    }
+
+    fn passes(&self, point: &'static str) {
+        if !self.is_armed.load(Ordering::Relaxed) {
+            return;
+        }
+        tell(&format!("passed {point}"));
+        if self.point == Some(point) && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            tell(&format!("killed {point}"));
+            kill_process(getpid(), Signal::KILL).unwrap();
+            unreachable!("nobody survives that");
+        }
+        if point == self.goes_on_at {
+            self.provider.go_on();
+        }
+    }
+}
+
+/// What a process works with.
+pub(crate) struct World {
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) provider: ScriptedProvider,
+    pub(crate) engine: Engine,
+    directory: PathBuf,
+}
+
+impl World {
+    /// The world of a process that lives on.
+    pub(crate) fn new(directory: &Path, scenario: Scenario) -> Self {
+        let provider = scenario.provider();
+        Self::with(directory, provider, Arc::new(System)).unwrap()
+    }
+
+    fn with(
+        directory: &Path,
+        provider: ScriptedProvider,
+        environment: Arc<dyn Environment>,
+    ) -> Result<Self, StoreError> {
+        let process = ProcessRecord {
+            id: System.draw_process(),
+            host: "here".to_owned(),
+            pid: std::process::id(),
+            started: System.now(),
+        };
+        let path = directory.join("log.db");
+        let store = Arc::new(SqliteStore::open(OpenOptions::new(path, process))?);
+        let engine = Engine::new(store.clone(), environment, Arc::new(provider.clone()))
+            .with_tools(Arc::new(tools()), Safety::default());
+        Ok(Self {
+            store,
+            provider,
+            engine,
+            directory: directory.to_owned(),
+        })
+    }
+
+    fn place(&self) -> &str {
+        self.directory.to_str().unwrap()
+    }
+
+    /// The only agent.
+    pub(crate) async fn agent(&self) -> AgentRecord {
+        self.engine.latest(self.place()).await.unwrap().unwrap()
+    }
+
+    /// All its rows.
+    pub(crate) async fn rows(&self, agent: AgentId) -> Vec<Row> {
+        let query = PageQuery {
+            span: Span::new(agent, Seq(1), Seq(10_000)),
+            direction: Direction::Forwards,
+            limit: 10_000,
+        };
+        self.store.page(query).await.unwrap()
+    }
+
+    /// Makes the agent, sets what its tools may do unasked, and says what was said before.
+    async fn begin(&self, scenario: Scenario) -> Worker {
+        let place = self.place();
+        let mut worker = self.engine.create_root(place, place).await.unwrap();
+        let agent = worker.agent().state.agent();
+        let settings = Settings {
+            approve: Some(scenario.approve()),
+            ..Settings::default()
+        };
+        let row = Event::set("approve", settings.as_set()).into_row(agent, System.now());
+        let lease = LeaseClaim {
+            epoch: Epoch(1),
+            expected: worker.agent().state.head(),
+        };
+        let head = HeadClaim {
+            agent,
+            lease: Some(lease),
+        };
+        let batch = Batch {
+            heads: vec![head],
+            rows: vec![row],
+            ..Batch::default()
+        };
+        self.store.commit(batch).await.unwrap();
+        for text in scenario.prologue() {
+            self.provider.will_say("yes");
+            let said = go(&mut worker, scenario, Go::Say(&text)).await.unwrap();
+            assert_eq!(said, Outcome::Completed);
+        }
+        let head = self.store.head(agent).await.unwrap().unwrap();
+        tell(&format!("begins {}", head.seq));
+        worker
+    }
+}
+
+/// What an agent is asked to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Go<'a> {
+    Say(&'a str),
+    Resume,
+    Retry,
+}
+
+/// Has an agent do something, with the scenario's front end; tells what that is told.
+pub(crate) async fn go(
+    worker: &mut Worker,
+    scenario: Scenario,
+    what: Go<'_>,
+) -> Result<Outcome, EngineError> {
+    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    let mut told = |update: Update| {
+        match &update {
+            Update::Stored(row) => tell(&format!("stored {}", spelled(row))),
+            Update::Queued { text, .. } => tell(&format!("queued {text}")),
+            _ => {}
+        }
+        if let Some(intent) = scenario.reply(&update) {
+            sender.try_send(intent).unwrap();
+        }
+    };
+    let mut desk = Desk::new(&mut receiver, &mut told);
+    match what {
+        Go::Say(text) => worker.turn(text, &mut desk).await,
+        Go::Resume => worker.resume(&mut desk).await,
+        Go::Retry => worker.retry(&mut desk).await,
+    }
+}
+
+/// The part of every process that is killed.
+#[test]
+#[ignore = "a part that another test starts"]
+fn plays_a_life() {
+    let Some(part) = part() else { return };
+    let directory = PathBuf::from(&part[0]);
+    let scenario = Scenario::named(&part[1]).unwrap();
+    let errand = Errand::named(&part[2]).unwrap();
+    let point = part[3].parse::<usize>().ok().map(|index| POINTS[index]);
+    let provider = scenario.provider();
+    let mortal = Arc::new(Mortal {
+        point,
+        left: AtomicUsize::new(part[4].parse().unwrap()),
+        is_armed: AtomicBool::new(false),
+        provider: provider.clone(),
+        goes_on_at: scenario.goes_on_at(),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+
+    let life = async {
+        let mut world = World::with(&directory, provider, mortal.clone()).unwrap();
+        world.engine = world.engine.with_limits(scenario.limits());
+        let mut worker = if errand == Errand::Say {
+            fs::write(directory.join(NOTES), "a note\n").unwrap();
+            world.begin(scenario).await
+        } else {
+            mortal.is_armed.store(true, Ordering::Relaxed);
+            take_over(&world).await
+        };
+        mortal.is_armed.store(true, Ordering::Relaxed);
+        scenario.answers(&world.provider);
+        let what = match errand {
+            Errand::Say => Go::Say(&scenario.message()),
+            Errand::Open => return,
+            Errand::Resume => Go::Resume,
+            Errand::Retry => Go::Retry,
+        };
+        go(&mut worker, scenario, what).await.unwrap();
+    };
+    runtime
+        .block_on(async { tokio::time::timeout(PATIENCE, life).await })
+        .expect("a life ends");
+}
+
+/// Takes the agent over from a process that was killed. What that one had just forked holds its
+/// lock until it is another program, so that it cannot be missed; a matter of microseconds.
+pub(crate) async fn take_over(world: &World) -> Worker {
+    let until = Instant::now() + PATIENCE;
+    let agent = world.agent().await;
+    loop {
+        match world.engine.open(&agent).await {
+            Err(EngineError::Commit(CommitError::Held { .. })) if Instant::now() < until => {
+                std::thread::yield_now();
+            }
+            opened => return opened.unwrap(),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The crash matrix: a process is killed at every step of a turn, and another one starts on what
+//! it left, in one real file.
+
+mod life;
+mod restart;
+mod scenario;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use ikigai_core::Kind;
+use ikigai_core::data::{self, ToolResultData, Verdict};
+use ikigai_engine::POINTS;
+use ikigai_testkit::cases;
+
+use life::{Errand, Life, Told};
+use restart::{Ground, Restart, is, sources};
+use scenario::Scenario;
+use table::Then;
+
+/// Lives lives on a new ground, one after another.
+fn live(scenario: Scenario, lives: &[Life]) -> (Ground, Vec<Told>) {
+    let ground = Ground::new();
+    let told = lives.iter().map(|life| life.live(ground.path(), scenario));
+    let told = told.collect();
+    (ground, told)
+}
+
+/// Every effect happened at most once.
+fn is_each_once(effects: &[String]) -> bool {
+    let different: BTreeSet<_> = effects.iter().collect();
+    different.len() == effects.len()
+}
+
+/// Laws 1, 3 and 7: a process that is killed at any point of a turn loses nothing that it had
+/// told, leaves a history that every provider takes and no process, and does nothing twice.
+#[tokio::test]
+async fn a_process_killed_at_any_point_is_followed_by_one_that_knows_all() {
+    for case in table::cases() {
+        let (scenario, name) = (case.scenario, format!("{case:?}"));
+
+        let (ground, told) = live(scenario, &case.lives);
+        let mut restart = Restart::on(&ground, scenario, &told).await;
+
+        let seen = (restart.found_shape(), restart.settled_shape());
+        assert_eq!(seen, (case.found, case.settled), "{name}");
+        let effects = ground.effects();
+        let expected = case.effects.unwrap_or(effects.len());
+        assert_eq!(effects.len(), expected, "{name}");
+        let resumed = restart.go_on().await;
+        assert_eq!(resumed, case.then != Then::Nothing, "{name}");
+        let more = usize::from(case.then == Then::Happens);
+        assert_eq!(ground.effects().len(), effects.len() + more, "{name}");
+        assert!(is_each_once(&ground.effects()), "{name}");
+    }
+}
+
+/// Whoever adds a point to the engine adds a case to the matrix.
+#[test]
+fn the_matrix_kills_at_every_point() {
+    let mut told = Vec::new();
+    points_in(&sources(), &mut told);
+    let killed: BTreeSet<_> = table::cases()
+        .iter()
+        .flat_map(|case| case.lives.clone())
+        .filter_map(|life| life.point)
+        .collect();
+
+    let told: BTreeSet<_> = told.iter().map(String::as_str).collect();
+    let listed: BTreeSet<_> = POINTS.iter().copied().collect();
+
+    assert_eq!(told, listed, "points of the sources, and `POINTS`");
+    assert_eq!(killed, listed, "points of the matrix, and `POINTS`");
+}
+
+fn points_in(place: &Path, points: &mut Vec<String>) {
+    for entry in fs::read_dir(place).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            points_in(&path, points);
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let told = text.split("passes(\"").skip(1);
+        let told = told.filter_map(|rest| rest.split_once('"'));
+        points.extend(told.map(|(point, _)| point.to_owned()));
+    }
+}
+
+/// The long profile kills at each passing of each point in each scenario, then again while what
+/// was left is settled; the short one at one passing of each.
+#[tokio::test]
+async fn a_process_killed_at_any_passing_is_followed_by_one_that_knows_all() {
+    for scenario in Scenario::ALL {
+        let mut lives = passings(scenario);
+        if cases(0, 1) == 0 {
+            lives = vec![lives[lives.len() / 2]];
+        }
+        for life in lives {
+            let again = Life::until(Errand::Open, "before the settlement is stored");
+            let ground = Ground::new();
+            let mut told = vec![life.live(ground.path(), scenario)];
+            // There is not always something to settle.
+            told.push(again.play(ground.path(), scenario));
+
+            let mut restart = Restart::on(&ground, scenario, &told).await;
+            restart.go_on().await;
+
+            assert!(is_each_once(&ground.effects()), "{scenario:?} {life:?}");
+        }
+    }
+}
+
+/// Every place where a process can be killed in a scenario.
+fn passings(scenario: Scenario) -> Vec<Life> {
+    let ground = Ground::new();
+    let told = Life::whole(Errand::Say).play(ground.path(), scenario);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut lives = Vec::new();
+    for passed in told.passed() {
+        let nth = counts.entry(passed).or_default();
+        *nth += 1;
+        let point = POINTS.iter().copied().find(|point| *point == passed);
+        lives.push(Life {
+            errand: Errand::Say,
+            point,
+            nth: *nth,
+        });
+    }
+    assert!(!lives.is_empty(), "{scenario:?}: {:?}", told.status());
+    lives
+}
+
+/// What the calls of a turn were answered at settlement.
+fn results(restart: &Restart) -> Vec<ToolResultData> {
+    let rows = restart.settled.iter();
+    let results = rows.filter(|row| is(row, Kind::ToolResult));
+    results.map(|row| data::read(row.data.as_deref())).collect()
+}
+
+/// E9a: after a crash every unfinished turn is settled, and nothing is sent or run by itself.
+#[tokio::test]
+async fn restart_settles_and_sends_nothing() {
+    let stages = [
+        (Scenario::Text, "after the draft is stored"),
+        (Scenario::Call, "after the answer is stored"),
+        (Scenario::Call, "after the call is journalled"),
+        (Scenario::Call, "after the result is stored"),
+    ];
+    for (scenario, point) in stages {
+        let (ground, told) = live(scenario, &[Life::until(Errand::Say, point)]);
+        let before = ground.effects();
+
+        let restart = Restart::on(&ground, scenario, &told).await;
+
+        assert!(
+            restart.settled_shape().ends_with("interrupted:crash"),
+            "{point}"
+        );
+        assert!(restart.world.provider.requests().is_empty(), "{point}");
+        assert_eq!(ground.effects(), before, "{point}");
+    }
+}
+
+/// E16a: a call is journalled before it starts, a read-only one is not; at settlement the former
+/// is of unknown outcome, every other one was interrupted, and none is run again by itself.
+#[tokio::test]
+async fn journalled_call_is_settled_as_unknown() {
+    let second = Life {
+        nth: 2,
+        ..Life::until(Errand::Say, "after the call is journalled")
+    };
+    let (ground, told) = live(Scenario::Parallel, &[second]);
+
+    let mut restart = Restart::on(&ground, Scenario::Parallel, &told).await;
+    let results = results(&restart);
+    let effects = ground.effects();
+    restart.go_on().await;
+
+    let results: Vec<_> = results
+        .iter()
+        .map(|result| (result.name.as_deref().unwrap(), result.verdict.unwrap()))
+        .collect();
+    let expected = [
+        ("file_read", Verdict::Interrupted),
+        ("append", Verdict::Unknown),
+        ("append", Verdict::Unknown),
+        ("bash", Verdict::Interrupted),
+    ];
+    assert_eq!(results, expected);
+    assert_eq!(ground.effects(), effects, "nothing was run again");
+}
+
+/// E16b: whatever carries the cookie of a run is ended at settlement, also what left the session
+/// of its call, and the result says what was found.
+#[tokio::test]
+async fn settlement_ends_cookie_processes() {
+    let ground = Ground::new();
+    let told = Life::whole(Errand::Say).play(ground.path(), Scenario::Murder);
+    assert_eq!(told.status().signal(), Some(9));
+    let left = ground.living().len();
+
+    let restart = Restart::on(&ground, Scenario::Murder, &[told]).await;
+
+    assert_eq!(left, 2, "one in the call's session and one outside");
+    let said = results(&restart)[0].output.clone().unwrap();
+    assert!(
+        said.contains("2 processes of it were still running"),
+        "{said}"
+    );
+    let (ground, told) = live(
+        Scenario::Call,
+        &[Life::until(Errand::Say, "before the result is stored")],
+    );
+    let restart = Restart::on(&ground, Scenario::Call, &told).await;
+    let said = results(&restart)[0].output.clone().unwrap();
+    assert!(said.contains("No process of it was left"), "{said}");
+}

@@ -1,0 +1,325 @@
+//! What must hold when a process was killed and another one starts on the same file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ikigai_core::data::{self, AssistantData, CommandData, InterruptedData, ToolResultData};
+use ikigai_core::project::project;
+use ikigai_core::{AgentId, Budget, Event, Kind, Micros, Row, RowRef, Seq, StoredKind, Target};
+use ikigai_engine::{EngineError, Outcome, Worker};
+use ikigai_providers::dialect::{Order, Quirks};
+use ikigai_providers::dialects;
+use ikigai_store::{Agent, RunRecord, Store};
+use ikigai_testkit::wire;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::life::{Go, Told, World, go, spelled, take_over};
+use super::scenario::{EFFECTS, SAID, Scenario, tools};
+
+type Check = fn(&Value) -> Result<(), String>;
+
+const DIALECTS: [(&str, Check); 4] = [
+    ("responses", wire::responses::check),
+    ("chat", wire::chat::check),
+    ("messages", wire::messages::check),
+    ("gemini", wire::gemini::check),
+];
+
+/// A directory in which processes live and die. None of them outlives it.
+pub(crate) struct Ground {
+    directory: TempDir,
+}
+
+impl Ground {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self { directory }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The lines that effects left.
+    pub(crate) fn effects(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path().join(EFFECTS)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The living processes that work in it: whatever a call started begins there.
+    pub(crate) fn living(&self) -> Vec<i32> {
+        let numbers = fs::read_dir("/proc").unwrap().flatten();
+        let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers
+            .filter(|pid| {
+                let at = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+                at.starts_with(self.path())
+            })
+            .collect()
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        for pid in self.living().into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// What was found on the ground, and what the next process made of it.
+pub(crate) struct Restart {
+    pub(crate) world: World,
+    pub(crate) worker: Worker,
+    scenario: Scenario,
+    /// The rows of the turn that were there.
+    pub(crate) found: Vec<Row>,
+    /// The rows that were added when the agent was taken over.
+    pub(crate) settled: Vec<Row>,
+    queued: Vec<String>,
+}
+
+impl Restart {
+    /// Starts on the ground on which `lives` were lived, and checks what holds whatever happened.
+    pub(crate) async fn on(ground: &Ground, scenario: Scenario, lives: &[Told]) -> Self {
+        let world = World::new(ground.path(), scenario);
+        let agent = world.agent().await.id;
+        let before = world.rows(agent).await;
+        for told in lives {
+            are_there(told, &before);
+        }
+        let draft = world.store.draft(agent).await.unwrap();
+        let draft = draft.map(|draft| draft.text);
+        let passed = |point| {
+            lives
+                .last()
+                .is_some_and(|told| told.passed().contains(&point))
+        };
+        let answered = passed("after the answer is stored");
+        if scenario == Scenario::Text && passed("after the draft is stored") && !answered {
+            assert_eq!(draft.as_deref(), Some(SAID));
+        }
+        let runs = world.store.open_runs(agent).await.unwrap();
+
+        let worker = take_over(&world).await;
+
+        let after = world.rows(agent).await;
+        assert_eq!(after[..before.len()], before, "a row was rewritten");
+        assert!(world.provider.requests().is_empty(), "sent by itself");
+        assert!(ground.living().is_empty(), "a process was left");
+        assert_eq!(world.store.draft(agent).await.unwrap(), None);
+        assert!(world.store.open_runs(agent).await.unwrap().is_empty());
+        let begun = lives.iter().find_map(Told::begun_after).unwrap_or(Seq(0));
+        let begun = usize::try_from(begun.0).unwrap();
+        let restart = Self {
+            found: after[begun..before.len()].to_vec(),
+            settled: after[before.len()..].to_vec(),
+            queued: lives
+                .iter()
+                .flat_map(Told::queued)
+                .map(str::to_owned)
+                .collect(),
+            world,
+            worker,
+            scenario,
+        };
+        let expected = settlement(scenario, &restart.found, draft, &runs);
+        assert_eq!(restart.settled_shape(), expected);
+        restart.is_sendable(!expected.is_empty()).await;
+        restart
+    }
+
+    pub(crate) fn found_shape(&self) -> String {
+        shape(&self.found)
+    }
+
+    pub(crate) fn settled_shape(&self) -> String {
+        shape(&self.settled)
+    }
+
+    fn agent(&self) -> AgentId {
+        self.worker.agent().state.agent()
+    }
+
+    /// Goes on with the turn, and says whether there was one to go on with; if not, says something
+    /// else. Either way it is answered.
+    pub(crate) async fn go_on(&mut self) -> bool {
+        for _ in 0..3 {
+            self.world.provider.will_say("done");
+        }
+        let before = self.world.rows(self.agent()).await.len();
+        let outcome = go(&mut self.worker, self.scenario, Go::Resume).await;
+        let resumed = !matches!(outcome, Err(EngineError::NothingToResume));
+        let outcome = match outcome {
+            Err(EngineError::NothingToResume) => {
+                let rows = self.world.rows(self.agent()).await;
+                assert_eq!(rows.len(), before, "nothing was stored for nothing");
+                go(&mut self.worker, self.scenario, Go::Say("go on")).await
+            }
+            other => other,
+        };
+        assert_eq!(outcome.unwrap(), Outcome::Completed);
+        let rows = self.world.rows(self.agent()).await;
+        let last = rows.iter().rfind(|row| is(row, Kind::Assistant)).unwrap();
+        assert_eq!(last.content.as_deref(), Some("done"));
+        for text in &self.queued {
+            let said = rows
+                .iter()
+                .filter(|row| is(row, Kind::User) && row.content.as_deref() == Some(text.as_str()));
+            assert_eq!(said.count(), 1, "`{text}` was queued");
+        }
+        assert_eq!(self.worker.agent().view, self.restored().await.view);
+        self.is_sendable(false).await;
+        resumed
+    }
+
+    /// The agent as it is read from the log.
+    async fn restored(&self) -> Agent {
+        let store = &*self.world.store;
+        let mut agent = Agent::restore(store, self.agent()).await.unwrap();
+        agent.know_all(store).await.unwrap();
+        agent.read_all(store).await.unwrap();
+        agent
+    }
+
+    /// Every provider takes what is there, as it is and with another message.
+    async fn is_sendable(&self, is_unanswered: bool) {
+        let mut agent = self.restored().await;
+        for (dialect, check) in DIALECTS {
+            match encoded(&agent, dialect) {
+                Some(body) => assert_eq!(check(&body), Ok(()), "{dialect}: {body}"),
+                None => assert!(!is_unanswered, "there is something to answer"),
+            }
+        }
+        let said = Event::user("and then?").into_row(self.agent(), Micros(1));
+        let at = RowRef::new(self.agent(), agent.state.head().next());
+        let row = Row {
+            at,
+            kind: StoredKind::Known(said.kind),
+            content: said.content,
+            data: said.data,
+            created_at: said.created_at,
+        };
+        agent.apply(&*self.world.store, row).await.unwrap();
+        for (dialect, check) in DIALECTS {
+            let body = encoded(&agent, dialect).unwrap();
+            assert_eq!(check(&body), Ok(()), "{dialect}: {body}");
+        }
+    }
+}
+
+/// What a front end was told of is in the log, as it was told.
+fn are_there(told: &Told, rows: &[Row]) {
+    let rows: Vec<_> = rows.iter().map(spelled).collect();
+    for stored in told.stored() {
+        assert!(rows.iter().any(|row| row == stored), "lost: {stored}");
+    }
+}
+
+fn encoded(agent: &Agent, dialect: &str) -> Option<Value> {
+    let target = Target {
+        provider: dialect.to_owned(),
+        model: "model".to_owned(),
+        tools: tools().iter().map(|tool| tool.spec()).collect(),
+        ..Target::default()
+    };
+    let budget = Budget::new(1_000_000, None);
+    let request = project(&agent.state, &agent.view, &target, &budget).ok()?;
+    Some(dialects::by_name(dialect).unwrap().encode(&Order {
+        request: &request,
+        model: "model",
+        thinking: None,
+        max_output: 4_000,
+        cache_key: "conversation",
+        quirks: Quirks::default(),
+    }))
+}
+
+/// N2c E16a: what whoever takes the agent over must add to what is there.
+fn settlement(
+    scenario: Scenario,
+    found: &[Row],
+    draft: Option<String>,
+    runs: &[RunRecord],
+) -> String {
+    if !is_unfinished(found) {
+        assert_eq!((draft, runs), (None, &[][..]), "a turn that is over");
+        return String::new();
+    }
+    let mut rows: Vec<_> = draft.iter().map(|_| "assistant:interrupted").collect();
+    for call in open_calls(found) {
+        let of_call = |row: &Row| data::read::<CommandData>(row.data.as_deref()).of == Some(call);
+        let answered = found
+            .iter()
+            .any(|row| is(row, Kind::Command) && of_call(row));
+        if runs.iter().any(|run| run.call == call) {
+            rows.push("tool_result:unknown");
+        } else if scenario != Scenario::Question || answered {
+            rows.push("tool_result:interrupted");
+        }
+    }
+    rows.push("interrupted:crash");
+    rows.join(" ")
+}
+
+fn is_unfinished(found: &[Row]) -> bool {
+    let tells = |row: &&Row| match row.kind.read_as() {
+        Some(Kind::Usage | Kind::Summary) => false,
+        Some(Kind::Command) => data::read::<CommandData>(row.data.as_deref()).resume == Some(true),
+        _ => true,
+    };
+    found.iter().rfind(tells).is_some_and(|last| {
+        let over = [Kind::Assistant, Kind::Interrupted, Kind::Error];
+        !over.iter().any(|kind| is(last, *kind))
+    })
+}
+
+/// The calls since the newest message that have no result.
+fn open_calls(found: &[Row]) -> Vec<RowRef> {
+    let since = found.iter().rposition(|row| is(row, Kind::User));
+    let since = &found[since.unwrap_or(0)..];
+    let results: Vec<_> = since
+        .iter()
+        .filter(|row| is(row, Kind::ToolResult))
+        .filter_map(|row| data::read::<ToolResultData>(row.data.as_deref()).call)
+        .collect();
+    let calls = since.iter().filter(|row| is(row, Kind::ToolCall));
+    let calls = calls.map(|row| row.at);
+    calls.filter(|call| !results.contains(call)).collect()
+}
+
+pub(crate) fn is(row: &Row, kind: Kind) -> bool {
+    row.kind.read_as() == Some(kind)
+}
+
+/// Rows in few words: their kinds, and what tells rows of a kind apart.
+fn shape(rows: &[Row]) -> String {
+    let words: Vec<_> = rows.iter().map(word).collect();
+    words.join(" ")
+}
+
+fn word(row: &Row) -> String {
+    let data = row.data.as_deref();
+    let name = row.kind.name();
+    let more = match row.kind.read_as() {
+        Some(Kind::Assistant) => data::read::<AssistantData>(data)
+            .stop
+            .filter(|stop| stop == "interrupted"),
+        Some(Kind::ToolResult) => data::read::<ToolResultData>(data)
+            .verdict
+            .map(|verdict| format!("{verdict:?}").to_lowercase()),
+        Some(Kind::Interrupted) => data::read::<InterruptedData>(data)
+            .cause
+            .map(|cause| format!("{cause:?}").to_lowercase()),
+        Some(Kind::Command) => data::read::<CommandData>(data).command,
+        _ => None,
+    };
+    more.map_or_else(|| name.to_owned(), |more| format!("{name}:{more}"))
+}
+
+/// The directory of this crate's sources.
+pub(crate) fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}

@@ -1,0 +1,263 @@
+//! Turns in which a process is killed, each short, and together with every step that there is.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::EffectClass;
+use ikigai_core::data::{AnsweredBy, Cause};
+use ikigai_core::project::ToolSpec;
+use ikigai_core::settings::Approve;
+use ikigai_engine::{Answer, Intent, Limits, Stop, Update};
+use ikigai_providers::AnswerBlock;
+use ikigai_testkit::{ScriptedProvider, Step};
+use ikigai_tools::builtin;
+use ikigai_tools::process::Environment;
+use ikigai_tools::{BadArguments, Output, Place, Prepared, Run, Tool, Touches};
+use serde_json::{Value, json};
+
+/// The file to which every effect of a scenario appends a line, so that they can be counted.
+pub(crate) const EFFECTS: &str = "effects";
+
+/// A file that can be read.
+pub(crate) const NOTES: &str = "notes.txt";
+
+/// What the model says before the draft of [`Scenario::Text`] is stored.
+pub(crate) const SAID: &str = "Once upon a time ";
+
+/// What is said while it is at work.
+pub(crate) const ALSO: &str = "also this";
+
+/// A turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scenario {
+    /// The model only talks, and for long enough that a draft is stored.
+    Text,
+    /// It calls one tool, with an effect.
+    Call,
+    /// It calls several, some of them side by side; the first only reads.
+    Parallel,
+    /// Its call prints more than a row holds.
+    Blob,
+    /// Its call must be allowed by somebody.
+    Question,
+    /// Its call cannot be run.
+    Refused,
+    /// Something is said to it while it is at work.
+    Queue,
+    /// It is stopped while a call runs.
+    Stop,
+    /// It may not be asked again after its call.
+    Limit,
+    /// What was said before is too much for it.
+    Cut,
+    /// Its call kills ikigai and runs on, with a second process that left its session.
+    Murder,
+}
+
+impl Scenario {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Text,
+        Self::Call,
+        Self::Parallel,
+        Self::Blob,
+        Self::Question,
+        Self::Refused,
+        Self::Queue,
+        Self::Stop,
+        Self::Limit,
+        Self::Cut,
+        Self::Murder,
+    ];
+
+    /// Its name, to be told to another process.
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}")
+    }
+
+    /// The one of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
+    /// A model for it.
+    pub(crate) fn provider(self) -> ScriptedProvider {
+        match self {
+            Self::Cut => ScriptedProvider::with_window(16_000),
+            _ => ScriptedProvider::default(),
+        }
+    }
+
+    /// What is said and answered before the turn in which the process is killed.
+    pub(crate) fn prologue(self) -> Vec<String> {
+        match self {
+            Self::Cut => vec!["word ".repeat(3_000); 2],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is asked of the agent in that turn.
+    pub(crate) fn message(self) -> String {
+        match self {
+            Self::Cut => "do it ".repeat(6_000),
+            _ => "do it".to_owned(),
+        }
+    }
+
+    /// What the model answers in the turn, request by request.
+    pub(crate) fn answers(self, provider: &ScriptedProvider) {
+        let say = |text: &str| Step::Say(text.to_owned());
+        match self {
+            Self::Text => provider.will([
+                say("Once upon "),
+                say("a time "),
+                Step::Wait,
+                say("they lived."),
+                Step::Finish,
+            ]),
+            Self::Queue => provider.will([say("Yes. "), Step::Wait, Step::Finish]),
+            Self::Cut => {}
+            _ => provider.will([Step::FinishWith(self.blocks())]),
+        }
+        provider.will_say("done");
+    }
+
+    fn blocks(self) -> Vec<AnswerBlock> {
+        let append = format!("echo once >> {EFFECTS}");
+        let said = AnswerBlock::Text {
+            text: "I shall.".to_owned(),
+            item: None,
+        };
+        let calls = match self {
+            Self::Parallel => vec![
+                call("file_read", &json!({"file_path": NOTES})),
+                call("append", &json!({"line": "one"})),
+                call("append", &json!({"line": "two"})),
+                bash(&append),
+            ],
+            Self::Blob => vec![bash(&format!("{append}; seq 1 20000"))],
+            Self::Refused => vec![call("bash", &json!({"comand": "true"}))],
+            Self::Stop => vec![bash(&format!("{append}; echo begun; exec sleep 1000"))],
+            Self::Murder => vec![bash(&format!(
+                "{append}; setsid -f sleep 1000; kill -KILL $PPID; exec sleep 1000"
+            ))],
+            _ => vec![bash(&append)],
+        };
+        [said].into_iter().chain(calls).collect()
+    }
+
+    /// What its tools may do unasked.
+    pub(crate) fn approve(self) -> Approve {
+        if self == Self::Question {
+            Approve::Ask
+        } else {
+            Approve::All
+        }
+    }
+
+    /// What its turn may use up.
+    pub(crate) fn limits(self) -> Limits {
+        let requests = if self == Self::Limit { 1 } else { 10 };
+        Limits {
+            requests,
+            ..Limits::default()
+        }
+    }
+
+    /// At which point the model, which waits there, goes on.
+    pub(crate) fn goes_on_at(self) -> &'static str {
+        match self {
+            Self::Queue => "after the message is queued",
+            _ => "after the draft is stored",
+        }
+    }
+
+    /// What the front end says when it is told something.
+    pub(crate) fn reply(self, update: &Update) -> Option<Intent> {
+        match (self, update) {
+            (_, Update::Question(question)) => Some(Intent::Answer {
+                call: question.call,
+                answer: Answer::Once,
+                by: AnsweredBy::User,
+            }),
+            (Self::Queue, Update::Text(text)) if text == "Yes. " => {
+                Some(Intent::Say(ALSO.to_owned()))
+            }
+            (Self::Stop, Update::Progress { line, .. }) if line == "begun" => {
+                Some(Intent::Stop(Stop::Interrupt(Cause::User)))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn bash(command: &str) -> AnswerBlock {
+    call("bash", &json!({ "command": command }))
+}
+
+fn call(name: &str, arguments: &Value) -> AnswerBlock {
+    AnswerBlock::Call {
+        id: None,
+        name: name.to_owned(),
+        arguments: arguments.to_string(),
+        item: None,
+    }
+}
+
+/// Built-in tools, and one that appends a line without a process and in nobody's way.
+pub(crate) fn tools() -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(Append)];
+    tools.extend(builtin::all(Environment::default()));
+    tools.retain(|tool| ["append", "bash", "file_read"].contains(&&*tool.spec().name));
+    tools
+}
+
+struct Append;
+
+impl Tool for Append {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "append".to_owned(),
+            description: "Appends a line.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {"line": {"type": "string"}},
+                "required": ["line"],
+            }),
+        }
+    }
+
+    fn prepare(&self, arguments: &str, place: &Place) -> Result<Prepared, BadArguments> {
+        let arguments: Value =
+            serde_json::from_str(arguments).map_err(|error| BadArguments(error.to_string()))?;
+        let line = arguments["line"].as_str().unwrap_or_default().to_owned();
+        let file = place.workdir.join(EFFECTS);
+        let subject = line.clone();
+        Ok(Prepared {
+            class: EffectClass::Write,
+            // Lines that are appended whole do not meet.
+            touches: Touches::writing([place.workdir.join(&line)]),
+            shown: line.clone(),
+            pattern: subject.clone(),
+            subject,
+            preview: None,
+            deadline: Duration::from_mins(1),
+            needs: Vec::new(),
+            run: Run::Blocking(Box::new(move |_| {
+                append(&file, &line);
+                Output::done("appended", "appended")
+            })),
+        })
+    }
+}
+
+fn append(file: &Path, line: &str) {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)
+        .unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
+}

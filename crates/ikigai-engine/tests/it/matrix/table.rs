@@ -1,0 +1,119 @@
+//! Where processes are killed, and what must be found and made of it.
+
+use ikigai_engine::POINTS;
+
+use super::life::{Errand, Life};
+use super::scenario::Scenario;
+
+/// One or more lives on one ground, each killed, and what the next process finds and does.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) scenario: Scenario,
+    pub(crate) lives: Vec<Life>,
+    /// The rows of the turn that are there.
+    pub(crate) found: String,
+    /// The rows that whoever takes the agent over adds.
+    pub(crate) settled: String,
+    /// How often effects happened; none if that is a matter of chance.
+    pub(crate) effects: Option<usize>,
+    /// What going on does.
+    pub(crate) then: Then,
+}
+
+/// What going on does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// There is nothing to go on with.
+    Nothing,
+    /// The turn is finished; no effect happens again.
+    Resumes,
+    /// The turn is finished, and what waited for an answer is asked again and happens.
+    Happens,
+}
+
+/// Scenario | lives | rows found | rows settled | effects | what going on does. Every point is the
+/// end of some life. `called` is written for `user assistant tool_call usage`, `calls` for the same
+/// with four calls, `result` for `tool_result`, `crash` for `interrupted:crash`.
+const CASES: &str = "
+Text     | Say before the message is stored    |                       |                             | 0 | Nothing
+Text     | Say after the message is stored     | user                  | crash                       | 0 | Resumes
+Text     | Say before the request              | user                  | crash                       | 0 | Resumes
+Text     | Say after the request               | user                  | crash                       | 0 | Resumes
+Text     | Say at the first words              | user                  | crash                       | 0 | Resumes
+Text     | Say before the draft is stored      | user                  | crash                       | 0 | Resumes
+Text     | Say after the draft is stored       | user                  | assistant:interrupted crash | 0 | Resumes
+Text     | Say before the answer is stored     | user                  | assistant:interrupted crash | 0 | Resumes
+Text     | Say after the answer is stored      | user assistant usage  |                             | 0 | Nothing
+Call     | Say before the answer is stored     | user                  | crash                       | 0 | Resumes
+Call     | Say after the answer is stored      | called                | result:interrupted crash    | 0 | Resumes
+Call     | Say before the call is journalled   | called                | result:interrupted crash    | 0 | Resumes
+Call     | Say after the call is journalled    | called                | result:unknown crash        | 0 | Resumes
+Call     | Say after the call is started       | called                | result:unknown crash        |   | Resumes
+Call     | Say before the result is stored     | called                | result:unknown crash        | 1 | Resumes
+Call     | Say after the result is stored      | called result:ran     | crash                       | 1 | Resumes
+Parallel | Say before the call is journalled   | calls | result:interrupted result:interrupted result:interrupted result:interrupted crash | 0 | Resumes
+Parallel | Say after the call is journalled    | calls | result:interrupted result:unknown result:interrupted result:interrupted crash     | 0 | Resumes
+Blob     | Say before the blob is stored       | called                | result:unknown crash        | 1 | Resumes
+Blob     | Say after the blob is stored        | called                | result:unknown crash        | 1 | Resumes
+Question | Say before the permission is stored | called                | crash                       | 0 | Happens
+Question | Say after the permission is stored  | called command:answer | result:interrupted crash    | 0 | Resumes
+Refused  | Say before the result is stored     | called                | result:interrupted crash    | 0 | Resumes
+Refused  | Say after the result is stored      | called result:refused | crash                       | 0 | Resumes
+Queue    | Say before the message is queued    | user                  | crash                       | 0 | Resumes
+Queue    | Say after the message is queued     | user                  | crash                       | 0 | Resumes
+Queue    | Say before the queue is taken in    | user assistant usage  |                             | 0 | Nothing
+Queue    | Say after the queue is taken in     | user assistant usage user | crash                   | 0 | Resumes
+Stop     | Say before the stop is stored       | called                | result:unknown crash        | 1 | Resumes
+Stop     | Say after the stop is stored        | called result:interrupted interrupted:user |        | 1 | Resumes
+Limit    | Say before the failure is stored    | called result:ran     | crash                       | 1 | Resumes
+Limit    | Say after the failure is stored     | called result:ran error |                           | 1 | Resumes
+Cut      | Say before the window is cut        | user                  | crash                       | 0 | Resumes
+Cut      | Say after the window is cut         | user summary          | crash                       | 0 | Resumes
+Call     | Say before the result is stored, Open before the settlement is stored   | called | result:unknown crash | 1 | Resumes
+Call     | Say before the result is stored, Open after the settlement is stored    | called result:unknown crash |  | 1 | Resumes
+Call     | Say before the result is stored, Resume before the resumption is stored | called result:unknown crash |  | 1 | Resumes
+Call     | Say before the result is stored, Resume after the resumption is stored  | called result:unknown crash command:resume | crash | 1 | Resumes
+Call     | Say before the result is stored, Retry before the retry is stored       | called result:unknown crash |  | 1 | Resumes
+Call     | Say before the result is stored, Retry after the retry is stored        | called result:unknown crash rewind | crash | 1 | Resumes
+Question | Say before the permission is stored, Resume before the permission is stored | called crash command:resume | crash | 0 | Happens
+";
+
+/// All of them.
+pub(crate) fn cases() -> Vec<Case> {
+    CASES.trim().lines().map(case).collect()
+}
+
+fn case(line: &str) -> Case {
+    let fields: Vec<_> = line.split('|').map(str::trim).collect();
+    let [scenario, lives, found, settled, effects, then] = fields[..] else {
+        panic!("six fields: {line}")
+    };
+    let of_word = |one: &Then| format!("{one:?}") == then;
+    let thens = [Then::Nothing, Then::Resumes, Then::Happens];
+    Case {
+        scenario: Scenario::named(scenario).unwrap(),
+        lives: lives.split(", ").map(life).collect(),
+        found: spelled_out(found),
+        settled: spelled_out(settled),
+        effects: effects.parse().ok(),
+        then: thens.into_iter().find(of_word).unwrap(),
+    }
+}
+
+fn life(text: &str) -> Life {
+    let (errand, point) = text.split_once(' ').unwrap();
+    let point = POINTS.iter().find(|one| **one == point).unwrap();
+    Life::until(Errand::named(errand).unwrap(), point)
+}
+
+fn spelled_out(rows: &str) -> String {
+    let four = "tool_call tool_call tool_call tool_call";
+    let words = rows.split(' ').map(|word| match word.split_once(':') {
+        Some(("result", verdict)) => format!("tool_result:{verdict}"),
+        None if word == "called" => "user assistant tool_call usage".to_owned(),
+        None if word == "calls" => format!("user assistant {four} usage"),
+        None if word == "crash" => "interrupted:crash".to_owned(),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
