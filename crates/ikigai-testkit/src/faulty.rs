@@ -19,6 +19,8 @@ pub enum CommitFault {
     WrittenUnknown,
     /// Nothing is written, but the caller is told that this is not known.
     LostUnknown,
+    /// Everything is written, and the caller is never told: it dies waiting.
+    WrittenAndSilent,
 }
 
 /// Wraps a store and fails chosen calls; all others go through.
@@ -35,6 +37,8 @@ struct Script {
     reads: u64,
     commit_faults: BTreeMap<u64, CommitFault>,
     read_faults: BTreeMap<u64, StoreError>,
+    /// By the number of the commit before them.
+    faults_after_commits: BTreeMap<u64, StoreError>,
     away: Option<fn() -> StoreError>,
     rows_read: usize,
 }
@@ -70,6 +74,22 @@ impl FaultyStore {
         let mut script = self.script();
         let at = script.reads + nth;
         script.read_faults.insert(at, error);
+    }
+
+    /// Fails the first read after the `nth` commit from now on.
+    pub fn fail_read_after_commit(&self, nth: u64, error: StoreError) {
+        let mut script = self.script();
+        let at = script.commits + nth;
+        script.faults_after_commits.insert(at, error);
+    }
+
+    /// Takes back all faults that were planned.
+    pub fn mend(&self) {
+        let mut script = self.script();
+        script.commit_faults.clear();
+        script.read_faults.clear();
+        script.faults_after_commits.clear();
+        script.away = None;
     }
 
     /// Fails every commit and read until [`Self::come_back`]; nothing is written meanwhile.
@@ -128,7 +148,9 @@ impl FaultyStore {
         let mut script = self.script();
         script.reads += 1;
         let now = script.reads;
-        let planned = script.read_faults.remove(&now);
+        let commits = script.commits;
+        let after = script.faults_after_commits.remove(&commits);
+        let planned = script.read_faults.remove(&now).or(after);
         script
             .away
             .map(|error| error())
@@ -158,6 +180,10 @@ impl Store for FaultyStore {
                 None => self.inner.commit(batch).await,
                 Some(CommitFault::Refused(error)) => Err(error.into()),
                 Some(CommitFault::LostUnknown) => Err(unknown()),
+                Some(CommitFault::WrittenAndSilent) => {
+                    self.inner.commit(batch).await?;
+                    std::future::pending().await
+                }
                 Some(CommitFault::WrittenUnknown) => {
                     self.inner.commit(batch).await?;
                     Err(unknown())

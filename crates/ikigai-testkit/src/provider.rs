@@ -85,6 +85,11 @@ impl ScriptedProvider {
         locked(&self.shared.answers).push_back(steps.into_iter().collect());
     }
 
+    /// Will not give the answers that were scripted so far.
+    pub fn forget_script(&self) {
+        locked(&self.shared.answers).clear();
+    }
+
     /// Will say this and finish.
     pub fn will_say(&self, text: &str) {
         self.will([Step::Say(text.to_owned()), Step::Finish]);

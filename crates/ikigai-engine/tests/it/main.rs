@@ -5,11 +5,15 @@
     reason = "helpers of tests fail the test at once when something is not as expected"
 )]
 
+mod calls;
 mod costs;
 mod estimates;
+mod fakes;
+mod files;
 mod matrix;
 mod restarts;
 mod roots;
+mod schedule;
 mod store_failures;
 mod support;
 mod windows;

@@ -3,14 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_core::data::Cause;
-use ikigai_core::{AgentId, Direction, Micros, PageQuery, Row, Seq, Span};
-use ikigai_engine::{
-    Desk, Engine, EngineError, Environment, INTENTS, Intent, Outcome, Stop, Update, Worker,
+use ikigai_core::data::{self, Cause, ToolResultData, Verdict};
+use ikigai_core::{
+    AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, Seq, Settings, Span, Target,
 };
-use ikigai_store::{AgentRecord, Store};
+use ikigai_engine::{
+    Desk, Engine, EngineError, Environment, INTENTS, Intent, Outcome, Safety, Stop, Tools, Update,
+    Worker,
+};
+use ikigai_store::{AgentRecord, Batch, HeadClaim, LeaseClaim, Store};
 use ikigai_testkit::{FaultyStore, IdSource, ManualClock, MemoryStore, ScriptedProvider};
+use ikigai_tools::Tool;
 use tokio::sync::mpsc;
+
+use crate::fakes::Diary;
 
 pub(crate) const HERE: &str = "/home/somebody/parser";
 
@@ -36,8 +42,13 @@ pub(crate) struct World {
     pub(crate) store: Arc<FaultyStore>,
     pub(crate) provider: ScriptedProvider,
     pub(crate) engine: Engine,
+    pub(crate) clock: ManualClock,
+    equip: Equip,
     seed: u64,
 }
+
+/// What is done to the engine of each process of a world.
+type Equip = Arc<dyn Fn(Engine) -> Engine + Send + Sync>;
 
 impl World {
     pub(crate) fn new() -> Self {
@@ -59,8 +70,9 @@ impl World {
 
     fn on(memory: MemoryStore, provider: ScriptedProvider, seed: u64) -> Self {
         let store = Arc::new(FaultyStore::new(Arc::new(memory.clone())));
+        let clock = ManualClock::new(Micros(i64::try_from(seed).unwrap() * 1_000_000_000));
         let surroundings = Surroundings {
-            clock: ManualClock::new(Micros(i64::try_from(seed).unwrap() * 1_000_000_000)),
+            clock: clock.clone(),
             ids: IdSource::new(seed),
         };
         let engine = Engine::new(
@@ -73,8 +85,33 @@ impl World {
             store,
             provider,
             engine,
+            clock,
+            equip: Arc::new(|engine| engine),
             seed,
         }
+    }
+
+    /// A world whose agents have these tools, and may do everything that `equip` does not forbid.
+    pub(crate) fn with_tools(tools: Vec<Arc<dyn Tool>>) -> Self {
+        let tools: Arc<dyn Tools> = Arc::new(tools);
+        Self::new().equipped(move |engine| engine.with_tools(tools.clone(), Safety::default()))
+    }
+
+    /// A world with the fake tools, and their diary.
+    pub(crate) fn with_fakes() -> (Self, Diary) {
+        let diary = Diary::default();
+        (Self::with_tools(diary.tools()), diary)
+    }
+
+    /// The same with another engine, also in the processes that follow.
+    pub(crate) fn equipped(
+        mut self,
+        equip: impl Fn(Engine) -> Engine + Send + Sync + 'static,
+    ) -> Self {
+        let before = self.equip.clone();
+        self.engine = equip(self.engine);
+        self.equip = Arc::new(move |engine| equip(before(engine)));
+        self
     }
 
     /// The process dies without a word, and another one starts on the same log.
@@ -84,7 +121,38 @@ impl World {
         let memory = self
             .memory
             .other_process(IdSource::new(1000 + seed).process());
-        Self::on(memory, self.provider.clone(), seed)
+        let mut restarted = Self::on(memory, self.provider.clone(), seed);
+        restarted.engine = (self.equip)(restarted.engine);
+        restarted.equip = self.equip.clone();
+        restarted
+    }
+
+    /// The agent that was used last, opened by this process.
+    pub(crate) async fn reopened(&self) -> Worker {
+        self.engine.open(&self.latest().await).await.unwrap()
+    }
+
+    /// An agent that was set so before it was opened.
+    pub(crate) async fn root_with(&self, settings: &Settings) -> Worker {
+        let worker = self.root().await;
+        let agent = &worker.agent().state;
+        let lease = LeaseClaim {
+            epoch: Epoch(1),
+            expected: agent.head(),
+        };
+        let head = HeadClaim {
+            agent: agent.agent(),
+            lease: Some(lease),
+        };
+        let set = Event::set("set", settings.as_set()).into_row(agent.agent(), Micros(5));
+        let batch = Batch {
+            heads: vec![head],
+            rows: vec![set],
+            with: Vec::new(),
+        };
+        self.memory.commit(batch).await.unwrap();
+        worker.release().await.unwrap();
+        self.reopened().await
     }
 
     pub(crate) async fn root(&self) -> Worker {
@@ -96,19 +164,68 @@ impl World {
     }
 
     pub(crate) async fn rows(&self, agent: AgentId) -> Vec<Row> {
-        let span = Span::new(agent, Seq(1), Seq(100_000));
-        let query = PageQuery {
-            span,
-            direction: Direction::Forwards,
-            limit: 100_000,
+        self.memory.page(all_rows(agent)).await.unwrap()
+    }
+
+    /// The log, past all faults that a test planned.
+    pub(crate) fn memory(&self) -> &MemoryStore {
+        &self.memory
+    }
+
+    /// All calls that have a result, in the order of the results.
+    pub(crate) async fn results(&self, agent: AgentId) -> Vec<Given> {
+        let rows = self.rows(agent).await;
+        let called = |data: &ToolResultData| {
+            let call = rows.iter().find(|row| Some(row.at) == data.call)?;
+            call.content.clone()
         };
-        self.memory.page(query).await.unwrap()
+        let results = rows
+            .iter()
+            .filter(|row| row.kind.name() == "tool_result")
+            .map(|row| data::read::<ToolResultData>(row.data.as_deref()));
+        results
+            .map(|data| Given {
+                call: called(&data).unwrap_or_default(),
+                success: data.success.unwrap(),
+                verdict: data.verdict.unwrap(),
+                output: data.output.unwrap(),
+            })
+            .collect()
     }
 
     pub(crate) async fn kinds(&self, agent: AgentId) -> Vec<String> {
         let rows = self.rows(agent).await;
         rows.iter().map(|row| row.kind.name().to_owned()).collect()
     }
+}
+
+/// Asks for all rows of an agent.
+pub(crate) fn all_rows(agent: AgentId) -> PageQuery {
+    PageQuery {
+        span: Span::new(agent, Seq(1), Seq(100_000)),
+        direction: Direction::Forwards,
+        limit: 100_000,
+    }
+}
+
+/// Whom an agent's requests are for.
+pub(crate) fn target_of(worker: &Worker) -> Target {
+    let choice = worker.agent().state.settings().model.clone().unwrap();
+    Target {
+        provider: choice.provider.unwrap(),
+        model: choice.model.unwrap(),
+        ..Target::default()
+    }
+}
+
+/// What a call came to, by its result's row.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// What people see of the call: the label, of a fake.
+    pub(crate) call: String,
+    pub(crate) success: bool,
+    pub(crate) verdict: Verdict,
+    pub(crate) output: String,
 }
 
 /// Says something and waits for the end of the turn.
@@ -133,6 +250,16 @@ pub(crate) enum Errand<'a> {
     Retry,
 }
 
+impl Errand<'_> {
+    async fn of(self, worker: &mut Worker, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        match self {
+            Errand::Say(text) => worker.turn(text, desk).await,
+            Errand::Resume => worker.resume(desk).await,
+            Errand::Retry => worker.retry(desk).await,
+        }
+    }
+}
+
 /// Has an errand done, says what comes of `intents` meanwhile, and returns what it was told.
 pub(crate) async fn front_end(
     worker: &mut Worker,
@@ -149,18 +276,47 @@ pub(crate) async fn front_end(
         }
         std::future::pending::<()>().await;
     };
-    let outcome = async {
-        match errand {
-            Errand::Say(text) => worker.turn(text, &mut desk).await,
-            Errand::Resume => worker.resume(&mut desk).await,
-            Errand::Retry => worker.retry(&mut desk).await,
-        }
-    };
     let outcome = tokio::select! {
-        outcome = outcome => outcome,
+        outcome = errand.of(worker, &mut desk) => outcome,
         () = say => unreachable!("it never ends"),
     };
     (outcome, told)
+}
+
+/// Has an errand done by a front end that says something whenever it is told something; returns
+/// what it was told.
+pub(crate) async fn attended(
+    worker: &mut Worker,
+    errand: Errand<'_>,
+    mut react: impl FnMut(&Update) -> Vec<Intent> + Send,
+) -> (Result<Outcome, EngineError>, Vec<Update>) {
+    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    let mut told = Vec::new();
+    let mut tell = |update: Update| {
+        for intent in react(&update) {
+            sender.try_send(intent).unwrap();
+        }
+        told.push(update);
+    };
+    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let outcome = errand.of(worker, &mut desk).await;
+    (outcome, told)
+}
+
+/// The process dies after so many seconds of an errand: it is dropped where it is.
+pub(crate) async fn dies_after(seconds: u64, worker: &mut Worker, errand: Errand<'_>) {
+    let errand = attended(worker, errand, |_| Vec::new());
+    let ended = tokio::time::timeout(Duration::from_secs(seconds), errand).await;
+    assert!(ended.is_err(), "it ended before: {ended:?}");
+}
+
+pub(crate) fn interrupt() -> Intent {
+    Intent::Stop(Stop::Interrupt(Cause::User))
+}
+
+/// Whether an update is a row of this kind.
+pub(crate) fn is_stored(update: &Update, kind: &str) -> bool {
+    matches!(update, Update::Stored(row) if row.kind.name() == kind)
 }
 
 /// An interrupt by the user after so many seconds.

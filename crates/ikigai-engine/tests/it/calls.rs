@@ -1,0 +1,298 @@
+//! The calls of an answer: all stored before the first runs, each with a result of its own, sent
+//! in the order of the calls.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ikigai_core::data::Verdict;
+use ikigai_core::settings::Approve;
+use ikigai_core::{Block, EffectClass, Request, Role, Settings};
+use ikigai_engine::{Outcome, Update};
+use ikigai_store::Store;
+use ikigai_testkit::{CommitFault, block_on, check_request};
+
+use crate::fakes::{Deed, Moment, calling};
+use crate::support::{
+    Errand, Given, World, all_rows, attended, dies_after, is_stored, say, target_of,
+};
+
+/// What the results at the end of a request say, in their order.
+fn results_sent(request: &Request) -> Vec<String> {
+    let last = request.messages.last().unwrap();
+    assert_eq!(last.role, Role::Tool);
+    let texts = last.blocks.iter().map(|block| match block {
+        Block::ToolResult { content, .. } => content.clone(),
+        other => panic!("{other:?} among results"),
+    });
+    texts.collect()
+}
+
+fn ran(call: &str, success: bool, output: &str) -> Given {
+    Given {
+        call: call.to_owned(),
+        success,
+        verdict: Verdict::Ran,
+        output: output.to_owned(),
+    }
+}
+
+/// N3a: for a response with several calls one row each is written, in response order, and all are
+/// durable before the first of them runs; what is more than reading is journalled, too.
+#[tokio::test(start_paused = true)]
+async fn parallel_calls_durable_before_any_runs() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    worker.approve_for_now(Approve::All).await.unwrap();
+    let id = worker.agent().state.agent();
+    let deeds = [
+        Deed::new("look", "one"),
+        Deed::new("act", "two"),
+        Deed::new("change", "three"),
+    ];
+    world.provider.will(calling(&deeds));
+    world.provider.will_say("done");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (memory, notes) = (world.memory().clone(), seen.clone());
+    diary.look_when_one_begins(move |label| {
+        let rows = block_on(memory.page(all_rows(id))).unwrap();
+        let calls = rows
+            .into_iter()
+            .filter(|row| row.kind.name() == "tool_call");
+        let calls: Vec<_> = calls.filter_map(|row| row.content).collect();
+        let runs = block_on(memory.open_runs(id)).unwrap();
+        let classes: Vec<_> = runs.iter().map(|run| run.class).collect();
+        notes
+            .lock()
+            .unwrap()
+            .push((label.to_owned(), calls, classes));
+    });
+
+    say(&mut worker, "go").await.unwrap();
+
+    let all = ["one", "two", "three"].map(str::to_owned).to_vec();
+    let both = [EffectClass::Execute, EffectClass::Write];
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!(seen.len(), 3);
+    for (label, calls, classes) in seen {
+        assert_eq!(calls, all, "when {label} began");
+        let own = deeds.iter().position(|deed| deed.label() == label).unwrap();
+        let journalled = &both[..own.max(classes.len())];
+        assert_eq!(classes, journalled, "when {label} began");
+    }
+    assert!(world.memory().open_runs(id).await.unwrap().is_empty());
+}
+
+/// N3b N1c: each call gets its own result row when it ends, in whatever order they end, and one
+/// that fails, panics or is not understood costs no other its row. They are sent in call order.
+#[tokio::test(start_paused = true)]
+async fn each_call_gets_own_result_row() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    worker.approve_for_now(Approve::All).await.unwrap();
+    let id = worker.agent().state.agent();
+    let slow = |label, seconds| Deed::new("look", label).taking(Duration::from_secs(seconds));
+    world.provider.will(calling(&[
+        slow("slow", 9),
+        slow("broken", 5).that("panics"),
+        Deed::new("nonesuch", "strange"),
+        slow("quick", 1),
+        slow("failing", 3).that("fails"),
+    ]));
+    world.provider.will_say("I see");
+
+    let outcome = say(&mut worker, "go").await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    let broken = "the tool broke down; this is a mistake in ikigai";
+    let strange =
+        "There is no tool `nonesuch`. You have: act, change, fork, kill, look, send, wait.";
+    let refused = Given {
+        verdict: Verdict::Refused,
+        ..ran("", false, strange)
+    };
+    let came = [
+        refused,
+        ran("quick", true, "quick"),
+        ran("failing", false, "failing failed"),
+        ran("broken", false, broken),
+        ran("slow", true, "slow"),
+    ];
+    assert_eq!(world.results(id).await, came);
+    let request = &world.provider.requests()[1];
+    check_request(request, &target_of(&worker)).unwrap();
+    let sent = ["slow", broken, strange, "quick", "failing failed"];
+    assert_eq!(results_sent(request), sent);
+}
+
+/// S3-6: rows of a call are its caller's, also when the user looks at another agent meanwhile.
+#[tokio::test(start_paused = true)]
+async fn tool_rows_owned_by_caller_after_switch() {
+    let (world, _) = World::with_fakes();
+    let mut one = world.root().await;
+    let mut other = world.root().await;
+    let ids = [&one, &other].map(|worker| worker.agent().state.agent());
+    let slow = Deed::new("look", "slow").taking(Duration::from_mins(1));
+    world
+        .provider
+        .will(calling(&[Deed::new("look", "quick"), slow]));
+    world.provider.will_say("hello from the other");
+    world.provider.will_say("done");
+
+    let work = say(&mut one, "work");
+    let switch = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        say(&mut other, "hello").await
+    };
+    let (worked, switched) = tokio::join!(work, switch);
+
+    assert_eq!(
+        (worked.unwrap(), switched.unwrap()),
+        (Outcome::Completed, Outcome::Completed)
+    );
+    let calls = [
+        "tool_call",
+        "tool_call",
+        "usage",
+        "tool_result",
+        "tool_result",
+    ];
+    let kinds = world.kinds(ids[0]).await;
+    assert_eq!(kinds[3..8], calls);
+    let kinds = world.kinds(ids[1]).await;
+    assert_eq!(kinds[2..], ["user", "assistant", "usage"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_are_shown_as_they_begin_print_and_end() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let deeds = [
+        Deed::new("look", "one"),
+        Deed::new("look", "two").taking(Duration::from_secs(3)),
+    ];
+    world.provider.will(calling(&deeds));
+    world.provider.will_say("done");
+
+    let (_, told) = attended(&mut worker, Errand::Say("go"), |_| Vec::new()).await;
+
+    let steps: Vec<String> = told
+        .iter()
+        .filter_map(|update| match update {
+            Update::Running(call) => Some(format!("running {}", call.seq)),
+            Update::Progress { call, line } => Some(format!("{} prints {line}", call.seq)),
+            Update::Stored(_) if is_stored(update, "tool_result") => Some("result".to_owned()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            "running 4",
+            "running 5",
+            "4 prints one",
+            "result",
+            "5 prints two",
+            "result"
+        ]
+    );
+    assert_eq!(diary.moments().len(), 4);
+    assert!(matches!(&diary.moments()[3], Moment::Ended(label) if label == "two"));
+}
+
+/// An agent is offered its toolset and can call nothing else.
+#[tokio::test(start_paused = true)]
+async fn a_toolset_bounds_what_is_offered_and_what_can_be_called() {
+    let (world, diary) = World::with_fakes();
+    let settings = Settings {
+        toolset: Some(vec!["look".to_owned()]),
+        approve: Some(Approve::All),
+        ..Settings::default()
+    };
+    let mut worker = world.root_with(&settings).await;
+    let id = worker.agent().state.agent();
+    world
+        .provider
+        .will(calling(&[Deed::new("act", "a"), Deed::new("look", "l")]));
+    world.provider.will_say("I see");
+
+    say(&mut worker, "go").await.unwrap();
+
+    let requests = world.provider.requests();
+    let offered: Vec<_> = requests[0].tools.iter().map(|tool| &tool.name).collect();
+    assert_eq!(offered, ["look"]);
+    assert_eq!(diary.began(), ["l"]);
+    assert_eq!(
+        world.results(id).await[0].output,
+        "There is no tool `act`. You have: look."
+    );
+}
+
+/// E5: each request of a turn with several rounds of calls begins with the one before it, and a
+/// restart at any of its commits changes nothing of what was sent: the request after it has the
+/// same beginning.
+#[tokio::test(start_paused = true)]
+async fn requests_of_a_turn_extend_each_other_across_a_restart_at_any_commit() {
+    let script = |world: &World| {
+        for round in ["a", "b", "c"] {
+            let deeds = [
+                Deed::new("look", round).taking(Duration::from_secs(4)),
+                Deed::new("act", round),
+            ];
+            world.provider.will(calling(&deeds));
+        }
+    };
+    let (unbroken, _) = World::with_fakes();
+    script(&unbroken);
+    unbroken.provider.will_say("done");
+    let mut worker = unbroken.root().await;
+    worker.approve_for_now(Approve::All).await.unwrap();
+    let before = unbroken.store.commits();
+    say(&mut worker, "go").await.unwrap();
+    let commits = unbroken.store.commits() - before;
+    let whole = unbroken.provider.requests();
+    assert_eq!(whole.len(), 4);
+    for pair in whole.windows(2) {
+        assert_extends(&pair[1], &pair[0]);
+    }
+
+    for nth in 1..=commits {
+        let (world, _) = World::with_fakes();
+        script(&world);
+        let mut worker = world.root().await;
+        worker.approve_for_now(Approve::All).await.unwrap();
+        world.store.fail_commit(nth, CommitFault::WrittenAndSilent);
+        dies_after(1000, &mut worker, Errand::Say("go")).await;
+        let sent = world.provider.requests();
+        let restarted = world.restarted();
+        let mut worker = restarted.reopened().await;
+        world.provider.forget_script();
+        world.provider.will_say("as you say");
+        say(&mut worker, "well?").await.unwrap();
+
+        let requests = restarted.provider.requests();
+        assert_eq!(whole[..sent.len()], sent, "died at commit {nth}");
+        let last = requests.last().unwrap();
+        check_request(last, &target_of(&worker)).unwrap();
+        if let Some(before) = sent.last() {
+            assert_extends(last, before);
+        }
+    }
+}
+
+fn assert_extends(later: &Request, earlier: &Request) {
+    assert_eq!(later.system, earlier.system);
+    assert_eq!(later.tools, earlier.tools);
+    let blocks = |request: &Request| -> Vec<(Role, Block)> {
+        let messages = request.messages.iter();
+        messages
+            .flat_map(|message| {
+                message
+                    .blocks
+                    .iter()
+                    .map(|block| (message.role, block.clone()))
+            })
+            .collect()
+    };
+    let (earlier, later) = (blocks(earlier), blocks(later));
+    assert_eq!(later[..earlier.len()], earlier);
+}

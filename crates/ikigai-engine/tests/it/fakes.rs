@@ -1,0 +1,251 @@
+//! Tools that do what their arguments say, and keep a diary of it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ikigai_core::EffectClass;
+use ikigai_core::project::ToolSpec;
+use ikigai_providers::AnswerBlock;
+use ikigai_testkit::Step;
+use ikigai_tools::{BadArguments, Context, Ending, Output, Place, Prepared, Run, Tool, Touches};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// What fakes print where they are told to print [`KEY_HERE`]: a key that no model was told.
+pub(crate) const KEY: &str = "sk-secret-0123456789";
+pub(crate) const KEY_HERE: &str = "(the key)";
+
+/// What happened to calls, in the order in which it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The call of this label began to run.
+    Began(String),
+    /// It ended by itself.
+    Ended(String),
+    /// It ended because it was told to.
+    Stopped(String),
+}
+
+/// Is called when a call begins to run, with its label.
+type Look = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What the fake tools of a world did. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Diary {
+    moments: Arc<Mutex<Vec<(Instant, Moment)>>>,
+    look: Arc<Mutex<Option<Look>>>,
+}
+
+impl Diary {
+    pub(crate) fn moments(&self) -> Vec<Moment> {
+        let timed = self.timed().into_iter();
+        timed.map(|(_, moment)| moment).collect()
+    }
+
+    /// What happened, and when.
+    pub(crate) fn timed(&self) -> Vec<(Instant, Moment)> {
+        self.moments.lock().unwrap().clone()
+    }
+
+    /// The labels of all calls that ran, in the order in which they began.
+    pub(crate) fn began(&self) -> Vec<String> {
+        let moments = self.moments().into_iter();
+        let began = moments.filter_map(|moment| match moment {
+            Moment::Began(label) => Some(label),
+            Moment::Ended(_) | Moment::Stopped(_) => None,
+        });
+        began.collect()
+    }
+
+    /// Looks at the world whenever a call begins to run.
+    pub(crate) fn look_when_one_begins(&self, look: impl Fn(&str) + Send + Sync + 'static) {
+        *self.look.lock().unwrap() = Some(Arc::new(look));
+    }
+
+    fn note(&self, moment: Moment) {
+        let look = self.look.lock().unwrap().clone();
+        if let (Moment::Began(label), Some(look)) = (&moment, look) {
+            look(label);
+        }
+        self.moments.lock().unwrap().push((Instant::now(), moment));
+    }
+
+    /// One tool of each effect class: `look` reads, `change` writes, `act` executes.
+    pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let fake = |name, class| -> Arc<dyn Tool> {
+            Arc::new(Fake {
+                name,
+                class,
+                diary: self.clone(),
+            })
+        };
+        vec![
+            fake("act", EffectClass::Execute),
+            fake("change", EffectClass::Write),
+            fake("look", EffectClass::Read),
+        ]
+    }
+}
+
+/// A call of a fake tool, as a model would write it.
+#[derive(Clone, Debug)]
+pub(crate) struct Deed {
+    tool: &'static str,
+    arguments: Value,
+}
+
+impl Deed {
+    /// A call that takes one second, touches nothing and succeeds.
+    pub(crate) fn new(tool: &'static str, label: &str) -> Self {
+        Self {
+            tool,
+            arguments: json!({ "label": label, "millis": 1000 }),
+        }
+    }
+
+    fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.arguments[key] = value.into();
+        self
+    }
+
+    pub(crate) fn reading(self, paths: &[&str]) -> Self {
+        self.with("reads", paths.to_vec())
+    }
+
+    /// Reads and writes these files.
+    pub(crate) fn writing(self, paths: &[&str]) -> Self {
+        self.with("writes", paths.to_vec())
+    }
+
+    /// May touch any file.
+    pub(crate) fn anywhere(self) -> Self {
+        self.with("anywhere", true)
+    }
+
+    pub(crate) fn taking(self, time: Duration) -> Self {
+        self.with("millis", u64::try_from(time.as_millis()).unwrap())
+    }
+
+    /// Prints this instead of its label.
+    pub(crate) fn printing(self, text: &str) -> Self {
+        self.with("prints", text)
+    }
+
+    /// Fails, panics, or ignores that it is to stop.
+    pub(crate) fn that(self, what: &str) -> Self {
+        self.with("that", what)
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        self.arguments["label"].as_str().unwrap()
+    }
+
+    /// The call as a part of an answer.
+    pub(crate) fn block(&self) -> AnswerBlock {
+        AnswerBlock::Call {
+            id: None,
+            name: self.tool.to_owned(),
+            arguments: self.arguments.to_string(),
+            item: None,
+        }
+    }
+}
+
+/// An answer that makes these calls and says nothing.
+pub(crate) fn calling(deeds: &[Deed]) -> [Step; 1] {
+    [Step::FinishWith(deeds.iter().map(Deed::block).collect())]
+}
+
+/// The call of a real tool.
+pub(crate) fn call(name: &str, arguments: &Value) -> AnswerBlock {
+    AnswerBlock::Call {
+        id: None,
+        name: name.to_owned(),
+        arguments: arguments.to_string(),
+        item: None,
+    }
+}
+
+struct Fake {
+    name: &'static str,
+    class: EffectClass,
+    diary: Diary,
+}
+
+impl Tool for Fake {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name.to_owned(),
+            description: "does as it is told".to_owned(),
+            parameters: json!({ "type": "object" }),
+        }
+    }
+
+    fn prepare(&self, arguments: &str, place: &Place) -> Result<Prepared, BadArguments> {
+        let wanted: Value = serde_json::from_str(arguments)
+            .map_err(|error| BadArguments(format!("`look` wants an object: {error}")))?;
+        let label = wanted["label"].as_str().unwrap_or_default().to_owned();
+        let diary = self.diary.clone();
+        Ok(Prepared {
+            class: self.class,
+            touches: touches(&wanted, place),
+            shown: label.clone(),
+            subject: label.clone(),
+            pattern: format!("{}*", label.split(' ').next().unwrap_or_default()),
+            preview: None,
+            deadline: Duration::from_hours(1),
+            needs: Vec::new(),
+            run: Run::Async(Box::new(move |context| {
+                Box::pin(carry_out(wanted, label, diary, context))
+            })),
+        })
+    }
+}
+
+fn touches(wanted: &Value, place: &Place) -> Touches {
+    if wanted["anywhere"] == true {
+        return Touches::everything();
+    }
+    let paths = |key: &str| -> Vec<PathBuf> {
+        let names = wanted[key].as_array().into_iter().flatten();
+        names
+            .filter_map(Value::as_str)
+            .map(|name| place.workdir.join(name))
+            .collect()
+    };
+    let mut touches = Touches::writing(paths("writes"));
+    if wanted["writes"].is_null() {
+        touches = Touches::reading(paths("reads"));
+    }
+    touches
+}
+
+async fn carry_out(wanted: Value, label: String, diary: Diary, context: Context) -> Output {
+    diary.note(Moment::Began(label.clone()));
+    let time = Duration::from_millis(wanted["millis"].as_u64().unwrap_or_default());
+    let that = wanted["that"].as_str().unwrap_or_default();
+    if that == "ignores its stop" {
+        std::future::pending::<()>().await;
+    }
+    tokio::select! {
+        biased;
+        () = context.stop.cancelled() => {
+            diary.note(Moment::Stopped(label.clone()));
+            return Output {
+                ending: Ending::Stopped,
+                ..Output::failed(format!("{label} so far"))
+            };
+        }
+        () = tokio::time::sleep(time) => {}
+    }
+    assert!(that != "panics", "as it was told");
+    diary.note(Moment::Ended(label.clone()));
+    if that == "fails" {
+        return Output::failed(format!("{label} failed"));
+    }
+    let printed = wanted["prints"].as_str().unwrap_or(&label);
+    let printed = printed.replace(KEY_HERE, KEY);
+    (context.progress)(&printed);
+    Output::done(printed, format!("{label} is done"))
+}

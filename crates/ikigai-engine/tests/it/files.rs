@@ -1,0 +1,250 @@
+//! What calls are told of the log, and what of their output goes into it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ikigai_core::data::{self, ToolResultData};
+use ikigai_core::settings::Approve;
+use ikigai_core::{AgentId, Micros};
+use ikigai_engine::{Outcome, Safety, Tools, Update, Worker};
+use ikigai_store::Store;
+use ikigai_testkit::Step;
+use ikigai_tools::{builtin, process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::fakes::{Deed, Diary, KEY, KEY_HERE, call, calling};
+use crate::support::{Errand, World, attended, say};
+
+fn with_real_tools() -> World {
+    World::with_tools(builtin::all(process::Environment::default()))
+}
+
+/// An agent that may do everything in a directory.
+async fn agent_in(world: &World, directory: &TempDir) -> Worker {
+    let workdir = directory.path().to_str().unwrap();
+    let mut worker = world.engine.create_root(workdir, workdir).await.unwrap();
+    worker.approve_for_now(Approve::All).await.unwrap();
+    worker
+}
+
+/// Has a model make one call, and returns what it was given for it.
+async fn output_of(world: &World, worker: &mut Worker, tool: &str, arguments: &Value) -> String {
+    world
+        .provider
+        .will([Step::FinishWith(vec![call(tool, arguments)])]);
+    world.provider.will_say("I see");
+    assert_eq!(say(worker, "go on").await.unwrap(), Outcome::Completed);
+    let id = worker.agent().state.agent();
+    world.results(id).await.pop().unwrap().output
+}
+
+async fn retried(worker: &mut Worker) {
+    let (outcome, _) = attended(worker, Errand::Retry, |_| Vec::new()).await;
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+}
+
+/// E17a: the list is the fold of the results of its tool on the path, so a rewind takes it back,
+/// live and after a restart.
+#[tokio::test(start_paused = true)]
+async fn todo_list_is_folded_from_the_path() {
+    let world = with_real_tools();
+    let mut worker = world.root().await;
+    let add = |item: &str| json!({ "operation": "add", "item": item });
+    let show = json!({ "operation": "show" });
+    output_of(&world, &mut worker, "list", &add("write the parser")).await;
+    let two = output_of(&world, &mut worker, "list", &add("test it")).await;
+    world.provider.will_say("forget the second");
+    retried(&mut worker).await;
+
+    let live = output_of(&world, &mut worker, "list", &show).await;
+    let restarted = world.restarted();
+    let mut worker = restarted.reopened().await;
+    let replayed = output_of(&restarted, &mut worker, "list", &show).await;
+
+    assert!(
+        two.contains("write the parser") && two.contains("test it"),
+        "{two}"
+    );
+    assert!(
+        live.contains("write the parser") && !live.contains("test it"),
+        "{live}"
+    );
+    assert_eq!(replayed, live);
+}
+
+/// E17a: calls of one response see what the ones before them did.
+#[tokio::test(start_paused = true)]
+async fn calls_of_the_list_in_one_response_build_on_each_other() {
+    let world = with_real_tools();
+    let mut worker = world.root().await;
+    let add = |item: &str| call("list", &json!({ "operation": "add", "item": item }));
+    let items = ["one", "two", "three"];
+    world
+        .provider
+        .will([Step::FinishWith(items.map(add).to_vec())]);
+    world.provider.will_say("done");
+
+    say(&mut worker, "plan").await.unwrap();
+
+    let last = world
+        .results(worker.agent().state.agent())
+        .await
+        .pop()
+        .unwrap()
+        .output;
+    assert!(items.iter().all(|item| last.contains(item)), "{last}");
+}
+
+/// E17b: whether a file changed since the agent saw it is judged by the newest `files` entry for
+/// it on the path: a rewind takes back what was seen, and a file that another agent changed names
+/// that agent.
+#[tokio::test(start_paused = true)]
+async fn changed_file_guard_uses_the_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("lib.rs");
+    std::fs::write(&file, "old\n").unwrap();
+    let world = with_real_tools();
+    let mut worker = agent_in(&world, &directory).await;
+    let mut other = agent_in(&world, &directory).await;
+    let name = other.agent().state.settings().name.clone().unwrap();
+    let read = json!({ "file_path": "lib.rs" });
+    let write = |content: &str| json!({ "file_path": "lib.rs", "content": content });
+    let found = || std::fs::read_to_string(&file).unwrap();
+
+    // Seen, changed by somebody who leaves no trace, refused; seen again, written.
+    output_of(&world, &mut worker, "file_read", &read).await;
+    std::fs::write(&file, "by an editor\n").unwrap();
+    let refused = output_of(&world, &mut worker, "file_write", &write("mine\n")).await;
+    assert_eq!(found(), "by an editor\n", "{refused}");
+    output_of(&world, &mut worker, "file_read", &read).await;
+    output_of(&world, &mut worker, "file_write", &write("mine\n")).await;
+    assert_eq!(found(), "mine\n");
+    // What it wrote itself it has seen.
+    output_of(&world, &mut worker, "file_write", &write("mine again\n")).await;
+    assert_eq!(found(), "mine again\n");
+
+    // The rewind leaves the last write behind: what is on disk was never seen on this path.
+    world.provider.will_say("as before");
+    retried(&mut worker).await;
+    let rewound = output_of(&world, &mut worker, "file_write", &write("over it\n")).await;
+    assert_eq!(found(), "mine again\n", "{rewound}");
+
+    // Another agent of ours changed it, twelve seconds ago.
+    output_of(&world, &mut worker, "file_read", &read).await;
+    output_of(&world, &mut other, "file_read", &read).await;
+    output_of(&world, &mut other, "file_write", &write("theirs\n")).await;
+    let row = wrote_last(&world, other.agent().state.agent()).await;
+    world.clock.set(Micros(row.1.0 + 12_000_000));
+    let refused = output_of(&world, &mut worker, "file_write", &write("over it\n")).await;
+    assert_eq!(found(), "theirs\n");
+    let who = format!("lib.rs was changed by {name} #{}, 12 s ago.", row.0);
+    assert!(refused.contains(&who), "{refused}\nlacks\n{who}");
+}
+
+/// The newest row by which an agent wrote a file, and when.
+async fn wrote_last(world: &World, id: AgentId) -> (String, Micros) {
+    let rows = world.rows(id).await;
+    let wrote = rows.iter().rev().find(|row| {
+        let result: ToolResultData = data::read(row.data.as_deref());
+        let files = result.files.unwrap_or_default();
+        files.iter().any(|file| file.wrote == Some(true))
+    });
+    let row = wrote.unwrap();
+    (row.at.seq.to_string(), row.created_at)
+}
+
+/// What is too long for the model goes into a blob whole, which `file_read` pages.
+#[tokio::test(start_paused = true)]
+async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
+    let diary = Diary::default();
+    let mut tools = diary.tools();
+    tools.extend(builtin::all(process::Environment::default()));
+    let world = World::with_tools(tools);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let lines: Vec<_> = (1..=9000).map(|line| format!("line {line}\n")).collect();
+    let lines = lines.concat();
+    world
+        .provider
+        .will(calling(&[Deed::new("look", "long").printing(&lines)]));
+    world.provider.will_say("long");
+
+    say(&mut worker, "go").await.unwrap();
+    let row = world
+        .rows(id)
+        .await
+        .into_iter()
+        .find(|row| row.kind.name() == "tool_result")
+        .unwrap();
+    let result: ToolResultData = data::read(row.data.as_deref());
+    let hash = result.blob.clone().unwrap().hash.unwrap();
+    let page = json!({ "file_path": format!("blob:{hash}"), "offset": 5000, "limit": 2 });
+    let paged = output_of(&world, &mut worker, "file_read", &page).await;
+
+    assert!(result.output.as_ref().unwrap().len() <= 32 * 1024);
+    assert!(result.output.unwrap().contains(&format!("blob:{hash}")));
+    assert_eq!(result.blob.unwrap().bytes, Some(lines.len() as u64));
+    let kept = world.memory().blob(hash.parse().unwrap()).await.unwrap();
+    assert_eq!(kept.as_deref(), Some(lines.as_bytes()));
+    assert!(
+        paged.contains("line 5000") && paged.contains("line 5001"),
+        "{paged}"
+    );
+    assert!(!paged.contains("line 5002"), "{paged}");
+}
+
+/// E15: credentials are blanked in tool output before it is stored: in the row, in what people are
+/// shown, in the blob and in progress.
+#[tokio::test(start_paused = true)]
+async fn credentials_never_stored() {
+    let diary = Diary::default();
+    let tools: Arc<dyn Tools> = Arc::new(diary.tools());
+    let safety = Safety {
+        blank: Arc::new(|bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            Cow::Owned(text.replace(KEY, "[key]").into_bytes())
+        }),
+        ..Safety::default()
+    };
+    let world =
+        World::new().equipped(move |engine| engine.with_tools(tools.clone(), safety.clone()));
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let key = format!("the key is {KEY_HERE}\n");
+    let long = Deed::new("look", "long").printing(&key.repeat(4000));
+    let short = Deed::new("look", "short").printing(&key);
+    world
+        .provider
+        .will([Step::FinishWith(vec![short.block(), long.block()])]);
+    world.provider.will_say("done");
+
+    let (_, told) = attended(&mut worker, Errand::Say("go"), |_| Vec::new()).await;
+
+    let rows = world.rows(id).await;
+    assert!(!format!("{rows:?}").contains(KEY));
+    assert!(!format!("{:?}", world.provider.requests()).contains(KEY));
+    let results: Vec<_> = rows
+        .iter()
+        .filter(|row| row.kind.name() == "tool_result")
+        .collect();
+    assert_eq!(results.len(), 2);
+    for row in &results {
+        let stored = format!("{:?}{:?}", row.content, row.data);
+        assert!(!stored.contains(KEY), "{stored}");
+        assert!(stored.contains("[key]"));
+    }
+    let last: ToolResultData = data::read(results[1].data.as_deref());
+    let hash = last.blob.unwrap().hash.unwrap().parse().unwrap();
+    let kept = world.memory().blob(hash).await.unwrap().unwrap();
+    assert!(!String::from_utf8_lossy(&kept).contains(KEY));
+    let printed = told
+        .iter()
+        .filter(|update| matches!(update, Update::Progress { .. }));
+    let printed: Vec<_> = printed.map(|update| format!("{update:?}")).collect();
+    assert!(
+        printed
+            .iter()
+            .all(|line| !line.contains(KEY) && line.contains("[key]"))
+    );
+}
