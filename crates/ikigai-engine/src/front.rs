@@ -5,8 +5,10 @@ use std::time::Duration;
 use ikigai_core::data::{AnsweredBy, Cause};
 use ikigai_core::{Row, RowRef};
 use ikigai_providers::Wait;
-use ikigai_store::MailId;
+use ikigai_store::{MailId, MailRecord};
 use tokio::sync::mpsc;
+
+use crate::EngineError;
 
 /// What a front end is told while a turn goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,8 +176,34 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// An intent that was said already, if there is one.
+    pub(crate) fn next_said(&mut self) -> Option<Intent> {
+        if !self.heard.is_empty() {
+            return Some(self.heard.remove(0));
+        }
+        self.intents.try_recv().ok()
+    }
+
     pub(crate) fn tell(&mut self, update: Update) {
         (self.updates)(update);
+    }
+
+    /// Hands messages that waited back to their user.
+    pub(crate) fn hand_back(&mut self, mail: Vec<MailRecord>) {
+        for mail in mail {
+            self.queued.retain(|(queued, _)| *queued != mail.id);
+            self.tell(Update::TakenBack(mail.text));
+        }
+    }
+
+    /// Hands back what was said and was never heeded, because the turn failed.
+    pub(crate) fn give_back(&mut self, error: &EngineError) {
+        while let Some(intent) = self.next_said() {
+            if let Intent::Say(text) = intent {
+                let reason = error.to_string();
+                self.tell(Update::NotStored { text, reason });
+            }
+        }
     }
 
     pub(crate) fn told(&mut self, rows: Vec<Row>) {

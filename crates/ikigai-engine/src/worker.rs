@@ -42,6 +42,13 @@ pub(crate) struct Beside {
 /// What goes with rows, given the row before the first of them.
 pub(crate) type BesideAt<'a> = &'a (dyn Fn(Seq) -> Beside + Sync);
 
+/// Rows that are to be stored.
+pub(crate) struct Attempt {
+    rows: Vec<NewRow>,
+    /// They may be stored already, after this one.
+    perhaps_after: Option<Seq>,
+}
+
 /// A living agent.
 pub struct Worker {
     pub(crate) engine: Engine,
@@ -54,6 +61,8 @@ pub struct Worker {
     pub(crate) children: Vec<AgentId>,
     /// What was stored to settle a former process's work and was not told yet.
     pub(crate) settled: Vec<Row>,
+    /// A turn has begun and was not brought to its end: it failed, or was dropped.
+    pub(crate) unsettled: bool,
     control_rows: usize,
 }
 
@@ -79,6 +88,7 @@ impl Worker {
             approve: None,
             children: Vec::new(),
             settled: Vec::new(),
+            unsettled: false,
             control_rows,
         })
     }
@@ -178,32 +188,53 @@ impl Worker {
         events: Vec<Event>,
         beside: BesideAt<'_>,
     ) -> Result<Vec<Row>, EngineError> {
+        let mut attempt = self.attempt(events);
+        self.try_commit(&mut attempt, beside).await
+    }
+
+    /// Makes the rows of events, which may then be offered to the store more than once.
+    pub(crate) fn attempt(&self, events: Vec<Event>) -> Attempt {
         let id = self.agent.state.agent();
         let now = self.engine.environment.now();
-        let rows: Vec<NewRow> = events
-            .into_iter()
-            .map(|event| event.into_row(id, now))
-            .collect();
+        let rows = events.into_iter().map(|event| event.into_row(id, now));
+        Attempt {
+            rows: rows.collect(),
+            perhaps_after: None,
+        }
+    }
+
+    /// Stores rows, then applies them. If it fails it may be tried again: what may be stored
+    /// already is read back first.
+    pub(crate) async fn try_commit(
+        &mut self,
+        attempt: &mut Attempt,
+        beside: BesideAt<'_>,
+    ) -> Result<Vec<Row>, EngineError> {
         for _ in 0..MOST_RACES {
+            if let Some(after) = attempt.perhaps_after {
+                if self.is_stored(after, &attempt.rows).await? {
+                    return self.apply(after, &attempt.rows).await;
+                }
+                attempt.perhaps_after = None;
+            }
             let expected = self.agent.state.head();
-            let batch = self.batch(&rows, beside(expected));
+            let batch = self.batch(&attempt.rows, beside(expected));
             match self.engine.store.commit(batch).await {
-                Ok(_) => return self.apply(expected, rows).await,
+                Ok(_) => {
+                    attempt.perhaps_after = Some(expected);
+                    return self.apply(expected, &attempt.rows).await;
+                }
                 Err(CommitError::Behind { .. }) => self.catch_up().await?,
-                Err(CommitError::Unknown(cause)) => {
-                    if rows.is_empty() {
-                        return Err(CommitError::Unknown(cause).into());
-                    }
-                    if self.is_stored(expected, &rows).await? {
-                        return self.apply(expected, rows).await;
-                    }
+                // Nothing tells an effect without rows from one that was never stored.
+                Err(CommitError::Unknown(_)) if !attempt.rows.is_empty() => {
+                    attempt.perhaps_after = Some(expected);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         let actual = self.agent.state.head();
         Err(CommitError::Behind {
-            agent: id,
+            agent: self.agent.state.agent(),
             expected: actual,
             actual,
         }
@@ -238,7 +269,7 @@ impl Worker {
         })
     }
 
-    async fn apply(&mut self, after: Seq, rows: Vec<NewRow>) -> Result<Vec<Row>, EngineError> {
+    async fn apply(&mut self, after: Seq, rows: &[NewRow]) -> Result<Vec<Row>, EngineError> {
         if self.control_rows >= CONTROL_ROWS_PER_SNAPSHOT {
             self.control_rows = 0;
         }
@@ -249,11 +280,13 @@ impl Worker {
             let row = Row {
                 at: RowRef::new(row.agent, seq),
                 kind: StoredKind::Known(row.kind),
-                content: row.content,
-                data: row.data,
+                content: row.content.clone(),
+                data: row.data.clone(),
                 created_at: row.created_at,
             };
-            self.apply_one(row.clone()).await?;
+            if seq > self.agent.state.head() {
+                self.apply_one(row.clone()).await?;
+            }
             applied.push(row);
         }
         Ok(applied)

@@ -10,9 +10,10 @@ use ikigai_providers::{
     Answer, AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, StopReason,
 };
 use ikigai_store::{Agent, CommitError, Effect};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::draft::Draft;
+use super::queue::withdrawn;
 use super::{Step, Turn, failure, stopped};
 use crate::calls::OpenCall;
 use crate::front::{Desk, Outcome, Stop, Update};
@@ -64,21 +65,46 @@ impl Worker {
             desk.told(rows);
             return Ok(Step::Ask);
         }
-        if let Ending::Stopped(stop) = &ending {
-            self.take_back_all(stop, desk).await;
-        }
-        let (rows, outcome) = self.finish(turn, draft, ending, desk).await?;
+        let taken = match &ending {
+            Ending::Stopped(stop) => self.taken_back(stop, desk).await?,
+            Ending::Finished(_) | Ending::Failed(_) => Vec::new(),
+        };
+        let (rows, outcome) = self
+            .finish(turn, draft, ending, withdrawn(&taken), desk)
+            .await?;
         let calls: Vec<_> = rows.iter().filter_map(OpenCall::of).collect();
         desk.told(rows);
-        Ok(match outcome {
-            Outcome::Completed if !calls.is_empty() => Step::RunTools(calls),
-            // What was said meanwhile begins another turn.
-            Outcome::Completed if self.take_in_queued(desk).await? => {
-                self.begin_turn(turn, desk).await?;
-                Step::Ask
+        desk.hand_back(taken);
+        match outcome {
+            Outcome::Completed if !calls.is_empty() => Ok(Step::RunTools(calls)),
+            Outcome::Completed => self.answered_all(turn, desk).await,
+            outcome => Ok(Step::Done(outcome)),
+        }
+    }
+
+    /// What was said while the model answered begins another turn, unless the user stops it.
+    async fn answered_all(
+        &mut self,
+        turn: &mut Turn,
+        desk: &mut Desk<'_>,
+    ) -> Result<Step, EngineError> {
+        if let Some(stop) = self.hear(desk).await? {
+            let taken = self.taken_back(&stop, desk).await?;
+            if !taken.is_empty() {
+                self.commit_held(Vec::new(), withdrawn(&taken), desk)
+                    .await?;
+                desk.hand_back(taken);
             }
-            outcome => Step::Done(outcome),
-        })
+            return Ok(Step::Done(Outcome::Completed));
+        }
+        if !self.take_in_queued(desk).await? {
+            return Ok(Step::Done(Outcome::Completed));
+        }
+        turn.requests = 0;
+        turn.calls = 0;
+        turn.deadline = Instant::now() + self.engine.limits.time;
+        self.begin_turn(turn, desk).await?;
+        Ok(Step::Ask)
     }
 
     async fn stream(
@@ -100,6 +126,7 @@ impl Worker {
                 permit = hub.requests.acquire() => break permit,
             }
         };
+        let mut silent_until = Instant::now() + patience;
         loop {
             let due = draft.due.unwrap_or(deadline);
             tokio::select! {
@@ -115,7 +142,9 @@ impl Worker {
                     self.store_draft(draft, desk).await?;
                     self.passes("after the draft is stored");
                 }
-                delta = answer.next() => match delta {
+                delta = answer.next() => {
+                    silent_until = Instant::now() + patience;
+                    match delta {
                     Some(Ok(Delta::Text(text))) => {
                         if parts == 0 {
                             self.passes("at the first words");
@@ -134,8 +163,9 @@ impl Worker {
                     }
                     Some(Err(error)) => return Ok(Ending::Failed(error)),
                     None => return Ok(Ending::Failed(cut_off())),
-                },
-                () = sleep(patience) => return Ok(Ending::Failed(silent(patience))),
+                    }
+                }
+                () = sleep_until(silent_until) => return Ok(Ending::Failed(silent(patience))),
             }
         }
     }
@@ -189,22 +219,21 @@ impl Worker {
         turn: &Turn,
         draft: Draft,
         ending: Ending,
+        mut with: Vec<Effect>,
         desk: &mut Desk<'_>,
     ) -> Result<(Vec<Row>, Outcome), EngineError> {
-        let draft_dropped = draft.is_stored();
-        let drop = draft_dropped.then(|| self.drop_draft());
+        let dropped = draft.is_stored().then(|| self.drop_draft());
+        with.extend(dropped);
         let ending = priced(ending, &*turn.model);
         let (events, outcome) = self.rows_of(turn, draft.text, ending);
         let report = self.report_of(&events, &outcome).await?;
         self.passes("before the answer is stored");
-        let with: Vec<_> = drop.into_iter().chain(report.clone()).collect();
-        let stored = self.commit_held(events.clone(), with, desk).await;
+        let reported = with.iter().cloned().chain(report.clone()).collect();
+        let stored = self.commit_held(events.clone(), reported, desk).await;
         let rows = match stored {
             // Nobody is there any more to whom it could be reported.
             Err(EngineError::Commit(CommitError::Dead(_))) if report.is_some() => {
-                let drop = draft_dropped.then(|| self.drop_draft());
-                self.commit_held(events, drop.into_iter().collect(), desk)
-                    .await?
+                self.commit_held(events, with, desk).await?
             }
             stored => stored?,
         };

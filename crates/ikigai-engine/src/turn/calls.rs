@@ -5,23 +5,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_core::data::{AnsweredBy, BlobRef, Cause, CommandData, Verdict};
-use ikigai_core::settings::Rule;
-use ikigai_core::{EffectClass, Event, RowRef, Settings};
-use ikigai_store::{Effect, RunId};
+use ikigai_core::data::{BlobRef, Cause, Verdict};
+use ikigai_core::{EffectClass, Event, RowRef};
+use ikigai_store::{CommitError, Effect, RunId};
 use ikigai_tools::output::present;
-use ikigai_tools::permission::{Decision, Sandbox};
-use ikigai_tools::{Confinement, Context, Ending, Output, Place, Prepared, Preview, Run, Touches};
+use ikigai_tools::permission::Decision;
+use ikigai_tools::{Confinement, Context, Ending, Output, Prepared, Run, Touches};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::held::read_held;
+use super::questions::previewed;
+use super::queue::withdrawn;
 use super::{Step, Turn, stopped};
 use crate::agents::{AgentTool, Dealt, Wait, consumed_by_next};
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::draw_run;
-use crate::front::{Answer, Desk, Intent, Question, Stop, Update};
+use crate::front::{Desk, Intent, Question, Stop, Update};
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 
@@ -34,25 +36,28 @@ const SLACK: Duration = Duration::from_secs(5);
 /// A tool that was told to stop has so long to do it.
 const GRACE: Duration = Duration::from_millis(900);
 
+/// How often a call is journalled again after it was not known whether it was.
+const MOST_DOUBTS: usize = 16;
+
 /// How many lines of progress may wait to be told; more are left out.
 const PROGRESS_LINES: usize = 64;
 
 /// The calls of one answer.
-struct Round {
-    calls: Vec<Call>,
+pub(super) struct Round {
+    pub(super) calls: Vec<Call>,
     tasks: JoinSet<Output>,
     /// Which call a task is of.
     running: HashMap<Id, usize>,
     progress: mpsc::Sender<(RowRef, String)>,
 }
 
-struct Call {
-    open: OpenCall,
+pub(super) struct Call {
+    pub(super) open: OpenCall,
     touches: Touches,
-    stage: Stage,
+    pub(super) stage: Stage,
 }
 
-enum Stage {
+pub(super) enum Stage {
     /// It may run as soon as nothing before it stands in the way.
     Ready(Box<Prepared>, Freedom),
     /// Somebody is asked.
@@ -105,17 +110,20 @@ impl Worker {
             if round.is_done() {
                 break;
             }
+            // Time in which nothing but a person is waited for is not the turn's.
+            let only_asked = round.running.is_empty() && !round.is_waiting();
+            let since = Instant::now();
             tokio::select! {
                 biased;
                 intent = desk.next() => match intent {
                     Intent::Answer { call, answer, by } => {
-                        self.answered(call, answer, by, &mut round, desk).await?;
+                        self.answered(turn, (call, answer, by), &mut round, desk).await?;
                     }
                     other => if let Some(stop) = self.heed(other, desk).await? {
                         return self.stop_calls(round, &stop, desk).await;
                     },
                 },
-                () = sleep_until(turn.deadline) => {
+                () = sleep_until(turn.deadline), if !only_asked => {
                     let stop = Stop::Deadline(self.engine.limits.time);
                     return self.stop_calls(round, &stop, desk).await;
                 }
@@ -127,6 +135,12 @@ impl Worker {
                     self.record(index, output, &mut round, desk).await?;
                 }
             }
+            if only_asked {
+                turn.deadline += since.elapsed();
+            }
+        }
+        if let Some(stop) = self.hear(desk).await? {
+            return self.stop_here(&stop, desk).await;
         }
         self.take_in_queued(desk).await?;
         Ok(Step::Ask)
@@ -233,19 +247,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether a call may run.
-    pub(crate) fn judge(
-        &self,
-        open: &OpenCall,
-        prepared: &Prepared,
-        place: &Place,
-        sandbox: Sandbox,
-    ) -> Decision {
-        let (settings, approve) = (self.settings(), self.approve);
-        self.engine
-            .judge(settings, approve, sandbox, &open.name, prepared, place)
-    }
-
     /// Answers a call that is not run.
     async fn refuse(
         &mut self,
@@ -259,63 +260,6 @@ impl Worker {
         self.passes("after the result is stored");
         desk.told(rows);
         Ok(None)
-    }
-
-    /// Stores what somebody answered, and only then does it.
-    async fn answered(
-        &mut self,
-        call: RowRef,
-        answer: Answer,
-        by: AnsweredBy,
-        round: &mut Round,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
-        let Some(index) = round.asked(call) else {
-            return Ok(());
-        };
-        let mut events = vec![self.answer_row(call, &answer, by, &round.calls[index].open.name)];
-        if let Answer::No(reason) = &answer {
-            let reason = match reason {
-                Some(reason) => format!("The user said no: {reason}"),
-                None => "The user said no.".to_owned(),
-            };
-            let open = &round.calls[index].open;
-            events.push(open.result(Came::failed(reason), Verdict::Refused));
-        }
-        self.passes("before the permission is stored");
-        let rows = self.commit_held(events, Vec::new(), desk).await?;
-        self.passes("after the permission is stored");
-        desk.told(rows);
-        round.calls[index].answer(&answer);
-        Ok(())
-    }
-
-    fn answer_row(&self, call: RowRef, answer: &Answer, by: AnsweredBy, tool: &str) -> Event {
-        let (word, set) = match answer {
-            Answer::Once => ("once", None),
-            Answer::No(_) => ("no", None),
-            Answer::Always(pattern) => {
-                let mut rules = self.settings().rules.clone().unwrap_or_default();
-                rules.push(Rule {
-                    tool: Some(tool.to_owned()),
-                    pattern: Some(pattern.clone()),
-                });
-                let settings = Settings {
-                    rules: Some(rules),
-                    ..Settings::default()
-                };
-                ("always", Some(settings.as_set()))
-            }
-        };
-        let data = CommandData {
-            command: Some("answer".to_owned()),
-            args: Some(word.to_owned()),
-            of: Some(call),
-            by: Some(by),
-            set,
-            ..CommandData::default()
-        };
-        Event::Command { output: None, data }
     }
 
     /// Starts every call that nothing before it stands in the way of.
@@ -350,18 +294,11 @@ impl Worker {
         let at = call.open.at;
         let run =
             (prepared.class != EffectClass::Read).then(|| draw_run(&*self.engine.environment));
-        let given = self.given(&prepared.needs).await?;
+        let (class, needs, deadline) = (prepared.class, prepared.needs.clone(), prepared.deadline);
+        let given = read_held!(desk, self.given(&needs));
         if let Some(run) = run {
-            let started = self.engine.environment.now();
-            let journal = Effect::StartRun {
-                run,
-                call: at,
-                class: prepared.class,
-                started,
-                deadline: started.after(prepared.deadline),
-            };
             self.passes("before the call is journalled");
-            self.commit_held(Vec::new(), vec![journal], desk).await?;
+            self.journal((run, at), class, deadline, desk).await?;
             self.passes("after the call is journalled");
         }
         let stop = CancellationToken::new();
@@ -378,7 +315,6 @@ impl Worker {
             cookie: cookie_of(run),
             confinement,
         };
-        let deadline = prepared.deadline;
         let task = round
             .tasks
             .spawn(carry_out(prepared.run, context, deadline));
@@ -387,6 +323,41 @@ impl Worker {
         desk.tell(Update::Running(at));
         self.passes("after the call is started");
         Ok(())
+    }
+
+    /// Notes durably that a call is about to run.
+    async fn journal(
+        &mut self,
+        (run, call): (RunId, RowRef),
+        class: EffectClass,
+        deadline: Duration,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let started = self.engine.environment.now();
+        let journal = Effect::StartRun {
+            run,
+            call,
+            class,
+            started,
+            deadline: started.after(deadline),
+        };
+        for _ in 0..MOST_DOUBTS {
+            match self
+                .commit_held(Vec::new(), vec![journal.clone()], desk)
+                .await
+            {
+                // The journal itself tells whether it was written.
+                Err(EngineError::Commit(CommitError::Unknown(_))) => {}
+                other => return other.map(drop),
+            }
+            let open = read_held!(desk, self.engine.store.open_runs(call.agent));
+            if open.iter().any(|open| open.id == run) {
+                return Ok(());
+            }
+        }
+        self.commit_held(Vec::new(), vec![journal], desk)
+            .await
+            .map(drop)
     }
 
     /// What a tool prints for a front end, without secrets.
@@ -431,7 +402,7 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<(Event, Vec<Effect>), EngineError> {
         if let Some(stale) = &output.stale
-            && let Some(who) = self.who_changed(stale).await?
+            && let Some(who) = read_held!(desk, self.who_changed(stale))
         {
             let line = format!("{} was changed by {who}.\n", stale.path);
             line.trim_end().clone_into(&mut output.shown);
@@ -469,7 +440,6 @@ impl Worker {
         stop: &Stop,
         desk: &mut Desk<'_>,
     ) -> Result<Step, EngineError> {
-        self.take_back_all(stop, desk).await;
         for call in &round.calls {
             if let Stage::Running { stop, .. } = &call.stage {
                 stop.cancel();
@@ -509,10 +479,13 @@ impl Worker {
         }
         let (last, outcome) = stopped(stop);
         events.push(last);
+        let taken = self.taken_back(stop, desk).await?;
+        ends.extend(withdrawn(&taken));
         self.passes("before the stop is stored");
         let rows = self.commit_held(events, ends, desk).await?;
         self.passes("after the stop is stored");
         desk.told(rows);
+        desk.hand_back(taken);
         Ok(Step::Done(outcome))
     }
 }
@@ -561,12 +534,6 @@ impl Round {
         ends.min().unwrap_or(latest)
     }
 
-    /// The call about which somebody is asked.
-    fn asked(&self, at: RowRef) -> Option<usize> {
-        let is_asked = |call: &Call| call.open.at == at && matches!(call.stage, Stage::Asked(..));
-        self.calls.iter().position(is_asked)
-    }
-
     /// Which call a task was of, and what came of it. A tool that panics has failed, no more.
     fn ended(&mut self, ended: Result<(Id, Output), JoinError>) -> (usize, Output) {
         let (id, output) = match ended {
@@ -578,25 +545,6 @@ impl Round {
         };
         (self.running.remove(&id).unwrap_or_default(), output)
     }
-}
-
-impl Call {
-    fn answer(&mut self, answer: &Answer) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Ended);
-        self.stage = match (stage, answer) {
-            (Stage::Asked(prepared), Answer::Once | Answer::Always(_)) => {
-                Stage::Ready(prepared, Freedom::Working)
-            }
-            (Stage::Asked(..), Answer::No(_)) => Stage::Ended,
-            (stage, _) => stage,
-        };
-    }
-}
-
-/// What somebody who is asked is shown below the line.
-async fn previewed(preview: Option<Preview>) -> Option<String> {
-    let make = preview?;
-    tokio::task::spawn_blocking(move || make()).await.ok()
 }
 
 /// Carries a call out, and sees to it that it ends.

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use ikigai_core::{Event, Row};
-use ikigai_store::{CommitError, Effect, StoreError, blobs};
+use ikigai_store::{Effect, StoreError, blobs};
 use tokio::time::{Instant, sleep_until};
 
 use crate::front::{Desk, Intent, Update};
-use crate::worker::EffectsAt;
+use crate::worker::{Beside, EffectsAt};
 use crate::{EngineError, Worker};
 
 /// How often, and after which pause, something is offered to a store that fails.
@@ -33,13 +33,18 @@ impl Worker {
         with: EffectsAt<'_>,
         desk: &mut Desk<'_>,
     ) -> Result<Vec<Row>, EngineError> {
+        let beside = |head| Beside {
+            with: with(head),
+            ..Beside::default()
+        };
+        let mut attempt = self.attempt(events);
         for _ in 1..TRIES {
-            match self.commit_at(events.clone(), with).await {
+            match self.try_commit(&mut attempt, &beside).await {
                 Err(error) if may_return(&error) => pause(&error, desk).await?,
                 other => return other,
             }
         }
-        self.commit_at(events, with).await
+        self.try_commit(&mut attempt, &beside).await
     }
 
     /// Stores a blob that must not be lost; returns its hash.
@@ -68,13 +73,54 @@ impl Worker {
     }
 }
 
+/// Reads what the turn cannot go on without, however long the store is away.
+///
+/// A function would have to be given a closure that lends its future, and such a one cannot be
+/// sent to another thread, as agents are.
+macro_rules! read_held {
+    ($desk:expr, $read:expr) => {{
+        let mut patience = $crate::turn::held::Patience::default();
+        loop {
+            if let Some(read) = patience.wait($read.await, $desk).await? {
+                break read;
+            }
+        }
+    }};
+}
+
+pub(super) use read_held;
+
+/// How often reading was tried.
+#[derive(Default)]
+pub(super) struct Patience {
+    tries: u32,
+}
+
+impl Patience {
+    /// Waits a little if the store failed and may come back; hands on what else came of it.
+    pub(super) async fn wait<T>(
+        &mut self,
+        read: Result<T, impl Into<EngineError>>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<T>, EngineError> {
+        self.tries += 1;
+        match read.map_err(Into::into) {
+            Err(error) if may_return(&error) && self.tries < TRIES => {
+                pause(&error, desk).await?;
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+}
+
 /// Says whether a store that fails so may work again by itself.
 fn may_return(error: &EngineError) -> bool {
     matches!(
-        error,
-        EngineError::Commit(CommitError::Store(
+        error.store_failure(),
+        Some(
             StoreError::Busy(_) | StoreError::Full(_) | StoreError::Io(_) | StoreError::ReadOnly(_)
-        ))
+        )
     )
 }
 

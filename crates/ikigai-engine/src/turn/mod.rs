@@ -5,20 +5,24 @@ mod ask;
 mod calls;
 mod draft;
 mod held;
+mod questions;
 mod queue;
 
 pub(crate) use calls::cookie_of;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::data::{Category, ErrorData, RewindData, SummaryData, Via};
 use ikigai_core::project::{Scale, cut_for};
-use ikigai_core::{Budget, Event, RowRef, Settings, Target};
+use ikigai_core::view::Entry;
+use ikigai_core::{Budget, Event, Kind, RowRef, Seq, Settings, Target};
 use ikigai_providers::Model;
 use tokio::time::Instant;
 
-use self::queue::Senders;
+use self::held::read_held;
+use self::queue::{Senders, consumed, withdrawn};
 use crate::calls::OpenCall;
 use crate::engine::target_of;
 use crate::front::{Desk, Outcome, Stop, Update};
@@ -79,24 +83,29 @@ impl Worker {
         if text.trim().is_empty() {
             return Err(EngineError::EmptyMessage);
         }
-        self.tell_settled(desk);
-        let mut turn = self.prepare_turn().await?;
-        self.take_in(Senders::Anybody, desk).await?;
+        self.tell_settled(desk).await?;
+        let turn = self.prepare_turn().await?;
         let closed = self.close_open_calls().await?;
-        let events = closed.into_iter().chain([Event::user(text)]).collect();
+        // What waited was said before.
+        let waiting = self.waiting(Senders::Anybody).await?;
+        let queued = self.shown(&waiting).await?;
+        let first = closed.len() as u64;
+        let agent = self.agent.state.agent();
+        let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
+        let events = closed.iter().cloned().chain(queued);
+        let events = events.chain([Event::user(text)]).collect();
         self.passes("before the message is stored");
-        let rows = self.commit(events, Vec::new()).await?;
+        let rows = self.commit_at(events, &consume).await?;
         self.passes("after the message is stored");
         desk.told(rows);
-        self.begin_turn(&mut turn, desk).await?;
-        self.steps(turn, Step::Ask, desk).await
+        self.go(turn, Step::Ask, desk).await
     }
 
     /// Answers what is in the log already, such as a fork's prompt.
     pub(crate) async fn answer(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        let mut turn = self.prepare_turn().await?;
-        self.begin_turn(&mut turn, desk).await?;
-        self.steps(turn, Step::Ask, desk).await
+        self.tell_settled(desk).await?;
+        let turn = self.prepare_turn().await?;
+        self.go(turn, Step::Ask, desk).await
     }
 
     /// Takes the agent's mail in and answers it.
@@ -104,13 +113,14 @@ impl Worker {
         &mut self,
         desk: &mut Desk<'_>,
     ) -> Result<Outcome, EngineError> {
+        self.tell_settled(desk).await?;
         self.take_in(Senders::Anybody, desk).await?;
         self.answer(desk).await
     }
 
     /// Goes on with a turn that was stopped.
     pub async fn resume(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        self.tell_settled(desk);
+        self.tell_settled(desk).await?;
         let mut turn = self.prepare_turn().await?;
         self.read_window(&mut turn).await?;
         let open = self.open_calls().await?;
@@ -121,19 +131,18 @@ impl Worker {
         let rows = self.commit(vec![Event::resume()], Vec::new()).await?;
         self.passes("after the resumption is stored");
         desk.told(rows);
-        self.begin_turn(&mut turn, desk).await?;
         let first = if open.is_empty() {
             Step::Ask
         } else {
             Step::RunTools(open)
         };
-        self.steps(turn, first, desk).await
+        self.go(turn, first, desk).await
     }
 
     /// Sends the last turn again: what came of it is left behind.
     pub async fn retry(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        self.tell_settled(desk);
-        let mut turn = self.prepare_turn().await?;
+        self.tell_settled(desk).await?;
+        let turn = self.prepare_turn().await?;
         let message = self.last_message().await?;
         let from = RowRef::new(self.agent.state.agent(), self.agent.state.head());
         let data = RewindData {
@@ -146,14 +155,19 @@ impl Worker {
         let rows = self.commit(vec![Event::Rewind(data)], Vec::new()).await?;
         self.passes("after the retry is stored");
         desk.told(rows);
-        self.begin_turn(&mut turn, desk).await?;
-        self.steps(turn, Step::Ask, desk).await
+        self.go(turn, Step::Ask, desk).await
     }
 
-    fn tell_settled(&mut self, desk: &mut Desk<'_>) {
+    /// Tells what was left unfinished and how it was settled, by this worker's own turns too.
+    async fn tell_settled(&mut self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+        if self.unsettled {
+            self.settle().await?;
+            self.unsettled = false;
+        }
         for row in std::mem::take(&mut self.settled) {
             desk.tell(Update::Settled(row));
         }
+        Ok(())
     }
 
     /// Finds out who is asked and with what. Nothing is stored.
@@ -176,20 +190,45 @@ impl Worker {
         })
     }
 
+    /// Brings a turn to its end. What a front end said and could not be heeded is handed back if
+    /// that fails.
+    async fn go(
+        &mut self,
+        mut turn: Turn,
+        first: Step,
+        desk: &mut Desk<'_>,
+    ) -> Result<Outcome, EngineError> {
+        self.unsettled = true;
+        let begun = self.begin_turn(&mut turn, desk).await;
+        let ended = match begun {
+            Ok(()) => self.steps(turn, first, desk).await,
+            Err(error) => Err(error),
+        };
+        match &ended {
+            Ok(_) => {
+                self.unsettled = false;
+                // What was said too late for this turn waits for the next one.
+                self.hear(desk).await?;
+            }
+            Err(error) => desk.give_back(error),
+        }
+        ended
+    }
+
     /// Reads what the first request needs, and moves the window if it is too much.
     async fn begin_turn(
         &mut self,
         turn: &mut Turn,
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
-        self.read_window(turn).await?;
+        read_held!(desk, self.read_window(turn));
         let Worker { agent, engine, .. } = &mut *self;
         let Turn { target, window, .. } = turn;
         let Some(to) = cut_for(&agent.state, &agent.view, target, window) else {
             return Ok(());
         };
         let data = SummaryData {
-            from: window::root_of(engine.store(), agent).await?,
+            from: read_held!(desk, window::root_of(engine.store(), agent)),
             to: Some(to),
             undo: None,
         };
@@ -246,12 +285,26 @@ impl Worker {
         Ok(Step::Done(Outcome::Failed(text.to_owned())))
     }
 
-    /// The row that started the last turn.
+    /// Ends a turn between two steps.
+    async fn stop_here(&mut self, stop: &Stop, desk: &mut Desk<'_>) -> Result<Step, EngineError> {
+        let taken = self.taken_back(stop, desk).await?;
+        let (event, outcome) = stopped(stop);
+        self.passes("before the stop is stored");
+        let rows = self
+            .commit_held(vec![event], withdrawn(&taken), desk)
+            .await?;
+        self.passes("after the stop is stored");
+        desk.told(rows);
+        desk.hand_back(taken);
+        Ok(Step::Done(outcome))
+    }
+
+    /// The last of the messages that started the last turn: several, if some had waited for it.
     async fn last_message(&mut self) -> Result<RowRef, EngineError> {
         loop {
             let Worker { agent, engine, .. } = &mut *self;
             if let Some(start) = agent.view.last_turn_start(agent.state.path()) {
-                return Ok(start);
+                return Ok(last_of_opening(agent.view.entries(), start));
             }
             if !agent
                 .lengthen(engine.store(), window::FIRST_PAGE_ROWS)
@@ -271,6 +324,19 @@ impl Worker {
     pub(crate) fn passes(&self, point: &'static str) {
         self.engine.environment.passes(point);
     }
+}
+
+/// The last message before anything was answered.
+fn last_of_opening(entries: &VecDeque<Entry>, start: RowRef) -> RowRef {
+    let since = entries.iter().skip_while(|entry| entry.at() != start);
+    let opening = since.take_while(|entry| {
+        !matches!(
+            entry.kind(),
+            Some(Kind::Assistant | Kind::ToolCall | Kind::Error | Kind::Interrupted)
+        )
+    });
+    let messages = opening.filter(|entry| entry.kind() == Some(Kind::User));
+    messages.last().map_or(start, Entry::at)
 }
 
 /// How a stopped turn is told.

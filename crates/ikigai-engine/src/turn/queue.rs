@@ -1,9 +1,10 @@
 //! Messages that arrive while the agent is at work: mail from the user, taken in at the next break.
 
 use ikigai_core::data::Cause;
-use ikigai_core::{RowRef, Seq};
+use ikigai_core::{Event, RowRef, Seq};
 use ikigai_store::{Effect, MailId, MailRecord};
 
+use super::held::read_held;
 use crate::agents::shown_mail;
 use crate::environment::draw_mail;
 use crate::front::{Desk, Intent, Stop, Update};
@@ -47,8 +48,15 @@ impl Worker {
             at: self.engine.environment.now(),
         };
         self.passes("before the message is queued");
-        match self.commit(Vec::new(), vec![send]).await {
-            Ok(_) => {
+        let stored = match self.commit(Vec::new(), vec![send]).await {
+            Ok(_) => Ok(()),
+            Err(error) => match self.waiting(Senders::User).await {
+                Ok(waiting) if waiting.iter().any(|waits| waits.id == mail) => Ok(()),
+                _ => Err(error),
+            },
+        };
+        match stored {
+            Ok(()) => {
                 self.passes("after the message is queued");
                 desk.queued.push((mail, text.clone()));
                 desk.tell(Update::Queued { mail, text });
@@ -62,25 +70,71 @@ impl Worker {
 
     /// Hands a message that waits back to its user; one that was taken in meanwhile is not.
     async fn take_back(&mut self, mail: MailId, desk: &mut Desk<'_>) {
-        let Some(index) = desk.queued.iter().position(|(queued, _)| *queued == mail) else {
+        let Ok(waiting) = self.waiting(Senders::User).await else {
             return;
         };
-        let withdraw = Effect::WithdrawMail { mail };
-        if self.commit(Vec::new(), vec![withdraw]).await.is_ok() {
-            let (_, text) = desk.queued.remove(index);
-            desk.tell(Update::TakenBack(text));
+        let Some(found) = waiting.into_iter().find(|waits| waits.id == mail) else {
+            return;
+        };
+        let withdraw = withdrawn(std::slice::from_ref(&found));
+        let is_gone = match self.commit(Vec::new(), withdraw).await {
+            Ok(_) => true,
+            // Of a commit of unknown outcome the mail itself tells what came.
+            Err(_) => match self.waiting(Senders::User).await {
+                Ok(waiting) => waiting.iter().all(|waits| waits.id != mail),
+                Err(_) => false,
+            },
+        };
+        if is_gone {
+            desk.hand_back(vec![found]);
         }
     }
 
-    /// Hands all messages that wait back to a user who interrupts the turn: an interrupt sends
-    /// nothing.
-    pub(super) async fn take_back_all(&mut self, stop: &Stop, desk: &mut Desk<'_>) {
-        if *stop != Stop::Interrupt(Cause::User) {
-            return;
+    /// The messages of this front end that a user who interrupts the turn gets back: an interrupt
+    /// sends nothing. They are withdrawn with the row that tells of it.
+    pub(super) async fn taken_back(
+        &self,
+        stop: &Stop,
+        desk: &mut Desk<'_>,
+    ) -> Result<Vec<MailRecord>, EngineError> {
+        if *stop != Stop::Interrupt(Cause::User) || desk.queued.is_empty() {
+            return Ok(Vec::new());
         }
-        for (mail, _) in desk.queued.clone() {
-            self.take_back(mail, desk).await;
+        let mut waiting = read_held!(desk, self.waiting(Senders::User));
+        waiting.retain(|mail| desk.queued.iter().any(|(queued, _)| *queued == mail.id));
+        Ok(waiting)
+    }
+
+    /// Heeds what was said so far; hands back the first wish to stop.
+    pub(super) async fn hear(&mut self, desk: &mut Desk<'_>) -> Result<Option<Stop>, EngineError> {
+        let mut first = None;
+        while let Some(intent) = desk.next_said() {
+            let stop = self.heed(intent, desk).await?;
+            first = first.or(stop);
         }
+        Ok(first)
+    }
+
+    /// What waits from these senders, in the order in which it was said.
+    pub(super) async fn waiting(&self, senders: Senders) -> Result<Vec<MailRecord>, EngineError> {
+        let agent = self.agent.state.agent();
+        let mut waiting = self.engine.store.queued_mail(agent).await?;
+        waiting.retain(|mail| senders == Senders::Anybody || mail.from.is_none());
+        Ok(waiting)
+    }
+
+    /// The rows that mail becomes.
+    pub(super) async fn shown(&self, mail: &[MailRecord]) -> Result<Vec<Event>, EngineError> {
+        let mut events = Vec::new();
+        for mail in mail {
+            let sender = match mail.from {
+                Some(from) => self.engine.store.agent(from).await?,
+                None => None,
+            };
+            let name = sender.as_ref().map(|sender| &*sender.name);
+            events.push(shown_mail(mail, name));
+        }
+        Ok(events)
     }
 
     /// Takes in what waits from the user: each message becomes a row, in the transaction that
@@ -99,22 +153,11 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<bool, EngineError> {
         let agent = self.agent.state.agent();
-        let mut waiting = self.engine.store.queued_mail(agent).await?;
-        waiting.retain(|mail| senders == Senders::Anybody || mail.from.is_none());
+        let waiting = read_held!(desk, self.waiting(senders));
         if waiting.is_empty() {
             return Ok(false);
         }
-        let mut events = Vec::new();
-        for mail in &waiting {
-            let sender = match mail.from {
-                Some(from) => self.engine.store.agent(from).await?,
-                None => None,
-            };
-            events.push(shown_mail(
-                mail,
-                sender.as_ref().map(|sender| &*sender.name),
-            ));
-        }
+        let events = read_held!(desk, self.shown(&waiting));
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, head));
         self.passes("before the queue is taken in");
         let rows = self.commit_held_at(events, &consume, desk).await?;
@@ -125,8 +168,14 @@ impl Worker {
     }
 }
 
+/// The effects that take mail back.
+pub(super) fn withdrawn(mail: &[MailRecord]) -> Vec<Effect> {
+    let withdraw = |mail: &MailRecord| Effect::WithdrawMail { mail: mail.id };
+    mail.iter().map(withdraw).collect()
+}
+
 /// The effects that deliver mail by the rows after `head`, one each.
-fn consumed(mail: &[MailRecord], head: RowRef) -> Vec<Effect> {
+pub(super) fn consumed(mail: &[MailRecord], head: RowRef) -> Vec<Effect> {
     let mut by = head;
     let mut effects = Vec::new();
     for mail in mail {

@@ -1,10 +1,17 @@
 //! When the store fails, nothing happens that was not stored, and nothing that arrived is lost.
 
-use ikigai_engine::{EngineError, Outcome, Update};
-use ikigai_store::StoreError;
-use ikigai_testkit::CommitFault;
+use std::sync::{Arc, Mutex};
 
-use crate::support::{World, say, say_until};
+use ikigai_core::data::Cause;
+use ikigai_core::settings::{Approve, ModelChoice};
+use ikigai_engine::{EngineError, Intent, Outcome, Update, Worker};
+use ikigai_store::{Store, StoreError};
+use ikigai_testkit::{CommitFault, block_on, check_request};
+
+use crate::fakes::{Deed, Diary, calling};
+use crate::support::{
+    Errand, World, all_rows, attended, interrupt, is_stored, say, say_until, target_of,
+};
 
 fn full() -> StoreError {
     StoreError::Full("no room".into())
@@ -61,5 +68,301 @@ async fn work_resumes_when_store_returns() {
         assert_eq!(away, shown.starts_with("Refused"), "{shown}");
         let rows = world.rows(id).await;
         assert_eq!(rows[3].content.as_deref(), Some("an answer"));
+    }
+}
+
+/// A world in which a model is about to make calls of every class, in two rounds.
+async fn about_to_call() -> (World, Diary, Worker) {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    worker.approve_for_now(Approve::All).await.unwrap();
+    let deeds = ["look", "change", "act"].map(|tool| Deed::new(tool, tool));
+    world.provider.will(calling(&deeds));
+    world.provider.will(calling(&[Deed::new("act", "last")]));
+    world.provider.will_say("done");
+    (world, diary, worker)
+}
+
+/// How many commits and reads the whole turn takes.
+async fn undisturbed() -> (u64, u64, Vec<(String, Option<String>)>) {
+    let (world, _, mut worker) = about_to_call().await;
+    let before = (world.store.commits(), world.store.reads());
+    say(&mut worker, "go").await.unwrap();
+    let (commits, reads) = (
+        world.store.commits() - before.0,
+        world.store.reads() - before.1,
+    );
+    (commits, reads, said(&world, &worker).await)
+}
+
+/// Kinds and texts of all rows.
+async fn said(world: &World, worker: &Worker) -> Vec<(String, Option<String>)> {
+    let rows = world.rows(worker.agent().state.agent()).await.into_iter();
+    rows.map(|row| (row.kind.name().to_owned(), row.content))
+        .collect()
+}
+
+/// N6a: when an insert fails its effect does not happen, whichever of a turn it is: no request
+/// without its `user` row, no tool run without its row and its entry in the journal, no setting
+/// without its own row. When the store is back, the agent can be talked to.
+#[tokio::test(start_paused = true)]
+async fn failed_insert_prevents_effect() {
+    let (commits, _, _) = undisturbed().await;
+    for nth in 1..=commits {
+        let (world, diary, mut worker) = about_to_call().await;
+        let id = worker.agent().state.agent();
+        let memory = world.memory().clone();
+        let faults = Arc::new(Mutex::new(Vec::new()));
+        let found = faults.clone();
+        diary.look_when_one_begins(move |label| {
+            let rows = block_on(memory.page(all_rows(id))).unwrap();
+            let call = rows
+                .iter()
+                .find(|row| row.content.as_deref() == Some(label));
+            let runs = block_on(memory.open_runs(id)).unwrap();
+            let is_journalled = |at| label == "look" || runs.iter().any(|run| run.call == at);
+            if !call.is_some_and(|row| is_journalled(row.at)) {
+                found.lock().unwrap().push(label.to_owned());
+            }
+        });
+        // The store fails for longer than anybody waits.
+        for later in 0..2000 {
+            world
+                .store
+                .fail_commit(nth + later, CommitFault::Refused(full()));
+        }
+
+        let failed = say(&mut worker, "go").await;
+        let began = diary.began();
+        let rows = world.rows(id).await;
+        let requests = world.provider.requests().len();
+
+        assert!(failed.is_err(), "commit {nth}: {failed:?}");
+        assert_eq!(
+            *faults.lock().unwrap(),
+            Vec::<String>::new(),
+            "commit {nth}"
+        );
+        let has = |kind: &str| rows.iter().filter(|row| row.kind.name() == kind).count();
+        assert!(requests <= has("user") + has("tool_result"), "commit {nth}");
+        assert!(began.len() <= has("tool_call"), "commit {nth}");
+        world.store.mend();
+        world.provider.forget_script();
+        world.provider.will_say("back again");
+        assert_eq!(
+            say(&mut worker, "well?").await.unwrap(),
+            Outcome::Completed,
+            "commit {nth}"
+        );
+        let request = world.provider.requests().pop().unwrap();
+        check_request(&request, &target_of(&worker)).unwrap();
+        assert_eq!(diary.began(), began, "commit {nth}: nothing is run again");
+        assert!(
+            world.memory().open_runs(id).await.unwrap().is_empty(),
+            "commit {nth}"
+        );
+    }
+}
+
+/// N6a: no setting without its row.
+#[tokio::test(start_paused = true)]
+async fn a_setting_that_is_not_stored_is_not_set() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let before = worker.agent().state.settings().clone();
+    world.store.go_away(full);
+    let other = ModelChoice {
+        model: Some("another".to_owned()),
+        ..ModelChoice::default()
+    };
+
+    let model = worker.choose_model(other).await;
+    let approval = worker.approve_for_now(Approve::All).await;
+    world.store.come_back();
+
+    assert!(model.is_err() && approval.is_err());
+    assert_eq!(*worker.agent().state.settings(), before);
+    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    let (_, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
+        Update::Question(_) => vec![interrupt()],
+        _ => Vec::new(),
+    })
+    .await;
+    assert!(
+        told.iter()
+            .any(|update| matches!(update, Update::Question(_)))
+    );
+    assert!(diary.began().is_empty());
+}
+
+/// N6b: whoever looks on is told that an insert failed, and why, at whichever commit of a turn.
+#[tokio::test(start_paused = true)]
+async fn failed_insert_is_shown() {
+    let (commits, _, _) = undisturbed().await;
+    for nth in 1..=commits {
+        let (world, _, mut worker) = about_to_call().await;
+        world.store.fail_commit(nth, CommitFault::Refused(full()));
+
+        let (outcome, told) = attended(&mut worker, Errand::Say("go"), |_| Vec::new()).await;
+
+        let shown = told.iter().find_map(|update| match update {
+            Update::StoreAway(reason) => Some(reason.clone()),
+            _ => None,
+        });
+        let shown = shown.or_else(|| outcome.err().map(|error| error.to_string()));
+        let shown = shown.unwrap_or_else(|| panic!("commit {nth} fails and nobody is told"));
+        assert!(shown.contains("no room"), "{shown}");
+    }
+}
+
+/// N6c: what was typed is not lost when it cannot be stored: a message that starts a turn is
+/// refused as a whole, one that was said meanwhile is handed back, also when nobody waits longer.
+#[tokio::test(start_paused = true)]
+async fn failed_insert_loses_no_input() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let before = world.rows(worker.agent().state.agent()).await;
+    world.store.fail_commit(1, CommitFault::Refused(full()));
+
+    let refused = say(&mut worker, "typed").await;
+
+    assert!(
+        matches!(refused, Err(EngineError::Commit(_))),
+        "{refused:?}"
+    );
+    assert_eq!(world.rows(worker.agent().state.agent()).await, before);
+
+    world.provider.will(calling(&[Deed::new("look", "one")]));
+    let store = world.store.clone();
+    let mut pauses = 0;
+    let (gave_up, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
+        Update::Running(_) => {
+            store.go_away(full);
+            vec![Intent::Say("said first".to_owned())]
+        }
+        Update::StoreAway(_) => {
+            pauses += 1;
+            match pauses {
+                1 => vec![interrupt(), Intent::Say("said later".to_owned())],
+                2 => vec![interrupt()],
+                _ => Vec::new(),
+            }
+        }
+        _ => Vec::new(),
+    })
+    .await;
+
+    assert!(
+        matches!(gave_up, Err(EngineError::StoreAway(_))),
+        "{gave_up:?}"
+    );
+    let back: Vec<_> = told
+        .iter()
+        .filter_map(|update| match update {
+            Update::NotStored { text, .. } => Some(&**text),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(back, ["said first", "said later"]);
+}
+
+/// N6d: at whichever commit or read of a turn with tools the store fails, once it is back the turn
+/// ends as if nothing had been: held rows are written first and in order, nothing is written or run
+/// twice.
+#[tokio::test(start_paused = true)]
+async fn a_turn_with_tools_outlasts_a_store_that_fails_anywhere() {
+    let (commits, reads, whole) = undisturbed().await;
+    for nth in 2..=commits {
+        let faults = [
+            CommitFault::Refused(full()),
+            CommitFault::Refused(StoreError::Busy("locked".into())),
+            CommitFault::WrittenUnknown,
+            CommitFault::LostUnknown,
+        ];
+        for fault in faults {
+            let shown = format!("commit {nth}: {fault:?}");
+            let (world, diary, mut worker) = about_to_call().await;
+            // What would be read back cannot be, at first.
+            world.store.fail_commit(nth, fault);
+            world.store.fail_read_after_commit(nth, full());
+
+            let outcome = say(&mut worker, "go").await;
+
+            assert_eq!(outcome.unwrap(), Outcome::Completed, "{shown}");
+            assert_eq!(said(&world, &worker).await, whole, "{shown}");
+            assert_eq!(diary.began(), ["look", "change", "act", "last"], "{shown}");
+        }
+    }
+    // The first reads come before the message is stored: the turn does not begin at all.
+    let mut begun = 0;
+    for nth in 1..=reads {
+        let (world, diary, mut worker) = about_to_call().await;
+        world.store.fail_read(nth, full());
+
+        let outcome = say(&mut worker, "go").await;
+
+        if outcome.is_err() {
+            assert!(
+                world.provider.requests().is_empty(),
+                "read {nth}: {outcome:?}"
+            );
+            continue;
+        }
+        begun += 1;
+        assert_eq!(said(&world, &worker).await, whole, "read {nth}");
+        assert_eq!(diary.began().len(), 4, "read {nth}");
+    }
+    assert!(begun > 0);
+}
+
+/// N6d: an interrupt while a result waits for the store is heeded when the store is back; a second
+/// one ends the waiting with an error, and the agent goes on from there when the store is back.
+#[tokio::test(start_paused = true)]
+async fn interrupts_are_heard_while_the_store_is_away() {
+    for interrupts in 1..=2 {
+        let (world, _) = World::with_fakes();
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        world.provider.will(calling(&[Deed::new("look", "one")]));
+        world.provider.will_say("back again");
+        let store = world.store.clone();
+        let mut pauses = 0;
+
+        let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
+            Update::Progress { .. } => {
+                store.go_away(full);
+                Vec::new()
+            }
+            Update::StoreAway(_) => {
+                pauses += 1;
+                if pauses > interrupts {
+                    store.come_back();
+                    return Vec::new();
+                }
+                vec![interrupt()]
+            }
+            _ => Vec::new(),
+        })
+        .await;
+        let requests = world.provider.requests().len();
+        world.store.come_back();
+        say(&mut worker, "well?").await.unwrap();
+
+        assert_eq!(requests, 1, "nothing was sent after the interrupt");
+        let kinds = world.kinds(id).await;
+        let rest = ["tool_result", "interrupted", "user", "assistant", "usage"];
+        assert_eq!(kinds[5..], rest, "{interrupts}");
+        let result = &world.results(id).await[0];
+        if interrupts == 1 {
+            assert_eq!(outcome.unwrap(), Outcome::Interrupted(Cause::User));
+            assert!(told.iter().any(|update| is_stored(update, "tool_result")));
+            assert_eq!(result.output, "one");
+        } else {
+            assert!(
+                matches!(outcome, Err(EngineError::StoreAway(_))),
+                "{outcome:?}"
+            );
+            assert_ne!(result.output, "one", "it could not be kept");
+        }
     }
 }

@@ -1,0 +1,133 @@
+//! Questions about calls: what is asked, and what comes of the answer.
+
+use ikigai_core::data::{AnsweredBy, CommandData, Verdict};
+use ikigai_core::settings::Rule;
+use ikigai_core::{Event, RowRef, Settings};
+use ikigai_tools::permission::{Decision, Sandbox};
+use ikigai_tools::{Place, Prepared, Preview};
+
+use super::Turn;
+use super::calls::{Call, Round, Stage};
+use crate::calls::{Came, OpenCall};
+use crate::front::{Answer, Desk};
+use crate::tools::Freedom;
+use crate::{EngineError, Worker};
+
+impl Worker {
+    /// Whether a call may run.
+    pub(crate) fn judge(
+        &self,
+        open: &OpenCall,
+        prepared: &Prepared,
+        place: &Place,
+        sandbox: Sandbox,
+    ) -> Decision {
+        let (settings, approve) = (self.settings(), self.approve);
+        self.engine
+            .judge(settings, approve, sandbox, &open.name, prepared, place)
+    }
+
+    /// Stores what somebody answered, and only then does it.
+    pub(super) async fn answered(
+        &mut self,
+        turn: &Turn,
+        (call, answer, by): (RowRef, Answer, AnsweredBy),
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let Some(index) = round.asked(call) else {
+            return Ok(());
+        };
+        let mut events = vec![self.answer_row(call, &answer, by, &round.calls[index].open.name)];
+        if let Answer::No(reason) = &answer {
+            let reason = match reason {
+                Some(reason) => format!("The user said no: {reason}"),
+                None => "The user said no.".to_owned(),
+            };
+            let open = &round.calls[index].open;
+            events.push(open.result(Came::failed(reason), Verdict::Refused));
+        }
+        self.passes("before the permission is stored");
+        let rows = self.commit_held(events, Vec::new(), desk).await?;
+        self.passes("after the permission is stored");
+        desk.told(rows);
+        round.calls[index].answer(&answer);
+        if let Answer::Always(_) = answer {
+            self.ask_no_more(turn, round).await;
+        }
+        Ok(())
+    }
+
+    /// Lets other calls go about which somebody is asked and which the rules allow by now.
+    async fn ask_no_more(&self, turn: &Turn, round: &mut Round) {
+        for call in &mut round.calls {
+            let class = match &call.stage {
+                Stage::Asked(prepared) => prepared.class,
+                _ => continue,
+            };
+            let sandbox = self.engine.sandbox_for(class).await;
+            let Stage::Asked(prepared) = &call.stage else {
+                continue;
+            };
+            let judged = self.judge(&call.open, prepared, &turn.tools.place, sandbox);
+            if judged == Decision::Allow {
+                call.answer(&Answer::Once);
+            }
+        }
+    }
+
+    fn answer_row(&self, call: RowRef, answer: &Answer, by: AnsweredBy, tool: &str) -> Event {
+        let (word, set) = match answer {
+            Answer::Once => ("once", None),
+            Answer::No(_) => ("no", None),
+            Answer::Always(pattern) => {
+                let mut rules = self.settings().rules.clone().unwrap_or_default();
+                rules.push(Rule {
+                    tool: Some(tool.to_owned()),
+                    pattern: Some(pattern.clone()),
+                });
+                let settings = Settings {
+                    rules: Some(rules),
+                    ..Settings::default()
+                };
+                ("always", Some(settings.as_set()))
+            }
+        };
+        let data = CommandData {
+            command: Some("answer".to_owned()),
+            args: Some(word.to_owned()),
+            of: Some(call),
+            by: Some(by),
+            set,
+            ..CommandData::default()
+        };
+        Event::Command { output: None, data }
+    }
+}
+
+impl Round {
+    /// The call about which somebody is asked.
+    fn asked(&self, at: RowRef) -> Option<usize> {
+        let is_asked = |call: &Call| call.open.at == at && matches!(call.stage, Stage::Asked(..));
+        self.calls.iter().position(is_asked)
+    }
+}
+
+impl Call {
+    fn answer(&mut self, answer: &Answer) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Ended);
+        self.stage = match (stage, answer) {
+            (Stage::Asked(prepared), Answer::Once | Answer::Always(_)) => {
+                Stage::Ready(prepared, Freedom::Working)
+            }
+            (Stage::Asked(..), Answer::No(_)) => Stage::Ended,
+            (stage, _) => stage,
+        };
+    }
+}
+
+/// What somebody who is asked is shown below the line.
+pub(super) async fn previewed(preview: Option<Preview>) -> Option<String> {
+    let make = preview?;
+    tokio::task::spawn_blocking(move || make()).await.ok()
+}

@@ -1,0 +1,175 @@
+//! What a turn may use up; a turn that uses up more ends with a row that says so.
+
+use std::time::Duration;
+
+use ikigai_core::data::{self, Category, ErrorData, Verdict};
+use ikigai_core::settings::Approve;
+use ikigai_engine::{Answer, Intent, Limits, Outcome, Update};
+
+use crate::fakes::{Deed, calling};
+use crate::support::{Errand, World, attended, say};
+
+fn limited(limits: Limits) -> (World, crate::fakes::Diary) {
+    let (world, diary) = World::with_fakes();
+    let world = world.equipped(move |engine| engine.with_limits(limits));
+    (world, diary)
+}
+
+/// The reason that the last row gives for the end of the turn.
+async fn limit_row(world: &World, id: ikigai_core::AgentId) -> String {
+    let last = world.rows(id).await.pop().unwrap();
+    assert_eq!(last.kind.name(), "error");
+    let data: ErrorData = data::read(last.data.as_deref());
+    assert_eq!(data.category, Some(Category::Limit));
+    last.content.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_never_stops_asking_is_stopped() {
+    let (world, diary) = limited(Limits {
+        requests: 3,
+        ..Limits::default()
+    });
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    for label in ["a", "b", "c", "d"] {
+        world.provider.will(calling(&[Deed::new("look", label)]));
+    }
+
+    let outcome = say(&mut worker, "go").await.unwrap();
+
+    let reason = "the model was asked 3 times in one turn";
+    assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
+    assert_eq!(limit_row(&world, id).await, reason);
+    assert_eq!(world.provider.requests().len(), 3);
+    assert_eq!(diary.began(), ["a", "b", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_calls_too_often_is_stopped_and_its_calls_are_closed() {
+    let (world, diary) = limited(Limits {
+        calls: 3,
+        ..Limits::default()
+    });
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let look = |label| Deed::new("look", label);
+    world.provider.will(calling(&[look("a"), look("b")]));
+    world.provider.will(calling(&[look("c"), look("d")]));
+
+    let outcome = say(&mut worker, "go").await.unwrap();
+
+    let reason = "the model made more than 3 calls in one turn";
+    assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
+    assert_eq!(limit_row(&world, id).await, reason);
+    assert_eq!(diary.began(), ["a", "b"]);
+    let closed = &world.results(id).await[2..];
+    assert_eq!(closed.len(), 2);
+    for result in closed {
+        assert_eq!(result.verdict, Verdict::Interrupted);
+        assert_eq!(result.output, format!("not run: {reason}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_takes_too_long_is_stopped() {
+    let (world, diary) = limited(Limits {
+        time: Duration::from_mins(10),
+        ..Limits::default()
+    });
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let long = Deed::new("look", "long")
+        .writing(&["a"])
+        .taking(Duration::from_hours(1));
+    let next = Deed::new("look", "next").reading(&["a"]);
+    world.provider.will(calling(&[long, next]));
+
+    let outcome = say(&mut worker, "go").await.unwrap();
+
+    let reason = "the turn was not finished within 600 s";
+    assert_eq!(outcome, Outcome::Failed(reason.to_owned()));
+    assert_eq!(limit_row(&world, id).await, reason);
+    assert_eq!(diary.began(), ["long"]);
+    let came: Vec<_> = world
+        .results(id)
+        .await
+        .into_iter()
+        .map(|came| came.output)
+        .collect();
+    assert_eq!(
+        came,
+        ["long so far", "not run: the turn had taken too long"]
+    );
+}
+
+/// A question waits without limit: the time in which nothing but a person is waited for is not the
+/// turn's.
+#[tokio::test(start_paused = true)]
+async fn a_question_may_wait_longer_than_a_turn() {
+    let (world, diary) = limited(Limits {
+        time: Duration::from_mins(10),
+        ..Limits::default()
+    });
+    let mut worker = world.root().await;
+    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    world
+        .provider
+        .will(calling(&[Deed::new("act", "asked again")]));
+    world.provider.will_say("done");
+
+    // A person who comes by once a day.
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(8);
+    let (asked, mut questions) = tokio::sync::mpsc::unbounded_channel();
+    let person = async {
+        while let Some(call) = questions.recv().await {
+            tokio::time::sleep(Duration::from_hours(24)).await;
+            let by = ikigai_core::data::AnsweredBy::User;
+            let answer = Answer::Once;
+            sender
+                .send(Intent::Answer { call, answer, by })
+                .await
+                .unwrap();
+        }
+    };
+    let mut tell = |update| {
+        if let Update::Question(question) = update {
+            asked.send(question.call).unwrap();
+        }
+    };
+    let mut desk = ikigai_engine::Desk::new(&mut receiver, &mut tell);
+    let outcome = tokio::select! {
+        outcome = worker.turn("go", &mut desk) => outcome.unwrap(),
+        () = person => unreachable!("the turn ends first"),
+    };
+
+    assert_eq!(outcome, Outcome::Completed);
+    assert_eq!(diary.began(), ["asked", "asked again"]);
+}
+
+/// What was queued begins another turn, which may use up as much as any.
+#[tokio::test(start_paused = true)]
+async fn a_queued_message_begins_a_turn_with_limits_of_its_own() {
+    let (world, _) = limited(Limits {
+        requests: 2,
+        ..Limits::default()
+    });
+    let mut worker = world.root().await;
+    worker.approve_for_now(Approve::All).await.unwrap();
+    world.provider.will(calling(&[Deed::new("look", "a")]));
+    world.provider.will_say("done");
+    world.provider.will(calling(&[Deed::new("look", "b")]));
+    world.provider.will_say("done again");
+    let mut said = false;
+
+    let (outcome, _) = attended(&mut worker, Errand::Say("go"), |update| match update {
+        Update::Text(_) if !std::mem::replace(&mut said, true) => {
+            vec![Intent::Say("once more".to_owned())]
+        }
+        _ => Vec::new(),
+    })
+    .await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    assert_eq!(world.provider.requests().len(), 4);
+}

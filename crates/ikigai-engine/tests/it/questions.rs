@@ -1,0 +1,366 @@
+//! Questions about calls: asked once, answered durably, open until somebody answers.
+
+use ikigai_core::data::{AnsweredBy, Verdict};
+use ikigai_core::settings::{Approve, Rule};
+use ikigai_core::{AgentId, RowRef, Settings};
+use ikigai_engine::{Answer, Desk, Intent, Outcome, Question, Update};
+use ikigai_store::{Store, StoreError};
+use ikigai_testkit::{CommitFault, block_on, check_request};
+
+use crate::fakes::{Deed, calling};
+use crate::support::{Errand, World, all_rows, attended, dies_after, interrupt, say, target_of};
+
+fn answer(call: RowRef, answer: Answer) -> Vec<Intent> {
+    let by = AnsweredBy::User;
+    vec![Intent::Answer { call, answer, by }]
+}
+
+/// Answers the question about each call, by its label, and ignores all else.
+fn answering<'a>(
+    answers: impl Fn(&str) -> Answer + Send + 'a,
+) -> impl FnMut(&Update) -> Vec<Intent> + Send + 'a {
+    move |update| match update {
+        Update::Question(question) => answer(question.call, answers(&question.shown)),
+        _ => Vec::new(),
+    }
+}
+
+fn asked(told: &[Update]) -> Vec<&Question> {
+    let questions = told.iter().filter_map(|update| match update {
+        Update::Question(question) => Some(question),
+        _ => None,
+    });
+    questions.collect()
+}
+
+/// The data of the `answer` rows, in their order.
+async fn answer_rows(world: &World, id: AgentId) -> Vec<String> {
+    let rows = world.rows(id).await.into_iter();
+    let data = rows
+        .filter(|row| row.kind.name() == "command")
+        .filter_map(|row| row.data);
+    data.filter(|data| data.contains(r#""command":"answer""#))
+        .collect()
+}
+
+/// E22: the answer to a permission question is a `command` row with `args`, `of` and `by`, durable
+/// before the call runs; *always* sets `rules` in the same row, and the next call is not asked about.
+#[tokio::test(start_paused = true)]
+async fn permission_answer_durable_before_the_call() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let memory = world.memory().clone();
+    diary.look_when_one_begins(move |label| {
+        let rows = block_on(memory.page(all_rows(id))).unwrap();
+        let call = rows
+            .iter()
+            .find(|row| row.content.as_deref() == Some(label))
+            .unwrap()
+            .at;
+        let about = format!(r#""of":{{"agent":"{}","seq":{}}}"#, call.agent, call.seq);
+        let answers = rows.iter().filter_map(|row| row.data.as_deref());
+        let durable = answers
+            .clone()
+            .any(|data| data.contains(&about) && data.contains("answer"));
+        let by_rule = label == "test again";
+        assert!(
+            durable || by_rule,
+            "{label} runs before its answer is stored"
+        );
+    });
+    let deeds = ["look around", "test one", "delete all", "delete some"]
+        .map(|label| Deed::new("act", label));
+    world.provider.will(calling(&deeds));
+    world
+        .provider
+        .will(calling(&[Deed::new("act", "test again")]));
+    world.provider.will_say("done");
+
+    let (outcome, told) = attended(
+        &mut worker,
+        Errand::Say("go"),
+        answering(|label| match label {
+            "look around" => Answer::Once,
+            "test one" => Answer::Always("test*".to_owned()),
+            "delete all" => Answer::No(None),
+            _ => Answer::No(Some("not these".to_owned())),
+        }),
+    )
+    .await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    assert_eq!(diary.began(), ["look around", "test one", "test again"]);
+    let of = |seq: u64| format!(r#""of":{{"agent":"{id}","seq":{seq}}},"by":"user""#);
+    let row = |word: &str, set: &str, seq: u64| {
+        format!(r#"{{"command":"answer","args":"{word}",{set}{}}}"#, of(seq))
+    };
+    let rule = r#""set":{"rules":[{"pattern":"test*","tool":"act"}]},"#;
+    assert_eq!(
+        answer_rows(&world, id).await,
+        [
+            row("once", "", 4),
+            row("always", rule, 5),
+            row("no", "", 6),
+            row("no", "", 7)
+        ]
+    );
+    let rules = worker.agent().state.settings().rules.clone();
+    let given = Rule {
+        tool: Some("act".to_owned()),
+        pattern: Some("test*".to_owned()),
+    };
+    assert_eq!(rules, Some(vec![given]));
+    let refused: Vec<_> = world
+        .results(id)
+        .await
+        .into_iter()
+        .filter(|came| came.verdict == Verdict::Refused)
+        .map(|came| came.output)
+        .collect();
+    assert_eq!(
+        refused,
+        ["The user said no.", "The user said no: not these"]
+    );
+    let questions = asked(&told);
+    assert_eq!(questions.len(), 4, "`test again` is not asked about");
+    assert_eq!(
+        (&*questions[1].tool, &*questions[1].pattern),
+        ("act", "test*")
+    );
+}
+
+/// Who answers *always* is not asked about the other calls that it is about.
+#[tokio::test(start_paused = true)]
+async fn always_lets_go_what_else_waits_and_fits() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let deeds = ["test one", "test two", "other"].map(|label| Deed::new("act", label));
+    world.provider.will(calling(&deeds));
+
+    let (outcome, _) = attended(&mut worker, Errand::Say("go"), |update| match update {
+        Update::Question(question) if question.shown == "other" => {
+            let first = RowRef::new(question.call.agent, ikigai_core::Seq(4));
+            answer(first, Answer::Always("test*".to_owned()))
+        }
+        Update::Progress { line, .. } if line == "test two" => vec![interrupt()],
+        _ => Vec::new(),
+    })
+    .await;
+
+    assert!(matches!(outcome.unwrap(), Outcome::Interrupted(_)));
+    assert_eq!(diary.began(), ["test one", "test two"]);
+}
+
+/// E22: no call runs whose answer could not be stored.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_not_stored_lets_nothing_run() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    let store = world.store.clone();
+
+    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
+        Update::Question(question) => {
+            store.go_away(|| StoreError::Full("no room".into()));
+            answer(question.call, Answer::Once)
+        }
+        Update::StoreAway(_) => vec![interrupt()],
+        _ => Vec::new(),
+    })
+    .await;
+
+    assert!(outcome.is_err());
+    assert!(
+        told.iter()
+            .any(|update| matches!(update, Update::StoreAway(_)))
+    );
+    assert!(diary.began().is_empty());
+}
+
+/// E9d: a call that waits for an answer stays open through restarts, is asked about again, runs
+/// once when it is allowed, and its result is sent; one that waits is closed as not run when the
+/// user says something else.
+#[tokio::test(start_paused = true)]
+async fn permission_question_survives_restart() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let deeds = [Deed::new("look", "free"), Deed::new("act", "asked")];
+    world.provider.will(calling(&deeds));
+    dies_after(100, &mut worker, Errand::Say("go")).await;
+    let once = world.restarted();
+    let mut worker = once.reopened().await;
+    dies_after(100, &mut worker, Errand::Resume).await;
+    let twice = once.restarted();
+    let mut worker = twice.reopened().await;
+    let open = twice.results(id).await;
+
+    twice.provider.will_say("done");
+    let (outcome, told) = attended(&mut worker, Errand::Resume, answering(|_| Answer::Once)).await;
+
+    assert_eq!(open.len(), 1, "only the free call has a result: {open:?}");
+    assert_eq!(
+        twice.provider.requests().len(),
+        2,
+        "nothing is sent by itself"
+    );
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    assert_eq!(asked(&told).len(), 1);
+    assert_eq!(diary.began(), ["free", "asked"]);
+    let request = twice.provider.requests().pop().unwrap();
+    check_request(&request, &target_of(&worker)).unwrap();
+    let verdicts: Vec<_> = twice
+        .results(id)
+        .await
+        .into_iter()
+        .map(|came| came.verdict)
+        .collect();
+    assert_eq!(verdicts, [Verdict::Ran, Verdict::Ran]);
+
+    // The same up to the restart, and then the user says something else.
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    dies_after(100, &mut worker, Errand::Say("go")).await;
+    let restarted = world.restarted();
+    let mut worker = restarted.reopened().await;
+    restarted.provider.will_say("as you like");
+    say(&mut worker, "leave it").await.unwrap();
+
+    let came = restarted.results(id).await;
+    assert_eq!(came.len(), 1);
+    assert_eq!(came[0].verdict, Verdict::Interrupted);
+    assert_eq!(
+        came[0].output,
+        "not run: the user said something else instead"
+    );
+    assert!(diary.began().is_empty());
+    let kinds = restarted.kinds(id).await;
+    assert_eq!(
+        kinds[3..8],
+        ["tool_call", "usage", "interrupted", "tool_result", "user"]
+    );
+}
+
+/// An answer that was stored, of a call that was not started before the process died: the answer
+/// was for a call of that turn, so it is closed as not run.
+#[tokio::test(start_paused = true)]
+async fn an_answered_call_that_had_not_started_is_closed() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    // The message, the answer of the model, the answer of the user.
+    world.store.fail_commit(3, CommitFault::WrittenAndSilent);
+    let turn = attended(&mut worker, Errand::Say("go"), answering(|_| Answer::Once));
+    tokio::time::timeout(std::time::Duration::from_secs(100), turn)
+        .await
+        .unwrap_err();
+
+    let restarted = world.restarted();
+    restarted.reopened().await;
+
+    let came = restarted.results(id).await;
+    assert_eq!(came.len(), 1);
+    assert_eq!(came[0].verdict, Verdict::Interrupted);
+    assert!(diary.began().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_can_answer_what_would_be_asked_is_refused() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will(calling(&[
+        Deed::new("act", "asked"),
+        Deed::new("look", "free"),
+    ]));
+    world.provider.will_say("I see");
+    let (_sender, mut receiver) = tokio::sync::mpsc::channel(1);
+    let mut tell = |_| {};
+    let mut desk = Desk::new(&mut receiver, &mut tell).without_answers();
+
+    let outcome = worker.turn("go", &mut desk).await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    assert_eq!(diary.began(), ["free"]);
+    let refused = &world.results(id).await[0];
+    assert_eq!(refused.verdict, Verdict::Refused);
+    assert_eq!(
+        refused.output,
+        "`act` needs permission, and nobody is there to give it."
+    );
+}
+
+/// Modes: what runs, what is asked about, what is refused.
+#[tokio::test(start_paused = true)]
+async fn a_mode_decides_what_is_asked() {
+    // Of reading, writing within the working directory, writing elsewhere, and executing.
+    let table = [
+        (Approve::Read, "ran refused refused refused"),
+        (Approve::Ask, "ran asked asked asked"),
+        (Approve::Edits, "ran ran asked asked"),
+        (Approve::All, "ran ran ran ran"),
+    ];
+    for (mode, expected) in table {
+        let (world, diary) = World::with_fakes();
+        let settings = Settings {
+            approve: Some(mode),
+            ..Settings::default()
+        };
+        let mut worker = world.root_with(&settings).await;
+        let deeds = [
+            Deed::new("look", "read").reading(&["a"]),
+            Deed::new("change", "within").writing(&["b"]),
+            Deed::new("change", "outside").writing(&["/elsewhere/c"]),
+            Deed::new("act", "execute"),
+        ];
+        world.provider.will(calling(&deeds));
+        world.provider.will_say("done");
+
+        let no = answering(|_| Answer::No(None));
+        let (outcome, told) = attended(&mut worker, Errand::Say("go"), no).await;
+
+        assert_eq!(outcome.unwrap(), Outcome::Completed);
+        let questions: Vec<_> = asked(&told)
+            .iter()
+            .map(|question| question.shown.clone())
+            .collect();
+        let came = deeds.map(|deed| match deed.label().to_owned() {
+            label if diary.began().contains(&label) => "ran",
+            label if questions.contains(&label) => "asked",
+            _ => "refused",
+        });
+        assert_eq!(came.join(" "), expected, "{mode:?}");
+    }
+}
+
+/// What is approved for now is told by a row, and is gone with the worker.
+#[tokio::test(start_paused = true)]
+async fn approval_for_now_leaves_a_row_and_ends_with_the_worker() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    worker.approve_for_now(Approve::All).await.unwrap();
+    world.provider.will(calling(&[Deed::new("act", "free")]));
+    world.provider.will_say("done");
+    say(&mut worker, "go").await.unwrap();
+    worker.release().await.unwrap();
+    let mut worker = world.reopened().await;
+    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    world.provider.will_say("done");
+
+    let no = answering(|_| Answer::No(None));
+    let (_, told) = attended(&mut worker, Errand::Say("again"), no).await;
+
+    assert_eq!(diary.began(), ["free"]);
+    assert_eq!(asked(&told).len(), 1);
+    let row = &world.rows(id).await[2];
+    assert_eq!(
+        row.data.as_deref(),
+        Some(r#"{"command":"approve","args":"all for now"}"#)
+    );
+    assert_eq!(worker.agent().state.settings().approve, None);
+}

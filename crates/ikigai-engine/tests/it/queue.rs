@@ -1,0 +1,343 @@
+//! What is said while the agent is busy: mail from the user, taken in at the next break.
+
+use std::time::Duration;
+
+use ikigai_core::Role;
+use ikigai_core::data::{self, UserData, UserOrigin};
+use ikigai_engine::{Intent, Outcome, Update};
+use ikigai_store::{MailState, Store, StoreError};
+use ikigai_testkit::{CommitFault, Step, check_request};
+
+use crate::fakes::{Deed, calling};
+use crate::support::{Errand, World, attended, interrupt, is_stored, say, target_of};
+
+fn says(text: &str) -> Intent {
+    Intent::Say(text.to_owned())
+}
+
+/// What is said once, when `when` is told for the first time.
+fn once(
+    when: impl Fn(&Update) -> bool + Send,
+    intents: Vec<Intent>,
+) -> impl FnMut(&Update) -> Vec<Intent> + Send {
+    let mut intents = Some(intents);
+    move |update| {
+        let now = when(update);
+        now.then(|| intents.take()).flatten().unwrap_or_default()
+    }
+}
+
+/// Says whether something was told.
+type Told = fn(&Update) -> bool;
+
+fn is_running(update: &Update) -> bool {
+    matches!(update, Update::Running(_))
+}
+
+fn is_text(update: &Update) -> bool {
+    matches!(update, Update::Text(_))
+}
+
+/// Texts of the user's messages in the newest request.
+fn said_in_last_request(world: &World) -> Vec<String> {
+    let request = world.provider.requests().pop().unwrap();
+    let messages = request
+        .messages
+        .iter()
+        .filter(|message| message.role == Role::User);
+    let blocks = messages.flat_map(|message| message.blocks.iter());
+    blocks
+        .filter_map(|block| match block {
+            ikigai_core::Block::Text { text } => Some(text.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// E10f: what is said while the agent is busy is mail from the user, and is consumed at the next
+/// break, in the transaction of its `user` row with `origin` typed, several in their order.
+#[tokio::test(start_paused = true)]
+async fn queued_input_is_mail_from_the_user() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will(calling(&[Deed::new("look", "one")]));
+    world
+        .provider
+        .will([Step::Say("well".to_owned()), Step::Finish]);
+    world.provider.will_say("indeed");
+    let mut first = once(is_running, vec![says("a"), says("b")]);
+    let mut second = once(is_text, vec![says("c")]);
+
+    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| {
+        [first(update), second(update)].concat()
+    })
+    .await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    let kinds = world.kinds(id).await;
+    let round = [
+        "tool_call",
+        "usage",
+        "tool_result",
+        "user",
+        "user",
+        "assistant",
+        "usage",
+    ];
+    assert_eq!(kinds[3..10], round);
+    assert_eq!(kinds[10..], ["user", "assistant", "usage"]);
+    let rows = world.rows(id).await;
+    let mail = world.memory().mail(id).await.unwrap();
+    let delivered: Vec<_> = mail
+        .iter()
+        .map(|mail| (&*mail.text, mail.state, mail.shown_by))
+        .collect();
+    let by = |index: usize| Some(rows[index].at);
+    assert_eq!(
+        delivered,
+        [
+            ("a", MailState::Delivered, by(6)),
+            ("b", MailState::Delivered, by(7)),
+            ("c", MailState::Delivered, by(10)),
+        ]
+    );
+    for (index, text) in [(6, "a"), (7, "b"), (10, "c")] {
+        assert_eq!(rows[index].content.as_deref(), Some(text));
+        let user: UserData = data::read(rows[index].data.as_deref());
+        assert_eq!(user.origin, Some(UserOrigin::Typed));
+    }
+    assert_eq!(said_in_last_request(&world), ["go", "a", "b", "c"]);
+    let queued: Vec<_> = told
+        .iter()
+        .filter(|update| matches!(update, Update::Queued { .. }))
+        .collect();
+    assert_eq!(queued.len(), 3);
+    let request = world.provider.requests().pop().unwrap();
+    check_request(&request, &target_of(&worker)).unwrap();
+}
+
+/// E10f: a message and the mark that it was delivered are one transaction: whether or not the
+/// process dies around it, the message is sent exactly once.
+#[tokio::test(start_paused = true)]
+async fn a_queued_message_survives_a_crash_and_goes_with_the_next_turn() {
+    // The message, the answer, the mail, the result, the delivery.
+    for nth in 3..=5 {
+        let (world, _) = World::with_fakes();
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        world.provider.will(calling(&[Deed::new("look", "one")]));
+        world.store.fail_commit(nth, CommitFault::WrittenAndSilent);
+        let turn = attended(
+            &mut worker,
+            Errand::Say("go"),
+            once(is_running, vec![says("queued")]),
+        );
+        tokio::time::timeout(Duration::from_secs(100), turn)
+            .await
+            .unwrap_err();
+
+        let restarted = world.restarted();
+        let mut worker = restarted.reopened().await;
+        restarted.provider.will_say("done");
+        say(&mut worker, "typed").await.unwrap();
+
+        let rows = restarted.rows(id).await.into_iter();
+        let said: Vec<_> = rows
+            .filter(|row| row.kind.name() == "user")
+            .filter_map(|row| row.content)
+            .collect();
+        assert_eq!(said, ["go", "queued", "typed"], "died at commit {nth}");
+        let mail = restarted.memory().mail(id).await.unwrap();
+        assert_eq!(mail.len(), 1);
+        assert_eq!(mail[0].state, MailState::Delivered);
+    }
+}
+
+/// A call that waits for an answer is closed before what was queued is taken in, so that it is
+/// known why it was not run.
+#[tokio::test(start_paused = true)]
+async fn open_calls_are_closed_before_what_waited_is_taken_in() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    let is_question = |update: &Update| matches!(update, Update::Question(_));
+    let turn = attended(
+        &mut worker,
+        Errand::Say("go"),
+        once(is_question, vec![says("queued")]),
+    );
+    tokio::time::timeout(Duration::from_secs(100), turn)
+        .await
+        .unwrap_err();
+
+    let restarted = world.restarted();
+    let mut worker = restarted.reopened().await;
+    restarted.provider.will_say("done");
+    say(&mut worker, "typed").await.unwrap();
+
+    let kinds = restarted.kinds(id).await;
+    let closed = [
+        "tool_call",
+        "usage",
+        "interrupted",
+        "tool_result",
+        "user",
+        "user",
+        "assistant",
+    ];
+    assert_eq!(kinds[3..10], closed);
+}
+
+/// E10c: a queued message that its user takes back is withdrawn and never delivered.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_taken_back_is_not_sent() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will(calling(&[Deed::new("look", "one")]));
+    world.provider.will_say("done");
+
+    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
+        Update::Running(_) => vec![says("keep"), says("drop")],
+        Update::Queued { mail, text } if text == "drop" => vec![Intent::TakeBack(*mail)],
+        _ => Vec::new(),
+    })
+    .await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    assert!(told.contains(&Update::TakenBack("drop".to_owned())));
+    assert_eq!(said_in_last_request(&world), ["go", "keep"]);
+    let mail = world.memory().mail(id).await.unwrap();
+    let states: Vec<_> = mail.iter().map(|mail| mail.state).collect();
+    assert_eq!(states, [MailState::Delivered, MailState::Withdrawn]);
+}
+
+/// E10c: a message that waited when the process died can still be taken back.
+#[tokio::test(start_paused = true)]
+async fn a_message_of_a_former_process_can_be_taken_back() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world
+        .provider
+        .will([Step::Say("hm".to_owned()), Step::Hang]);
+    let turn = attended(
+        &mut worker,
+        Errand::Say("go"),
+        once(is_text, vec![says("queued")]),
+    );
+    tokio::time::timeout(Duration::from_secs(9), turn)
+        .await
+        .unwrap_err();
+    let restarted = world.restarted();
+    let mut worker = restarted.reopened().await;
+    let mail = restarted.memory().mail(id).await.unwrap()[0].id;
+    restarted
+        .provider
+        .will([Step::Say("on".to_owned()), Step::Finish]);
+
+    let take_back = once(is_text, vec![Intent::TakeBack(mail)]);
+    let (outcome, told) = attended(&mut worker, Errand::Resume, take_back).await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    assert!(told.contains(&Update::TakenBack("queued".to_owned())));
+    let state = restarted.memory().mail(id).await.unwrap()[0].state;
+    assert_eq!(state, MailState::Withdrawn);
+}
+
+/// E10c: an interrupt by the user sends nothing: what waited is handed back, whether the model
+/// speaks, tools run, or the last result has just come.
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_hands_back_what_waited() {
+    let is_result = |update: &Update| is_stored(update, "tool_result");
+    let moments: [(&str, Told); 3] = [
+        ("streaming", is_text),
+        ("running", is_running),
+        ("break", is_result),
+    ];
+    for (name, moment) in moments {
+        let (world, _) = World::with_fakes();
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        if name == "streaming" {
+            world
+                .provider
+                .will([Step::Say("hm".to_owned()), Step::Hang]);
+        } else {
+            world.provider.will(calling(&[Deed::new("look", "one")]));
+        }
+        let said = vec![says("a"), says("b"), interrupt()];
+
+        let (outcome, told) = attended(&mut worker, Errand::Say("go"), once(moment, said)).await;
+
+        assert!(
+            matches!(outcome.unwrap(), Outcome::Interrupted(_)),
+            "{name}"
+        );
+        let back: Vec<_> = told
+            .iter()
+            .filter(|update| matches!(update, Update::TakenBack(_)))
+            .collect();
+        let taken = ["a", "b"].map(|text| Update::TakenBack(text.to_owned()));
+        assert_eq!(back, taken.iter().collect::<Vec<_>>(), "{name}");
+        let mail = world.memory().mail(id).await.unwrap();
+        assert!(
+            mail.iter().all(|mail| mail.state == MailState::Withdrawn),
+            "{name}"
+        );
+        assert_eq!(world.provider.requests().len(), 1, "{name}");
+    }
+}
+
+/// A message that cannot be stored is handed back with the reason; one of which it is not known is
+/// looked for, and sent once if it was stored.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_not_stored_is_handed_back() {
+    let faults = [
+        (
+            CommitFault::Refused(StoreError::Full("no room".into())),
+            false,
+        ),
+        (CommitFault::LostUnknown, false),
+        (CommitFault::WrittenUnknown, true),
+    ];
+    for (fault, is_stored) in faults {
+        let shown = format!("{fault:?}");
+        let (world, _) = World::with_fakes();
+        let mut worker = world.root().await;
+        world.provider.will(calling(&[Deed::new("look", "one")]));
+        world.provider.will_say("done");
+        world.store.fail_commit(3, fault);
+
+        let said = once(is_running, vec![says("said meanwhile")]);
+        let (outcome, told) = attended(&mut worker, Errand::Say("go"), said).await;
+
+        assert_eq!(outcome.unwrap(), Outcome::Completed, "{shown}");
+        let back = told.iter().any(|update| {
+            matches!(update, Update::NotStored { text, reason } if text == "said meanwhile" && !reason.is_empty())
+        });
+        assert_eq!(back, !is_stored, "{shown}");
+        let sent = said_in_last_request(&world).contains(&"said meanwhile".to_owned());
+        assert_eq!(sent, is_stored, "{shown}");
+    }
+}
+
+/// What is queued when a turn fails waits for the next one.
+#[tokio::test(start_paused = true)]
+async fn what_waited_for_a_turn_that_failed_goes_with_the_next() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    world
+        .provider
+        .will([Step::Say("hm".to_owned()), Step::Hang]);
+    world.provider.will_say("done");
+
+    let said = once(is_text, vec![says("queued")]);
+    let (outcome, _) = attended(&mut worker, Errand::Say("go"), said).await;
+    say(&mut worker, "typed").await.unwrap();
+
+    assert!(matches!(outcome.unwrap(), Outcome::Failed(_)));
+    assert_eq!(said_in_last_request(&world), ["go", "queued", "typed"]);
+}

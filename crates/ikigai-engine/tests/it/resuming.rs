@@ -1,0 +1,280 @@
+//! Going on with a turn that was stopped, and sending one again: only when the user says so.
+
+use ikigai_core::data::{self, CommandData, ErrorData, RewindData, Verdict, Via};
+use ikigai_core::settings::Approve;
+use ikigai_core::{Row, RowRef, Seq};
+use ikigai_engine::{EngineError, Outcome};
+use ikigai_testkit::{Step, check_request};
+use serde_json::json;
+
+use crate::fakes::{Deed, call, calling};
+use crate::support::{Errand, World, attended, dies_after, interrupt, is_stored, say, target_of};
+
+/// Has an errand done to which a front end says nothing.
+async fn done(
+    worker: &mut ikigai_engine::Worker,
+    errand: Errand<'_>,
+) -> Result<Outcome, EngineError> {
+    attended(worker, errand, |_| Vec::new()).await.0
+}
+
+/// E9b: `resume` goes on with a settled turn and writes a `command` row that says so; where
+/// nothing was stopped there is nothing to go on with.
+#[tokio::test(start_paused = true)]
+async fn resume_goes_on_with_a_settled_turn() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
+    world
+        .provider
+        .will(calling(&[Deed::new("look", "short"), long]));
+    dies_after(100, &mut worker, Errand::Say("go")).await;
+    let restarted = world.restarted();
+    let mut worker = restarted.reopened().await;
+    let settled = restarted.kinds(id).await;
+
+    restarted.provider.will_say("done");
+    let outcome = done(&mut worker, Errand::Resume).await.unwrap();
+    let again = done(&mut worker, Errand::Resume).await;
+
+    assert_eq!(settled.last().unwrap(), "interrupted");
+    assert_eq!(outcome, Outcome::Completed);
+    assert!(
+        matches!(again, Err(EngineError::NothingToResume)),
+        "{again:?}"
+    );
+    let rows = restarted.rows(id).await;
+    let rest = &rows[settled.len()..];
+    let kinds: Vec<_> = rest.iter().map(|row| row.kind.name()).collect();
+    assert_eq!(kinds, ["command", "assistant", "usage"]);
+    let resume: CommandData = data::read(rest[0].data.as_deref());
+    assert_eq!((resume.resume, resume.echo), (Some(true), None));
+    assert_eq!(
+        diary.began(),
+        ["short", "long"],
+        "nothing is run again by itself"
+    );
+    let verdicts: Vec<_> = restarted
+        .results(id)
+        .await
+        .into_iter()
+        .map(|came| came.verdict)
+        .collect();
+    assert_eq!(verdicts, [Verdict::Ran, Verdict::Interrupted]);
+    let request = restarted.provider.requests().pop().unwrap();
+    check_request(&request, &target_of(&worker)).unwrap();
+}
+
+/// E9e: after a restart a turn with a call of unknown outcome sends and runs nothing by itself; the
+/// user's `resume` goes on with it, `retry` sends it again.
+#[tokio::test(start_paused = true)]
+async fn unknown_outcome_waits_for_the_user() {
+    for errand in [Errand::Resume, Errand::Retry] {
+        let (world, diary) = World::with_fakes();
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        worker.approve_for_now(Approve::All).await.unwrap();
+        let long = Deed::new("act", "long").taking(std::time::Duration::from_hours(1));
+        world.provider.will(calling(&[long]));
+        dies_after(100, &mut worker, Errand::Say("go")).await;
+
+        let restarted = world.restarted();
+        let mut worker = restarted.reopened().await;
+        let sent = restarted.provider.requests().len();
+        let came = restarted.results(id).await;
+        restarted.provider.will_say("done");
+        let outcome = done(&mut worker, errand).await.unwrap();
+
+        assert_eq!(sent, 1, "nothing is sent by itself");
+        assert_eq!(came.len(), 1);
+        assert_eq!(came[0].verdict, Verdict::Unknown);
+        assert!(came[0].output.starts_with("Outcome unknown"), "{came:?}");
+        assert_eq!(outcome, Outcome::Completed);
+        assert_eq!(diary.began(), ["long"], "it is never run again by itself");
+        let request = restarted.provider.requests().pop().unwrap();
+        check_request(&request, &target_of(&worker)).unwrap();
+    }
+}
+
+/// E1: a provider's final failure is an `error` row with what the provider said, survives a
+/// restart, never reaches the model, and leaves the turn repeatable.
+#[tokio::test(start_paused = true)]
+async fn provider_failure_is_an_event_and_repeatable() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will(calling(&[Deed::new("look", "one")]));
+    let fails = [
+        Step::Say("well, ".to_owned()),
+        Step::Fail("overloaded".to_owned()),
+    ];
+    world.provider.will(fails);
+
+    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |_| Vec::new()).await;
+    let restarted = world.restarted();
+    let mut worker = restarted.reopened().await;
+    let rows = restarted.rows(id).await;
+    restarted.provider.will_say("now");
+    let again = done(&mut worker, Errand::Retry).await.unwrap();
+
+    assert_eq!(outcome.unwrap(), Outcome::Failed("overloaded".to_owned()));
+    assert!(told.iter().any(|update| is_stored(update, "error")));
+    let last = rows.last().unwrap();
+    let error: ErrorData = data::read(last.data.as_deref());
+    assert_eq!(last.content.as_deref(), Some("overloaded"));
+    assert_eq!(error.category, Some(data::Category::Provider));
+    assert_eq!(error.attempts, Some(1));
+    assert_eq!(rows[rows.len() - 2].content.as_deref(), Some("well, "));
+    assert_eq!(again, Outcome::Completed);
+    let requests = restarted.provider.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[2], requests[0], "it is the same turn again");
+    assert_eq!(diary.began(), ["one"]);
+    let sent = serde_json::to_string(&requests).unwrap();
+    assert!(!sent.contains("overloaded"));
+}
+
+/// E11c: `retry` is a rewind to the last `user` row that started a turn, then a request; the row
+/// names the files that tools wrote since.
+#[tokio::test(start_paused = true)]
+async fn retry_rewinds_to_last_user_row_and_sends() {
+    let directory = tempfile::tempdir().unwrap();
+    let world = World::with_tools(ikigai_tools::builtin::all(
+        ikigai_tools::process::Environment::default(),
+    ));
+    let workdir = directory.path().to_str().unwrap();
+    let mut worker = world.engine.create_root(workdir, workdir).await.unwrap();
+    worker.approve_for_now(Approve::All).await.unwrap();
+    let id = worker.agent().state.agent();
+    world.provider.will_say("hello");
+    say(&mut worker, "an older turn").await.unwrap();
+    let write = |name: &str| {
+        call(
+            "file_write",
+            &json!({ "file_path": name, "content": "x\n" }),
+        )
+    };
+    world
+        .provider
+        .will([Step::FinishWith(vec![write("b.txt"), write("a.txt")])]);
+    let read = call("file_read", &json!({ "file_path": "a.txt" }));
+    world
+        .provider
+        .will([Step::FinishWith(vec![read, write("b.txt")])]);
+    world.provider.will_say("written");
+    say(&mut worker, "write").await.unwrap();
+    let before = world.rows(id).await;
+    let message = before
+        .iter()
+        .find(|row| row.content.as_deref() == Some("write"))
+        .unwrap()
+        .at;
+
+    world.provider.will_say("once more");
+    let outcome = done(&mut worker, Errand::Retry).await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    let after = world.rows(id).await;
+    let new: Vec<&Row> = after[before.len()..].iter().collect();
+    let kinds: Vec<_> = new.iter().map(|row| row.kind.name()).collect();
+    assert_eq!(kinds, ["rewind", "assistant", "usage"]);
+    let rewind: RewindData = data::read(new[0].data.as_deref());
+    let expected = RewindData {
+        target: Some(message),
+        from: Some(before.last().unwrap().at),
+        via: Some(Via::Retry),
+        files: Some(vec!["a.txt".to_owned(), "b.txt".to_owned()]),
+    };
+    let shortened = |files: Option<Vec<String>>| {
+        let name = |file: String| file.rsplit('/').next().unwrap().to_owned();
+        files.map(|files| files.into_iter().map(name).collect())
+    };
+    let rewind = RewindData {
+        files: shortened(rewind.files.clone()),
+        ..rewind
+    };
+    assert_eq!(rewind, expected);
+    let requests = world.provider.requests();
+    assert_eq!(
+        requests.last(),
+        Some(&requests[1]),
+        "the same as the first of that turn"
+    );
+}
+
+/// What had waited for a turn and what was said to start it are both sent again.
+#[tokio::test(start_paused = true)]
+async fn retry_keeps_all_messages_that_started_the_turn() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world
+        .provider
+        .will([Step::Say("hm".to_owned()), Step::Hang]);
+    let mut said = false;
+    let turn = attended(&mut worker, Errand::Say("first"), |update| match update {
+        ikigai_engine::Update::Text(_) if !std::mem::replace(&mut said, true) => {
+            vec![ikigai_engine::Intent::Say("queued".to_owned())]
+        }
+        _ => Vec::new(),
+    });
+    tokio::time::timeout(std::time::Duration::from_secs(9), turn)
+        .await
+        .unwrap_err();
+    let restarted = world.restarted();
+    let mut worker = restarted.reopened().await;
+    restarted
+        .provider
+        .will([Step::Fail("overloaded".to_owned())]);
+    say(&mut worker, "typed").await.unwrap();
+
+    restarted.provider.will_say("done");
+    let outcome = done(&mut worker, Errand::Retry).await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    let requests = restarted.provider.requests();
+    assert_eq!(requests[2], requests[1]);
+    let kinds = restarted.kinds(id).await;
+    assert_eq!(
+        kinds[5..],
+        ["user", "user", "error", "rewind", "assistant", "usage"]
+    );
+}
+
+/// A turn that was interrupted can be gone on with, too: the model learns that it was stopped.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_turn_can_be_resumed() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
+    world.provider.will(calling(&[long]));
+    let stop = |update: &ikigai_engine::Update| match update {
+        ikigai_engine::Update::Running(_) => vec![interrupt()],
+        _ => Vec::new(),
+    };
+    attended(&mut worker, Errand::Say("go"), stop)
+        .await
+        .0
+        .unwrap();
+
+    world.provider.will_say("then not");
+    let outcome = done(&mut worker, Errand::Resume).await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    assert_eq!(diary.began(), ["long"]);
+    let kinds = world.kinds(id).await;
+    assert_eq!(
+        kinds[5..],
+        [
+            "tool_result",
+            "interrupted",
+            "command",
+            "assistant",
+            "usage"
+        ]
+    );
+    let resumed = RowRef::new(id, Seq(8));
+    assert_eq!(world.rows(id).await[7].at, resumed);
+}
