@@ -161,11 +161,13 @@ impl View {
         })
     }
 
-    /// The row that started the last turn, as far as the view tells.
-    pub fn last_turn_start(&self, path: &Path) -> Option<RowRef> {
+    /// The rows that started turns, oldest first, as far as the view tells.
+    pub fn turn_starts(&self, path: &Path) -> Vec<RowRef> {
         let starts = turn_starts(self, path, |_| false);
-        let start = self.entries.get(*starts.last()?)?;
-        Some(start.at())
+        let starts = starts
+            .into_iter()
+            .filter_map(|index| self.entries.get(index));
+        starts.map(Entry::at).collect()
     }
 
     /// Says whether the agent is in the middle of a turn; none if the view is too short to tell.

@@ -1,5 +1,6 @@
 //! What front ends say to an agent at work, and what they are told.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use ikigai_core::data::{AnsweredBy, Cause};
@@ -9,6 +10,7 @@ use ikigai_store::{MailId, MailRecord};
 use tokio::sync::mpsc;
 
 use crate::EngineError;
+use crate::commands::Next;
 
 /// What a front end is told while a turn goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +56,12 @@ pub enum Update {
         /// Why.
         reason: String,
     },
+    /// A front end is to do something, because a command says so.
+    Next(Next),
+    /// A line that a shell command of the user printed; not yet a row.
+    Printed(String),
+    /// Something a person is told that is no event.
+    Notice(String),
     /// Something a person should know that is no event.
     Warning(String),
     /// The store fails and is tried again; nothing is lost so far.
@@ -67,6 +75,8 @@ pub enum Intent {
     Stop(Stop),
     /// To take this message in at the next break.
     Say(String),
+    /// To carry out this line: a command, or one for the user's shell.
+    Command(String),
     /// Not to send a message that waits.
     TakeBack(MailId),
     /// To do with a call as somebody answered.
@@ -141,6 +151,10 @@ pub struct Desk<'a> {
     pub(crate) heard: Vec<Intent>,
     /// Messages of this front end that wait.
     pub(crate) queued: Vec<(MailId, String)>,
+    /// Commands that wait for the next break of the turn.
+    pub(crate) at_break: VecDeque<String>,
+    /// Commands that ended the turn, to be carried out after it.
+    pub(crate) after_turn: VecDeque<String>,
 }
 
 impl<'a> Desk<'a> {
@@ -155,6 +169,8 @@ impl<'a> Desk<'a> {
             answers: true,
             heard: Vec::new(),
             queued: Vec::new(),
+            at_break: VecDeque::new(),
+            after_turn: VecDeque::new(),
         }
     }
 
@@ -199,10 +215,14 @@ impl<'a> Desk<'a> {
     /// Hands back what was said and was never heeded, because the turn failed.
     pub(crate) fn give_back(&mut self, error: &EngineError) {
         while let Some(intent) = self.next_said() {
-            if let Intent::Say(text) = intent {
-                let reason = error.to_string();
-                self.tell(Update::NotStored { text, reason });
+            if let Intent::Say(text) | Intent::Command(text) = intent {
+                self.after_turn.push_back(text);
             }
+        }
+        let waiting = self.at_break.drain(..).chain(self.after_turn.drain(..));
+        for text in waiting.collect::<Vec<_>>() {
+            let reason = error.to_string();
+            self.tell(Update::NotStored { text, reason });
         }
     }
 

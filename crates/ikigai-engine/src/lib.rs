@@ -3,6 +3,7 @@
 
 mod agents;
 mod calls;
+pub mod commands;
 mod engine;
 mod environment;
 mod error;

@@ -69,21 +69,6 @@ impl Worker {
         }
     }
 
-    /// Files that tools wrote since a row of the path, each once.
-    pub(crate) fn files_written_since(&self, row: RowRef) -> Vec<String> {
-        let entries = self.agent.view.entries().iter().rev();
-        let since = entries.take_while(|entry| entry.at() != row);
-        let mut written = Vec::new();
-        for result in since.filter_map(result_of) {
-            let files = result.files.unwrap_or_default().into_iter();
-            let wrote = files.filter(|file| file.wrote == Some(true));
-            written.extend(wrote.filter_map(|file| file.path));
-        }
-        written.sort();
-        written.dedup();
-        written
-    }
-
     /// Says which of our agents made a file what it is, if one did: `fix-lexer #31, 12 s ago`.
     pub(crate) async fn who_changed(&self, stale: &Stale) -> Result<Option<String>, EngineError> {
         let own = self.agent.state.agent();

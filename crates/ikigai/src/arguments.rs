@@ -63,7 +63,8 @@ pub(crate) enum Verb {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct RunOrder {
-    /// What to say; `-` reads it from standard input
+    /// What to say; `-` reads it from standard input. What begins with `/` is a command (`/help`
+    /// lists them), with `!` a line for your shell
     #[arg(value_name = "PROMPT", required_unless_present_any = ["retry", "resume"])]
     pub(crate) prompt: Option<String>,
 

@@ -20,6 +20,10 @@ pub enum Errand {
     Resume,
     /// To send the last turn again.
     Retry,
+    /// To go on with what its log says is not done: open calls, or a message without an answer.
+    GoOn,
+    /// To carry out this line: a command, or one for the user's shell.
+    Line(String),
 }
 
 impl Worker {
@@ -31,22 +35,27 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Outcome, EngineError> {
         let mut outcome = self.carry_out(errand, desk).await?;
-        while outcome == Outcome::Completed && !self.children.is_empty() {
+        loop {
+            // A command may have ended the turn, and may begin another.
+            if let Some(errand) = self.carry_out_waiting(desk).await? {
+                outcome = self.carry_out(errand, desk).await?;
+                continue;
+            }
+            if outcome != Outcome::Completed || self.children.is_empty() {
+                return Ok(outcome);
+            }
             if let Some(stop) = self.await_children(desk).await? {
-                return Ok(match stop {
+                outcome = match stop {
                     Stop::Interrupt(cause) => Outcome::Interrupted(cause),
                     Stop::Deadline(after) => Outcome::Failed(format!(
                         "the children were not done within {} s",
                         after.as_secs()
                     )),
-                });
+                };
+            } else if self.has_mail().await? {
+                outcome = self.carry_out(Errand::Mail, desk).await?;
             }
-            if !self.has_mail().await? {
-                break;
-            }
-            outcome = self.carry_out(Errand::Mail, desk).await?;
         }
-        Ok(outcome)
     }
 
     async fn carry_out(
@@ -60,6 +69,11 @@ impl Worker {
             Errand::Mail => self.answer_mail(desk).await,
             Errand::Resume => self.resume(desk).await,
             Errand::Retry => self.retry(desk).await,
+            Errand::GoOn => self.go_on(desk).await,
+            Errand::Line(line) => {
+                desk.at_break.push_back(line);
+                Ok(Outcome::Completed)
+            }
         }
     }
 
@@ -157,6 +171,7 @@ async fn listen(intents: &mut mpsc::Receiver<Intent>) -> Option<Errand> {
     loop {
         match intents.recv().await? {
             Intent::Say(text) => return Some(Errand::Say(text)),
+            Intent::Command(line) => return Some(Errand::Line(line)),
             Intent::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
             // There is nothing to stop, to take back or to answer.
             Intent::Stop(_) | Intent::TakeBack(_) | Intent::Answer { .. } => {}

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_core::data::{Category, ErrorData, RewindData, SummaryData, Via};
+use ikigai_core::data::{Category, ErrorData, SummaryData, UserData, Via};
 use ikigai_core::project::{Scale, cut_for};
 use ikigai_core::view::Entry;
 use ikigai_core::{Budget, Event, Kind, RowRef, Seq, Settings, Target};
@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use self::held::read_held;
 use self::queue::{Senders, consumed, withdrawn};
 use crate::calls::OpenCall;
+use crate::commands::leave_for;
 use crate::engine::target_of;
 use crate::front::{Desk, Outcome, Stop, Update};
 use crate::tools::Toolset;
@@ -121,16 +122,31 @@ impl Worker {
     /// Goes on with a turn that was stopped.
     pub async fn resume(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(desk).await?;
-        let mut turn = self.prepare_turn().await?;
-        self.read_window(&mut turn).await?;
-        let open = self.open_calls().await?;
-        if open.is_empty() && !self.can_ask(&turn) {
-            return Err(EngineError::NothingToResume);
-        }
+        self.check_resumable().await?;
         self.passes("before the resumption is stored");
         let rows = self.commit(vec![Event::resume()], Vec::new()).await?;
         self.passes("after the resumption is stored");
         desk.told(rows);
+        self.go_on(desk).await
+    }
+
+    /// Sends the last turn again: what came of it is left behind.
+    pub async fn retry(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        self.tell_settled(desk).await?;
+        self.check_model().await?;
+        let message = self.last_message().await?;
+        let (data, _) = leave_for(self, message, Via::Retry).await?;
+        self.passes("before the retry is stored");
+        let rows = self.commit(vec![Event::Rewind(data)], Vec::new()).await?;
+        self.passes("after the retry is stored");
+        desk.told(rows);
+        self.answer(desk).await
+    }
+
+    /// Goes on with what the log says is not done: open calls, or a message without an answer.
+    pub(crate) async fn go_on(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        let turn = self.prepare_turn().await?;
+        let open = self.open_calls().await?;
         let first = if open.is_empty() {
             Step::Ask
         } else {
@@ -139,27 +155,23 @@ impl Worker {
         self.go(turn, first, desk).await
     }
 
-    /// Sends the last turn again: what came of it is left behind.
-    pub async fn retry(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        self.tell_settled(desk).await?;
-        let turn = self.prepare_turn().await?;
-        let message = self.last_message().await?;
-        let from = RowRef::new(self.agent.state.agent(), self.agent.state.head());
-        let data = RewindData {
-            files: Some(self.files_written_since(message)).filter(|files| !files.is_empty()),
-            target: Some(message),
-            from: Some(from),
-            via: Some(Via::Retry),
-        };
-        self.passes("before the retry is stored");
-        let rows = self.commit(vec![Event::Rewind(data)], Vec::new()).await?;
-        self.passes("after the retry is stored");
-        desk.told(rows);
-        self.go(turn, Step::Ask, desk).await
+    /// Says why no stopped turn can go on, if none can. Nothing is stored.
+    pub(crate) async fn check_resumable(&mut self) -> Result<(), EngineError> {
+        let mut turn = self.prepare_turn().await?;
+        self.read_window(&mut turn).await?;
+        if self.open_calls().await?.is_empty() && !self.can_ask(&turn) {
+            return Err(EngineError::NothingToResume);
+        }
+        Ok(())
+    }
+
+    /// Says why the model cannot be asked, if it cannot.
+    pub(crate) async fn check_model(&self) -> Result<(), EngineError> {
+        self.prepare_turn().await.map(drop)
     }
 
     /// Tells what was left unfinished and how it was settled, by this worker's own turns too.
-    async fn tell_settled(&mut self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+    pub(crate) async fn tell_settled(&mut self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
         if self.unsettled {
             self.settle().await?;
             self.unsettled = false;
@@ -262,7 +274,10 @@ impl Worker {
         let mut step = first;
         loop {
             step = match step {
-                Step::Ask => self.ask(&mut turn, desk).await?,
+                Step::Ask => {
+                    self.carry_out_at_break(desk).await;
+                    self.ask(&mut turn, desk).await?
+                }
                 Step::RunTools(calls) => self.run_tools(&mut turn, calls, desk).await?,
                 Step::Done(outcome) => return Ok(outcome),
             };
@@ -300,19 +315,12 @@ impl Worker {
     }
 
     /// The last of the messages that started the last turn: several, if some had waited for it.
-    async fn last_message(&mut self) -> Result<RowRef, EngineError> {
-        loop {
-            let Worker { agent, engine, .. } = &mut *self;
-            if let Some(start) = agent.view.last_turn_start(agent.state.path()) {
-                return Ok(last_of_opening(agent.view.entries(), start));
-            }
-            if !agent
-                .lengthen(engine.store(), window::FIRST_PAGE_ROWS)
-                .await?
-            {
-                return Err(EngineError::NothingToRetry);
-            }
-        }
+    /// What a shell printed, or a child brought, was never sent for itself.
+    pub(crate) async fn last_message(&mut self) -> Result<RowRef, EngineError> {
+        let is_message = |user: &UserData| user.shell.is_none() && user.merge.is_none();
+        let start = self.last_start(is_message).await?;
+        let start = start.ok_or(EngineError::NothingToRetry)?;
+        Ok(last_of_opening(self.agent.view.entries(), start))
     }
 
     /// The setting of now.

@@ -6,6 +6,7 @@ use ikigai_store::{Effect, MailId, MailRecord};
 
 use super::held::read_held;
 use crate::agents::shown_mail;
+use crate::commands::{self, During};
 use crate::environment::draw_mail;
 use crate::front::{Desk, Intent, Stop, Update};
 use crate::{EngineError, Worker};
@@ -30,6 +31,15 @@ impl Worker {
         match intent {
             Intent::Stop(stop) => return Ok(Some(stop)),
             Intent::Say(text) => self.queue(text, desk).await,
+            Intent::Command(line) => match commands::during(&line) {
+                None => self.queue(line, desk).await,
+                Some(During::AtOnce) => self.carry_out_now(line, desk).await,
+                Some(During::AtBreak) => desk.at_break.push_back(line),
+                Some(During::Interrupts) => {
+                    desk.after_turn.push_back(line);
+                    return Ok(Some(Stop::Interrupt(Cause::User)));
+                }
+            },
             Intent::TakeBack(mail) => self.take_back(mail, desk).await,
             // Answers to what is not asked are too late: the call was closed meanwhile.
             Intent::Answer { .. } => {}

@@ -6,6 +6,7 @@
 )]
 
 mod calls;
+mod commands;
 mod costs;
 mod estimates;
 mod fakes;

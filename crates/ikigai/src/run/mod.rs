@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
+use ikigai_engine::commands::Done;
 use ikigai_engine::{
     Desk, Engine, EngineError, Errand, INTENTS, Intent, Outcome, Stop, Update, Worker,
 };
@@ -31,13 +32,15 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     let errand = errand_of(order)?;
     let world = World::open(db)?;
     let outcome = world.runtime.block_on(errand_in(&world, errand, order));
-    Ok(match outcome? {
-        Outcome::Completed => ExitCode::SUCCESS,
-        Outcome::Interrupted(_) => {
+    let Done { warned, outcome } = outcome?;
+    Ok(match outcome {
+        None if warned => exit::FAILED.into(),
+        None | Some(Outcome::Completed) => ExitCode::SUCCESS,
+        Some(Outcome::Interrupted(_)) => {
             tell("interrupted; what came so far is stored · go on with: ikigai run --resume");
             exit::INTERRUPTED.into()
         }
-        Outcome::Failed(reason) => {
+        Some(Outcome::Failed(reason)) => {
             tell(&format!("error: {}", visible(&reason)));
             tell("hint: `ikigai run --retry` sends the turn again");
             exit::FAILED.into()
@@ -45,7 +48,7 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     })
 }
 
-async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Outcome> {
+async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Done> {
     // Heard from the beginning, so that nothing that is stored is left without an end.
     let (sender, mut intents) = mpsc::channel(INTENTS);
     let stops = tokio::spawn(stops(Stops::listen()?, sender.clone()));
@@ -113,7 +116,7 @@ async fn carry_out(
     order: &RunOrder,
     sender: Sender<Intent>,
     intents: &mut Receiver<Intent>,
-) -> Result<Outcome> {
+) -> Result<Done> {
     let deadline = order.timeout.map(Duration::from_secs);
     let deadline = tokio::spawn(stop_at(deadline, sender.clone()));
     let own = worker.agent().state.agent();
@@ -128,7 +131,10 @@ async fn carry_out(
     } else {
         desk.without_answers()
     };
-    let outcome = worker.work(errand, &mut desk).await;
+    let outcome = match errand {
+        Errand::Say(text) => worker.line(&text, &mut desk).await,
+        errand => worker.work(errand, &mut desk).await.map(Done::turn),
+    };
     deadline.abort();
     front.finish();
     let outcome = outcome?;

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ikigai_core::data::{self, CommandData};
 use ikigai_core::render::{Shown, render};
 use ikigai_core::{Kind, Row};
 use ikigai_engine::{Observer, Update};
@@ -72,7 +73,7 @@ impl FrontEnd {
                     asker.ask(question);
                 }
             }
-            Update::Progress { line, .. } => self.progress(line),
+            Update::Progress { line, .. } | Update::Printed(line) => self.progress(line),
             Update::Queued { text, .. } => self.tell(&format!("⋯ queued: {}", visible(text))),
             Update::TakenBack(text) => self.tell(&format!("not sent: {}", visible(text))),
             Update::NotStored { text, reason } => {
@@ -82,8 +83,14 @@ impl FrontEnd {
                     visible(text)
                 ));
             }
+            Update::Notice(text) => self.tell(&visible(text)),
             Update::Warning(text) => self.tell(&format!("⚠ {}", visible(text))),
-            Update::Text(_) | Update::Thinking(_) | Update::Calling(_) | Update::Running(_) => {}
+            // There is no input to put a text into, and nothing to leave.
+            Update::Text(_)
+            | Update::Thinking(_)
+            | Update::Calling(_)
+            | Update::Running(_)
+            | Update::Next(_) => {}
         }
     }
 
@@ -97,8 +104,20 @@ impl FrontEnd {
                 self.shown.clear();
                 self.again = None;
             }
+            Some(Kind::Command) => self.commanded(row),
             Some(Kind::ToolCall | Kind::ToolResult) => self.tell(&tool_line(&render(row))),
             _ => {}
+        }
+    }
+
+    /// What a command printed; rows that the program writes by itself are not shown.
+    fn commanded(&mut self, row: &Row) {
+        let is_shown = data::read::<CommandData>(row.data.as_deref())
+            .echo
+            .is_some();
+        let output = row.content.as_deref().unwrap_or_default();
+        if is_shown && !output.is_empty() {
+            self.print_new(&format!("{output}\n"));
         }
     }
 

@@ -292,3 +292,31 @@ fn a_reader_that_goes_away_ends_a_listing_quietly_and_no_turn() {
     assert_eq!(turn.code, Some(0), "{}", turn.err);
     assert!(newcomer.ikigai(&["log"]).out.contains("● 1 2 3"));
 }
+
+#[test]
+fn a_prompt_that_begins_with_a_slash_is_a_command() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "count to 2"]);
+
+    let marked = newcomer.ikigai(&["run", "/mark a"]);
+    let unknown = newcomer.ikigai(&["run", "/rewnid a"]);
+    let path = newcomer.ikigai(&["run", "/usr/bin/x"]);
+    let rewound = newcomer.ikigai(&["run", "/rewind a"]);
+
+    assert_eq!(
+        (marked.code, marked.out.as_str(), marked.err.as_str()),
+        (Some(0), "⚑ a · /rewind a\n", "")
+    );
+    assert_eq!(
+        (unknown.code, unknown.out.as_str()),
+        (
+            Some(1),
+            "⚠ no command /rewnid · did you mean /rewind? · start with a space to send it as text\n"
+        )
+    );
+    assert_eq!(path.code, Some(0));
+    assert_eq!(rewound.out, "↶ back to ⚑ a #6 · 1 turn folded · /redo\n");
+    let log = newcomer.ikigai(&["log"]).out;
+    assert!(!log.contains("/usr/bin/x"), "{log}");
+    assert!(log.contains("/rewind a\n\n↶ back to ⚑ a #6"), "{log}");
+}

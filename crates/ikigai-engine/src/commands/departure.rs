@@ -1,0 +1,232 @@
+//! What is left behind, and what comes back, when the path goes from one row to another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use ikigai_core::data::{self, RewindData, ToolResultData, Verdict};
+use ikigai_core::view::Entry;
+use ikigai_core::{Kind, RowRef};
+use ikigai_store::{Agent, Store, StoreError, history};
+use ikigai_tools::{Place, paths};
+
+use crate::Worker;
+
+/// How many rows are read at a time, and how many more so that it is known where turns begin.
+const PAGE_ROWS: usize = 256;
+const MORE_ROWS: usize = 64;
+
+/// How many files a line names before the rest is counted.
+const MOST_NAMED: usize = 8;
+
+/// Tools that change nothing but the files that their results name. Whatever any other did can
+/// only be guessed.
+const TELLING: &[&str] = &[
+    "file_edit",
+    "file_read",
+    "file_write",
+    "fork",
+    "glob",
+    "grep",
+    "kill",
+    "list",
+    "recall",
+    "send",
+    "wait",
+    "web_fetch",
+    "web_search",
+];
+
+/// What a change of the path does to what the agent remembers.
+#[derive(Debug, Default)]
+pub(crate) struct Departure {
+    /// Turns that are remembered no more.
+    pub(super) folded: usize,
+    /// Turns that are remembered again.
+    pub(super) back: usize,
+    /// Files that were changed in the rows left, with lines added and taken away, if known.
+    files: BTreeMap<String, Option<(u64, u64)>>,
+    /// Tools that ran in the rows left and may have changed more.
+    tools: BTreeSet<String>,
+}
+
+#[derive(Default)]
+struct Side {
+    turns: usize,
+    files: BTreeMap<String, Option<(u64, u64)>>,
+    tools: BTreeSet<String>,
+}
+
+impl Departure {
+    /// What going to `to` leaves and brings back, for an agent whose newest row is `from`.
+    pub(crate) async fn between(
+        worker: &Worker,
+        from: RowRef,
+        to: RowRef,
+    ) -> Result<Self, StoreError> {
+        let store = worker.engine.store();
+        let state = &worker.agent.state;
+        let mut here = if from == RowRef::new(state.agent(), state.head()) {
+            // A copy, so that the view that is sent does not grow; rows are shared.
+            worker.agent.clone()
+        } else {
+            Agent::restore_at(store, from).await?
+        };
+        while !here.state.path().contains(to) && !here.state.path().is_complete() {
+            history::extend(store, here.state.path_mut()).await?;
+        }
+        if here.state.path().contains(to) {
+            let left = Side::newer_than(store, &mut here, |row| row == to).await?;
+            return Ok(Self {
+                folded: left.turns,
+                back: 0,
+                files: left.files,
+                tools: left.tools,
+            });
+        }
+        let mut there = Agent::restore_at(store, to).await?;
+        there.know_all(store).await?;
+        let (old, new) = (here.state.path().clone(), there.state.path().clone());
+        let left = Side::newer_than(store, &mut here, |row| new.contains(row)).await?;
+        let back = Side::newer_than(store, &mut there, |row| old.contains(row)).await?;
+        let mut files = left.files;
+        files.retain(|path, _| !back.files.contains_key(path));
+        Ok(Self {
+            folded: left.turns,
+            back: back.turns,
+            files,
+            tools: left.tools.difference(&back.tools).cloned().collect(),
+        })
+    }
+
+    /// The files, for the row of the rewind.
+    pub(crate) fn files(&self) -> Option<Vec<String>> {
+        Some(self.files.keys().cloned().collect()).filter(|files: &Vec<_>| !files.is_empty())
+    }
+
+    /// How many turns go and come: ` · 3 turns folded`.
+    pub(super) fn turns(&self) -> String {
+        let mut text = String::new();
+        for (count, what) in [(self.folded, "folded"), (self.back, "back")] {
+            match count {
+                0 => {}
+                1 => {
+                    let _ = write!(text, " · 1 turn {what}");
+                }
+                count => {
+                    let _ = write!(text, " · {count} turns {what}");
+                }
+            }
+        }
+        text
+    }
+
+    /// What was changed and stays so: `src/a.rs +12 −3, b.rs and whatever bash did`.
+    pub(crate) fn changed(&self, workdir: Option<&str>) -> Option<String> {
+        let place = Place {
+            workdir: PathBuf::from(workdir.unwrap_or("/")),
+            hidden: [].into(),
+        };
+        let mut named: Vec<_> = self
+            .files
+            .iter()
+            .take(MOST_NAMED)
+            .map(|(path, lines)| {
+                let name = paths::shown(&place, Path::new(path));
+                match lines {
+                    Some((more, less)) => format!("{name} +{more} −{less}"),
+                    None => name,
+                }
+            })
+            .collect();
+        if let more @ 1.. = self.files.len().saturating_sub(MOST_NAMED) {
+            named.push(format!("{more} more"));
+        }
+        let tools: Vec<_> = self.tools.iter().map(String::as_str).collect();
+        let ran = (!tools.is_empty()).then(|| format!("whatever {} did", tools.join(" or ")));
+        match (named.is_empty(), ran) {
+            (true, ran) => ran,
+            (false, None) => Some(named.join(", ")),
+            (false, Some(ran)) => Some(format!("{} and {ran}", named.join(", "))),
+        }
+    }
+}
+
+impl Side {
+    /// Gathers what the newest rows of a path did, back to the first of which `is_common` holds.
+    async fn newer_than(
+        store: &dyn Store,
+        agent: &mut Agent,
+        is_common: impl Fn(RowRef) -> bool,
+    ) -> Result<Self, StoreError> {
+        let mut looked = 0;
+        let common = loop {
+            let entries = agent.view.entries();
+            let found = entries
+                .iter()
+                .rev()
+                .skip(looked)
+                .position(|entry| is_common(entry.at()));
+            if let Some(found) = found {
+                break looked + found;
+            }
+            looked = entries.len();
+            if !agent.lengthen(store, PAGE_ROWS).await? {
+                break looked;
+            }
+        };
+        agent.lengthen(store, MORE_ROWS).await?;
+        let newer = agent.view.entries().iter().rev().take(common);
+        let starts = agent.view.turn_starts(agent.state.path());
+        let mut side = Self::default();
+        for entry in newer {
+            side.turns += usize::from(starts.contains(&entry.at()));
+            side.add(entry);
+        }
+        Ok(side)
+    }
+
+    fn add(&mut self, entry: &Entry) {
+        let data = entry.row.data.as_deref();
+        match entry.kind() {
+            Some(Kind::ToolResult) => self.add_result(entry, data::read(data)),
+            // What that one left changed is still so.
+            Some(Kind::Rewind) => {
+                let files = data::read::<RewindData>(data).files.unwrap_or_default();
+                for path in files {
+                    self.files.entry(path).or_insert(None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_result(&mut self, entry: &Entry, result: ToolResultData) {
+        let name = result.name.unwrap_or_default();
+        if result.verdict != Some(Verdict::Refused) && !TELLING.contains(&name.as_str()) {
+            self.tools.insert(name);
+        }
+        let files = result.files.unwrap_or_default();
+        let wrote = files.into_iter().filter(|file| file.wrote == Some(true));
+        let lines = lines_in(entry.row.content.as_deref().unwrap_or_default());
+        for path in wrote.filter_map(|file| file.path) {
+            let known = self.files.entry(path).or_insert(Some((0, 0)));
+            *known = known.zip(lines).map(|(known, lines)| {
+                (
+                    known.0.saturating_add(lines.0),
+                    known.1.saturating_add(lines.1),
+                )
+            });
+        }
+    }
+}
+
+/// Lines added and taken away, as the first line of a result shows them: `src/a.rs: +12 −3`.
+fn lines_in(shown: &str) -> Option<(u64, u64)> {
+    let (_, counts) = shown.lines().next()?.rsplit_once(": ")?;
+    let (more, less) = counts.split_once(' ')?;
+    Some((
+        more.strip_prefix('+')?.parse().ok()?,
+        less.strip_prefix('−')?.parse().ok()?,
+    ))
+}

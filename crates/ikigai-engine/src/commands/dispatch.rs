@@ -1,0 +1,289 @@
+//! The dispatcher: the only one that writes `command` rows with an echo.
+
+use ikigai_core::data::CommandData;
+use ikigai_core::{Event, RowRef};
+use ikigai_store::CommitError;
+
+use super::reply::Then;
+use super::{COMMANDS, Command, During, Line, Reply, Shows, Trouble, Typed, near, parse};
+use crate::front::{Desk, Outcome, Update};
+use crate::{EngineError, Errand, Worker};
+
+/// What came of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Whether it was a command that did nothing but warn.
+    pub warned: bool,
+    /// How the turn ended that it began, if it began one.
+    pub outcome: Option<Outcome>,
+}
+
+impl Done {
+    /// A turn that ended so.
+    pub fn turn(outcome: Outcome) -> Self {
+        Self {
+            warned: false,
+            outcome: Some(outcome),
+        }
+    }
+}
+
+/// What came of a command before anything further is done.
+struct Carried {
+    warned: bool,
+    /// The command's own row.
+    row: RowRef,
+    then: Then,
+}
+
+/// A line with which a `command` row is written.
+struct Echo<'a> {
+    line: &'a str,
+    name: &'a str,
+    arguments: &'a str,
+}
+
+/// When a line that is typed during a turn is carried out; none if it is a message.
+pub(crate) fn during(line: &str) -> Option<During> {
+    match parse(line) {
+        Line::Message(_) => None,
+        Line::Command(command, _) => Some(command.during),
+        Line::Unknown(_) => Some(During::AtOnce),
+        Line::Shell { .. } => Some(During::AtBreak),
+    }
+}
+
+impl Worker {
+    /// Does what a typed line says: a message begins a turn, a command is carried out.
+    pub async fn line(&mut self, line: &str, desk: &mut Desk<'_>) -> Result<Done, EngineError> {
+        if let Line::Message(text) = parse(line) {
+            let errand = Errand::Say(text.to_owned());
+            return self.work(errand, desk).await.map(Done::turn);
+        }
+        self.tell_settled(desk).await?;
+        let carried = self.dispatch(line, desk).await?;
+        let warned = carried.warned;
+        let errand = self.follow(line, carried, desk).await?;
+        let outcome = match errand {
+            Some(errand) => Some(self.work(errand, desk).await?),
+            None => None,
+        };
+        Ok(Done { warned, outcome })
+    }
+
+    /// What a command would print, for an overlay: nothing is stored. None if the line is not
+    /// one that only shows something.
+    pub async fn preview(
+        &mut self,
+        line: &str,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<String>, EngineError> {
+        let Line::Command(command, rest) = parse(line) else {
+            return Ok(None);
+        };
+        let is_overlay = match command.shows {
+            Shows::Output => false,
+            Shows::OverlayWithoutArguments => rest.is_empty(),
+            Shows::Overlay => true,
+        };
+        if !is_overlay {
+            return Ok(None);
+        }
+        let (reply, _) = self.reply(command, rest, desk).await?;
+        Ok(Some(reply.output))
+    }
+
+    /// Carries out the commands that ended a turn, or waited for its end, up to one after which
+    /// the agent has something to do.
+    pub(crate) async fn carry_out_waiting(
+        &mut self,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Errand>, EngineError> {
+        loop {
+            let waiting = desk.at_break.pop_front();
+            let Some(line) = waiting.or_else(|| desk.after_turn.pop_front()) else {
+                return Ok(None);
+            };
+            let carried = self.dispatch(&line, desk).await?;
+            if let Some(errand) = self.follow(&line, carried, desk).await? {
+                return Ok(Some(errand));
+            }
+        }
+    }
+
+    /// Carries out the commands that wait for a break.
+    pub(crate) async fn carry_out_at_break(&mut self, desk: &mut Desk<'_>) {
+        while let Some(line) = desk.at_break.pop_front() {
+            self.carry_out_now(line, desk).await;
+        }
+    }
+
+    /// Carries out a command in the middle of a turn, which goes on whatever becomes of it.
+    pub(crate) async fn carry_out_now(&mut self, line: String, desk: &mut Desk<'_>) {
+        let carried = match self.dispatch(&line, desk).await {
+            Ok(carried) => self.follow(&line, carried, desk).await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = carried {
+            let reason = error.to_string();
+            desk.tell(Update::NotStored { text: line, reason });
+        }
+    }
+
+    /// Does what follows a command, but for what the agent has to do then.
+    async fn follow(
+        &mut self,
+        line: &str,
+        carried: Carried,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Errand>, EngineError> {
+        match carried.then {
+            Then::Nothing => Ok(None),
+            Then::Work(errand) => Ok(Some(errand)),
+            Then::Front(next) => {
+                desk.tell(Update::Next(next));
+                Ok(None)
+            }
+            Then::Later(later) => {
+                let output = match later(self, desk).await {
+                    Ok(output) => output,
+                    Err(trouble) => warning(trouble)?,
+                };
+                let echo = Echo::of(line);
+                let mut data = echo.data();
+                data.of = Some(carried.row);
+                let output = Some(output);
+                let rows = self
+                    .commit(vec![Event::Command { output, data }], Vec::new())
+                    .await?;
+                desk.told(rows);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Stores what a command does and prints, in one transaction.
+    async fn dispatch(&mut self, line: &str, desk: &mut Desk<'_>) -> Result<Carried, EngineError> {
+        let (reply, warned) = match parse(line) {
+            Line::Command(command, rest) => self.reply(command, rest, desk).await?,
+            Line::Unknown(name) => (Reply::says(unknown(name)), true),
+            Line::Message(_) | Line::Shell { .. } => (Reply::default(), false),
+        };
+        match self.store_reply(line, reply, desk).await {
+            // Somebody was quicker.
+            Err(EngineError::Commit(CommitError::NameTaken(name))) => {
+                let reply = Reply::says(format!("⚠ another agent is called {name}"));
+                let (row, then) = self.store_reply(line, reply, desk).await?;
+                let warned = true;
+                Ok(Carried { warned, row, then })
+            }
+            other => {
+                let (row, then) = other?;
+                Ok(Carried { warned, row, then })
+            }
+        }
+    }
+
+    async fn store_reply(
+        &mut self,
+        line: &str,
+        reply: Reply,
+        desk: &mut Desk<'_>,
+    ) -> Result<(RowRef, Then), EngineError> {
+        let data = CommandData {
+            set: reply.set,
+            ..Echo::of(line).data()
+        };
+        let sets_mode = data
+            .set
+            .as_ref()
+            .is_some_and(|set| set.contains_key("approve"));
+        let output = Some(reply.output);
+        let mut events = reply.events;
+        events.push(Event::Command { output, data });
+        let rows = self.commit(events, reply.effects).await?;
+        if sets_mode {
+            // Said later than what was said for this process only.
+            self.approve = None;
+        }
+        desk.told(rows);
+        let row = RowRef::new(self.agent.state.agent(), self.agent.state.head());
+        Ok((row, reply.then))
+    }
+
+    /// What a command answers, and whether that is only a warning.
+    async fn reply(
+        &mut self,
+        command: &'static Command,
+        rest: &str,
+        desk: &mut Desk<'_>,
+    ) -> Result<(Reply, bool), EngineError> {
+        let typed = match Typed::read(command, rest) {
+            Ok(typed) => typed,
+            Err(reason) => {
+                let reason = format!("⚠ {reason} · {}", command.usage());
+                return Ok((Reply::says(reason), true));
+            }
+        };
+        match (command.handler)(self, &typed, desk).await {
+            Ok(reply) => Ok((reply, false)),
+            Err(trouble) => Ok((Reply::says(warning(trouble)?), true)),
+        }
+    }
+}
+
+impl<'a> Echo<'a> {
+    fn of(line: &'a str) -> Self {
+        let line = line.trim_end();
+        let (name, arguments) = match parse(line) {
+            Line::Command(command, rest) => (command.name, rest),
+            Line::Unknown(name) => (name, line[name.len() + 1..].trim()),
+            Line::Message(_) | Line::Shell { .. } => ("", ""),
+        };
+        Self {
+            line,
+            name,
+            arguments,
+        }
+    }
+
+    fn data(&self) -> CommandData {
+        let arguments = Some(self.arguments).filter(|arguments| !arguments.is_empty());
+        CommandData {
+            command: Some(self.name.to_owned()),
+            args: arguments.map(str::to_owned),
+            echo: Some(self.line.to_owned()),
+            ..CommandData::default()
+        }
+    }
+}
+
+/// The line that warns of trouble, unless nothing can be stored or read: then a front end is told.
+fn warning(trouble: Trouble) -> Result<String, EngineError> {
+    match trouble {
+        Trouble::Refused(reason) => Ok(format!("⚠ {reason}")),
+        Trouble::Engine(EngineError::NoModel(missing)) => {
+            Ok(format!("⚠ {} · {}", missing.reason, missing.advice))
+        }
+        Trouble::Engine(
+            error @ (EngineError::Store(_)
+            | EngineError::Commit(_)
+            | EngineError::Agent(_)
+            | EngineError::StoreAway(_)),
+        ) => Err(error),
+        Trouble::Engine(error) => Ok(format!("⚠ {error}")),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let known = COMMANDS
+        .iter()
+        .flat_map(|command| command.aliases.iter().chain([&command.name]).copied());
+    let near = near::nearest(name, known);
+    let meant: Vec<_> = near.iter().take(3).map(|name| format!("/{name}")).collect();
+    let meant = match meant.as_slice() {
+        [] => " · /help lists them".to_owned(),
+        meant => format!(" · did you mean {}?", meant.join(" or ")),
+    };
+    format!("⚠ no command /{name}{meant} · start with a space to send it as text")
+}

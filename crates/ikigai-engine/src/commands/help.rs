@@ -1,0 +1,164 @@
+//! `/help`, `/quit`, and the page in `docs/`: all of it read off the table.
+
+use std::fmt::Write as _;
+
+use super::reply::{Next, Then};
+use super::{
+    COMMANDS, Command, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed, near,
+};
+
+pub(super) const HELP: Command = Command {
+    arguments: "[command]",
+    help: "all commands, or one with examples",
+    examples: &[("/help rewind", "what /rewind takes and does")],
+    takes: Takes::Words,
+    completes: &[Completes::Commands],
+    shows: Shows::Overlay,
+    ..Command::new("help", Group::Session, |_, typed, _| {
+        Box::pin(async move { help(typed) })
+    })
+};
+
+pub(super) const QUIT: Command = Command {
+    aliases: &["exit"],
+    help: "leave; everything is kept",
+    ..Command::new("quit", Group::Session, |_, _, _| {
+        Box::pin(async { Ok(Reply::default().then(Then::Front(Next::Quit))) })
+    })
+};
+
+/// What is typed beside slash commands, with what it does.
+const LINES: &[(&str, &str)] = &[
+    (
+        "!command",
+        "run it in your shell; the model sees it with your next message",
+    ),
+    ("!!command", "the same, and the model does not see it"),
+    (
+        "@path[:a-b]",
+        "in a message: put the file, or these lines of it, before the model",
+    ),
+    (
+        " /text, //text",
+        "a message that begins with a slash: start with a space, or double it",
+    ),
+];
+
+fn help(typed: &Typed) -> Result<Reply, Trouble> {
+    let Some(name) = typed.one("help")? else {
+        return Ok(Reply::says(overview()));
+    };
+    let name = name.trim_start_matches('/');
+    if let Some(command) = Command::find(name) {
+        return Ok(Reply::says(one(command)));
+    }
+    let near = near::nearest(name, COMMANDS.iter().map(|command| command.name));
+    let meant = near.first().map_or_else(
+        || "/help lists them".to_owned(),
+        |near| format!("did you mean /help {near}?"),
+    );
+    Trouble::refused(format!("no command /{name} · {meant}"))
+}
+
+/// All commands in their groups, one row each.
+fn overview() -> String {
+    let widest = COMMANDS.iter().map(|command| width(&command.usage()));
+    let lines = LINES.iter().map(|(line, _)| width(line));
+    // Longer ones push their help to the right, alone.
+    let column = widest.chain(lines).filter(|width| *width <= 40).max();
+    let column = column.unwrap_or(0);
+    let mut text = String::new();
+    for group in Group::ALL {
+        let mut commands = COMMANDS
+            .iter()
+            .filter(|command| command.group == group)
+            .peekable();
+        if commands.peek().is_none() {
+            continue;
+        }
+        let _ = writeln!(text, "{}", group.word());
+        for command in commands {
+            row(&mut text, &command.usage(), command.help, column);
+        }
+    }
+    text.push_str("beside them\n");
+    for (line, help) in LINES {
+        row(&mut text, line, help, column);
+    }
+    text.trim_end().to_owned()
+}
+
+fn row(text: &mut String, usage: &str, help: &str, column: usize) {
+    let gap = column.saturating_sub(width(usage)) + 2;
+    let _ = writeln!(text, "  {usage}{:gap$}{help}", "");
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// One command with all that there is to say.
+fn one(command: &Command) -> String {
+    let mut text = format!("{}\n  {}", command.usage(), command.help);
+    if !command.aliases.is_empty() {
+        let _ = write!(text, "\n  also /{}", command.aliases.join(", /"));
+    }
+    if command.during == During::Interrupts {
+        text.push_str("\n  interrupts a turn that is going on");
+    }
+    let widest = command.examples.iter().map(|(line, _)| width(line)).max();
+    for (line, does) in command.examples {
+        let gap = widest.unwrap_or(0).saturating_sub(width(line)) + 2;
+        let _ = write!(text, "\n    {line}{:gap$}{does}", "");
+    }
+    text
+}
+
+/// The page `docs/commands.md`.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Slash commands\n\n\
+         Made from the table in `crates/ikigai-engine/src/commands`; a test compares this page with it.\n\
+         To make it again: `IKIGAI_WRITE_DOCS=1 cargo test -p ikigai-engine --test it commands_page`.\n\n\
+         Only a first word of letters and `-` after `/` is a command. What a command printed is kept in the log.\n\
+         Arguments are words; quotes and backslashes keep spaces in them. A text at the end of a line needs no quotes.\n\
+         Rows are named `#12` (the agent's own) or `#name.12` (an ancestor's).\n\
+         Settings that are changed during a turn hold from its next request on.\n",
+    );
+    for group in Group::ALL {
+        let commands = COMMANDS.iter().filter(|command| command.group == group);
+        let rows: Vec<_> = commands.map(|command| page_row(command)).collect();
+        if !rows.is_empty() {
+            let _ = write!(
+                page,
+                "\n## {}\n\n| command | does |\n|---|---|\n{}",
+                group.word(),
+                rows.concat()
+            );
+        }
+    }
+    page.push_str("\n## beside them\n\n| typed | does |\n|---|---|\n");
+    for (line, help) in LINES {
+        let _ = writeln!(page, "| `{}` | {} |", cell(line), cell(help));
+    }
+    page
+}
+
+fn page_row(command: &Command) -> String {
+    let mut does = command.help.to_owned();
+    if !command.aliases.is_empty() {
+        let _ = write!(does, " (also `/{}`)", command.aliases.join("`, `/"));
+    }
+    if command.during == During::Interrupts {
+        does.push_str("; interrupts a turn that is going on");
+    }
+    for (line, example) in command.examples {
+        let _ = write!(does, "<br>`{line}`: {example}");
+    }
+    format!("| `{}` | {} |\n", cell(&command.usage()), cell(&does))
+}
+
+/// A text within a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

@@ -1,0 +1,155 @@
+//! What a typed line is: a message, a command or a shell line.
+
+use super::{Command, Takes};
+
+/// A line as it was understood.
+#[derive(Clone)]
+pub enum Line<'a> {
+    /// Something to say to the agent.
+    Message(&'a str),
+    /// A command.
+    Command(&'static Command, &'a str),
+    /// What would be a command if there were one of this name.
+    Unknown(&'a str),
+    /// A line for the user's shell, and whether the model is to see what comes of it.
+    Shell {
+        /// The command line.
+        command: &'a str,
+        /// Whether it goes before the model.
+        sent: bool,
+    },
+}
+
+/// Understands a line. Only a first word of letters and `-` after `/` is a command: paths, and
+/// lines that begin with a space or with `//`, are messages.
+pub fn parse(line: &str) -> Line<'_> {
+    if let Some(rest) = line.strip_prefix('!') {
+        let (command, sent) = match rest.strip_prefix('!') {
+            Some(command) => (command, false),
+            None => (rest, true),
+        };
+        let command = command.trim();
+        return if command.is_empty() {
+            Line::Message(line)
+        } else {
+            Line::Shell { command, sent }
+        };
+    }
+    let Some((name, rest)) = command_word(line) else {
+        return Line::Message(line);
+    };
+    match Command::find(name) {
+        Some(command) => Line::Command(command, rest.trim()),
+        None => Line::Unknown(name),
+    }
+}
+
+/// The command's name in a line that begins with one, and what follows.
+pub(super) fn command_word(line: &str) -> Option<(&str, &str)> {
+    let after = line.strip_prefix('/')?;
+    let end = after.find(char::is_whitespace).unwrap_or(after.len());
+    let (name, rest) = after.split_at(end);
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '-';
+    (!name.is_empty() && name.chars().all(is_letter)).then_some((name, rest))
+}
+
+/// A command's arguments as they were typed and as they were read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Typed {
+    /// All that follows the name.
+    pub(crate) rest: String,
+    /// The words, or the words before the text.
+    pub(crate) words: Vec<String>,
+    /// The text after the words, without the quotes around it.
+    pub(crate) text: Option<String>,
+}
+
+impl Typed {
+    /// Reads what follows a command's name, or says what is wrong with it.
+    pub(crate) fn read(command: &Command, rest: &str) -> Result<Self, String> {
+        let mut typed = Self {
+            rest: rest.to_owned(),
+            ..Self::default()
+        };
+        match command.takes {
+            Takes::Nothing if rest.is_empty() => {}
+            Takes::Nothing => return Err(format!("/{} takes no arguments", command.name)),
+            Takes::Words => typed.words = words(rest)?,
+            Takes::WordsThenText(count) => {
+                let mut left = rest;
+                while typed.words.len() < count
+                    && let Some((word, after)) = next_word(left)?
+                {
+                    typed.words.push(word);
+                    left = after;
+                }
+                let text = unquoted(left.trim());
+                typed.text = Some(text.to_owned()).filter(|text| !text.is_empty());
+            }
+        }
+        Ok(typed)
+    }
+
+    /// The only word, if there is at most one.
+    pub(crate) fn one(&self, command: &str) -> Result<Option<&str>, String> {
+        match self.words.as_slice() {
+            [] => Ok(None),
+            [word] => Ok(Some(word)),
+            [..] => Err(format!(
+                "/{command} takes one argument · put quotes around one with spaces"
+            )),
+        }
+    }
+}
+
+/// All words of a text.
+pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    let mut left = text;
+    while let Some((word, after)) = next_word(left)? {
+        found.push(word);
+        left = after;
+    }
+    Ok(found)
+}
+
+/// The first word and what follows it. Single quotes keep everything, double quotes everything but
+/// backslashes, and a backslash keeps the character after it.
+fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
+    let text = text.trim_start();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let mut word = String::new();
+    let mut quote = None;
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => quote = Some(c),
+            (None | Some('"'), '\\') => match characters.next() {
+                Some((_, kept)) => word.push(kept),
+                None => return Err("there is nothing after the last backslash".to_owned()),
+            },
+            (None, c) if c.is_whitespace() => return Ok(Some((word, &text[at..]))),
+            (_, c) => word.push(c),
+        }
+    }
+    match quote {
+        Some(open) => Err(format!("there is no closing {open}")),
+        None => Ok(Some((word, ""))),
+    }
+}
+
+/// A text without the quotes around it; quotes that do not enclose all of it belong to it.
+fn unquoted(text: &str) -> &str {
+    for quote in ['"', '\''] {
+        let inner = text
+            .strip_prefix(quote)
+            .and_then(|text| text.strip_suffix(quote));
+        if let Some(inner) = inner.filter(|inner| !inner.contains(quote)) {
+            return inner;
+        }
+    }
+    text
+}

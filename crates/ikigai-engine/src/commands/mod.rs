@@ -1,0 +1,214 @@
+//! Slash commands: one table drives parsing, help, completion, the page in `docs/` and what is done.
+//!
+//! A command is one [`Command`] in one of these files and one line in [`COMMANDS`]. Its handler
+//! looks at the agent and returns a [`Reply`]; only the dispatcher stores anything.
+
+mod departure;
+mod dispatch;
+mod help;
+mod line;
+mod near;
+mod place;
+mod reply;
+mod rows;
+mod talk;
+mod time;
+
+use ikigai_store::BoxFuture;
+
+use crate::Worker;
+use crate::front::Desk;
+
+pub use dispatch::Done;
+pub(crate) use dispatch::during;
+pub use help::page;
+pub(crate) use line::Typed;
+pub use line::{Line, parse};
+pub use reply::Next;
+pub(crate) use reply::{Reply, Trouble};
+pub(crate) use time::leave_for;
+
+/// All commands, in the order in which help shows them.
+pub static COMMANDS: &[&Command] = &[
+    // talk
+    &talk::RETRY,
+    &time::UNDO,
+    &time::REDO,
+    // time
+    &time::MARK,
+    &time::REWIND,
+    &time::CLEAR,
+    // agents
+    &place::NAME,
+    &place::CD,
+    &talk::RESUME,
+    // session
+    &help::HELP,
+    &help::QUIT,
+];
+
+/// One slash command.
+pub struct Command {
+    /// What is typed after the `/`: letters and `-`.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// Where help shows it.
+    pub group: Group,
+    /// Its arguments as help shows them.
+    pub arguments: &'static str,
+    /// What it does, in one row.
+    pub help: &'static str,
+    /// Lines that can be typed, with what they do.
+    pub examples: &'static [(&'static str, &'static str)],
+    /// How the rest of the line is read.
+    pub takes: Takes,
+    /// What its arguments complete to, one after the other; the last one stands for all further.
+    pub completes: &'static [Completes],
+    /// What happens when it is typed while the agent works.
+    pub during: During,
+    /// How a screen shows what it prints.
+    pub shows: Shows,
+    /// Decides what it does.
+    pub(crate) handler: Handler,
+}
+
+/// Decides what a command does. It may read, and lengthen the view; it stores no rows.
+pub(crate) type Handler = for<'a, 'd> fn(
+    &'a mut Worker,
+    &'a Typed,
+    &'a mut Desk<'d>,
+) -> BoxFuture<'a, Result<Reply, Trouble>>;
+
+/// Where help shows a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Saying things, and saying them again.
+    Talk,
+    /// Going back and forth.
+    Time,
+    /// The tree of agents.
+    Agents,
+    /// What the model is given beside the conversation.
+    Context,
+    /// What the model may do.
+    Tools,
+    /// Everything else.
+    Session,
+}
+
+impl Group {
+    /// All groups, in the order in which help shows them.
+    pub const ALL: [Self; 6] = [
+        Self::Talk,
+        Self::Time,
+        Self::Agents,
+        Self::Context,
+        Self::Tools,
+        Self::Session,
+    ];
+
+    /// The heading.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Talk => "talk",
+            Self::Time => "time",
+            Self::Agents => "agents",
+            Self::Context => "context",
+            Self::Tools => "tools",
+            Self::Session => "session",
+        }
+    }
+}
+
+/// How the rest of a command's line is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// There must be none.
+    Nothing,
+    /// As words; quotes and backslashes keep spaces in them.
+    Words,
+    /// As so many words and then the rest of the line as it is, without quotes around it.
+    WordsThenText(usize),
+}
+
+/// What an argument completes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completes {
+    /// Nothing that is known before.
+    Nothing,
+    /// Names of commands.
+    Commands,
+    /// Labels of marks.
+    Marks,
+    /// Names of agents.
+    Agents,
+    /// Names of models.
+    Models,
+    /// Names of tools.
+    Tools,
+    /// Files and directories.
+    Paths,
+    /// Directories.
+    Directories,
+    /// Files that are pinned.
+    Pins,
+    /// These words.
+    Words(&'static [&'static str]),
+}
+
+/// What happens when a command is typed while the agent works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum During {
+    /// It is carried out at once; what it sets holds from the next request on.
+    AtOnce,
+    /// It is carried out between two steps of the turn, because it takes its time.
+    AtBreak,
+    /// The turn is interrupted first, as by its user: the command bends the path.
+    Interrupts,
+}
+
+/// How a screen shows what a command prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// As its output.
+    Output,
+    /// In an overlay if it has no arguments, and so without a row.
+    OverlayWithoutArguments,
+    /// Always in an overlay.
+    Overlay,
+}
+
+impl Command {
+    /// A command that does nothing yet; the others name what differs.
+    pub(crate) const fn new(name: &'static str, group: Group, handler: Handler) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            group,
+            arguments: "",
+            help: "",
+            examples: &[],
+            takes: Takes::Nothing,
+            completes: &[],
+            during: During::AtOnce,
+            shows: Shows::Output,
+            handler,
+        }
+    }
+
+    /// The command of this name, or of which it is another name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let is_it = |command: &&&Self| command.name == name || command.aliases.contains(&name);
+        COMMANDS.iter().find(is_it).copied()
+    }
+
+    /// How it is typed: `/rewind [label | #id]`.
+    pub fn usage(&self) -> String {
+        if self.arguments.is_empty() {
+            format!("/{}", self.name)
+        } else {
+            format!("/{} {}", self.name, self.arguments)
+        }
+    }
+}

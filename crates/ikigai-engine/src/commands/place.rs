@@ -1,0 +1,109 @@
+//! Who and where the agent is: `/name`, `/cd`.
+
+use std::path::{Path, PathBuf};
+
+use ikigai_core::Settings;
+use ikigai_core::names::{PARENT, is_valid_name};
+use ikigai_store::{Effect, Status};
+use ikigai_tools::{Place, paths};
+
+use super::{Command, Completes, Group, Reply, Takes, Trouble, Typed};
+use crate::Worker;
+
+pub(super) const NAME: Command = Command {
+    arguments: "NAME",
+    help: "call this agent so; names are unique among the living",
+    examples: &[("/name fix-parser", "small letters, digits and -")],
+    takes: Takes::Words,
+    ..Command::new("name", Group::Agents, |worker, typed, _| {
+        Box::pin(name(worker, typed))
+    })
+};
+
+pub(super) const CD: Command = Command {
+    arguments: "PATH",
+    help: "work in another directory: tools and !commands run there",
+    examples: &[("/cd ../docs", "relative to where it works now")],
+    takes: Takes::WordsThenText(0),
+    completes: &[Completes::Directories],
+    ..Command::new("cd", Group::Agents, |worker, typed, _| {
+        Box::pin(async move { cd(worker, typed) })
+    })
+};
+
+async fn name(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let Some(name) = typed.one("name")? else {
+        let now = worker.settings().name.as_deref().unwrap_or_default();
+        return Trouble::refused(format!(
+            "this agent is called {now} · /name NAME changes that"
+        ));
+    };
+    if name == PARENT {
+        return Trouble::refused("no agent is called parent: models call their parent so");
+    }
+    if !is_valid_name(name) {
+        return Trouble::refused(format!(
+            "{name} is no name: up to 32 small letters, digits and -, not - first"
+        ));
+    }
+    let own = worker.agent.state.agent();
+    let agents = worker.engine.store.agents(None).await?;
+    let mut living = agents
+        .iter()
+        .filter(|agent| agent.id != own && agent.status == Status::Running);
+    if living.any(|agent| agent.name == name) {
+        return Trouble::refused(format!("another agent is called {name}"));
+    }
+    let was = worker.settings().name.clone().unwrap_or_default();
+    if was == name {
+        return Trouble::refused(format!("this agent is called {name} already"));
+    }
+    let settings = Settings {
+        name: Some(name.to_owned()),
+        ..Settings::default()
+    };
+    let mut reply = Reply::sets(&settings, format!("called {name} · was {was}"));
+    reply.effects.push(Effect::SetName {
+        agent: own,
+        name: name.to_owned(),
+    });
+    Ok(reply)
+}
+
+fn cd(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let was = workdir(worker);
+    let Some(text) = typed.text.as_deref() else {
+        return Trouble::refused(format!(
+            "this agent works in {} · /cd PATH changes that",
+            was.display()
+        ));
+    };
+    let place = Place {
+        workdir: was.clone(),
+        hidden: worker.engine.safety.hidden.clone(),
+    };
+    let path = paths::resolve(&place, text);
+    let shown = path.display();
+    match path.metadata() {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Trouble::refused(format!("{shown} is no directory")),
+        Err(error) => return Trouble::refused(format!("{shown} cannot be used: {error}")),
+    }
+    let Some(name) = path.to_str() else {
+        return Trouble::refused(format!("{shown} is not UTF-8"));
+    };
+    let settings = Settings {
+        workdir: Some(name.to_owned()),
+        ..Settings::default()
+    };
+    Ok(Reply::sets(
+        &settings,
+        format!("in {name} · was {}", was.display()),
+    ))
+}
+
+/// Where the agent works.
+pub(crate) fn workdir(worker: &Worker) -> PathBuf {
+    let workdir = worker.settings().workdir.as_deref();
+    Path::new(workdir.unwrap_or("/")).to_owned()
+}

@@ -1,0 +1,108 @@
+//! Rows as people name them: `#12` is the agent's own, `#name.12` an ancestor's.
+
+use ikigai_core::data::{self, UserData, UserOrigin};
+use ikigai_core::{Kind, Row, RowRef, Seq};
+use ikigai_store::{StoreError, history};
+
+use super::Trouble;
+use crate::Worker;
+
+/// The shortest beginning of an id that names an agent.
+const SHORTEST_PREFIX: usize = 4;
+
+/// How much of a message is quoted.
+const QUOTED_CHARS: usize = 40;
+
+/// The row that is typed so, which the agent must hold.
+pub(super) async fn row_of(worker: &mut Worker, typed: &str) -> Result<Row, Trouble> {
+    let no_row = || {
+        Trouble::Refused(format!(
+            "{typed} is no row: #12, or #name.12 of an ancestor"
+        ))
+    };
+    let name = typed.strip_prefix('#').ok_or_else(no_row)?;
+    let (agent, number) = match name.rsplit_once('.') {
+        Some((agent, number)) => (Some(agent), number),
+        None => (None, name),
+    };
+    let seq = number.parse().map(Seq).map_err(|_| no_row())?;
+    let own = worker.agent.state.agent();
+    let agents = match agent {
+        None => vec![own],
+        Some(name) => {
+            let long_enough = name.len() >= SHORTEST_PREFIX;
+            let mut agents = worker.engine.store.agents(None).await?;
+            agents.retain(|agent| {
+                agent.name == name || long_enough && agent.id.to_string().starts_with(name)
+            });
+            agents.into_iter().map(|agent| agent.id).collect()
+        }
+    };
+    for agent in agents {
+        let row = RowRef::new(agent, seq);
+        if holds(worker, row).await?
+            && let Some(row) = history::row_at(worker.engine.store(), row).await?
+        {
+            return Ok(row);
+        }
+    }
+    Trouble::refused(format!(
+        "this agent has no row {typed} · /history lists them"
+    ))
+}
+
+async fn holds(worker: &mut Worker, row: RowRef) -> Result<bool, StoreError> {
+    loop {
+        let Worker { agent, engine, .. } = &mut *worker;
+        match agent.state.holds(row) {
+            Some(held) => return Ok(held),
+            None => history::extend(engine.store(), agent.state.inherited_mut()).await?,
+        }
+    }
+}
+
+/// How a row is shown and typed.
+pub(super) async fn name_of(worker: &Worker, row: RowRef) -> Result<String, StoreError> {
+    if row.agent == worker.agent.state.agent() {
+        return Ok(format!("#{}", row.seq));
+    }
+    let found = worker.engine.store.agent(row.agent).await?;
+    Ok(match found {
+        Some(agent) => format!("#{}.{}", agent.name, row.seq),
+        None => row.to_string(),
+    })
+}
+
+/// What a person typed for a `user` row, to be typed again; none if nobody typed it.
+pub(crate) fn typed_in(row: &Row) -> Option<String> {
+    if row.kind.read_as() != Some(Kind::User) {
+        return None;
+    }
+    let user: UserData = data::read(row.data.as_deref());
+    if let Some(shell) = user.shell {
+        return shell.command.map(|command| format!("!{command}"));
+    }
+    let is_typed = matches!(user.origin, None | Some(UserOrigin::Typed)) && user.merge.is_none();
+    let text = user.typed.or_else(|| row.content.clone());
+    text.filter(|_| is_typed)
+}
+
+/// The beginning of what a `user` row says, in quotes, on one line.
+pub(super) fn quoted(row: &Row) -> String {
+    let user: UserData = data::read(row.data.as_deref());
+    let shell = user.shell.and_then(|shell| shell.command);
+    let text = shell.map(|command| format!("!{command}")).or(user.typed);
+    let text = text.or_else(|| row.content.clone()).unwrap_or_default();
+    format!("\"{}\"", shortened(&text, QUOTED_CHARS))
+}
+
+/// The beginning of a text on one line.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    if line.chars().count() <= most {
+        return line;
+    }
+    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}

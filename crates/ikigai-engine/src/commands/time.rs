@@ -1,0 +1,285 @@
+//! Going back and forth: `/mark`, `/rewind`, `/undo`, `/redo`, `/clear`.
+
+use ikigai_core::data::{self, RewindData, SystemOrigin, UserData, Via};
+use ikigai_core::{ControlQuery, Event, Kind, Row, RowRef, Seq, Span, StoredKind};
+use ikigai_store::{StoreError, history};
+
+use super::departure::Departure;
+use super::reply::{Next, Then};
+use super::rows::{name_of, quoted, row_of, typed_in};
+use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use crate::{EngineError, Worker, window};
+
+/// How many control rows are read at a time.
+const PAGE_ROWS: usize = 64;
+
+pub(super) const MARK: Command = Command {
+    arguments: "[label]",
+    help: "a place to come back to with /rewind",
+    examples: &[
+        ("/mark", "the newest mark is where /rewind goes"),
+        ("/mark before the rewrite", "with a label"),
+    ],
+    takes: Takes::WordsThenText(0),
+    completes: &[Completes::Nothing],
+    ..Command::new("mark", Group::Time, |_, typed, _| {
+        Box::pin(async move { mark(typed) })
+    })
+};
+
+pub(super) const REWIND: Command = Command {
+    arguments: "[label | #id]",
+    help: "back to just after a mark (the newest if none is named), or to just before a message",
+    examples: &[
+        ("/rewind", "to the newest mark"),
+        (
+            "/rewind before the rewrite",
+            "to the newest mark of that label",
+        ),
+        (
+            "/rewind #41",
+            "to just before your message #41, whose text returns to the input",
+        ),
+        ("/rewind #root.7", "to a row that is inherited from root"),
+    ],
+    takes: Takes::WordsThenText(0),
+    completes: &[Completes::Marks],
+    during: During::Interrupts,
+    ..Command::new("rewind", Group::Time, |worker, typed, _| {
+        Box::pin(rewind(worker, typed))
+    })
+};
+
+pub(super) const UNDO: Command = Command {
+    help: "back over your last message, whose text returns to the input",
+    during: During::Interrupts,
+    ..Command::new("undo", Group::Talk, |worker, _, _| Box::pin(undo(worker)))
+};
+
+pub(super) const REDO: Command = Command {
+    help: "forward again to where the last /rewind, /undo or /retry came from",
+    during: During::Interrupts,
+    ..Command::new("redo", Group::Talk, |worker, _, _| Box::pin(redo(worker)))
+};
+
+pub(super) const CLEAR: Command = Command {
+    help: "a new page: nothing said before is sent or shown; settings and pins stay",
+    during: During::Interrupts,
+    ..Command::new("clear", Group::Time, |worker, _, _| {
+        Box::pin(async move { Ok(clear(worker)) })
+    })
+};
+
+fn mark(typed: &Typed) -> Result<Reply, Trouble> {
+    let label = typed.text.as_deref();
+    if label.is_some_and(|label| label.starts_with('#')) {
+        return Trouble::refused("a label cannot begin with #: that names a row");
+    }
+    let output = match label {
+        Some(label) => format!("⚑ {label} · /rewind {label}"),
+        None => "⚑ marked · /rewind".to_owned(),
+    };
+    Ok(Reply::does(Event::mark(label), output))
+}
+
+async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    match typed.text.as_deref() {
+        Some(id) if id.starts_with('#') => {
+            let row = row_of(worker, id).await?;
+            if row.kind.read_as() == Some(Kind::User) {
+                return back_before(worker, &row, Via::Rewind).await;
+            }
+            let to = name_of(worker, row.at).await?;
+            go(worker, row.at, Via::Rewind, &format!("↶ back to {to}")).await
+        }
+        label => {
+            let Some(mark) = find_mark(worker, label).await? else {
+                return Trouble::refused(match label {
+                    Some(label) => format!("no mark is called {label} · /rewind #id goes to a row"),
+                    None => "there is no mark · /mark makes one, /rewind #id goes to a row".into(),
+                });
+            };
+            let name = name_of(worker, mark).await?;
+            let label = label.map(|label| format!("{label} ")).unwrap_or_default();
+            go(
+                worker,
+                mark,
+                Via::Rewind,
+                &format!("↶ back to ⚑ {label}{name}"),
+            )
+            .await
+        }
+    }
+}
+
+/// The newest mark on the path, or the newest of a label.
+async fn find_mark(worker: &mut Worker, label: Option<&str>) -> Result<Option<RowRef>, StoreError> {
+    let Worker { agent, engine, .. } = worker;
+    loop {
+        if let Some(mark) = agent.state.mark(label) {
+            return Ok(Some(mark));
+        }
+        if agent.state.path().is_complete() {
+            return Ok(None);
+        }
+        history::extend(engine.store(), agent.state.path_mut()).await?;
+    }
+}
+
+async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
+    if let Some(start) = worker.last_start(|_| true).await? {
+        let row = history::row_at(worker.engine.store(), start).await?;
+        return match row {
+            Some(row) => back_before(worker, &row, Via::Undo).await,
+            None => Trouble::refused("the last message is not in the log"),
+        };
+    }
+    // Nothing was said on this page, so the page itself is taken back.
+    let root = worker.agent.state.path().root();
+    let own = root.filter(|root| root.agent == worker.agent.state.agent());
+    let row = match own {
+        Some(root) => history::row_at(worker.engine.store(), root).await?,
+        None => None,
+    };
+    match row {
+        Some(row) if row.kind == StoredKind::Known(Kind::Clear) && row.at.seq > Seq(1) => {
+            let before = RowRef::new(row.at.agent, row.at.seq.before());
+            go(worker, before, Via::Undo, "↶ back to the page before").await
+        }
+        _ => Trouble::refused("there is nothing to undo"),
+    }
+}
+
+/// Goes to just before a message and gives its text back.
+async fn back_before(worker: &mut Worker, message: &Row, via: Via) -> Result<Reply, Trouble> {
+    let name = name_of(worker, message.at).await?;
+    if message.at.seq <= Seq(1) {
+        return Trouble::refused(format!("there is nothing before {name}"));
+    }
+    let target = RowRef::new(message.at.agent, message.at.seq.before());
+    let line = format!("↶ back before {name} {}", quoted(message));
+    let reply = go(worker, target, via, &line).await?;
+    Ok(match typed_in(message) {
+        Some(text) => reply.then(Then::Front(Next::Input(text))),
+        None => reply,
+    })
+}
+
+async fn redo(worker: &mut Worker) -> Result<Reply, Trouble> {
+    let Some(from) = newest_left(worker).await? else {
+        return Trouble::refused("there is nothing to redo");
+    };
+    let name = name_of(worker, from).await?;
+    go(worker, from, Via::Redo, &format!("↷ forward to {name}")).await
+}
+
+/// The row that the newest rewind of the path left, but for those that went forward themselves.
+async fn newest_left(worker: &mut Worker) -> Result<Option<RowRef>, StoreError> {
+    let Worker { agent, engine, .. } = worker;
+    let mut looked = 0;
+    loop {
+        let spans: Vec<_> = agent.state.path().spans().rev().skip(looked).collect();
+        looked += spans.len();
+        for span in spans {
+            if let Some(left) = left_in(engine.store(), span).await? {
+                return Ok(Some(left));
+            }
+        }
+        if agent.state.path().is_complete() {
+            return Ok(None);
+        }
+        history::extend(engine.store(), agent.state.path_mut()).await?;
+        // The oldest known span may have grown at its older end.
+        looked = looked.saturating_sub(1);
+    }
+}
+
+async fn left_in(
+    store: &dyn ikigai_store::Store,
+    mut span: Span,
+) -> Result<Option<RowRef>, StoreError> {
+    while !span.is_empty() {
+        let limit = PAGE_ROWS;
+        let rows = store.control(ControlQuery { span, limit }).await?;
+        let rewinds = rows
+            .iter()
+            .filter(|row| row.kind == StoredKind::Known(Kind::Rewind));
+        let mut left = rewinds.filter_map(|row| {
+            let rewind: RewindData = data::read(row.data.as_deref());
+            rewind.from.filter(|_| rewind.via != Some(Via::Redo))
+        });
+        if let Some(left) = left.next() {
+            return Ok(Some(left));
+        }
+        match rows.last() {
+            Some(oldest) if rows.len() == limit => span.to = oldest.at.seq.before(),
+            _ => break,
+        }
+    }
+    Ok(None)
+}
+
+/// Bends the path, and says in one line all that this does.
+async fn go(worker: &mut Worker, target: RowRef, via: Via, line: &str) -> Result<Reply, Trouble> {
+    let (data, departure) = leave_for(worker, target, via).await?;
+    let workdir = worker.settings().workdir.as_deref();
+    let changed = departure
+        .changed(workdir)
+        .map_or_else(String::new, |changed| {
+            format!(" · files changed since and NOT restored: {changed}")
+        });
+    let way_back = if via == Via::Redo { "/undo" } else { "/redo" };
+    let output = format!("{line}{}{changed} · {way_back}", departure.turns());
+    Ok(Reply::does(Event::Rewind(data), output))
+}
+
+/// The row that goes to `target`, and what that leaves behind.
+pub(crate) async fn leave_for(
+    worker: &Worker,
+    target: RowRef,
+    via: Via,
+) -> Result<(RewindData, Departure), StoreError> {
+    let from = RowRef::new(worker.agent.state.agent(), worker.agent.state.head());
+    let departure = Departure::between(worker, from, target).await?;
+    let data = RewindData {
+        target: Some(target),
+        from: Some(from),
+        via: Some(via),
+        files: departure.files(),
+    };
+    Ok((data, departure))
+}
+
+fn clear(worker: &Worker) -> Reply {
+    let prompt = worker.agent.state.system().unwrap_or_default();
+    Reply {
+        events: vec![Event::Clear, Event::system(prompt, SystemOrigin::Clear)],
+        ..Reply::says("new page · settings and pins stay · /undo")
+    }
+}
+
+impl Worker {
+    /// The newest row that started a turn and is wanted.
+    pub(crate) async fn last_start(
+        &mut self,
+        is_wanted: impl Fn(&UserData) -> bool,
+    ) -> Result<Option<RowRef>, EngineError> {
+        let Worker { agent, engine, .. } = self;
+        loop {
+            let starts = agent.view.turn_starts(agent.state.path());
+            let mut entries = agent.view.entries().iter().rev();
+            let found = entries.find(|entry| {
+                starts.contains(&entry.at()) && is_wanted(&data::read(entry.row.data.as_deref()))
+            });
+            if let Some(found) = found {
+                return Ok(Some(found.at()));
+            }
+            if !agent
+                .lengthen(engine.store(), window::FIRST_PAGE_ROWS)
+                .await?
+            {
+                return Ok(None);
+            }
+        }
+    }
+}

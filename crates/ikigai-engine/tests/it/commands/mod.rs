@@ -1,0 +1,6 @@
+//! Slash commands: what each prints and stores, and that a restart shows and sends the same.
+
+mod settings;
+mod support;
+mod table;
+mod time;

@@ -1,0 +1,163 @@
+//! The table, the lines that are no commands, and the rows that all commands have in common.
+
+use ikigai_core::render::Shown;
+use ikigai_engine::commands::{COMMANDS, Line, page, parse};
+use serde_json::{Value, json};
+
+use super::support::{line, printed, seen, survives};
+use crate::support::{World, say};
+
+#[test]
+fn names_are_unique_and_every_command_says_what_it_does() {
+    let mut names: Vec<_> = COMMANDS
+        .iter()
+        .flat_map(|command| command.aliases.iter().chain([&command.name]).copied())
+        .collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+
+    assert_eq!(names.len(), count);
+    for command in COMMANDS {
+        assert!(!command.help.is_empty(), "/{}", command.name);
+        assert!(!command.help.ends_with('.'), "/{}", command.name);
+        for (example, _) in command.examples {
+            let Line::Command(found, _) = parse(example) else {
+                panic!("{example} is no command");
+            };
+            assert_eq!(found.name, command.name);
+        }
+    }
+}
+
+/// `docs/commands.md` is made from the table.
+#[test]
+fn commands_page_is_current() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
+    if std::env::var_os("IKIGAI_WRITE_DOCS").is_some() {
+        std::fs::write(path, page()).unwrap();
+    }
+
+    let stored = std::fs::read_to_string(path).unwrap_or_default();
+
+    assert!(
+        stored == page(),
+        "docs/commands.md is not current: \
+         IKIGAI_WRITE_DOCS=1 cargo test -p ikigai-engine --test it commands_page"
+    );
+}
+
+#[test]
+fn only_a_first_word_of_letters_after_a_slash_is_a_command() {
+    let what = |line| match parse(line) {
+        Line::Message(text) => format!("message {text}"),
+        Line::Command(command, rest) => format!("command {} {rest}", command.name),
+        Line::Unknown(name) => format!("unknown {name}"),
+        Line::Shell { command, sent } => format!("shell {command} {sent}"),
+    };
+    let cases = [
+        ("/mark", "command mark "),
+        ("/mark  a  b ", "command mark a  b"),
+        ("/exit", "command quit "),
+        ("/mark\nx", "command mark x"),
+        ("/rewnid 3", "unknown rewnid"),
+        ("/Mark", "unknown Mark"),
+        ("/usr/bin/x", "message /usr/bin/x"),
+        ("/tmp2", "message /tmp2"),
+        ("/", "message /"),
+        ("/ mark", "message / mark"),
+        (" /mark", "message  /mark"),
+        ("//mark", "message //mark"),
+        ("a /mark", "message a /mark"),
+        ("!ls -l", "shell ls -l true"),
+        ("!!ls", "shell ls false"),
+        ("! ", "message ! "),
+        ("!!", "message !!"),
+        (" !ls", "message  !ls"),
+        ("", "message "),
+    ];
+
+    for (line, expected) in cases {
+        assert_eq!(what(line), expected, "{line:?}");
+    }
+}
+
+/// S3-22a
+#[tokio::test]
+async fn command_output_survives_restart() {
+    let world = World::new();
+    world.provider.will_say("hi");
+    let mut worker = world.root().await;
+    say(&mut worker, "hello").await.unwrap();
+
+    let cases = [
+        ("/mark a", "⚑ a · /rewind a"),
+        (
+            "/rewnid 3",
+            "⚠ no command /rewnid · did you mean /rewind? · start with a space to send it as text",
+        ),
+        (
+            "/frobnicate",
+            "⚠ no command /frobnicate · /help lists them · start with a space to send it as text",
+        ),
+        ("/undo now", "⚠ /undo takes no arguments · /undo"),
+        ("/help \"x", "⚠ there is no closing \" · /help [command]"),
+    ];
+    for (typed, expected) in cases {
+        assert_eq!(printed(&mut worker, typed).await, expected, "{typed}");
+    }
+
+    let shown = seen(&world, &worker).await.scrollback;
+    for (typed, output) in cases {
+        let drawn = format!("{typed}\n\n{output}");
+        assert!(shown.contains(&drawn), "{drawn} is not in {shown:#?}");
+    }
+    survives(&world, worker).await;
+}
+
+/// S3-23 S3-44: which of the two data fields holds what.
+#[tokio::test]
+async fn a_command_is_stored_with_its_arguments_its_echo_and_its_output() {
+    let world = World::new();
+    let mut worker = world.root().await;
+
+    line(&mut worker, "/mark  \"a \\ b\"  ").await;
+    line(&mut worker, "/exit").await;
+
+    let rows = world.rows(worker.agent().state.agent()).await;
+    let stored: Vec<_> = rows
+        .iter()
+        .skip(2)
+        .filter(|row| row.kind.name() == "command")
+        .map(|row| {
+            let data: Value = serde_json::from_str(row.data.as_deref().unwrap()).unwrap();
+            (row.content.as_deref().unwrap(), data)
+        })
+        .collect();
+    let mark = json!({"command": "mark", "args": "\"a \\ b\"", "echo": "/mark  \"a \\ b\""});
+    let quit = json!({"command": "quit", "echo": "/exit"});
+    assert_eq!(stored, [("⚑ a \\ b · /rewind a \\ b", mark), ("", quit)]);
+    survives(&world, worker).await;
+}
+
+/// S3-42
+#[tokio::test]
+async fn command_row_rendering() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    line(&mut worker, "/mark a").await;
+
+    let live: Vec<_> = worker.agent().view.scrollback().collect();
+    let drawn = live.last().unwrap();
+
+    let expected = Shown::Command {
+        echo: "/mark a".to_owned(),
+        output: "⚑ a · /rewind a".to_owned(),
+    };
+    assert_eq!(*drawn, expected);
+    assert_eq!(drawn.to_string(), "/mark a\n\n⚑ a · /rewind a");
+    // The row that set the starting settings has no echo.
+    let seen = seen(&world, &worker).await.scrollback;
+    assert_eq!(seen.len(), 3, "{seen:#?}");
+    survives(&world, worker).await;
+}
