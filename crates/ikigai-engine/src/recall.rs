@@ -8,6 +8,7 @@ use ikigai_core::{Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
 use ikigai_store::{AgentRecord, StoreError};
 use ikigai_tools::{Given, Need, Stale};
 
+use crate::agents::since;
 use crate::{EngineError, Worker};
 
 /// How far back along the path is looked. What is further back was long left out of requests.
@@ -77,13 +78,8 @@ impl Worker {
         others.sort_by_key(|other| std::cmp::Reverse(other.touched_at));
         for other in others.iter().take(MOST_OTHERS) {
             if let Some((row, at)) = self.written_by(other, stale).await? {
-                let seconds = (self.engine.environment.now().0 - at.0).max(0) / 1_000_000;
-                return Ok(Some(format!(
-                    "{} #{}, {}",
-                    other.name,
-                    row.seq,
-                    ago(seconds)
-                )));
+                let ago = since(at, self.engine.environment.now());
+                return Ok(Some(format!("{} #{}, {ago} ago", other.name, row.seq)));
             }
         }
         Ok(None)
@@ -130,13 +126,4 @@ fn hash_in(result: &ToolResultData, path: &Path) -> Option<String> {
 fn list_in(result: &ToolResultData) -> Option<String> {
     let is_list = result.name.as_deref() == Some(LIST_TOOL) && result.success == Some(true);
     result.output.clone().filter(|_| is_list)
-}
-
-fn ago(seconds: i64) -> String {
-    match seconds {
-        ..120 => format!("{seconds} s ago"),
-        120..7200 => format!("{} min ago", seconds / 60),
-        7200..172_800 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} days ago", seconds / 86_400),
-    }
 }

@@ -105,14 +105,4 @@ impl Worker {
             Err(error) => Err(error),
         }
     }
-
-    /// Takes a dead agent out of the navigation.
-    pub(crate) async fn reap(&mut self, target: &AgentRecord) -> Result<(), EngineError> {
-        let reaped = Effect::SetStatus {
-            agent: target.id,
-            status: Status::Reaped,
-        };
-        self.commit(Vec::new(), vec![reaped]).await?;
-        Ok(())
-    }
 }

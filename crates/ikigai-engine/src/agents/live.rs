@@ -2,6 +2,7 @@
 
 use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
+use ikigai_store::{AgentRecord, CommitError};
 use tokio::sync::mpsc;
 
 use crate::front::{Desk, Intent, Outcome, Stop, Update};
@@ -56,6 +57,51 @@ impl Worker {
                 outcome = self.carry_out(Errand::Mail, desk).await?;
             }
         }
+    }
+
+    /// Waits for what was started beside the agent, so that nothing is cut off by leaving. Returns
+    /// why it was told to stop, if it was.
+    pub async fn see_children_out(
+        &mut self,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        self.await_children(desk).await
+    }
+
+    /// Has another agent, which nobody holds, do something beside this one.
+    pub(crate) async fn start_other(
+        &mut self,
+        other: &AgentRecord,
+        errand: Errand,
+    ) -> Result<(), EngineError> {
+        let mut worker = self.engine.open(other).await?;
+        worker.approve = self.approve;
+        self.children.push(other.id);
+        start(worker, errand);
+        Ok(())
+    }
+
+    /// Has another agent go on with a turn that was stopped, if there is one and nobody holds it.
+    pub(crate) async fn resume_other(&mut self, other: &AgentRecord) -> Result<bool, EngineError> {
+        let mut worker = match self.engine.open(other).await {
+            Ok(worker) => worker,
+            Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        match worker.check_resumable().await {
+            Ok(()) => {}
+            Err(EngineError::NothingToResume) => {
+                worker.release().await?;
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        worker.approve = self.approve;
+        self.children.push(other.id);
+        start(worker, Errand::Resume);
+        Ok(true)
     }
 
     async fn carry_out(

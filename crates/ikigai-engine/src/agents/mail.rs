@@ -13,6 +13,23 @@ use crate::{EngineError, Worker};
 /// The longest mail; whoever has more to say writes a file and sends its name.
 pub(crate) const MOST_MAIL_BYTES: usize = 64 * 1024;
 
+/// Says why a text cannot be sent to an agent, if it cannot.
+pub(crate) fn check_mail(to: &AgentRecord, text: &str) -> Result<(), EngineError> {
+    if text.trim().is_empty() {
+        return Err(EngineError::EmptyMessage);
+    }
+    if text.len() > MOST_MAIL_BYTES {
+        return Err(EngineError::LongMail {
+            bytes: text.len(),
+            most: MOST_MAIL_BYTES,
+        });
+    }
+    if to.status != Status::Running {
+        return Err(EngineError::Dead(to.name.clone()));
+    }
+    Ok(())
+}
+
 impl Worker {
     /// The effect that sends mail to an agent, and its name.
     pub(crate) fn mail_to(
@@ -20,18 +37,7 @@ impl Worker {
         to: &AgentRecord,
         text: &str,
     ) -> Result<(MailId, Effect), EngineError> {
-        if text.trim().is_empty() {
-            return Err(EngineError::EmptyMessage);
-        }
-        if text.len() > MOST_MAIL_BYTES {
-            return Err(EngineError::LongMail {
-                bytes: text.len(),
-                most: MOST_MAIL_BYTES,
-            });
-        }
-        if to.status != Status::Running {
-            return Err(EngineError::Dead(to.name.clone()));
-        }
+        check_mail(to, text)?;
         let mail = draw_mail(&*self.engine.environment);
         let send = Effect::SendMail {
             mail,

@@ -7,6 +7,7 @@ mod kill;
 mod live;
 mod mail;
 mod names;
+mod tree;
 mod wait;
 
 use ikigai_core::data::Verdict;
@@ -24,7 +25,8 @@ pub use fork::{ForkWish, Forked};
 pub(crate) use hub::Hub;
 pub use hub::Observer;
 pub use live::Errand;
-pub(crate) use mail::shown_mail;
+pub(crate) use mail::{check_mail, shown_mail};
+pub(crate) use tree::{since, tree};
 pub(crate) use wait::{Wait, consumed_by_next};
 
 /// How long a wait takes if the model does not say, and at most.

@@ -7,8 +7,11 @@ use ikigai_core::data::Verdict;
 use ikigai_core::{AgentId, Event, Micros, RowRef, Seq};
 use ikigai_store::{Agent, AgentRecord, Effect, MailRecord, Status};
 
+use tokio::time::{Instant, sleep_until};
+
 use super::{Deal, Dealt, MOST_WAIT_SECONDS, WAIT_SECONDS, WaitArguments};
 use crate::calls::{Came, OpenCall};
+use crate::front::Desk;
 use crate::{EngineError, Worker};
 
 /// How many rows are read to find out whether an agent of another process works.
@@ -128,6 +131,43 @@ impl Worker {
             fan_in(&states, &mail, wait)
         };
         Ok(Some((call.result(came, Verdict::Ran), mail)))
+    }
+
+    /// Waits until these agents have ended their work, and says of each how it is. Their mail stays
+    /// where it is.
+    pub(crate) async fn watch_agents(
+        &mut self,
+        of: Vec<AgentId>,
+        patience: Duration,
+        desk: &mut Desk<'_>,
+    ) -> Result<String, EngineError> {
+        let wait = Wait {
+            deadline: self.engine.environment.now().after(patience),
+            patience,
+            of,
+        };
+        let until = Instant::now() + patience;
+        let mut changes = self.engine.hub.changes(self.engine.store());
+        loop {
+            changes.mark_unchanged();
+            let own = self.agent.state.agent();
+            let mut mail = self.engine.store.queued_mail(own).await?;
+            mail.retain(|mail| mail.from.is_some_and(|from| wait.of.contains(&from)));
+            let states = self.states_of(&wait, &mail).await?;
+            let goes_on = states.iter().any(|(_, state)| *state == State::Running);
+            if !goes_on || Instant::now() >= until {
+                return Ok(fan_in(&states, &mail, &wait).output);
+            }
+            tokio::select! {
+                biased;
+                intent = desk.next() => if self.heed(intent, desk).await?.is_some() {
+                    let ended = fan_in(&states, &mail, &wait).output;
+                    return Ok(format!("{ended}\nthe wait was ended; nobody was killed"));
+                },
+                _ = changes.changed() => {}
+                () = sleep_until(until) => {}
+            }
+        }
     }
 
     async fn one_mail(&self, mail: &MailRecord) -> Result<Came, EngineError> {

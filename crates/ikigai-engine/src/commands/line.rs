@@ -115,7 +115,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
 
 /// The first word and what follows it. Single quotes keep everything, double quotes everything but
 /// backslashes, and a backslash keeps the character after it.
-fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
+pub(super) fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
     let text = text.trim_start();
     if text.is_empty() {
         return Ok(None);

@@ -3,6 +3,7 @@
 //! A command is one [`Command`] in one of these files and one line in [`COMMANDS`]. Its handler
 //! looks at the agent and returns a [`Reply`]; only the dispatcher stores anything.
 
+mod agents;
 mod departure;
 mod dispatch;
 mod help;
@@ -39,6 +40,15 @@ pub static COMMANDS: &[&Command] = &[
     &time::REWIND,
     &time::CLEAR,
     // agents
+    &agents::FORK,
+    &agents::MERGE,
+    &agents::AGENTS,
+    &agents::SWITCH,
+    &agents::SEND,
+    &agents::WAIT_FOR,
+    &agents::KILL,
+    &agents::REAP,
+    &agents::MAIL,
     &place::NAME,
     &place::CD,
     &talk::RESUME,

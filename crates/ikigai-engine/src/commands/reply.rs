@@ -33,7 +33,6 @@ pub(crate) enum Then {
     /// A front end does something.
     Front(Next),
     /// Something that takes its time, whose output is a row of its own.
-    #[expect(dead_code, reason = "for commands that wait")]
     Later(Later),
 }
 

@@ -1,14 +1,19 @@
 //! Saying it again, and going on: `/retry`, `/resume`.
 
+use std::fmt::Write as _;
+
 use ikigai_core::Event;
 use ikigai_core::data::Via;
-use ikigai_store::history;
+use ikigai_store::{Status, history};
 
 use super::reply::Then;
 use super::rows::{name_of, quoted};
 use super::time::leave_for;
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
 use crate::{EngineError, Errand, Worker};
+
+/// The word that stands for all agents.
+const ALL: &str = "all";
 
 pub(super) const RETRY: Command = Command {
     help: "send your last message again; what came of it is left behind",
@@ -17,8 +22,8 @@ pub(super) const RETRY: Command = Command {
 };
 
 pub(super) const RESUME: Command = Command {
-    arguments: "",
-    help: "go on with a turn that was stopped",
+    arguments: "[AGENT … | all]",
+    help: "go on with turns that were stopped: this agent's, or those of others",
     takes: Takes::Words,
     completes: &[Completes::Agents],
     ..Command::new("resume", Group::Agents, |worker, typed, _| {
@@ -45,22 +50,41 @@ async fn retry(worker: &mut Worker) -> Result<Reply, Trouble> {
 }
 
 async fn resume(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    if let Some(name) = typed.one("resume")? {
-        let agent = worker.engine.find(name).await?;
-        if agent.id != worker.agent.state.agent() {
-            return Trouble::refused(format!("{name} is another agent · go there first"));
+    let own = worker.agent.state.agent();
+    let mut others = Vec::new();
+    let mut is_meant = typed.words.is_empty();
+    for name in &typed.words {
+        if name == ALL {
+            is_meant = true;
+            let mut living = worker.engine.agents().await?;
+            living.retain(|agent| agent.id != own && agent.status == Status::Running);
+            others.extend(living);
+        } else {
+            let agent = worker.engine.find(name).await?;
+            is_meant |= agent.id == own;
+            others.extend(Some(agent).filter(|agent| agent.id != own));
         }
     }
-    if worker.unsettled {
-        return Trouble::refused("it is at work");
-    }
-    match worker.check_resumable().await {
-        Ok(()) => {}
-        Err(EngineError::NothingToResume) => {
-            return Trouble::refused("there is no stopped turn to go on with");
+    let mut output = String::new();
+    for other in others {
+        if worker.resume_other(&other).await? {
+            let _ = writeln!(output, "▶ {} goes on", other.name);
         }
+    }
+    if is_meant && worker.unsettled {
+        return Trouble::refused(format!("{output}it is at work"));
+    }
+    let goes_on = match worker.check_resumable().await {
+        Ok(()) => is_meant,
+        Err(EngineError::NothingToResume) => false,
         Err(error) => return Err(error.into()),
+    };
+    if goes_on {
+        let reply = Reply::does(Event::resume(), format!("{output}▶ going on"));
+        return Ok(reply.then(Then::Work(Errand::GoOn)));
     }
-    let reply = Reply::does(Event::resume(), "▶ going on");
-    Ok(reply.then(Then::Work(Errand::GoOn)))
+    if output.is_empty() {
+        return Trouble::refused("there is no stopped turn to go on with");
+    }
+    Ok(Reply::says(output.trim_end()))
 }

@@ -113,7 +113,10 @@ async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 }
 
 /// The newest mark on the path, or the newest of a label.
-async fn find_mark(worker: &mut Worker, label: Option<&str>) -> Result<Option<RowRef>, StoreError> {
+pub(super) async fn find_mark(
+    worker: &mut Worker,
+    label: Option<&str>,
+) -> Result<Option<RowRef>, StoreError> {
     let Worker { agent, engine, .. } = worker;
     loop {
         if let Some(mark) = agent.state.mark(label) {

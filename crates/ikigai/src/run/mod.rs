@@ -135,9 +135,21 @@ async fn carry_out(
         Errand::Say(text) => worker.line(&text, &mut desk).await,
         errand => worker.work(errand, &mut desk).await.map(Done::turn),
     };
+    // What a command started beside the agent is not cut off by leaving.
+    let left = match &outcome {
+        Ok(_) => worker.see_children_out(&mut desk).await,
+        Err(_) => Ok(None),
+    };
     deadline.abort();
     front.finish();
-    let outcome = outcome?;
+    let outcome = match left? {
+        Some(Stop::Interrupt(cause)) => Done::turn(Outcome::Interrupted(cause)),
+        Some(Stop::Deadline(after)) => {
+            let reason = format!("others were not done within {} s", after.as_secs());
+            Done::turn(Outcome::Failed(reason))
+        }
+        None => outcome?,
+    };
     if let Some(failure) = front.failure {
         return Err(failure).context("the turn is stored, but its answer cannot be printed");
     }
