@@ -16,7 +16,7 @@ use ikigai_tools::permission::Sandbox;
 use tokio::sync::OnceCell;
 
 use crate::agents::{Hub, Observer};
-use crate::environment::{Environment, draw_agent, draw_session};
+use crate::environment::{Environment, draw_agent, draw_mail, draw_session};
 use crate::front::Intent;
 use crate::tools::{Safety, Tools, Toolset};
 use crate::turn::Limits;
@@ -125,6 +125,28 @@ impl Engine {
     /// their questions.
     pub fn observe(&self, observer: Observer, answers: bool) {
         self.hub.set_front(observer, answers);
+    }
+
+    /// Gives back the leases of all idle agents that this process runs.
+    pub async fn dismiss(&self) {
+        self.hub.dismiss().await;
+    }
+
+    /// Leaves a message of the user for an agent that another process holds.
+    pub async fn post(&self, to: AgentId, text: &str) -> Result<(), EngineError> {
+        let send = Effect::SendMail {
+            mail: draw_mail(&*self.environment),
+            to,
+            from: None,
+            text: text.to_owned(),
+            at: self.environment.now(),
+        };
+        let batch = Batch {
+            with: vec![send],
+            ..Batch::default()
+        };
+        self.store.commit(batch).await?;
+        Ok(())
     }
 
     /// Says something to an agent of this process that has no front end of its own; `false` if

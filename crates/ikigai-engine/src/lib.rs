@@ -16,7 +16,7 @@ mod turn;
 mod window;
 mod worker;
 
-pub use agents::{Errand, ForkWish, Forked, Observer};
+pub use agents::{Branch, Errand, ForkWish, Forked, Observer};
 pub use engine::{Crowd, Engine};
 pub use environment::{Environment, POINTS, System};
 pub use error::EngineError;

@@ -1,84 +1,99 @@
 //! `ikigai agents`: the process table as a tree.
 
-use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
-use ikigai_core::AgentId;
-use ikigai_store::{AgentRecord, SessionRecord, Status};
+use ikigai_engine::{Branch, Engine};
+use ikigai_store::{AgentRecord, ProcessRecord};
 use serde_json::json;
 
 use crate::arguments::AgentsOrder;
 use crate::output::{local_time, print, tell, visible};
 use crate::world::World;
 
+/// How often a tree that is watched is drawn at most.
+const EVERY: Duration = Duration::from_millis(250);
+
 pub(crate) fn agents(db: Option<String>, order: &AgentsOrder) -> Result<ExitCode> {
     let world = World::open(db)?;
-    let (sessions, agents) = world.runtime.block_on(async {
-        anyhow::Ok((world.engine.sessions().await?, world.engine.agents().await?))
+    world.runtime.block_on(async {
+        show(&world.engine, order).await?;
+        if order.watch {
+            watch(&world.engine, order).await?;
+        }
+        anyhow::Ok(())
     })?;
-    if agents.is_empty() {
-        tell("there is no agent yet; try: ikigai run \"hello\"");
-    }
-    if order.json {
-        agents.iter().try_for_each(|agent| print(&json_of(agent)))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let shown: BTreeMap<AgentId, &AgentRecord> = agents
-        .iter()
-        .filter(|agent| agent.status != Status::Reaped)
-        .map(|agent| (agent.id, agent))
-        .collect();
-    let mut children: BTreeMap<Option<AgentId>, Vec<&AgentRecord>> = BTreeMap::new();
-    for agent in agents.iter().filter(|agent| shown.contains_key(&agent.id)) {
-        // Whose parent is not shown stands where a root does.
-        let parent = agent.parent.filter(|parent| shown.contains_key(parent));
-        children.entry(parent).or_default().push(agent);
-    }
-    let roots = children.get(&None).cloned().unwrap_or_default();
-    for session in &sessions {
-        print_session(session, &roots, &children)?;
-    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_session(
-    session: &SessionRecord,
-    roots: &[&AgentRecord],
-    children: &BTreeMap<Option<AgentId>, Vec<&AgentRecord>>,
-) -> Result<()> {
-    print(&format!("{}\n", visible(&session.directory)))?;
-    let mut left: Vec<_> = roots
-        .iter()
-        .rev()
-        .filter(|agent| agent.session == session.id)
-        .map(|agent| (1, *agent))
-        .collect();
-    while let Some((depth, agent)) = left.pop() {
-        print(&format!("{}{}\n", "  ".repeat(depth), line_of(agent)))?;
-        let below = children.get(&Some(agent.id)).into_iter().flatten().rev();
-        left.extend(below.map(|child| (depth + 1, *child)));
+/// Shows the tree anew whenever something was stored, until it is interrupted.
+async fn watch(engine: &Engine, order: &AgentsOrder) -> Result<()> {
+    let mut watch = engine.store().watch()?;
+    while watch.changed().await {
+        if io::stdout().is_terminal() && !order.json {
+            // Home, then clear to the end: the screen does not flicker.
+            print("\x1b[H\x1b[J")?;
+        } else {
+            print("\n")?;
+        }
+        show(engine, order).await?;
+        tokio::time::sleep(EVERY).await;
     }
     Ok(())
 }
 
-fn line_of(agent: &AgentRecord) -> String {
-    let touched = agent
-        .touched_at
-        .map_or_else(|| "never".to_owned(), local_time);
-    let owner = agent.owner.as_ref().map_or_else(String::new, |owner| {
-        format!("  held by pid {} on {}", owner.pid, visible(&owner.host))
-    });
-    format!(
-        "{:<24} {:<8} {:>8} rows  {touched}  {}{owner}",
-        visible(&agent.name),
-        agent.status,
-        agent.head,
-        agent.id,
-    )
+async fn show(engine: &Engine, order: &AgentsOrder) -> Result<()> {
+    let tree = engine.tree().await?;
+    if tree.is_empty() {
+        tell("there is no agent yet; try: ikigai run \"hello\"");
+    }
+    if order.json {
+        let mut lines = tree.iter().map(json_of);
+        return Ok(lines.try_for_each(|line| print(&line))?);
+    }
+    for session in engine.sessions().await? {
+        let members = tree
+            .iter()
+            .filter(|branch| branch.agent.session == session.id);
+        let mut lines = members.map(line_of).peekable();
+        if lines.peek().is_some() {
+            print(&format!("{}\n", visible(&session.directory)))?;
+        }
+        lines.try_for_each(|line| print(&line))?;
+    }
+    Ok(())
 }
 
-fn json_of(agent: &AgentRecord) -> String {
+fn line_of(branch: &Branch) -> String {
+    let AgentRecord {
+        name,
+        head,
+        id,
+        owner,
+        touched_at,
+        ..
+    } = &branch.agent;
+    let touched = touched_at.map_or_else(|| "never".to_owned(), local_time);
+    let owner = owner.as_ref().filter(|owner| may_live(owner));
+    let owner = owner.map_or_else(String::new, |owner| {
+        format!("  open in pid {} on {}", owner.pid, visible(&owner.host))
+    });
+    let name = format!("{}{}", "  ".repeat(branch.depth + 1), visible(name));
+    let state = branch.state();
+    format!("{name:<32} {state:<10} {head:>6} rows  {touched}  {id}{owner}\n")
+}
+
+/// Whether the holder of a lease is there; one on another machine may be.
+fn may_live(owner: &ProcessRecord) -> bool {
+    let uname = rustix::system::uname();
+    let is_here = uname.nodename().to_string_lossy() == owner.host;
+    !is_here || std::path::Path::new(&format!("/proc/{}", owner.pid)).exists()
+}
+
+fn json_of(branch: &Branch) -> String {
+    let agent = &branch.agent;
     let line = json!({
         "id": agent.id,
         "name": agent.name,
@@ -86,6 +101,7 @@ fn json_of(agent: &AgentRecord) -> String {
         "parent": agent.parent,
         "fork_point": agent.fork_point,
         "status": agent.status.word(),
+        "working": branch.works,
         "created_at": agent.created_at,
         "head": agent.head,
         "touched_at": agent.touched_at,

@@ -24,7 +24,8 @@ Everything is kept in one database: --db, else IKIGAI_DB, else `store` of the
 configuration, else $XDG_DATA_HOME/ikigai/ikigai.db (~/.local/share/ikigai/ikigai.db).
 
 Exit codes: 0 done and stored · 1 the turn failed · 2 bad arguments · 3 the store
-cannot be used · 4 no such agent, or it is held by another process · 130 interrupted
+cannot be used · 4 no such agent, or another process holds it (the message is left
+there as mail) · 130 interrupted
 
 Try:
   ikigai run \"hello\"                 one turn with this directory's agent
@@ -76,6 +77,10 @@ pub(crate) struct RunOrder {
     /// Make a new agent in this directory
     #[arg(long)]
     pub(crate) new: bool,
+
+    /// Say it to a new child of the agent, which knows nothing of what was said before
+    #[arg(long, conflicts_with_all = ["retry", "resume"])]
+    pub(crate) fresh: bool,
 
     /// Answer with this model from now on: `[PROVIDER:]NAME[/LEVEL]`, LEVEL being none, min, low,
     /// med, high or max; `ikigai models` lists them
@@ -145,6 +150,10 @@ pub(crate) struct LogOrder {
 /// What `agents` is asked.
 #[derive(Debug, Args)]
 pub(crate) struct AgentsOrder {
+    /// Show them again whenever something changes, until Ctrl-C
+    #[arg(long)]
+    pub(crate) watch: bool,
+
     /// Print one line of JSON for each agent
     #[arg(long)]
     pub(crate) json: bool,

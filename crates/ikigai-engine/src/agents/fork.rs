@@ -81,6 +81,22 @@ impl Worker {
         }
     }
 
+    /// Makes a child that knows nothing, and works as it from here on.
+    pub async fn into_fresh_child(mut self) -> Result<Self, EngineError> {
+        let wish = ForkWish {
+            name: None,
+            prompt: None,
+            context: ForkContext::Fresh,
+            at: None,
+            model: None,
+            call: None,
+        };
+        let (forked, _) = self.fork(&wish, |_| Vec::new()).await?;
+        let child = Self::begin(self.engine.clone(), forked.id, Epoch(1)).await?;
+        self.release().await?;
+        Ok(child)
+    }
+
     fn check_room(&self, family: &Family) -> Result<(), EngineError> {
         let own = self.agent.state.agent();
         let most = self.engine.crowd;

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ikigai_core::AgentId;
+use ikigai_core::data::Cause;
 use ikigai_store::Store;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use crate::front::{INTENTS, Intent, Update};
+use crate::front::{INTENTS, Intent, Stop, Update};
 
 /// Is told what happens to agents that have no front end of their own, with their names.
 pub type Observer = Arc<dyn Fn(&str, &Update) + Send + Sync>;
@@ -82,6 +83,22 @@ impl Hub {
     /// Whether an agent of this process works; none if it is not of this process.
     pub(crate) fn is_working(&self, agent: AgentId) -> Option<bool> {
         self.slots().get(&agent).map(|slot| slot.working)
+    }
+
+    /// Lets all agents go that are idle, and waits until they are gone.
+    pub(crate) async fn dismiss(&self) {
+        let leave = Intent::Stop(Stop::Interrupt(Cause::Exit));
+        let idle: Vec<_> = {
+            let slots = self.slots();
+            let idle = slots.iter().filter(|(_, slot)| !slot.working);
+            idle.map(|(_, slot)| slot.intents.clone()).collect()
+        };
+        for intents in &idle {
+            let _ = intents.try_send(leave.clone());
+        }
+        for intents in idle {
+            intents.closed().await;
+        }
     }
 
     /// Says something to an agent of this process; `false` if it is none, or does not listen.

@@ -26,6 +26,7 @@ pub(crate) use hub::Hub;
 pub use hub::Observer;
 pub use live::Errand;
 pub(crate) use mail::{check_mail, shown_mail};
+pub use tree::Branch;
 pub(crate) use tree::{since, tree};
 pub(crate) use wait::{Wait, consumed_by_next};
 

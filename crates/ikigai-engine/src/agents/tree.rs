@@ -1,4 +1,4 @@
-//! The tree of agents as text.
+//! The tree of agents.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -8,43 +8,72 @@ use ikigai_store::{AgentRecord, Status};
 
 use crate::{Engine, EngineError};
 
-/// One line for each agent that is not reaped, children below their parents.
-pub(crate) async fn tree(engine: &Engine) -> Result<String, EngineError> {
-    let mut agents = engine.agents().await?;
-    agents.retain(|agent| agent.status != Status::Reaped);
-    let mut children: HashMap<Option<AgentId>, Vec<&AgentRecord>> = HashMap::new();
-    let known = |id: &AgentId| agents.iter().any(|agent| agent.id == *id);
-    for agent in &agents {
-        // One whose parent is not shown stands where a root stands.
-        let parent = agent.parent.filter(known);
-        children.entry(parent).or_default().push(agent);
+/// One agent of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Who it is.
+    pub agent: AgentRecord,
+    /// How many of its ancestors are shown above it.
+    pub depth: usize,
+    /// Whether it is in the middle of a turn.
+    pub works: bool,
+}
+
+impl Branch {
+    /// How it is, with its sign.
+    pub fn state(&self) -> &'static str {
+        match self.agent.status {
+            Status::Dead | Status::Reaped => "✗ dead",
+            Status::Running if self.works => "◐ working",
+            Status::Running => "· idle",
+        }
     }
+}
+
+impl Engine {
+    /// All agents that are not reaped, children below their parents.
+    pub async fn tree(&self) -> Result<Vec<Branch>, EngineError> {
+        let mut agents = self.agents().await?;
+        agents.retain(|agent| agent.status != Status::Reaped);
+        let known: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
+        let mut below: HashMap<Option<AgentId>, Vec<AgentRecord>> = HashMap::new();
+        for agent in agents {
+            // One whose parent is not shown stands where a root stands.
+            let parent = agent.parent.filter(|parent| known.contains(parent));
+            below.entry(parent).or_default().push(agent);
+        }
+        let mut left = Vec::new();
+        add(&mut left, below.remove(&None), 0);
+        let mut tree = Vec::new();
+        while let Some((agent, depth)) = left.pop() {
+            add(&mut left, below.remove(&Some(agent.id)), depth + 1);
+            let works = agent.status == Status::Running && self.works(agent.id).await?;
+            tree.push(Branch {
+                agent,
+                depth,
+                works,
+            });
+        }
+        Ok(tree)
+    }
+}
+
+/// Puts agents on a stack, so that the first of them comes off first.
+fn add(left: &mut Vec<(AgentRecord, usize)>, agents: Option<Vec<AgentRecord>>, depth: usize) {
+    let agents = agents.unwrap_or_default().into_iter().rev();
+    left.extend(agents.map(|agent| (agent, depth)));
+}
+
+/// The tree as text, one line for each agent.
+pub(crate) async fn tree(engine: &Engine) -> Result<String, EngineError> {
     let now = engine.environment.now();
     let mut output = String::new();
-    let mut open: Vec<(&AgentRecord, usize)> = Vec::new();
-    let roots = children.remove(&None).unwrap_or_default();
-    for agent in roots.into_iter().rev() {
-        open.push((agent, 0));
-    }
-    while let Some((agent, depth)) = open.pop() {
-        let state = match agent.status {
-            Status::Dead | Status::Reaped => "✗ dead",
-            Status::Running if engine.works(agent.id).await? => "◐ working",
-            Status::Running => "· idle",
-        };
-        let name = format!("{}{}", "  ".repeat(depth), agent.name);
-        let silent = agent
-            .touched_at
-            .map_or_else(String::new, |at| since(at, now));
-        let _ = writeln!(
-            output,
-            "{name:<32} {state:<10} {silent:>8}  {} rows",
-            agent.head
-        );
-        let below = children.remove(&Some(agent.id)).unwrap_or_default();
-        for child in below.into_iter().rev() {
-            open.push((child, depth + 1));
-        }
+    for branch in engine.tree().await? {
+        let name = format!("{}{}", "  ".repeat(branch.depth), branch.agent.name);
+        let touched = branch.agent.touched_at;
+        let silent = touched.map_or_else(String::new, |at| since(at, now));
+        let (state, head) = (branch.state(), branch.agent.head);
+        let _ = writeln!(output, "{name:<32} {state:<10} {silent:>8}  {head} rows");
     }
     Ok(output.trim_end().to_owned())
 }

@@ -4,6 +4,9 @@ use ikigai_core::Request;
 use ikigai_core::message::{Block, Message, Role};
 use serde_json::{Value, json};
 
+/// How a message from another agent begins.
+const MAIL: &str = "Message from agent ";
+
 /// The largest number it counts to, so that no answer is without end.
 const MOST_COUNTED: u32 = 10_000;
 
@@ -194,7 +197,12 @@ pub(super) fn answer(ask: &Ask) -> Vec<Step> {
     let rule = RULES
         .iter()
         .find(|rule| rule.words.iter().all(|word| ask.has(word)));
-    let steps = rule.map_or_else(|| repeat(ask), |rule| (rule.answer)(ask));
+    let steps = match rule {
+        // What children and other agents send is no order.
+        _ if ask.said.starts_with(MAIL) => read_mail(ask),
+        Some(rule) => (rule.answer)(ask),
+        None => repeat(ask),
+    };
     let missing = steps.iter().find_map(|step| match step {
         Step::Call { tool, .. } if !ask.is_given(tool) => Some(tool.clone()),
         _ => None,
@@ -205,6 +213,14 @@ pub(super) fn answer(ask: &Ask) -> Vec<Step> {
             "I would call the tool `{tool}` now, but I was not given it."
         ))],
     }
+}
+
+fn read_mail(ask: &Ask) -> Vec<Step> {
+    let messages = ask.request.messages.iter().rev();
+    let latest = messages.take_while(|message| message.role == Role::User);
+    let mail = latest.flat_map(texts).filter(|text| text.starts_with(MAIL));
+    let mail: Vec<_> = mail.filter_map(|text| text.strip_prefix(MAIL)).collect();
+    vec![say(format!("I have read this:\n{}", mail.join("\n")))]
 }
 
 fn say(text: impl Into<String>) -> Step {

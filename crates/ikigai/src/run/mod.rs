@@ -11,10 +11,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
-use ikigai_engine::commands::Done;
+use ikigai_engine::commands::{Done, Line, parse};
 use ikigai_engine::{
     Desk, Engine, EngineError, Errand, INTENTS, Intent, Outcome, Stop, Update, Worker,
 };
+use ikigai_store::{AgentRecord, CommitError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -32,7 +33,9 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     let errand = errand_of(order)?;
     let world = World::open(db)?;
     let outcome = world.runtime.block_on(errand_in(&world, errand, order));
-    let Done { warned, outcome } = outcome?;
+    let Some(Done { warned, outcome }) = outcome? else {
+        return Ok(exit::AGENT.into());
+    };
     Ok(match outcome {
         None if warned => exit::FAILED.into(),
         None | Some(Outcome::Completed) => ExitCode::SUCCESS,
@@ -48,7 +51,8 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     })
 }
 
-async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Done> {
+/// None if another process holds the agent and the message was left there.
+async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Option<Done>> {
     // Heard from the beginning, so that nothing that is stored is left without an end.
     let (sender, mut intents) = mpsc::channel(INTENTS);
     let stops = tokio::spawn(stops(Stops::listen()?, sender.clone()));
@@ -57,7 +61,9 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Do
         .as_deref()
         .map(|name| world.registry.choose(name));
     let choice = choice.transpose().map_err(EngineError::from)?;
-    let mut worker = open(world, order).await?;
+    let Some(mut worker) = open(world, order, &errand).await? else {
+        return Ok(None);
+    };
     let prepared = prepare(&mut worker, choice, order.approve()).await;
     let outcome = match prepared {
         Ok(()) => {
@@ -74,25 +80,57 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Do
         Err(error) => Err(error.into()),
     };
     stops.abort();
-    // The lease ends with the process anyway, so a failure here costs nobody anything.
+    // The leases end with the process anyway, so a failure here costs nobody anything.
+    world.engine.dismiss().await;
     let _ = worker.release().await;
-    outcome
+    outcome.map(Some)
 }
 
-async fn open(world: &World, order: &RunOrder) -> Result<Worker> {
+/// The agent that is meant; none if another process holds it and the message was left there.
+async fn open(world: &World, order: &RunOrder, errand: &Errand) -> Result<Option<Worker>> {
     let agent = match &order.agent {
         _ if order.new => None,
         Some(name) => Some(world.engine.find(name).await?),
         None => world.engine.latest(&Here::find()?.session).await?,
     };
-    if let Some(agent) = agent {
-        return Ok(world.engine.open(&agent).await?);
+    let worker = if let Some(agent) = agent {
+        match open_or_post(world, errand, &agent).await? {
+            Some(worker) => worker,
+            None => return Ok(None),
+        }
+    } else {
+        let here = Here::find()?;
+        let (session, workdir) = (&here.session, &here.workdir);
+        world.engine.create_root(session, workdir).await?
+    };
+    if order.fresh {
+        return Ok(Some(worker.into_fresh_child().await?));
     }
-    let here = Here::find()?;
-    Ok(world
-        .engine
-        .create_root(&here.session, &here.workdir)
-        .await?)
+    Ok(Some(worker))
+}
+
+/// Opens an agent. If another process holds it, a message for it is left there as mail.
+async fn open_or_post(
+    world: &World,
+    errand: &Errand,
+    agent: &AgentRecord,
+) -> Result<Option<Worker>> {
+    let held = match world.engine.open(agent).await {
+        Err(error @ EngineError::Commit(CommitError::Held { .. })) => error,
+        opened => return Ok(Some(opened?)),
+    };
+    let Errand::Say(typed) = errand else {
+        return Err(held.into());
+    };
+    let Line::Message(text) = parse(typed) else {
+        return Err(held.into());
+    };
+    world.engine.post(agent.id, text).await?;
+    tell(&format!(
+        "⋯ {} is at work in another process: the message waits there as mail",
+        visible(&agent.name)
+    ));
+    Ok(None)
 }
 
 async fn prepare(
