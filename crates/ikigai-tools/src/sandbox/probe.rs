@@ -10,11 +10,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
 
 use super::{Force, Gap, Jail};
 use crate::Confinement;
+
+/// How many names are tried in one directory.
+const MOST_NAMES: usize = 16;
 
 pub(super) fn run() -> Force {
     match Place::make() {
@@ -109,9 +113,7 @@ struct Place {
 
 impl Place {
     fn make() -> io::Result<Self> {
-        let name = format!("ikigai-sandbox-{}", std::process::id());
-        let root = std::env::temp_dir().join(name);
-        fs::DirBuilder::new().mode(0o700).create(&root)?;
+        let root = make_directory()?;
         let place = Self {
             inside: root.join("inside"),
             plain: root.join("plain"),
@@ -123,6 +125,32 @@ impl Place {
         write(&place.secret)?;
         Ok(place)
     }
+}
+
+/// Makes a directory of our own, wherever that works: nobody must be able to switch the sandbox
+/// off by taking a name or filling a disk.
+fn make_directory() -> io::Result<PathBuf> {
+    let mut failure = io::Error::from(io::ErrorKind::NotFound);
+    for parent in [
+        &*std::env::temp_dir(),
+        Path::new("/dev/shm"),
+        Path::new("/var/tmp"),
+    ] {
+        for _ in 0..MOST_NAMES {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            let nanoseconds = now.unwrap_or_default().as_nanos();
+            let name = format!("ikigai-sandbox-{}-{nanoseconds}", std::process::id());
+            let root = parent.join(name);
+            match fs::DirBuilder::new().mode(0o700).create(&root) {
+                Ok(()) => return Ok(root),
+                Err(error) => failure = error,
+            }
+            if failure.kind() != io::ErrorKind::AlreadyExists {
+                break;
+            }
+        }
+    }
+    Err(failure)
 }
 
 impl Drop for Place {
