@@ -22,6 +22,7 @@ use arguments::{Arguments, Verb};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    ikigai_tools::process::protect();
     diagnostics::start();
     let ended = match arguments.verb {
         Verb::Run(order) => run::run(arguments.db, &order),

@@ -38,7 +38,7 @@ use ticker::Ticker;
 pub const GRACE: Duration = Duration::from_millis(250);
 
 /// How long what the main process started may outlive it: `make > >(tee log)` ends before `tee`.
-const LINGER: Duration = Duration::from_millis(100);
+const LINGER: Duration = Duration::from_millis(200);
 
 /// How often the dead are reaped that a running process left to us.
 const REAPING: Duration = Duration::from_secs(1);
@@ -170,6 +170,18 @@ pub async fn run(
     })
 }
 
+/// Keeps other processes of the same user, such as tools outside of the sandbox, from looking into
+/// this one: its environment and its memory, where keys are. Root can look anyway. There are no
+/// core dumps then.
+pub fn protect() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // It cannot fail for this value.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
 /// Finds every process that carries a cookie, whoever started it, ends it and all below it.
 /// Returns how many there were. Blocks for [`GRACE`] and a little more if there are any. Meant for
 /// what an ikigai that died left: runs of this process end what they started themselves.
@@ -199,6 +211,8 @@ impl Running {
             .current_dir(&job.workdir)
             .env_clear()
             .envs(job.variables)
+            // What ikigai has there is where ikigai was started.
+            .env("PWD", &job.workdir)
             .env(COOKIE_VARIABLE, &job.cookie);
         let errors = match job.errors {
             // One pipe for both is what keeps their order.
@@ -327,3 +341,6 @@ fn receiver(pipe: io::PipeReader) -> io::Result<Receiver> {
 fn sender(pipe: io::PipeWriter) -> io::Result<Sender> {
     Sender::from_owned_fd(OwnedFd::from(pipe))
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

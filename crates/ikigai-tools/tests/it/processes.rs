@@ -10,17 +10,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{Line, text, unique, with_argument, with_cookie};
 
-/// Begins a daemon that nothing connects with its run but its descent: another session, no
-/// environment, no open file, its parents gone. Its only trace is `$MARK` among its arguments.
-/// The line goes on when it runs.
+/// Begins two daemons that nothing connects with their run but their descent: another session, no
+/// environment, no open file, their parents gone. Their only trace is `$MARK` among their arguments.
+/// The line goes on when they run.
 const DAEMON: &str = r#"
     ready=$(mktemp -u)
     mkfifo "$ready"
     (env -i PATH="$PATH" setsid bash -c '
-        (exec -a "$0" sleep 1000 <>"$1" >"$1" 2>&1 &)
-        (exec -a "$0" bash -c "echo >\"\$1\"; exec <&- >&- 2>&-; exec -a $0 sleep 1000" x "$1" &)
+        daemon() {
+            exec -a "$1" bash -c "echo >\"\$1\"; exec <&- >&- 2>&-; exec -a $1 sleep 1000" x "$2"
+        }
+        (daemon "$0" "$1" &)
+        (daemon "$0" "$1" &)
     ' "$MARK" "$ready" >/dev/null 2>&1 &)
-    read -r < "$ready"
+    exec 3<>"$ready"
+    read -r <&3
+    read -r <&3
+    exec 3<&-
     rm "$ready"
 "#;
 
@@ -55,6 +61,21 @@ async fn a_process_has_a_session_of_its_own_and_no_terminal() {
     .await;
 
     assert_eq!(text(&ended.output), "own\nterminal 0\nnothing to read\n4\n");
+}
+
+#[tokio::test]
+async fn a_process_is_told_where_it_starts() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut line = Line::new("").within(directory.path());
+    line.job.program = "printenv".into();
+    line.job.arguments = vec!["PWD".into()];
+
+    let ended = line.run().await;
+
+    assert_eq!(
+        text(&ended.output).trim_end(),
+        directory.path().to_str().unwrap()
+    );
 }
 
 #[tokio::test]
@@ -138,18 +159,14 @@ async fn a_process_that_ignores_being_asked_is_killed() {
 }
 
 #[tokio::test]
-async fn a_stopped_process_is_ended_like_any_other() {
-    let mark = unique("halted");
-
-    let ended =
-        Line::new(r#"(kill -STOP $BASHPID; exec -a "$MARK" sleep 1000) & echo ready; wait"#)
-            .marked(&mark)
-            .stopped_at("ready")
-            .run()
-            .await;
+async fn a_process_that_halted_has_its_last_words_too() {
+    let ended = Line::new("trap 'echo bye; exit' TERM; echo ready; kill -STOP $$; sleep 1000")
+        .stopped_at("ready")
+        .run()
+        .await;
 
     assert_eq!(ended.cause, Cause::Stopped);
-    assert_eq!(with_argument(&mark), Vec::<String>::new());
+    assert_eq!(text(&ended.output), "ready\nbye\n");
 }
 
 #[tokio::test]
@@ -174,7 +191,9 @@ async fn what_holds_the_output_in_the_background_is_ended_and_counted() {
 
 #[tokio::test]
 async fn what_ends_shortly_after_is_waited_for() {
-    let ended = Line::new("echo through > >(cat)").run().await;
+    let ended = Line::new("echo through > >(bash -c cat)")
+        .run()
+        .await;
 
     assert_eq!(text(&ended.output), "through\n");
     assert_eq!(ended.left_behind, 0);
