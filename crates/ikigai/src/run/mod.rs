@@ -115,21 +115,22 @@ async fn open_or_post(
     errand: &Errand,
     agent: &AgentRecord,
 ) -> Result<Option<Worker>> {
-    let held = match world.engine.open(agent).await {
-        Err(error @ EngineError::Commit(CommitError::Held { .. })) => error,
-        opened => return Ok(Some(opened?)),
+    let opened = world.engine.open(agent).await;
+    let Err(EngineError::Commit(CommitError::Held { owner, .. })) = &opened else {
+        return Ok(Some(opened?));
     };
-    let Errand::Say(typed) = errand else {
-        return Err(held.into());
+    let text = match errand {
+        Errand::Say(typed) => parse(typed),
+        _ => return Ok(Some(opened?)),
     };
-    let Line::Message(text) = parse(typed) else {
-        return Err(held.into());
+    let Line::Message(text) = text else {
+        return Ok(Some(opened?));
     };
     world.engine.post(agent.id, text).await?;
-    tell(&format!(
-        "⋯ {} is at work in another process: the message waits there as mail",
-        visible(&agent.name)
-    ));
+    tell(&visible(&format!(
+        "⋯ {} is open in pid {} on {}: the message waits there as mail",
+        agent.name, owner.pid, owner.host
+    )));
     Ok(None)
 }
 

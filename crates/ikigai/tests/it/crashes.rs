@@ -110,19 +110,24 @@ fn a_second_process_is_told_who_holds_the_agent_and_may_read() {
     let pid = child.id();
     signal(&child, "KILL");
     ended(child);
-    let taken_over = newcomer.ikigai(&["run", "hello"]);
+    let taken_over = newcomer.ikigai(&["run", "what did I say"]);
 
     assert_eq!(refused.code, Some(4), "{}", refused.err);
     assert!(
-        refused.err.contains(&format!("is held by process {pid}")),
+        refused.err.contains(&format!("is open in pid {pid} on")),
         "{}",
         refused.err
     );
     assert!(read.out.contains("❯ count slowly to 5000"));
     assert!(
-        listed.out.contains(&format!("held by pid {pid}")),
+        listed.out.contains(&format!("open in pid {pid}")),
         "{}",
         listed.out
     );
     assert_eq!(taken_over.code, Some(0), "{}", taken_over.err);
+    assert!(
+        taken_over.out.contains("me too"),
+        "what was left as mail is read: {}",
+        taken_over.out
+    );
 }

@@ -9,3 +9,4 @@ mod crashes;
 mod diagnostics;
 mod providers;
 mod support;
+mod tools;

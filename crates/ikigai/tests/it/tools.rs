@@ -1,0 +1,193 @@
+//! Real tools in the built program: what they do, what they leave, and who is asked.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Newcomer, said};
+
+impl Newcomer {
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.home().join("project").join(name)
+    }
+}
+
+/// Starts a turn that runs a command, and returns when the command has begun.
+fn running(newcomer: &Newcomer, command: &str) -> Child {
+    let prompt = format!("run `touch begun; echo $$ > pid; {command}`");
+    let mut child = newcomer
+        .command(&["run", "--approve", "all", &prompt])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    // The call is told once it is stored; then the file appears, for which we wait by asking.
+    err.read_line(&mut line).unwrap();
+    while fs::read_to_string(newcomer.file("pid"))
+        .unwrap_or_default()
+        .trim()
+        .is_empty()
+    {
+        std::thread::yield_now();
+    }
+    std::thread::spawn(move || std::io::copy(&mut err, &mut std::io::sink()));
+    child
+}
+
+fn lives(newcomer: &Newcomer) -> bool {
+    let pid = fs::read_to_string(newcomer.file("pid")).unwrap();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    // A zombie that nobody has reaped yet does nothing any more.
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+#[test]
+fn a_model_lists_files_and_answers() {
+    let newcomer = Newcomer::new();
+    for name in ["a.rs", "b.rs", "c.txt"] {
+        fs::write(newcomer.file(name), "").unwrap();
+    }
+
+    let ran = newcomer.ikigai(&["run", "list the rust files and count them"]);
+
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.contains("names 2 Rust files"), "{}", ran.out);
+    assert!(
+        ran.err.contains("→ glob: pattern=\"**/*.rs\""),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("← glob: 2 files"), "{}", ran.err);
+}
+
+#[test]
+fn what_would_be_asked_is_refused_where_nobody_can_answer() {
+    let newcomer = Newcomer::new();
+    let create = "create notes.txt with three lines, then change the second";
+
+    let refused = newcomer.ikigai(&["run", create]);
+    let written = newcomer.file("notes.txt").exists();
+    let allowed = newcomer.ikigai(&["run", "--approve", "edits", create]);
+
+    assert!(
+        refused.err.contains("nobody is there to give it"),
+        "{}",
+        refused.err
+    );
+    assert!(!written);
+    assert_eq!(allowed.code, Some(0), "{}", allowed.err);
+    let text = fs::read_to_string(newcomer.file("notes.txt")).unwrap();
+    assert_eq!(text, "line 1\nline 2, changed\nline 3\n");
+    assert!(
+        allowed.err.contains("-line 2\n+line 2, changed"),
+        "{}",
+        allowed.err
+    );
+}
+
+#[test]
+fn a_turn_with_two_calls_is_told_as_json() {
+    let newcomer = Newcomer::new();
+    fs::write(newcomer.file("one.md"), "1\n").unwrap();
+    fs::write(newcomer.file("two.md"), "2\n").unwrap();
+
+    let ran = newcomer.ikigai(&["run", "--json", "read one.md and two.md"]);
+
+    let rows: Vec<Value> = ran
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let kinds: Vec<_> = rows
+        .iter()
+        .map(|row| row["kind"].as_str().unwrap())
+        .collect();
+    let results = ["tool_result", "tool_result"];
+    assert_eq!(kinds[..4], ["user", "tool_call", "tool_call", "usage"]);
+    assert_eq!(kinds[4..6], results);
+    assert_eq!(kinds[6..], ["assistant", "usage"]);
+}
+
+#[test]
+fn an_interrupt_ends_everything_that_a_command_started() {
+    let newcomer = Newcomer::new();
+    let child = running(&newcomer, "sleep 300 & sleep 300");
+
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    let ended = said(child.wait_with_output().unwrap());
+
+    assert_eq!(ended.code, Some(130));
+    assert!(!lives(&newcomer));
+    let log = newcomer.ikigai(&["log"]).out;
+    assert!(log.contains("✗ bash: stopped"), "{log}");
+    assert!(log.contains("✗ interrupted by the user"), "{log}");
+}
+
+/// E16a, E16b: what was running when the program died is settled as unknown, and ended.
+#[test]
+fn a_command_that_outlived_its_program_is_ended_and_told() {
+    let newcomer = Newcomer::new();
+    let mut child = running(&newcomer, "sleep 300");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let outlived = lives(&newcomer);
+
+    let resumed = newcomer.ikigai(&["run", "--resume"]);
+
+    assert!(outlived, "or else there was nothing to end");
+    assert!(!lives(&newcomer));
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
+    assert!(resumed.err.contains("Outcome unknown"), "{}", resumed.err);
+    assert!(resumed.err.contains("still running and"), "{}", resumed.err);
+}
+
+#[test]
+fn children_work_beside_their_parent() {
+    let newcomer = Newcomer::new();
+    for (directory, files) in [("docs", 1), ("src", 2)] {
+        fs::create_dir(newcomer.file(directory)).unwrap();
+        for number in 0..files {
+            let name = format!("{directory}/{number}.txt");
+            fs::write(newcomer.file(&name), "").unwrap();
+        }
+    }
+    let ask = "fork two helpers, let each count the files of one directory, wait for both and tell me the sum";
+
+    let ran = newcomer.ikigai(&["run", ask]);
+    let listed = newcomer.ikigai(&["agents"]);
+    let merged = newcomer.ikigai(&["run", "/merge helper-2"]);
+    let killed = newcomer.ikigai(&["run", "/kill helper-1"]);
+    let again = newcomer.ikigai(&["run", "/kill helper-1"]);
+
+    assert!(
+        ran.out.contains("1 + 2 = 3 files."),
+        "{} {}",
+        ran.out,
+        ran.err
+    );
+    assert!(listed.out.contains("    helper-1 "), "{}", listed.out);
+    assert!(merged.out.contains("⇐ helper-2 #1–#8"), "{}", merged.out);
+    assert_eq!(killed.out, "✗ killed helper-1\n");
+    assert_eq!(again.code, Some(1), "{}", again.out);
+}
+
+#[test]
+fn tools_are_listed_and_a_broken_one_is_told() {
+    let newcomer = Newcomer::new();
+    let directory = newcomer.home().join(".config/ikigai/tools");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("broken-tool"), "no program").unwrap();
+
+    let listed = newcomer.ikigai(&["tools"]);
+
+    assert!(listed.out.contains("\nfile_read "), "{}", listed.out);
+    assert!(listed.err.contains("broken-tool"), "{}", listed.err);
+}
