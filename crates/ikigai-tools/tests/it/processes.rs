@@ -191,9 +191,7 @@ async fn what_holds_the_output_in_the_background_is_ended_and_counted() {
 
 #[tokio::test]
 async fn what_ends_shortly_after_is_waited_for() {
-    let ended = Line::new("echo through > >(bash -c cat)")
-        .run()
-        .await;
+    let ended = Line::new("echo through > >(bash -c cat)").run().await;
 
     assert_eq!(text(&ended.output), "through\n");
     assert_eq!(ended.left_behind, 0);

@@ -6,7 +6,7 @@ mod show;
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use ikigai_core::data::Cause;
@@ -25,6 +25,9 @@ use crate::place::Here;
 use crate::run::question::Asker;
 use crate::run::show::{FrontEnd, children};
 use crate::world::World;
+
+/// Signals that follow each other within this time are meant as one.
+const SAME_SIGNAL: Duration = Duration::from_millis(300);
 
 /// The longest message that is read; a larger one is a mistake, not a message.
 const LONGEST_PROMPT_BYTES: u64 = 16 * 1024 * 1024;
@@ -262,7 +265,12 @@ impl Stops {
 async fn stops(mut signals: Stops, sender: Sender<Intent>) {
     let cause = signals.next().await;
     let _ = sender.send(Intent::Stop(Stop::Interrupt(cause))).await;
+    // `timeout` and closing terminals send a signal to the process and to its group: that is one.
+    let first = Instant::now();
     signals.next().await;
+    while first.elapsed() < SAME_SIGNAL {
+        signals.next().await;
+    }
     tell("quit; the next start settles the turn");
     std::process::exit(exit::INTERRUPTED.into());
 }
