@@ -1,8 +1,8 @@
 //! Real tools in the built program: what they do, what they leave, and who is asked.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -190,4 +190,70 @@ fn tools_are_listed_and_a_broken_one_is_told() {
 
     assert!(listed.out.contains("\nfile_read "), "{}", listed.out);
     assert!(listed.err.contains("broken-tool"), "{}", listed.err);
+}
+
+/// Runs a turn on a real terminal and answers its questions in turn, each once it is asked.
+fn on_a_terminal(newcomer: &Newcomer, prompt: &str, answers: &[&str]) -> String {
+    let program = env!("CARGO_BIN_EXE_ikigai");
+    let mut child = Command::new("script")
+        .args(["-qec", &format!("{program} run '{prompt}'"), "/dev/null"])
+        .current_dir(newcomer.file(""))
+        .env_clear()
+        .env("HOME", newcomer.home())
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("TERM", "dumb")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut keys = child.stdin.take().unwrap();
+    let mut screen = child.stdout.take().unwrap();
+    let mut seen = String::new();
+    let mut left = answers.iter();
+    let mut asked = 0;
+    let mut bytes = [0; 4096];
+    loop {
+        let count = screen.read(&mut bytes).unwrap_or(0);
+        if count == 0 {
+            break;
+        }
+        seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        let questions = seen.matches("because … > ").count();
+        if questions > asked {
+            asked = questions;
+            if let Some(answer) = left.next() {
+                keys.write_all(answer.as_bytes()).unwrap();
+            }
+        }
+    }
+    child.wait().unwrap();
+    seen
+}
+
+#[test]
+fn a_question_is_asked_on_the_terminal_and_answered_there() {
+    let newcomer = Newcomer::new();
+    let create = "create notes.txt with three lines, then change the second";
+
+    let refused = on_a_terminal(&newcomer, create, &["r not here\n", "n\n"]);
+    let written = newcomer.file("notes.txt").exists();
+    let allowed = on_a_terminal(&newcomer, create, &["y\n", "a\n"]);
+    let again = on_a_terminal(&newcomer, create, &["y\n"]);
+
+    assert!(refused.contains("The user said no: not here"), "{refused}");
+    assert!(!written);
+    assert!(allowed.contains("? file_write asks, in"), "{allowed}");
+    assert!(
+        allowed.contains("+line 3"),
+        "the whole diff is shown: {allowed}"
+    );
+    let text = fs::read_to_string(newcomer.file("notes.txt")).unwrap();
+    assert_eq!(text, "line 1\nline 2, changed\nline 3\n");
+    assert_eq!(
+        again.matches("? file_edit asks").count(),
+        0,
+        "always: {again}"
+    );
+    let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+    assert!(log.contains("\"args\":\"always\""), "{log}");
 }
