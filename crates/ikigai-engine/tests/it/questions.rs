@@ -1,5 +1,7 @@
 //! Questions about calls: asked once, answered durably, open until somebody answers.
 
+use std::time::Duration;
+
 use ikigai_core::data::{AnsweredBy, Verdict};
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, RowRef, Settings};
@@ -255,7 +257,7 @@ async fn an_answered_call_that_had_not_started_is_closed() {
     // The message, the answer of the model, the answer of the user.
     world.store.fail_commit(3, CommitFault::WrittenAndSilent);
     let turn = attended(&mut worker, Errand::Say("go"), answering(|_| Answer::Once));
-    tokio::time::timeout(std::time::Duration::from_secs(100), turn)
+    tokio::time::timeout(Duration::from_secs(100), turn)
         .await
         .unwrap_err();
 
@@ -282,8 +284,10 @@ async fn where_nobody_can_answer_what_would_be_asked_is_refused() {
     let mut tell = |_| {};
     let mut desk = Desk::new(&mut receiver, &mut tell).without_answers();
 
-    let outcome = worker.turn("go", &mut desk).await.unwrap();
+    let turn = worker.turn("go", &mut desk);
+    let ended = tokio::time::timeout(Duration::from_hours(1000), turn).await;
 
+    let outcome = ended.expect("nobody is asked").unwrap();
     assert_eq!(outcome, Outcome::Completed);
     assert_eq!(diary.began(), ["free"]);
     let refused = &world.results(id).await[0];

@@ -243,6 +243,9 @@ pub(crate) async fn say_until(
     front_end(worker, Errand::Say(text), stop).await
 }
 
+/// Longer than anything takes: a question that nobody answers waits for ever.
+const PATIENCE: Duration = Duration::from_hours(10_000);
+
 /// What is asked of an agent.
 pub(crate) enum Errand<'a> {
     Say(&'a str),
@@ -252,11 +255,15 @@ pub(crate) enum Errand<'a> {
 
 impl Errand<'_> {
     async fn of(self, worker: &mut Worker, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        match self {
-            Errand::Say(text) => worker.turn(text, desk).await,
-            Errand::Resume => worker.resume(desk).await,
-            Errand::Retry => worker.retry(desk).await,
-        }
+        let errand = async {
+            match self {
+                Errand::Say(text) => worker.turn(text, desk).await,
+                Errand::Resume => worker.resume(desk).await,
+                Errand::Retry => worker.retry(desk).await,
+            }
+        };
+        let ended = tokio::time::timeout(PATIENCE, errand).await;
+        ended.unwrap_or_else(|_| panic!("nobody answers, and nothing ends by itself"))
     }
 }
 
