@@ -182,6 +182,12 @@ impl Registry {
         from_variables.chain(from_file.into_values()).collect()
     }
 
+    /// The keys that commands have printed so far.
+    pub fn printed_keys(&self) -> Vec<SecretString> {
+        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.values().cloned().collect()
+    }
+
     /// The settings that a typed model name means.
     pub fn choose(&self, typed: &str) -> Result<ModelChoice, NoModel> {
         let name = ModelName::parse(typed);

@@ -140,7 +140,8 @@ fn blank(registry: Arc<Registry>) -> Blank {
             known.chain(search_key()).collect()
         });
         let mut blanked = Cow::Borrowed(bytes);
-        for key in keys {
+        // What commands print becomes known only when a provider is asked.
+        for key in keys.iter().chain(&registry.printed_keys()) {
             let key = key.expose_secret().as_bytes();
             if key.len() >= SHORTEST_SECRET_BYTES
                 && let Some(without) = without(&blanked, key)

@@ -21,6 +21,9 @@ use crate::{EngineError, Errand, Worker};
 /// How long `/wait` takes if nothing is said.
 const WAIT: Duration = Duration::from_mins(10);
 
+/// The longest wait: a day.
+const LONGEST_WAIT_SECONDS: u64 = 86_400;
+
 /// How many rows are read at a time to find what a child said last.
 const PAGE_ROWS: usize = 64;
 
@@ -350,7 +353,7 @@ fn duration_of(text: &str) -> Option<Duration> {
         "h" => number.checked_mul(3600)?,
         _ => return None,
     };
-    Some(Duration::from_secs(seconds))
+    Some(Duration::from_secs(seconds.min(LONGEST_WAIT_SECONDS)))
 }
 
 async fn working_children(worker: &Worker) -> Result<Vec<AgentRecord>, EngineError> {
@@ -579,6 +582,7 @@ mod tests {
             ("2h", Some(7200)),
             ("x", None),
             ("10mm", None),
+            ("18446744073709551615", Some(86_400)),
         ];
 
         for (typed, seconds) in cases {

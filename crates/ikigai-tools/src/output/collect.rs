@@ -90,7 +90,10 @@ impl Collector {
             .find(|line| !line.is_empty())
             .unwrap_or_default();
         let surplus = line.chars().count().saturating_sub(NEWEST_CHARS);
-        line.chars().skip(surplus).collect()
+        let tail: String = line.chars().skip(surplus).collect();
+        // Half a word may be half a secret, which nobody would know and blank.
+        let word = tail.find(char::is_whitespace).filter(|_| surplus > 0);
+        word.map_or_else(|| tail.clone(), |end| tail[end..].trim_start().to_owned())
     }
 
     /// Everything that came, if it was not too much; else its head and its tail, cut between lines

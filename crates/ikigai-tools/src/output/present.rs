@@ -18,10 +18,16 @@ pub struct Presented {
 }
 
 /// Makes an output ready to be stored: secrets are blanked by `blank` before anything else, then
-/// the text is cleaned and cut in its middle.
+/// the text is cleaned and cut in its middle. A secret that control sequences had split is seen
+/// once these are gone; then nothing of the bytes is kept but what was cleaned and blanked.
 pub fn present(body: &[u8], blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>) -> Presented {
-    let exact = kept(blank(body));
-    let text = clean(&exact);
+    let mut exact = kept(blank(body));
+    let mut text = clean(&exact);
+    let blanked = blank(text.as_bytes());
+    if *blanked != *text.as_bytes() {
+        exact = kept(Cow::Owned(blanked.into_owned()));
+        text = String::from_utf8_lossy(&exact).into_owned();
+    }
     if text.len() > MOST_SENT_BYTES {
         let text = shortened(&text, &sha256_hex(&exact));
         return Presented {

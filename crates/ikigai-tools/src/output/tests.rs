@@ -301,3 +301,16 @@ proptest! {
         }
     }
 }
+
+/// E15: a colour in the middle of a key does not hide it.
+#[test]
+fn a_secret_that_control_sequences_split_is_blanked() {
+    let presented = present(b"key=sk-\x1b[31msecret\x1b[0m-1\n", &|bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        Cow::Owned(text.replace("sk-secret-1", "[blanked]").into_bytes())
+    });
+
+    assert_eq!(presented.text, "key=[blanked]\n");
+    let blob = presented.blob.unwrap_or_default();
+    assert!(!String::from_utf8_lossy(&blob).contains("secret"));
+}

@@ -8,6 +8,9 @@ use ikigai_core::settings::Rule;
 use ikigai_engine::Limits;
 use serde::Deserialize;
 
+/// The longest turn: a month, after which nobody waits any more.
+const MOST_MINUTES: u64 = 31 * 24 * 60;
+
 /// The sections that say what agents may do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Work {
@@ -91,19 +94,19 @@ impl Work {
         }
         self.permissions.refuse.extend(theirs.permissions.refuse);
         self.sandbox.hidden.extend(theirs.sandbox.hidden);
+        let ours = self.limits.limits();
+        let minutes = ours.time.as_secs() / 60;
+        let lowered = |ours: usize, theirs: Option<usize>| theirs.map(|theirs| theirs.min(ours));
         self.limits = LimitsSection {
-            requests: least(self.limits.requests, theirs.limits.requests),
-            calls: least(self.limits.calls, theirs.limits.calls),
-            minutes: least(self.limits.minutes, theirs.limits.minutes),
+            requests: lowered(ours.requests, theirs.limits.requests).or(self.limits.requests),
+            calls: lowered(ours.calls, theirs.limits.calls).or(self.limits.calls),
+            minutes: theirs
+                .limits
+                .minutes
+                .map(|theirs| theirs.min(minutes))
+                .or(self.limits.minutes),
         };
         Ok(self)
-    }
-}
-
-fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }
 
@@ -159,7 +162,7 @@ impl LimitsSection {
         let usual = Limits::default();
         let time = self
             .minutes
-            .map(|minutes| Duration::from_secs(minutes.saturating_mul(60)));
+            .map(|minutes| Duration::from_secs(minutes.clamp(1, MOST_MINUTES) * 60));
         Limits {
             requests: self.requests.unwrap_or(usual.requests).max(1),
             calls: self.calls.unwrap_or(usual.calls),

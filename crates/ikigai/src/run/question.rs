@@ -10,7 +10,7 @@ use ikigai_engine::{Answer, Engine, Intent, Question};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::Sender;
 
-use crate::output::visible;
+use crate::output::{tell, visible};
 
 /// How many lines of a preview are shown before the rest is counted.
 const PREVIEW_LINES: usize = 60;
@@ -61,16 +61,15 @@ impl Asker {
 fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
     // What was typed before the question was seen is no answer to it.
     let _ = tcflush(lines.get_ref(), QueueSelector::IFlush);
-    let mut err = io::stderr().lock();
-    let _ = writeln!(err, "{}", shown(question));
+    let pattern = visible(&question.pattern);
+    let keys = format!(
+        "  y once · a always: {} \"{pattern}\" · n no · r REASON no, because … > ",
+        question.tool
+    );
+    tell(&shown(question));
     loop {
-        let pattern = visible(&question.pattern);
-        let _ = write!(
-            err,
-            "  y once · a always: {} \"{pattern}\" · n no · r REASON no, because … > ",
-            question.tool
-        );
-        let _ = err.flush();
+        // Held for no longer than it takes to write: others print meanwhile.
+        let _ = write!(io::stderr(), "{keys}");
         let mut line = String::new();
         match lines.read_line(&mut line) {
             Ok(1..) => {}

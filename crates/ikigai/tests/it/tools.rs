@@ -257,3 +257,19 @@ fn a_question_is_asked_on_the_terminal_and_answered_there() {
     let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
     assert!(log.contains("\"args\":\"always\""), "{log}");
 }
+
+/// Starts a turn on a real terminal and presses Ctrl-C when it asks.
+#[test]
+fn ctrl_c_at_a_question_ends_the_turn() {
+    let newcomer = Newcomer::new();
+
+    let seen = on_a_terminal(&newcomer, "run touch x", &["\u{3}"]);
+
+    assert!(
+        seen.contains("interrupted; what came so far is stored"),
+        "{seen}"
+    );
+    assert!(!newcomer.file("x").exists());
+    let log = newcomer.ikigai(&["log"]).out;
+    assert!(log.contains("not run: the user stopped the turn"), "{log}");
+}
