@@ -126,6 +126,19 @@ pub struct ProcessRecord {
     pub started: Micros,
 }
 
+impl ProcessRecord {
+    /// Says whether the process may still be there: one of this machine that is gone is not, one of
+    /// another machine may be. A number that another program has by now counts as there.
+    pub fn may_live(&self) -> bool {
+        let here = rustix::system::uname();
+        let is_here = here.nodename().to_string_lossy() == self.host;
+        !is_here
+            || std::path::Path::new("/proc")
+                .join(self.pid.to_string())
+                .exists()
+    }
+}
+
 /// Newest row and lease of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {

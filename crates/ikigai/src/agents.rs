@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use ikigai_engine::{Branch, Engine};
-use ikigai_store::{AgentRecord, ProcessRecord};
+use ikigai_store::AgentRecord;
 use serde_json::json;
 
 use crate::arguments::AgentsOrder;
@@ -76,20 +76,13 @@ fn line_of(branch: &Branch) -> String {
         ..
     } = &branch.agent;
     let touched = touched_at.map_or_else(|| "never".to_owned(), local_time);
-    let owner = owner.as_ref().filter(|owner| may_live(owner));
+    let owner = owner.as_ref().filter(|owner| owner.may_live());
     let owner = owner.map_or_else(String::new, |owner| {
         format!("  open in pid {} on {}", owner.pid, visible(&owner.host))
     });
     let name = format!("{}{}", "  ".repeat(branch.depth + 1), visible(name));
     let state = branch.state();
     format!("{name:<32} {state:<10} {head:>6} rows  {touched}  {id}{owner}\n")
-}
-
-/// Whether the holder of a lease is there; one on another machine may be.
-fn may_live(owner: &ProcessRecord) -> bool {
-    let uname = rustix::system::uname();
-    let is_here = uname.nodename().to_string_lossy() == owner.host;
-    !is_here || std::path::Path::new(&format!("/proc/{}", owner.pid)).exists()
 }
 
 fn json_of(branch: &Branch) -> String {
