@@ -237,6 +237,7 @@ impl Engine {
     pub async fn create_root(&self, directory: &str, workdir: &str) -> Result<Worker, EngineError> {
         let session = self.sessions_of(directory).await?.pop();
         let wanted = name_from(directory.rsplit('/').next().unwrap_or_default());
+        let pins = self.first_pins(workdir).await?;
         let mut taken = Vec::new();
         loop {
             let agents = self.store.agents(None).await?;
@@ -247,7 +248,14 @@ impl Engine {
             };
             let is_taken = |name: &str| lives(name) || taken.iter().any(|other| other == name);
             let name = free_name(&wanted, is_taken);
-            let batch = self.root_batch(session.as_ref(), directory, workdir, &name)?;
+            let start = Settings {
+                name: Some(name.clone()),
+                workdir: Some(workdir.to_owned()),
+                model: Some(self.models.first_choice()?),
+                pins: pins.clone(),
+                ..Settings::default()
+            };
+            let batch = self.root_batch(session.as_ref(), directory, &start);
             match self.store.commit(batch.clone()).await {
                 Ok(_) => {
                     let id = batch.heads[0].agent;
@@ -264,9 +272,9 @@ impl Engine {
         &self,
         session: Option<&SessionRecord>,
         directory: &str,
-        workdir: &str,
-        name: &str,
-    ) -> Result<Batch, EngineError> {
+        settings: &Settings,
+    ) -> Batch {
+        let name = settings.name.as_deref().unwrap_or_default();
         let now = self.environment.now();
         let id = draw_agent(&*self.environment);
         let known = session.map(|session| session.id);
@@ -285,13 +293,6 @@ impl Engine {
             fork_point: None,
             created_at: now,
         };
-        let model = self.models.first_choice()?;
-        let settings = Settings {
-            name: Some(name.to_owned()),
-            workdir: Some(workdir.to_owned()),
-            model: Some(model),
-            ..Settings::default()
-        };
         let events = [
             Event::system(FIRST_PROMPT, SystemOrigin::Start),
             Event::set("start", settings.as_set()),
@@ -300,7 +301,7 @@ impl Engine {
             epoch: Epoch(1),
             expected: Seq(0),
         };
-        Ok(Batch {
+        Batch {
             heads: vec![HeadClaim {
                 agent: id,
                 lease: Some(lease),
@@ -313,7 +314,7 @@ impl Engine {
                 .into_iter()
                 .chain([Effect::CreateAgent { agent, owned: true }])
                 .collect(),
-        })
+        }
     }
 
     /// Takes an agent's lease, and settles what a former holder left unfinished.
@@ -341,7 +342,10 @@ impl Engine {
         let mut agent = Agent::restore(self.store(), agent).await?;
         let choice = self.choice(agent.state.settings())?;
         let tools = self.toolset(agent.state.settings()).await;
-        let target = target_of(&choice, &tools);
+        let target = Target {
+            documents: self.documents(agent.state.settings()).await?,
+            ..target_of(&choice, &tools)
+        };
         let budget = self.budget(agent.state.settings(), self.models.window_tokens(&choice));
         let first = self.models.token_scale(&choice);
         let budget = window::read(self.store(), &mut agent, &target, budget, first).await?;

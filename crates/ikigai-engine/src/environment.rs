@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ikigai_core::{AgentId, Micros, ProcessId, SessionId};
@@ -14,6 +15,11 @@ pub trait Environment: Send + Sync {
 
     /// Sixteen random bytes.
     fn random(&self) -> [u8; 16];
+
+    /// The user's home.
+    fn home(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// Is told where a turn is, by one of [`POINTS`]; tests end the process there.
     fn passes(&self, _point: &'static str) {}
@@ -81,6 +87,10 @@ impl Environment for System {
             bytes = scattered(self.now());
         }
         bytes
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        std::env::home_dir().filter(|home| home.is_absolute())
     }
 }
 

@@ -60,6 +60,9 @@ pub enum EngineError {
         /// What is allowed.
         most: usize,
     },
+    /// The message names something that cannot be put before the model.
+    #[error("not sent: {0}")]
+    NotSent(String),
     /// No turn was stopped.
     #[error("there is no stopped turn to go on with")]
     NothingToResume,

@@ -4,6 +4,7 @@
 mod agents;
 mod calls;
 pub mod commands;
+mod documents;
 mod engine;
 mod environment;
 mod error;

@@ -9,6 +9,7 @@ use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{EffectClass, Settings};
 use ikigai_store::BoxFuture;
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
+use ikigai_tools::process::Environment;
 use ikigai_tools::{BadArguments, Confinement, Place, Prepared, Tool, sandbox};
 
 use crate::Engine;
@@ -43,6 +44,8 @@ pub struct Safety {
     pub refuse: Vec<Rule>,
     /// Blanks secrets in what tools print.
     pub blank: Blank,
+    /// What the user's own shell lines find in their environment.
+    pub shell: Environment,
 }
 
 /// Finds out whether this machine can confine processes.
@@ -60,6 +63,7 @@ impl Default for Safety {
             allow: Vec::new(),
             refuse: Vec::new(),
             blank: Arc::new(|bytes| Cow::Borrowed(bytes)),
+            shell: Environment::default(),
         }
     }
 }

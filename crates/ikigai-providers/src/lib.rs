@@ -47,6 +47,50 @@ pub trait Models: Send + Sync {
 
     /// The model that settings name, ready to be asked.
     fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel>;
+
+    /// What people are told of the model that settings name; needs no key.
+    fn describe(&self, choice: &ModelChoice) -> Described {
+        Described {
+            title: choice.provider.clone().unwrap_or_default(),
+            thinking: choice.level.clone(),
+            context_tokens: None,
+        }
+    }
+
+    /// All models that are known by name.
+    fn offers(&self) -> Vec<Offer> {
+        Vec::new()
+    }
+}
+
+/// What people are told of a model that was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// What people call its provider.
+    pub title: String,
+    /// How much it thinks: `low (budget: 4096)`; none if that is not known.
+    pub thinking: Option<String>,
+    /// How many tokens it takes and gives together, if that is known.
+    pub context_tokens: Option<u64>,
+}
+
+/// A model that can be chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    /// Its provider, as settings call it.
+    pub provider: String,
+    /// Its name there.
+    pub model: String,
+    /// How many tokens it takes and gives together.
+    pub context_tokens: Option<u64>,
+    /// Dollars for a million tokens read.
+    pub price_in: Option<f64>,
+    /// Dollars for a million tokens answered.
+    pub price_out: Option<f64>,
+    /// The thinking levels that it has.
+    pub levels: Vec<&'static str>,
+    /// Whether it can be asked: it is local, or has a key.
+    pub reachable: bool,
 }
 
 /// Why a model cannot be asked, and what to do about it.

@@ -1,5 +1,7 @@
 //! Everybody who can be asked: the demo model, the providers known by name, those configured.
 
+mod described;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +20,9 @@ use crate::dialect::{Dialect, Order, Quirks};
 use crate::presets::{COMPATIBLE, PRESETS, full_base, preset};
 use crate::retry::Policy;
 use crate::transport::{Call, Client, Deadlines, send};
-use crate::{Answer, BoxFuture, Delta, Model, Models, NoModel, ProviderError, dialects};
+use crate::{
+    Answer, BoxFuture, Delta, Described, Model, Models, NoModel, Offer, ProviderError, dialects,
+};
 
 /// The window of a model that is not in the table: what a local server can be expected to have.
 const UNKNOWN_WINDOW: u64 = 32_768;
@@ -332,6 +336,14 @@ fn unknown_provider(name: &str) -> NoModel {
 }
 
 impl Models for Registry {
+    fn describe(&self, choice: &ModelChoice) -> Described {
+        self.described(choice)
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        self.offered()
+    }
+
     fn first_choice(&self) -> Result<ModelChoice, NoModel> {
         if let Some(name) = &self.first {
             return self.choose(name);

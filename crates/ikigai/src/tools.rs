@@ -57,10 +57,7 @@ impl Tools for AllTools {
 
 /// The built-in tools, and where others are.
 pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> AllTools {
-    let environment = Environment::default()
-        .withholding(registry.secret_variables())
-        .withholding([SEARCH_KEY.to_owned()])
-        .keeping(work.sandbox.keep_variables());
+    let environment = withholding(registry).keeping(work.sandbox.keep_variables());
     let mut built_in = builtin::all(environment.clone());
     built_in.push(Arc::new(WebFetch::new(WebLimits {
         allow_private: work.web.may_fetch_private(),
@@ -79,6 +76,13 @@ pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> A
         )
     };
     AllTools(Toolbox::new(built_in, places, environment))
+}
+
+/// An environment without our own keys.
+fn withholding(registry: &Registry) -> Environment {
+    Environment::default()
+        .withholding(registry.secret_variables())
+        .withholding([SEARCH_KEY.to_owned()])
 }
 
 /// The key of `web_search`, without which it is not offered.
@@ -103,6 +107,7 @@ pub(crate) fn safety(store: &Path, registry: &Arc<Registry>, work: &Work) -> Saf
         allow: work.permissions.allow(),
         refuse: work.permissions.refuse(),
         blank: blank(registry.clone()),
+        shell: withholding(registry).for_the_user(),
     }
 }
 

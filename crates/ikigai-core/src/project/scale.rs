@@ -64,6 +64,12 @@ impl Scale {
         reports.scale(first)
     }
 
+    /// What the model is likely to count for so many estimated tokens.
+    pub fn counted(self, estimated: u64) -> u64 {
+        let counted = u128::from(estimated) * u128::from(self.0) / 1000;
+        u64::try_from(counted).unwrap_or(u64::MAX)
+    }
+
     /// The budget in estimated tokens, given one in the provider's.
     pub fn apply_to(self, budget: Budget) -> Budget {
         let estimated = |tokens: u64| {

@@ -1,12 +1,12 @@
 //! The dispatcher: the only one that writes `command` rows with an echo.
 
-use ikigai_core::data::CommandData;
+use ikigai_core::data::{Cause, CommandData};
 use ikigai_core::{Event, RowRef};
 use ikigai_store::CommitError;
 
 use super::reply::Then;
 use super::{COMMANDS, Command, During, Line, Reply, Shows, Trouble, Typed, near, parse};
-use crate::front::{Desk, Outcome, Update};
+use crate::front::{Desk, Intent, Outcome, Stop, Update};
 use crate::{EngineError, Errand, Worker};
 
 /// What came of a line.
@@ -31,9 +31,22 @@ impl Done {
 /// What came of a command before anything further is done.
 struct Carried {
     warned: bool,
+    /// Who stopped it, if somebody did.
+    stopped: Option<Stop>,
     /// The command's own row.
     row: RowRef,
     then: Then,
+}
+
+impl Carried {
+    fn stored(warned: bool, row: RowRef, then: Then) -> Self {
+        Self {
+            warned,
+            stopped: None,
+            row,
+            then,
+        }
+    }
 }
 
 /// A line with which a `command` row is written.
@@ -63,10 +76,16 @@ impl Worker {
         self.tell_settled(desk).await?;
         let carried = self.dispatch(line, desk).await?;
         let warned = carried.warned;
+        let stopped = carried.stopped.clone();
         let errand = self.follow(line, carried, desk).await?;
         let outcome = match errand {
             Some(errand) => Some(self.work(errand, desk).await?),
-            None => None,
+            None => stopped.map(|stop| match stop {
+                Stop::Interrupt(cause) => Outcome::Interrupted(cause),
+                Stop::Deadline(after) => {
+                    Outcome::Failed(format!("it was not done within {} s", after.as_secs()))
+                }
+            }),
         };
         Ok(Done { warned, outcome })
     }
@@ -149,13 +168,13 @@ impl Worker {
                     Ok(output) => output,
                     Err(trouble) => warning(trouble)?,
                 };
-                let echo = Echo::of(line);
-                let mut data = echo.data();
-                data.of = Some(carried.row);
+                let data = CommandData {
+                    of: Some(carried.row),
+                    ..Echo::of(line).data()
+                };
                 let output = Some(output);
-                let rows = self
-                    .commit(vec![Event::Command { output, data }], Vec::new())
-                    .await?;
+                let late = vec![Event::Command { output, data }];
+                let rows = self.commit(late, Vec::new()).await?;
                 desk.told(rows);
                 Ok(None)
             }
@@ -167,21 +186,55 @@ impl Worker {
         let (reply, warned) = match parse(line) {
             Line::Command(command, rest) => self.reply(command, rest, desk).await?,
             Line::Unknown(name) => (Reply::says(unknown(name)), true),
-            Line::Message(_) | Line::Shell { .. } => (Reply::default(), false),
+            Line::Shell { command, sent } => return self.shell(line, command, sent, desk).await,
+            Line::Message(_) => (Reply::default(), false),
         };
         match self.store_reply(line, reply, desk).await {
             // Somebody was quicker.
             Err(EngineError::Commit(CommitError::NameTaken(name))) => {
                 let reply = Reply::says(format!("⚠ another agent is called {name}"));
                 let (row, then) = self.store_reply(line, reply, desk).await?;
-                let warned = true;
-                Ok(Carried { warned, row, then })
+                Ok(Carried::stored(true, row, then))
             }
             other => {
                 let (row, then) = other?;
-                Ok(Carried { warned, row, then })
+                Ok(Carried::stored(warned, row, then))
             }
         }
+    }
+
+    /// Runs a line in the user's shell, and stores what came of it for the model or beside it.
+    async fn shell(
+        &mut self,
+        line: &str,
+        command: &str,
+        sent: bool,
+        desk: &mut Desk<'_>,
+    ) -> Result<Carried, EngineError> {
+        let (event, warned, stopped) = match self.run_in_shell(command, desk).await? {
+            Ok(mut ran) => {
+                let stopped = ran.stopped.take();
+                let event = if sent {
+                    ran.for_the_model(command)
+                } else {
+                    Echo::of(line).event(ran.text)
+                };
+                (event, false, stopped)
+            }
+            Err(reason) => (Echo::of(line).event(format!("⚠ {reason}")), true, None),
+        };
+        let rows = self.commit(vec![event], Vec::new()).await?;
+        desk.told(rows);
+        // Whoever leaves, leaves the turn too; whoever interrupts wanted the command to end.
+        if let Some(stop @ Stop::Interrupt(Cause::Exit | Cause::Kill)) = &stopped {
+            desk.heard.push(Intent::Stop(stop.clone()));
+        }
+        Ok(Carried {
+            warned,
+            stopped,
+            row: RowRef::new(self.agent.state.agent(), self.agent.state.head()),
+            then: Then::Nothing,
+        })
     }
 
     async fn store_reply(
@@ -238,12 +291,21 @@ impl<'a> Echo<'a> {
         let (name, arguments) = match parse(line) {
             Line::Command(command, rest) => (command.name, rest),
             Line::Unknown(name) => (name, line[name.len() + 1..].trim()),
-            Line::Message(_) | Line::Shell { .. } => ("", ""),
+            Line::Shell { command, .. } => ("!!", command),
+            Line::Message(_) => ("", ""),
         };
         Self {
             line,
             name,
             arguments,
+        }
+    }
+
+    /// The row of a command that only prints something.
+    fn event(&self, output: String) -> Event {
+        Event::Command {
+            output: Some(output),
+            data: self.data(),
         }
     }
 

@@ -113,7 +113,7 @@ pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// The first word and what follows it. Single quotes keep everything, double quotes everything but
+/// The first word and what follows it, without the space between. Single quotes keep everything, double quotes everything but
 /// backslashes, and a backslash keeps the character after it.
 pub(super) fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
     let text = text.trim_start();
@@ -131,7 +131,7 @@ pub(super) fn next_word(text: &str) -> Result<Option<(String, &str)>, String> {
                 Some((_, kept)) => word.push(kept),
                 None => return Err("there is nothing after the last backslash".to_owned()),
             },
-            (None, c) if c.is_whitespace() => return Ok(Some((word, &text[at..]))),
+            (None, c) if c.is_whitespace() => return Ok(Some((word, text[at..].trim_start()))),
             (_, c) => word.push(c),
         }
     }

@@ -4,22 +4,30 @@
 //! looks at the agent and returns a [`Reply`]; only the dispatcher stores anything.
 
 mod agents;
+mod complete;
+mod context;
 mod departure;
 mod dispatch;
 mod help;
+mod history;
 mod line;
+mod mentions;
+mod model;
 mod near;
 mod place;
 mod reply;
 mod rows;
+mod shell;
 mod talk;
 mod time;
+mod tools;
 
 use ikigai_store::BoxFuture;
 
 use crate::Worker;
 use crate::front::Desk;
 
+pub use complete::{Candidate, Context, Wanted, complete, wanted};
 pub use dispatch::Done;
 pub(crate) use dispatch::during;
 pub use help::page;
@@ -39,6 +47,7 @@ pub static COMMANDS: &[&Command] = &[
     &time::MARK,
     &time::REWIND,
     &time::CLEAR,
+    &history::HISTORY,
     // agents
     &agents::FORK,
     &agents::MERGE,
@@ -52,7 +61,15 @@ pub static COMMANDS: &[&Command] = &[
     &place::NAME,
     &place::CD,
     &talk::RESUME,
+    // context
+    &context::PIN,
+    &context::UNPIN,
+    &context::SYSTEM,
+    // tools
+    &tools::TOOLS,
+    &tools::APPROVE,
     // session
+    &model::MODEL,
     &help::HELP,
     &help::QUIT,
 ];

@@ -100,6 +100,7 @@ impl Worker {
         if !self.take_in_queued(desk).await? {
             return Ok(Step::Done(Outcome::Completed));
         }
+        turn.starts = true;
         turn.requests = 0;
         turn.calls = 0;
         turn.deadline = Instant::now() + self.engine.limits.time;

@@ -5,6 +5,7 @@ mod ask;
 mod calls;
 mod draft;
 mod held;
+mod pins;
 mod questions;
 mod queue;
 
@@ -73,6 +74,10 @@ struct Turn {
     /// How large requests may be in estimated tokens.
     window: Budget,
     tools: Toolset,
+    /// The settings under which it was prepared.
+    settings: Settings,
+    /// Whether it starts, or goes on.
+    starts: bool,
     requests: usize,
     calls: usize,
     deadline: Instant,
@@ -86,6 +91,7 @@ impl Worker {
         }
         self.tell_settled(desk).await?;
         let turn = self.prepare_turn().await?;
+        let message = self.message(text, desk).await?;
         let closed = self.close_open_calls().await?;
         // What waited was said before.
         let waiting = self.waiting(Senders::Anybody).await?;
@@ -94,7 +100,7 @@ impl Worker {
         let agent = self.agent.state.agent();
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
         let events = closed.iter().cloned().chain(queued);
-        let events = events.chain([Event::user(text)]).collect();
+        let events = events.chain([message]).collect();
         self.passes("before the message is stored");
         let rows = self.commit_at(events, &consume).await?;
         self.passes("after the message is stored");
@@ -145,7 +151,8 @@ impl Worker {
 
     /// Goes on with what the log says is not done: open calls, or a message without an answer.
     pub(crate) async fn go_on(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        let turn = self.prepare_turn().await?;
+        let mut turn = self.prepare_turn().await?;
+        turn.starts = false;
         let open = self.open_calls().await?;
         let first = if open.is_empty() {
             Step::Ask
@@ -190,7 +197,12 @@ impl Worker {
         let tools = self.engine.toolset(settings).await;
         let budget = self.engine.budget(settings, model.window_tokens());
         Ok(Turn {
-            target: target_of(&choice, &tools),
+            target: Target {
+                documents: self.engine.documents(settings).await?,
+                ..target_of(&choice, &tools)
+            },
+            settings: settings.clone(),
+            starts: true,
             budget,
             window: budget,
             scale: self.engine.models.token_scale(&choice),
@@ -233,6 +245,9 @@ impl Worker {
         turn: &mut Turn,
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
+        if turn.starts {
+            self.read_pins(turn, desk).await?;
+        }
         read_held!(desk, self.read_window(turn));
         let Worker { agent, engine, .. } = &mut *self;
         let Turn { target, window, .. } = turn;
@@ -276,12 +291,30 @@ impl Worker {
             step = match step {
                 Step::Ask => {
                     self.carry_out_at_break(desk).await;
+                    self.keep_up(&mut turn, desk).await?;
                     self.ask(&mut turn, desk).await?
                 }
                 Step::RunTools(calls) => self.run_tools(&mut turn, calls, desk).await?,
                 Step::Done(outcome) => return Ok(outcome),
             };
         }
+    }
+
+    /// What was set during a turn holds from its next request on.
+    async fn keep_up(&mut self, turn: &mut Turn, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+        if turn.settings == *self.settings() {
+            return Ok(());
+        }
+        let fresh = read_held!(desk, self.prepare_turn());
+        *turn = Turn {
+            starts: turn.starts,
+            requests: turn.requests,
+            calls: turn.calls,
+            deadline: turn.deadline,
+            ..fresh
+        };
+        read_held!(desk, self.read_window(turn));
+        Ok(())
     }
 
     /// Ends a turn that cannot go on with a row that says why, after those that close its calls.

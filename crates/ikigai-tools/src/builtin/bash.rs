@@ -118,7 +118,7 @@ async fn carry_out(
         return Output::failed(format!("`{}` is not a directory", workdir.display()));
     }
     let job = Job {
-        program: OsString::from(shell()),
+        program: OsString::from(process::shell()),
         arguments: vec!["-c".into(), "--".into(), command.into()],
         workdir,
         variables: environment.variables(),
@@ -133,18 +133,6 @@ async fn carry_out(
     match process::run(job, &context.stop, context.progress).await {
         Ok(ended) => output(ended, deadline, begun.elapsed()),
         Err(error) => Output::failed(error.to_string()),
-    }
-}
-
-/// The shell: bash where there is one.
-fn shell() -> &'static str {
-    let has_bash = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|directory| directory.join("bash").is_file())
-    });
-    if has_bash || Path::new("/bin/bash").is_file() {
-        "bash"
-    } else {
-        "sh"
     }
 }
 

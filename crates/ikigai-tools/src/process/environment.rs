@@ -32,6 +32,8 @@ const SECRET_PARTS: &[&str] = &["KEY", "KEYS", "PAT", "TOKENS"];
 pub struct Environment {
     withheld: Vec<String>,
     kept: Vec<String>,
+    /// Whether what looks like a secret is let through.
+    trusted: bool,
 }
 
 impl Environment {
@@ -47,6 +49,14 @@ impl Environment {
     #[must_use]
     pub fn keeping(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.kept.extend(names);
+        self
+    }
+
+    /// Lets everything through but what [`Environment::withholding`] names and what steers ikigai
+    /// itself: for lines that the user runs.
+    #[must_use]
+    pub fn for_the_user(mut self) -> Self {
+        self.trusted = true;
         self
     }
 
@@ -76,7 +86,8 @@ impl Environment {
         {
             return false;
         }
-        self.kept.iter().any(|kept| *kept == name)
+        self.trusted
+            || self.kept.iter().any(|kept| *kept == name)
             || !(is_secret_name(&name) || holds_password(&value.to_string_lossy()))
     }
 }

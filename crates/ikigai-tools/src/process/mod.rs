@@ -189,6 +189,18 @@ pub fn end_cookie(cookie: &str) -> usize {
     family::end_foreign(&Mark::new(cookie), GRACE)
 }
 
+/// The shell: bash where there is one.
+pub fn shell() -> &'static str {
+    let has_bash = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|directory| directory.join("bash").is_file())
+    });
+    if has_bash || std::path::Path::new("/bin/bash").is_file() {
+        "bash"
+    } else {
+        "sh"
+    }
+}
+
 /// A process that runs, and all that it started.
 struct Running {
     child: Child,

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_core::data::{self, CommandData};
+use ikigai_core::data::{self, CommandData, UserData};
 use ikigai_core::render::{Shown, render};
 use ikigai_core::{Kind, Row};
 use ikigai_engine::{Observer, Update};
@@ -105,6 +105,7 @@ impl FrontEnd {
                 self.again = None;
             }
             Some(Kind::Command) => self.commanded(row),
+            Some(Kind::User) => self.ran(row),
             Some(Kind::ToolCall | Kind::ToolResult) => self.tell(&tool_line(&render(row))),
             _ => {}
         }
@@ -118,6 +119,14 @@ impl FrontEnd {
         let output = row.content.as_deref().unwrap_or_default();
         if is_shown && !output.is_empty() {
             self.print_new(&format!("{output}\n"));
+        }
+    }
+
+    /// What a line for the shell came to; other messages are known to whoever sent them.
+    fn ran(&mut self, row: &Row) {
+        if data::read::<UserData>(row.data.as_deref()).shell.is_some() {
+            let text = row.content.as_deref().unwrap_or_default();
+            self.print_new(&format!("{text}\n"));
         }
     }
 

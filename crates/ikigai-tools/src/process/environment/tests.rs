@@ -65,3 +65,16 @@ fn the_user_can_let_one_through_but_not_one_of_our_keys() {
 
     assert_eq!(left, ["GH_TOKEN=a", "TERM=dumb"]);
 }
+
+#[test]
+fn a_line_of_the_user_gets_everything_but_our_keys_and_what_steers_us() {
+    let environment = Environment::default()
+        .withholding(["OUR_KEY".to_owned()])
+        .for_the_user();
+    let all = [("GITHUB_TOKEN", "x"), ("OUR_KEY", "x"), ("IKIGAI_DB", "/x")];
+
+    assert_eq!(
+        selected(&environment, &all),
+        ["GITHUB_TOKEN=x", "TERM=dumb"]
+    );
+}

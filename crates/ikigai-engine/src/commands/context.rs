@@ -1,0 +1,151 @@
+//! What the model is given beside the conversation: `/system`, `/pin`, `/unpin`.
+
+use ikigai_core::data::SystemOrigin;
+use ikigai_core::settings::Pin;
+use ikigai_core::{Event, Settings};
+use ikigai_store::blobs;
+use ikigai_tools::{Place, paths};
+
+use super::place::workdir;
+use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::documents::{Document, size};
+use crate::{EngineError, Worker};
+
+pub(super) const PIN: Command = Command {
+    arguments: "[PATH | -PATH]",
+    help: "a document that is sent after the system prompt and read anew for each turn",
+    examples: &[
+        ("/pin", "which are pinned"),
+        ("/pin docs/style.md", "one more"),
+        ("/pin -docs/style.md", "no longer; the same as /unpin"),
+    ],
+    takes: Takes::WordsThenText(0),
+    completes: &[Completes::Paths],
+    shows: Shows::OverlayWithoutArguments,
+    ..Command::new("pin", Group::Context, |worker, typed, _| {
+        Box::pin(pin(worker, typed))
+    })
+};
+
+pub(super) const UNPIN: Command = Command {
+    arguments: "PATH",
+    help: "a document is sent no longer",
+    takes: Takes::WordsThenText(0),
+    completes: &[Completes::Pins],
+    ..Command::new("unpin", Group::Context, |worker, typed, _| {
+        Box::pin(async move {
+            match typed.text.as_deref() {
+                Some(path) => unpin(worker, path),
+                None => Trouble::refused("/unpin PATH · /pin lists them"),
+            }
+        })
+    })
+};
+
+pub(super) const SYSTEM: Command = Command {
+    arguments: "[text]",
+    help: "shows the system prompt, or sets it",
+    examples: &[("/system Answer in one line.", "from the next request on")],
+    takes: Takes::WordsThenText(0),
+    shows: Shows::OverlayWithoutArguments,
+    ..Command::new("system", Group::Context, |worker, typed, _| {
+        Box::pin(async move { Ok(system(worker, typed)) })
+    })
+};
+
+fn system(worker: &Worker, typed: &Typed) -> Reply {
+    let now = worker.agent.state.system().unwrap_or_default();
+    match typed.text.as_deref() {
+        None if now.is_empty() => Reply::says("there is no system prompt · /system TEXT sets one"),
+        None => Reply::says(now),
+        Some(text) => Reply::does(
+            Event::system(text, SystemOrigin::Typed),
+            "system prompt set · from the next request on",
+        ),
+    }
+}
+
+async fn pin(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let Some(text) = typed.text.as_deref() else {
+        return Ok(Reply::says(list(worker)));
+    };
+    if let Some(path) = text.strip_prefix('-') {
+        return unpin(worker, path.trim_start());
+    }
+    let place = place_of(worker);
+    let document = Document::read(&worker.engine, &place, text).await?;
+    let mut pins = worker.settings().pins.clone().unwrap_or_default();
+    let path = document.path.to_string_lossy().into_owned();
+    let name = paths::shown(&place, &document.path);
+    let put = blobs::put_blob(worker.engine.store(), &document.bytes).await;
+    let hash = put.map_err(EngineError::from)?.to_string();
+    let is_it = |pin: &&mut Pin| pin.path.as_deref() == Some(path.as_str());
+    let word = if let Some(known) = pins.iter_mut().find(is_it) {
+        known.hash = Some(hash);
+        "pinned already, read anew"
+    } else {
+        pins.push(Pin {
+            path: Some(path.clone()),
+            hash: Some(hash),
+        });
+        "pinned"
+    };
+    let size = size(document.bytes.len());
+    let output = format!("{word}: {name} · {size} · sent after the system prompt · /unpin {name}");
+    Ok(Reply::sets(&of(pins), output))
+}
+
+fn unpin(worker: &Worker, text: &str) -> Result<Reply, Trouble> {
+    let place = place_of(worker);
+    let resolved = paths::resolve(&place, text);
+    let located = paths::locate(&place, text).unwrap_or_else(|_| resolved.clone());
+    let mut pins = worker.settings().pins.clone().unwrap_or_default();
+    let before = pins.len();
+    pins.retain(|pin| {
+        let path = pin.path.as_deref().map(std::path::Path::new);
+        path != Some(&resolved) && path != Some(&located)
+    });
+    if pins.len() == before {
+        return Trouble::refused(format!("{text} is not pinned · /pin lists what is"));
+    }
+    let name = paths::shown(&place, &located);
+    Ok(Reply::sets(
+        &of(pins),
+        format!("no longer sent: {name} · /pin {name}"),
+    ))
+}
+
+fn of(pins: Vec<Pin>) -> Settings {
+    Settings {
+        pins: Some(pins),
+        ..Settings::default()
+    }
+}
+
+fn list(worker: &Worker) -> String {
+    let place = place_of(worker);
+    let pins = worker.settings().pins.as_deref().unwrap_or_default();
+    let lines: Vec<_> = pins
+        .iter()
+        .map(|pin| {
+            let path = pin.path.as_deref().unwrap_or_default();
+            let name = paths::shown(&place, std::path::Path::new(path));
+            match pin.hash {
+                Some(_) => name,
+                None => format!("{name} · cannot be read, left out"),
+            }
+        })
+        .collect();
+    if lines.is_empty() {
+        "nothing is pinned · /pin PATH".to_owned()
+    } else {
+        lines.join("\n")
+    }
+}
+
+pub(super) fn place_of(worker: &Worker) -> Place {
+    Place {
+        workdir: workdir(worker),
+        hidden: worker.engine.safety.hidden.clone(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Everything the agent holds, remembered or not: `/history`; and what was typed, for the input.
+
+use std::fmt::Write as _;
+
+use ikigai_core::data::{self, CommandData};
+use ikigai_core::render::render;
+use ikigai_core::{AgentId, Direction, Kind, PageQuery, Row, Seq, Span};
+use ikigai_store::Agent;
+
+use super::rows::{name_of, shortened, typed_in};
+use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::{Engine, EngineError, Worker};
+
+/// How many rows are shown if nobody says, and at most: what is printed is stored.
+const SHOWN_ROWS: usize = 100;
+const MOST_ROWS: usize = 1000;
+
+/// How much of a row is shown.
+const ROW_CHARS: usize = 100;
+
+/// How many rows are read at a time.
+const PAGE_ROWS: usize = 256;
+
+pub(super) const HISTORY: Command = Command {
+    arguments: "[ROWS]",
+    help: "all that happened, also what is no longer remembered (marked ┊)",
+    examples: &[("/history 20", "the newest 20 rows")],
+    takes: Takes::Words,
+    shows: Shows::Overlay,
+    ..Command::new("history", Group::Time, |worker, typed, _| {
+        Box::pin(history(worker, typed))
+    })
+};
+
+async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let rows = match typed.one("history")? {
+        None => SHOWN_ROWS,
+        Some(number) => match number.parse() {
+            Ok(rows @ 1..=MOST_ROWS) => rows,
+            _ => return Trouble::refused(format!("{number} is no number from 1 to {MOST_ROWS}")),
+        },
+    };
+    let Worker { agent, engine, .. } = &mut *worker;
+    let mut held = newest(engine, agent.state.agent(), agent.state.head(), rows).await?;
+    let missing = rows.saturating_sub(held.len());
+    if let (Some(point), 1..) = (agent.state.inherits_from(), missing) {
+        let mut inherited = Agent::restore_at(engine.store(), point).await?;
+        while inherited.view.entries().len() < missing
+            && inherited.lengthen(engine.store(), PAGE_ROWS).await?
+        {}
+        let older = inherited.view.entries().iter().rev().take(missing);
+        held.extend(older.map(|entry| Row::clone(&entry.row)));
+    }
+    agent.know_all(engine.store()).await?;
+    let mut text = String::new();
+    for row in held.iter().rev() {
+        let shown = shortened(&render(row).to_string(), ROW_CHARS);
+        if shown.is_empty() {
+            continue;
+        }
+        let folded = if worker.agent.state.path().contains(row.at) {
+            " "
+        } else {
+            "┊"
+        };
+        let name = name_of(worker, row.at).await?;
+        let _ = writeln!(text, "{folded} {name:<5} {shown}");
+    }
+    Ok(Reply::says(text.trim_end()))
+}
+
+/// The newest rows of an agent, newest first.
+async fn newest(
+    engine: &Engine,
+    agent: AgentId,
+    head: Seq,
+    limit: usize,
+) -> Result<Vec<Row>, EngineError> {
+    let query = PageQuery {
+        span: Span::new(agent, Seq(1), head),
+        direction: Direction::Backwards,
+        limit,
+    };
+    Ok(engine.store().page(query).await?)
+}
+
+impl Engine {
+    /// What the user typed to an agent, newest first, each line once in a row: messages, commands
+    /// and shell lines, read from its rows.
+    pub async fn input_history(
+        &self,
+        agent: AgentId,
+        most: usize,
+    ) -> Result<Vec<String>, EngineError> {
+        let head = self.store.head(agent).await?;
+        let mut to = head.map_or(Seq(0), |head| head.seq);
+        let mut typed: Vec<String> = Vec::new();
+        while typed.len() < most && to > Seq(0) {
+            let rows = newest(self, agent, to, PAGE_ROWS).await?;
+            to = rows.last().map_or(Seq(0), |oldest| oldest.at.seq.before());
+            for line in rows.iter().filter_map(line_of) {
+                if typed.len() < most && typed.last() != Some(&line) {
+                    typed.push(line);
+                }
+            }
+        }
+        Ok(typed)
+    }
+}
+
+/// The line that a person typed for a row.
+fn line_of(row: &Row) -> Option<String> {
+    if row.kind.read_as() == Some(Kind::Command) {
+        let command: CommandData = data::read(row.data.as_deref());
+        // Late output repeats the line of its first row.
+        return command.echo.filter(|_| command.of.is_none());
+    }
+    typed_in(row)
+}

@@ -1,0 +1,209 @@
+//! What a message becomes: the typed text, the files that it names, and what the user took back.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use ikigai_core::data::{self, RewindData, UserData, UserOrigin};
+use ikigai_core::view::Entry;
+use ikigai_core::{Event, Kind};
+use ikigai_tools::{Place, paths};
+
+use super::departure::Departure;
+use super::place::workdir;
+use crate::documents::{Document, size};
+use crate::front::{Desk, Update};
+use crate::{EngineError, Worker, window};
+
+/// Signs at the end of a word that are the sentence's, not the path's.
+const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '"'];
+
+/// A file in a message.
+struct Mention {
+    /// As it was typed.
+    typed: String,
+    path: String,
+    /// The lines that are wanted, from 1.
+    lines: Option<(usize, usize)>,
+}
+
+impl Worker {
+    /// The row of a typed message. Nothing is stored; a file that cannot be read is an error.
+    pub(crate) async fn message(
+        &mut self,
+        text: &str,
+        desk: &mut Desk<'_>,
+    ) -> Result<Event, EngineError> {
+        let mut content = match self.taken_back_since().await? {
+            Some(note) => format!("{note}\n\n{text}"),
+            None => text.to_owned(),
+        };
+        for mention in self.mentions(text) {
+            let attached = self.attach(&mention).await.map_err(EngineError::NotSent)?;
+            desk.tell(Update::Notice(attached.shown));
+            let _ = write!(content, "\n\n{}", attached.text);
+        }
+        let typed = Some(text.to_owned()).filter(|text| *text != content);
+        Ok(Event::User {
+            text: content,
+            data: UserData {
+                origin: Some(UserOrigin::Typed),
+                typed,
+                ..UserData::default()
+            },
+        })
+    }
+
+    /// What the model must know of what was taken back since the last message to it.
+    async fn taken_back_since(&mut self) -> Result<Option<String>, EngineError> {
+        let rewinds = self.rewinds_since_message().await?;
+        let mut changed = Vec::new();
+        for rewind in rewinds {
+            if let (Some(from), Some(target)) = (rewind.from, rewind.target) {
+                let departure = Departure::between(self, from, target).await?;
+                changed.extend(departure.changed(self.settings().workdir.as_deref()));
+            }
+        }
+        changed.dedup();
+        Ok((!changed.is_empty()).then(|| {
+            format!(
+                "[The user went back to an earlier point of this conversation. Files that were \
+                 changed since then and are NOT restored: {}.]",
+                changed.join(", ")
+            )
+        }))
+    }
+
+    /// The rewinds since the last message that a person sent, oldest first.
+    async fn rewinds_since_message(&mut self) -> Result<Vec<RewindData>, EngineError> {
+        let Worker { agent, engine, .. } = self;
+        loop {
+            let entries = agent.view.entries();
+            let message = entries.iter().rposition(is_message);
+            let is_all = message.is_some() || agent.view.is_complete(agent.state.path());
+            if is_all {
+                let since = entries.iter().skip(message.map_or(0, |at| at + 1));
+                let rewinds = since.filter(|entry| entry.kind() == Some(Kind::Rewind));
+                return Ok(rewinds
+                    .map(|entry| data::read(entry.row.data.as_deref()))
+                    .collect());
+            }
+            let rows = window::FIRST_PAGE_ROWS;
+            agent.lengthen(engine.store(), rows).await?;
+        }
+    }
+
+    /// The files that a message names. A word after `@` is one if the file is there, or if it can
+    /// be nothing else; `@types/node` and `@somebody` are words.
+    fn mentions(&self, text: &str) -> Vec<Mention> {
+        let place = self.place();
+        let words = text.split_whitespace();
+        words
+            .map(|word| word.trim_start_matches(['(', '[', '{', '"', '\'']))
+            .filter_map(|word| word.strip_prefix('@'))
+            .filter_map(|word| mention(&place, word))
+            .collect()
+    }
+
+    async fn attach(&self, mention: &Mention) -> Result<Attached, String> {
+        let place = self.place();
+        let document = Document::read(&self.engine, &place, &mention.path).await?;
+        let text = String::from_utf8_lossy(&document.bytes);
+        let (text, which) = match mention.lines {
+            None => (text.into_owned(), String::new()),
+            Some((from, to)) => {
+                let lines: Vec<_> = text.lines().collect();
+                if from > lines.len() {
+                    return Err(format!(
+                        "{} has {} lines, not {from}",
+                        mention.path,
+                        lines.len()
+                    ));
+                }
+                let wanted = lines[from - 1..to.min(lines.len())].join("\n");
+                (wanted, format!(" of {} lines", lines.len()))
+            }
+        };
+        let size = size(text.len());
+        let fence = fence_for(&text);
+        let typed = &mention.typed;
+        Ok(Attached {
+            shown: format!("@{typed}{which} · {size}"),
+            text: format!(
+                "@{typed}{which}:\n{fence}\n{}\n{fence}",
+                text.trim_end_matches('\n')
+            ),
+        })
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            workdir: workdir(self),
+            hidden: self.engine.safety.hidden.clone(),
+        }
+    }
+}
+
+struct Attached {
+    /// For people.
+    shown: String,
+    /// For the model.
+    text: String,
+}
+
+/// A message to which the model answers.
+fn is_message(entry: &Entry) -> bool {
+    entry.kind() == Some(Kind::User) && {
+        let user: UserData = data::read(entry.row.data.as_deref());
+        user.shell.is_none() && user.merge.is_none()
+    }
+}
+
+/// The file that a word names, if it names one.
+fn mention(place: &Place, word: &str) -> Option<Mention> {
+    let spelled = [word, word.trim_end_matches(PUNCTUATION)];
+    for typed in spelled {
+        for (path, lines) in [ranged(typed), (typed, None)] {
+            if !path.is_empty() && paths::resolve(place, path).exists() {
+                return Some(Mention {
+                    typed: typed.to_owned(),
+                    path: path.to_owned(),
+                    lines,
+                });
+            }
+        }
+    }
+    let typed = word.trim_end_matches(PUNCTUATION);
+    let (path, lines) = ranged(typed);
+    let is_path = ["/", "./", "../", "~/"]
+        .iter()
+        .any(|start| path.starts_with(start));
+    let first = path.split_once('/').map(|(first, _)| first);
+    let below = first.is_some_and(|first| {
+        let directory: PathBuf = paths::resolve(place, first);
+        !first.is_empty() && directory.is_dir()
+    });
+    (lines.is_some() || is_path || below).then(|| Mention {
+        typed: typed.to_owned(),
+        path: path.to_owned(),
+        lines,
+    })
+}
+
+/// A path and the lines behind its last `:`, if these are some: `a.rs:3`, `a.rs:3-9`.
+fn ranged(typed: &str) -> (&str, Option<(usize, usize)>) {
+    let lines = typed.rsplit_once(':').and_then(|(path, lines)| {
+        let (from, to) = lines.split_once('-').unwrap_or((lines, lines));
+        let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+        (1 <= from && from <= to && !path.is_empty()).then_some((path, Some((from, to))))
+    });
+    lines.unwrap_or((typed, None))
+}
+
+/// A fence that the text does not hold.
+fn fence_for(text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    fence
+}

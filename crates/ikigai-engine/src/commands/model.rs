@@ -1,0 +1,191 @@
+//! Who answers: `/model`.
+
+use std::fmt::Write as _;
+
+use ikigai_core::data::Amounts;
+use ikigai_core::project::{Scale, assemble, estimate_request};
+use ikigai_core::settings::ModelChoice;
+use ikigai_core::{Block, Request, Settings, Target};
+use ikigai_providers::Offer;
+
+use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::engine::target_of;
+use crate::{EngineError, Worker, window};
+
+pub(super) const MODEL: Command = Command {
+    arguments: "[NAME[/LEVEL]]",
+    help: "which model answers, and how much it thinks: none min low med high max",
+    examples: &[
+        ("/model", "which there are"),
+        (
+            "/model claude-sonnet-4-5/low",
+            "another one from the next request on",
+        ),
+        ("/model ollama:qwen3", "one of a named provider"),
+    ],
+    takes: Takes::Words,
+    completes: &[Completes::Models],
+    shows: Shows::OverlayWithoutArguments,
+    ..Command::new("model", Group::Session, |worker, typed, _| {
+        Box::pin(model(worker, typed))
+    })
+};
+
+async fn model(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let Some(name) = typed.one("model")? else {
+        return Ok(Reply::says(list(worker)?));
+    };
+    let models = worker.engine.models.clone();
+    let choice = models.choose(name).map_err(EngineError::from)?;
+    let was = worker.settings().model.clone();
+    let described = models.describe(&choice);
+    let mut output = format!(
+        "Switched to {} {}",
+        described.title,
+        choice.model.as_deref().unwrap_or_default()
+    );
+    if let Some(thinking) = described.thinking {
+        let _ = write!(output, "\n  Thinking: {thinking}");
+    }
+    let is_another = was
+        .as_ref()
+        .is_none_or(|was| (&was.provider, &was.model) != (&choice.provider, &choice.model));
+    if is_another && let Some(meaning) = meaning(worker, was, &choice).await? {
+        let _ = write!(output, "\n  {meaning}");
+    }
+    let settings = Settings {
+        model: Some(choice),
+        ..Settings::default()
+    };
+    Ok(Reply::sets(&settings, output))
+}
+
+/// What it means to go on with another model; none if nothing was said yet.
+async fn meaning(
+    worker: &Worker,
+    was: Option<ModelChoice>,
+    choice: &ModelChoice,
+) -> Result<Option<String>, EngineError> {
+    let models = &worker.engine.models;
+    let Some((request, scale)) = request_to(worker, choice).await? else {
+        return Ok(Some(
+            "⚠ system prompt, pins and tools alone do not fit".to_owned(),
+        ));
+    };
+    if request.messages.is_empty() {
+        return Ok(None);
+    }
+    let tokens = scale.counted(estimate_request(&request));
+    let mut meaning = format!("{} tokens are read afresh", rounded(tokens));
+    let usage = Amounts {
+        input: Some(tokens),
+        ..Amounts::default()
+    };
+    if let Some(nano) = models.resolve(choice)?.cost_nano_usd(&usage) {
+        let cents = nano.div_ceil(10_000_000);
+        let _ = write!(meaning, ", about ${}.{:02}", cents / 100, cents % 100);
+    }
+    let sent_before = match &was {
+        Some(was) => request_to(worker, was).await?.map(|(request, _)| request),
+        None => None,
+    };
+    let before = sent_before.as_ref().map_or(0, thinking_blocks);
+    let left = before.saturating_sub(thinking_blocks(&request));
+    match left {
+        0 => {}
+        1 => meaning.push_str(" · 1 thinking block stays in the log, not sent"),
+        left => {
+            let _ = write!(
+                meaning,
+                " · {left} thinking blocks stay in the log, not sent"
+            );
+        }
+    }
+    let window = models.describe(choice).context_tokens;
+    let window = window
+        .unwrap_or_else(|| models.window_tokens(choice))
+        .max(1);
+    let share = tokens.saturating_mul(100).div_ceil(window);
+    let _ = write!(meaning, " · fits ({share}% of {})", rounded(window));
+    Ok(Some(meaning))
+}
+
+/// What this model would be sent now, and how it counts; none if there is no room.
+async fn request_to(
+    worker: &Worker,
+    choice: &ModelChoice,
+) -> Result<Option<(Request, Scale)>, EngineError> {
+    let engine = &worker.engine;
+    // A copy, so that the view that is sent does not grow; rows are shared.
+    let mut agent = worker.agent.clone();
+    let tools = engine.toolset(worker.settings()).await;
+    let target = Target {
+        documents: engine.documents(worker.settings()).await?,
+        ..target_of(choice, &tools)
+    };
+    let budget = engine.budget(worker.settings(), engine.models.window_tokens(choice));
+    let first = engine.models.token_scale(choice);
+    let budget = window::read(engine.store(), &mut agent, &target, budget, first).await?;
+    let scale = Scale::of(&agent.state, &agent.view, &target, first);
+    let request = assemble(&agent.state, &agent.view, &target, &budget);
+    Ok(request.ok().map(|request| (request, scale)))
+}
+
+fn thinking_blocks(request: &Request) -> usize {
+    let blocks = request.messages.iter().flat_map(|message| &message.blocks);
+    blocks
+        .filter(|block| matches!(block, Block::Thinking { .. }))
+        .count()
+}
+
+/// A number of tokens for people.
+fn rounded(tokens: u64) -> String {
+    match tokens {
+        ..1000 => tokens.to_string(),
+        1000..10_000 => format!("{}.{}k", tokens / 1000, tokens % 1000 / 100),
+        10_000..1_000_000 => format!("{}k", tokens / 1000),
+        _ => format!("{}.{}M", tokens / 1_000_000, tokens % 1_000_000 / 100_000),
+    }
+}
+
+fn list(worker: &Worker) -> Result<String, EngineError> {
+    let choice = worker.engine.choice(worker.settings())?;
+    let level = choice
+        .level
+        .map(|level| format!("/{level}"))
+        .unwrap_or_default();
+    let mut text = format!(
+        "{}:{}{level} answers",
+        choice.provider.unwrap_or_default(),
+        choice.model.unwrap_or_default()
+    );
+    let offers = worker.engine.models.offers();
+    let widest = offers.iter().map(|offer| name_of(offer).len()).max();
+    for offer in &offers {
+        let context = offer.context_tokens.map_or_else(|| "?".to_owned(), rounded);
+        let price =
+            |price: Option<f64>| price.map_or_else(|| "?".to_owned(), |price| price.to_string());
+        let line = format!(
+            "{} {:<width$}  {context:>5}  ${} / ${}  {}",
+            if offer.reachable { "●" } else { " " },
+            name_of(offer),
+            price(offer.price_in),
+            price(offer.price_out),
+            offer.levels.join(" "),
+            width = widest.unwrap_or(0)
+        );
+        let _ = write!(text, "\n{}", line.trim_end());
+    }
+    if !offers.is_empty() {
+        text.push_str("\n● can be asked · prices for a million tokens, in / out");
+    }
+    Ok(text)
+}
+
+fn name_of(offer: &Offer) -> String {
+    if offer.provider == offer.model {
+        offer.model.clone()
+    } else {
+        format!("{}:{}", offer.provider, offer.model)
+    }
+}

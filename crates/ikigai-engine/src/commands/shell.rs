@@ -1,0 +1,147 @@
+//! `!command` and `!!command`: lines for the user's own shell.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use ikigai_core::Event;
+use ikigai_core::data::{Shell, UserData, UserOrigin};
+use ikigai_store::blobs;
+use ikigai_tools::Confinement;
+use ikigai_tools::output::{MOST_KEPT_BYTES, present};
+use ikigai_tools::process::{self, Cause, Ended, Errors, Job};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::place::workdir;
+use crate::environment::draw_run;
+use crate::front::{Desk, Intent, Stop, Update};
+use crate::turn::cookie_of;
+use crate::{EngineError, Worker};
+
+/// After so long a command is stopped: long enough for any build, and an end to one that is
+/// forgotten.
+const DEADLINE: Duration = Duration::from_hours(1);
+
+/// How many lines may wait to be told; more are left out.
+const LINES: usize = 64;
+
+/// What came of a line.
+pub(super) struct Ran {
+    /// Command, output and exit code, for people and for the model.
+    pub(super) text: String,
+    /// The exit code; none if it did not end by itself.
+    exit: Option<i32>,
+    /// Who stopped it, if somebody did.
+    pub(super) stopped: Option<Stop>,
+}
+
+impl Ran {
+    /// The row by which the model sees it with the next message.
+    pub(super) fn for_the_model(self, command: &str) -> Event {
+        let shell = Shell {
+            command: Some(command.to_owned()),
+            exit: self.exit,
+        };
+        let data = UserData {
+            origin: Some(UserOrigin::Typed),
+            shell: Some(shell),
+            ..UserData::default()
+        };
+        Event::User {
+            text: self.text,
+            data,
+        }
+    }
+}
+
+impl Worker {
+    /// Runs a line as the user, in the agent's directory. It is the user's own command, so it is
+    /// neither asked about nor confined; it has no terminal, and ends with all that it started.
+    pub(super) async fn run_in_shell(
+        &self,
+        command: &str,
+        desk: &mut Desk<'_>,
+    ) -> Result<Result<Ran, String>, EngineError> {
+        let workdir = workdir(self);
+        if !workdir.is_dir() {
+            return Ok(Err(format!(
+                "{} is no directory · /cd PATH",
+                workdir.display()
+            )));
+        }
+        let job = Job {
+            program: process::shell().into(),
+            arguments: vec!["-c".into(), "--".into(), command.into()],
+            workdir,
+            variables: self.engine.safety.shell.variables(),
+            input: None,
+            errors: Errors::Together,
+            most_bytes: MOST_KEPT_BYTES,
+            deadline: DEADLINE,
+            cookie: cookie_of(Some(draw_run(&*self.engine.environment))),
+            confinement: Confinement::None,
+        };
+        let (sender, mut lines) = mpsc::channel(LINES);
+        let blank = self.engine.safety.blank.clone();
+        let progress = Arc::new(move |line: &str| {
+            let line = String::from_utf8_lossy(&blank(line.as_bytes())).into_owned();
+            // A front end that is behind misses lines, not the output.
+            let _ = sender.try_send(line);
+        });
+        let stop = CancellationToken::new();
+        let run = process::run(job, &stop, progress);
+        tokio::pin!(run);
+        let mut stopped = None;
+        let mut heard = Vec::new();
+        let ended = loop {
+            tokio::select! {
+                biased;
+                ended = &mut run => break ended,
+                Some(line) = lines.recv() => desk.tell(Update::Printed(line)),
+                intent = desk.next(), if stopped.is_none() => match intent {
+                    Intent::Stop(wish) => {
+                        stop.cancel();
+                        stopped = Some(wish);
+                    }
+                    other => heard.push(other),
+                },
+            }
+        };
+        // Heeded in their order, once there is time.
+        desk.heard.splice(0..0, heard);
+        match ended {
+            Ok(ended) => self.ran(command, &ended, stopped).await.map(Ok),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    async fn ran(
+        &self,
+        command: &str,
+        ended: &Ended,
+        stopped: Option<Stop>,
+    ) -> Result<Ran, EngineError> {
+        let presented = present(&ended.output, &*self.engine.safety.blank);
+        if let Some(bytes) = &presented.blob {
+            blobs::put_blob(self.engine.store(), bytes).await?;
+        }
+        let (exit, word) = match ended.cause {
+            Cause::Exited(status) => {
+                // As shells number a death by a signal.
+                let killed = || status.signal().map(|signal| 128 + signal);
+                let exit = status.code().or_else(killed).unwrap_or(-1);
+                (Some(exit), format!("exit {exit}"))
+            }
+            Cause::Stopped => (None, "stopped".to_owned()),
+            Cause::Deadline => (None, format!("stopped after {} s", DEADLINE.as_secs())),
+        };
+        let output = presented.text.trim_end_matches('\n');
+        let gap = if output.is_empty() { "" } else { "\n" };
+        Ok(Ran {
+            text: format!("$ {command}\n{output}{gap}({word})"),
+            exit,
+            stopped,
+        })
+    }
+}

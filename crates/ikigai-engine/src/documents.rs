@@ -1,0 +1,148 @@
+//! Files whose text is put before the model: pinned ones, and those that a message names.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ikigai_core::Settings;
+use ikigai_core::settings::Pin;
+use ikigai_store::{StoreError, blobs};
+use ikigai_tools::{BadArguments, Place, paths};
+
+use crate::{Engine, EngineError};
+
+/// A larger file is a mistake: it would fill the window of most models alone.
+const MOST_BYTES: u64 = 256 * 1024;
+
+/// The file that is pinned by default.
+const AGENTS_FILE: &str = "AGENTS.md";
+
+/// A file that was read.
+pub(crate) struct Document {
+    /// Where it is, with every link followed.
+    pub(crate) path: PathBuf,
+    /// What is in it, without secrets; text.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Document {
+    /// Reads a file that is named so in a place, or says why not. What is hidden from tools is
+    /// hidden here too: the model would see it.
+    pub(crate) async fn read(engine: &Engine, place: &Place, name: &str) -> Result<Self, String> {
+        let path = paths::locate(place, name).map_err(|BadArguments(reason)| reason)?;
+        let found = path.clone();
+        let read = tokio::task::spawn_blocking(move || read_text(&found)).await;
+        let read = read.unwrap_or_else(|_| Err("reading it broke down".to_owned()));
+        let bytes = read.map_err(|reason| format!("{} {reason}", paths::shown(place, &path)))?;
+        let bytes = (engine.safety.blank)(&bytes).into_owned();
+        Ok(Self { path, bytes })
+    }
+}
+
+fn read_text(path: &Path) -> Result<Vec<u8>, String> {
+    let failed = |error: std::io::Error| format!("cannot be read: {error}");
+    let found = fs::metadata(path).map_err(failed)?;
+    if found.is_dir() {
+        return Err("is a directory".to_owned());
+    }
+    if !found.is_file() {
+        return Err("is no ordinary file".to_owned());
+    }
+    let file = fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    let mut reader = file.take(MOST_BYTES + 1);
+    reader.read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(format!(
+            "is larger than {}",
+            size(usize::try_from(MOST_BYTES).unwrap_or(0))
+        ));
+    }
+    if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() {
+        return Err("is no text".to_owned());
+    }
+    Ok(bytes)
+}
+
+/// A size for people.
+pub(crate) fn size(bytes: usize) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        ..1024 => format!("{bytes} bytes"),
+        _ => format!("{}.{} KB", bytes / 1024, bytes % 1024 * 10 / 1024),
+    }
+}
+
+impl Engine {
+    /// The texts of pinned documents, by the hashes in the settings.
+    pub(crate) async fn documents(
+        &self,
+        settings: &Settings,
+    ) -> Result<BTreeMap<String, String>, StoreError> {
+        let mut documents = BTreeMap::new();
+        for pin in settings.pins.iter().flatten() {
+            let Some(hash) = &pin.hash else { continue };
+            let Ok(found) = hash.parse() else { continue };
+            if let Some(bytes) = self.store.blob(found).await? {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                documents.insert(hash.clone(), text);
+            }
+        }
+        Ok(documents)
+    }
+
+    /// The pins of an agent that is made in a directory, with their texts stored.
+    pub(crate) async fn first_pins(&self, workdir: &str) -> Result<Option<Vec<Pin>>, EngineError> {
+        let (start, home) = (PathBuf::from(workdir), self.environment.home());
+        let found =
+            tokio::task::spawn_blocking(move || agents_files(&start, home.as_deref())).await;
+        let place = Place {
+            workdir: PathBuf::from(workdir),
+            hidden: self.safety.hidden.clone(),
+        };
+        let mut pins = Vec::new();
+        for path in found.unwrap_or_default() {
+            let Some(name) = path.to_str() else { continue };
+            let hash = match Document::read(self, &place, name).await {
+                Ok(document) => {
+                    let hash = blobs::put_blob(self.store(), &document.bytes).await?;
+                    Some(hash.to_string())
+                }
+                Err(_) => None,
+            };
+            pins.push(Pin {
+                path: Some(name.to_owned()),
+                hash,
+            });
+        }
+        Ok(Some(pins).filter(|pins| !pins.is_empty()))
+    }
+}
+
+/// `AGENTS.md` of a directory and of those above, up to the root of a repository or the user's
+/// home; the most general first.
+fn agents_files(workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for directory in workdir.ancestors() {
+        // What anybody may have put there is nobody's instruction.
+        if directory != workdir && is_open_to_all(directory) {
+            break;
+        }
+        let file = directory.join(AGENTS_FILE);
+        if file.is_file() {
+            found.push(file);
+        }
+        if directory.join(".git").exists() || Some(directory) == home {
+            break;
+        }
+    }
+    found.reverse();
+    found
+}
+
+fn is_open_to_all(directory: &Path) -> bool {
+    let mode = fs::metadata(directory).map(|found| found.permissions().mode());
+    mode.is_ok_and(|mode| mode & 0o002 != 0)
+}

@@ -1,0 +1,71 @@
+//! Pinned documents are read when a turn starts, and never between its requests.
+
+use std::path::PathBuf;
+
+use ikigai_core::settings::Pin;
+use ikigai_core::{Event, Settings};
+use ikigai_store::blobs;
+use ikigai_tools::Place;
+
+use super::Turn;
+use super::held::read_held;
+use crate::documents::Document;
+use crate::front::{Desk, Update};
+use crate::{EngineError, Worker};
+
+impl Worker {
+    /// Reads what is pinned; what is new becomes a blob and a row before the request.
+    pub(super) async fn read_pins(
+        &mut self,
+        turn: &mut Turn,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let pins = self.settings().pins.clone().unwrap_or_default();
+        if pins.is_empty() {
+            return Ok(());
+        }
+        let mut fresh = Vec::new();
+        for pin in &pins {
+            fresh.push(self.read_pin(pin, desk).await?);
+        }
+        if fresh != pins {
+            let settings = Settings {
+                pins: Some(fresh),
+                ..Settings::default()
+            };
+            let row = Event::set("pin", settings.as_set());
+            let rows = self.commit_held(vec![row], Vec::new(), desk).await?;
+            desk.told(rows);
+        }
+        turn.settings = self.settings().clone();
+        turn.target.documents = read_held!(desk, async {
+            Ok::<_, EngineError>(self.engine.documents(self.settings()).await?)
+        });
+        Ok(())
+    }
+
+    async fn read_pin(&self, pin: &Pin, desk: &mut Desk<'_>) -> Result<Pin, EngineError> {
+        let path = pin.path.clone().unwrap_or_default();
+        let place = Place {
+            workdir: PathBuf::from(self.settings().workdir.as_deref().unwrap_or("/")),
+            hidden: self.engine.safety.hidden.clone(),
+        };
+        let hash = match Document::read(&self.engine, &place, &path).await {
+            Ok(document) => {
+                let hash = blobs::hash_of(&document.bytes).to_string();
+                if pin.hash.as_ref() != Some(&hash) {
+                    self.put_blob_held(&document.bytes, desk).await?;
+                }
+                Some(hash)
+            }
+            Err(reason) => {
+                desk.tell(Update::Warning(format!("a pin is left out: {reason}")));
+                None
+            }
+        };
+        Ok(Pin {
+            path: pin.path.clone(),
+            hash,
+        })
+    }
+}
