@@ -52,9 +52,11 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         held.extend(older.map(|entry| Row::clone(&entry.row)));
     }
     agent.know_all(engine.store()).await?;
+    let own = format!("#{}.", agent.state.agent());
     let mut text = String::new();
     for row in held.iter().rev() {
-        let shown = shortened(&render(row).to_string(), ROW_CHARS);
+        let shown = render(row).to_string().replace(&own, "#");
+        let shown = shortened(&shown, ROW_CHARS);
         if shown.is_empty() {
             continue;
         }

@@ -1,6 +1,7 @@
 //! `!command` and `!!command`: lines for the user's own shell.
 
 use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::Event;
@@ -9,7 +10,6 @@ use ikigai_store::blobs;
 use ikigai_tools::Confinement;
 use ikigai_tools::output::{MOST_KEPT_BYTES, present};
 use ikigai_tools::process::{self, Cause, Ended, Errors, Job};
-use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -108,6 +108,9 @@ impl Worker {
                 },
             }
         };
+        while let Ok(line) = lines.try_recv() {
+            desk.tell(Update::Printed(line));
+        }
         // Heeded in their order, once there is time.
         desk.heard.splice(0..0, heard);
         match ended {

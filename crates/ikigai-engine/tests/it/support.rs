@@ -1,6 +1,7 @@
 //! A small world for the engine: memory, a clock that is set by hand, a scripted model.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ikigai_core::data::{self, Cause, ToolResultData, Verdict};
@@ -35,6 +36,9 @@ impl Environment for Surroundings {
         self.ids.wide_bits().to_be_bytes()
     }
 }
+
+/// How many worlds there were.
+static WORLDS: AtomicU64 = AtomicU64::new(1);
 
 /// One process on a log, which can be killed and started again.
 pub(crate) struct World {
@@ -73,7 +77,8 @@ impl World {
         let clock = ManualClock::new(Micros(i64::try_from(seed).unwrap() * 1_000_000_000));
         let surroundings = Surroundings {
             clock: clock.clone(),
-            ids: IdSource::new(seed),
+            // No two worlds draw the same: ids name processes of this machine, too.
+            ids: IdSource::new(WORLDS.fetch_add(1, Ordering::Relaxed)),
         };
         let engine = Engine::new(
             store.clone(),

@@ -1,6 +1,9 @@
 //! Slash commands: what each prints and stores, and that a restart shows and sends the same.
 
+mod lines;
+mod pins;
 mod settings;
 mod support;
 mod table;
 mod time;
+mod turns;

@@ -1,10 +1,12 @@
 //! Typing lines, and looking at what came of them.
 
-use ikigai_core::Request;
 use ikigai_core::render::{Shown, render};
+use ikigai_core::settings::Approve;
+use ikigai_core::{Block, Request};
 use ikigai_engine::commands::{Done, Next};
-use ikigai_engine::{Desk, INTENTS, Update, Worker};
+use ikigai_engine::{Desk, INTENTS, Intent, Update, Worker};
 use ikigai_store::Agent;
+use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::support::World;
@@ -103,4 +105,43 @@ pub(super) async fn survives(world: &World, worker: Worker) {
     let before = seen(world, &worker).await;
     let after = seen_again(world, worker).await;
     assert_eq!(before, after);
+}
+
+/// Types a line, and says something whenever something is told.
+pub(super) async fn attended(
+    worker: &mut Worker,
+    line: &str,
+    mut react: impl FnMut(&Update) -> Vec<Intent> + Send,
+) -> (Done, Vec<Update>) {
+    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    let mut told = Vec::new();
+    let mut tell = |update: Update| {
+        for intent in react(&update) {
+            sender.try_send(intent).unwrap();
+        }
+        told.push(update);
+    };
+    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let done = worker.line(line, &mut desk).await.unwrap();
+    (done, told)
+}
+
+/// A directory, and an agent in it that may do everything.
+pub(super) async fn agent_in_a_directory(world: &World) -> (TempDir, Worker) {
+    let place = tempfile::tempdir().unwrap();
+    let workdir = place.path().to_str().unwrap();
+    let mut worker = world.engine.create_root(workdir, workdir).await.unwrap();
+    worker.approve_for_now(Approve::All).await.unwrap();
+    (place, worker)
+}
+
+/// The texts that would be sent, in their order.
+pub(super) async fn texts(world: &World, worker: &Worker) -> Vec<String> {
+    let request = seen(world, worker).await.request;
+    let blocks = request.messages.iter().flat_map(|message| &message.blocks);
+    let texts = blocks.filter_map(|block| match block {
+        Block::Text { text } => Some(text.clone()),
+        _ => None,
+    });
+    texts.collect()
 }

@@ -1,21 +1,14 @@
 //! Marks, rewinds, undo, redo, retry, clear.
 
+use ikigai_core::data::{self, RewindData, UserData};
 use ikigai_engine::commands::Next;
+use ikigai_testkit::Step;
+use ikigai_tools::{builtin, process};
+use serde_json::json;
 
-use super::support::{line, printed, seen, survives};
+use super::support::{agent_in_a_directory, line, printed, seen, survives, texts};
+use crate::fakes::call;
 use crate::support::{World, say};
-
-async fn texts(world: &World, worker: &ikigai_engine::Worker) -> Vec<String> {
-    let request = seen(world, worker).await.request;
-    let messages = request.messages.iter();
-    let texts = messages.flat_map(|message| &message.blocks);
-    texts
-        .map(|block| match block {
-            ikigai_core::Block::Text { text } => text.clone(),
-            other => format!("{other:?}"),
-        })
-        .collect()
-}
 
 async fn three_turns() -> (World, ikigai_engine::Worker) {
     let world = World::new();
@@ -177,6 +170,145 @@ async fn there_is_nothing_to_undo_where_nothing_was_said() {
     assert_eq!(
         printed(&mut worker, "/resume").await,
         "⚠ there is no stopped turn to go on with"
+    );
+    survives(&world, worker).await;
+}
+
+/// E12b: of a rewind and of a retry, on screen, in the row and to the model; what was not told to
+/// the model is told again.
+#[tokio::test]
+async fn rewind_names_unrestored_files_to_user_and_model() {
+    let world = World::with_tools(builtin::all(process::Environment::default()));
+    let (place, mut worker) = agent_in_a_directory(&world).await;
+    let file = json!({"file_path": "a.txt", "content": "one\ntwo\n"});
+    world
+        .provider
+        .will([Step::FinishWith(vec![call("file_write", &file)])]);
+    let shell = json!({"command": "true"});
+    world
+        .provider
+        .will([Step::FinishWith(vec![call("bash", &shell)])]);
+    world.provider.will_say("done");
+    say(&mut worker, "write").await.unwrap();
+
+    let undone = printed(&mut worker, "/undo").await;
+
+    let named = "a.txt +2 −0 and whatever bash did";
+    assert_eq!(
+        undone,
+        format!(
+            "↶ back before #4 \"write\" · 1 turn folded · files changed since and NOT restored: {named} · /redo"
+        )
+    );
+    let rows = world.rows(worker.agent().state.agent()).await;
+    let rewind = rows.iter().find(|row| row.kind.name() == "rewind").unwrap();
+    let rewind: RewindData = data::read(rewind.data.as_deref());
+    let path = place.path().join("a.txt").to_str().unwrap().to_owned();
+    assert_eq!(rewind.files, Some(vec![path]));
+    for _ in 0..2 {
+        world.provider.will_say("I see");
+        say(&mut worker, "go on").await.unwrap();
+        let told = format!(
+            "[The user went back to an earlier point of this conversation. Files that were \
+             changed since then and are NOT restored: {named}.]\n\ngo on"
+        );
+        assert_eq!(texts(&world, &worker).await, [told, "I see".to_owned()]);
+        let rows = world.rows(worker.agent().state.agent()).await;
+        let user = rows.iter().rev().find(|row| row.kind.name() == "user");
+        let user: UserData = data::read(user.unwrap().data.as_deref());
+        assert_eq!(user.typed.as_deref(), Some("go on"));
+        let undone = line(&mut worker, "/undo").await;
+        assert_eq!(undone.next, Some(Next::Input("go on".to_owned())));
+    }
+    world.provider.will_say("I see");
+    world.provider.will_say("yes");
+    say(&mut worker, "go on").await.unwrap();
+    say(&mut worker, "once more").await.unwrap();
+    assert_eq!(texts(&world, &worker).await[2], "once more");
+    survives(&world, worker).await;
+}
+
+/// E11c
+#[tokio::test]
+async fn retry_sends_the_last_message_again_and_redo_brings_the_first_answer_back() {
+    let (world, mut worker) = three_turns().await;
+    line(&mut worker, "!true").await;
+    world.provider.will_say("another");
+
+    let output = printed(&mut worker, "/retry").await;
+
+    assert_eq!(
+        output,
+        "↻ #9 \"three\" again · /redo brings the other answer back"
+    );
+    let said = texts(&world, &worker).await;
+    assert_eq!(said[4..], ["three", "another"]);
+    line(&mut worker, "/redo").await;
+    assert_eq!(texts(&world, &worker).await[4..6], ["three", "three!"]);
+    survives(&world, worker).await;
+}
+
+/// E12c D11h
+#[tokio::test]
+async fn row_ids_name_own_and_ancestor_rows() {
+    let (world, mut parent) = three_turns().await;
+    line(&mut parent, "/fork --name lexer").await;
+    let child = world.engine.find("lexer").await.unwrap();
+    let mut worker = world.engine.open(&child).await.unwrap();
+    let before = seen(&world, &parent).await;
+    world.provider.will_say("four!");
+    say(&mut worker, "four").await.unwrap();
+    let id = parent.agent().state.agent().to_string();
+
+    let cases = [
+        (
+            "/rewind #2".to_owned(),
+            "↶ back before #2 \"four\" · 1 turn folded · /redo",
+        ),
+        (
+            "/rewind #parser.6".to_owned(),
+            "↶ back before #parser.6 \"two\" · 2 turns folded · /redo",
+        ),
+        (
+            format!("/rewind #{}.4", &id[..6]),
+            "↶ back to #parser.4 · /redo",
+        ),
+        (
+            format!("/rewind #{id}.3"),
+            "↶ back before #parser.3 \"one\" · 1 turn folded · /redo",
+        ),
+        (
+            "/rewind #parser.99".to_owned(),
+            "⚠ this agent has no row #parser.99 · /history lists them",
+        ),
+    ];
+    for (typed, expected) in cases {
+        assert_eq!(printed(&mut worker, &typed).await, expected, "{typed}");
+    }
+
+    assert_eq!(seen(&world, &parent).await, before);
+    drop(parent);
+    survives(&world, worker).await;
+}
+
+#[tokio::test]
+async fn history_shows_what_is_remembered_and_what_is_not() {
+    let (world, mut worker) = three_turns().await;
+    line(&mut worker, "/undo").await;
+
+    let shown = printed(&mut worker, "/history 5").await;
+
+    assert_eq!(
+        shown,
+        "┊ #9    ❯ three\n\
+         ┊ #10   ● three!\n\
+         ┊ #11   10 tokens in, 2 out\n  \
+         #12   ↶ back to #8\n  \
+         #13   /undo ↶ back before #9 \"three\" · 1 turn folded · /redo"
+    );
+    assert_eq!(
+        printed(&mut worker, "/history x").await,
+        "⚠ x is no number from 1 to 1000"
     );
     survives(&world, worker).await;
 }

@@ -1,0 +1,192 @@
+//! Documents that are sent after the system prompt.
+
+use std::fs;
+
+use ikigai_core::settings::Pin;
+use ikigai_engine::{Intent, Safety, Update};
+use ikigai_store::{Store, blobs};
+
+use super::support::{agent_in_a_directory, attended, line, printed, seen, survives, typed};
+use crate::fakes::{Deed, calling};
+use crate::support::{World, say};
+
+fn system_of(world: &World) -> String {
+    let request = world.provider.requests().pop().unwrap();
+    request.system.unwrap()
+}
+
+/// E3b: new bytes are a blob and a row that is not drawn, before the request; between the rounds
+/// of a turn nothing is read.
+#[tokio::test(start_paused = true)]
+async fn pins_are_read_when_a_turn_starts() {
+    let (world, _) = World::with_fakes();
+    let (place, mut worker) = agent_in_a_directory(&world).await;
+    let file = place.path().join("style.md");
+    fs::write(&file, "first").unwrap();
+    line(&mut worker, "/pin style.md").await;
+    fs::write(&file, "second").unwrap();
+    world.provider.will(calling(&[Deed::new("look", "slow")]));
+    world.provider.will_say("done");
+
+    attended(&mut worker, "hello", |update| {
+        if let Update::Running(_) = update {
+            fs::write(&file, "third").unwrap();
+        }
+        Vec::<Intent>::new()
+    })
+    .await;
+
+    let systems: Vec<_> = world
+        .provider
+        .requests()
+        .into_iter()
+        .map(|request| request.system.unwrap())
+        .collect();
+    assert!(systems[0].ends_with("style.md\n\nsecond"), "{systems:#?}");
+    assert_eq!(systems[0], systems[1]);
+    let id = worker.agent().state.agent();
+    let kinds = world.kinds(id).await;
+    assert_eq!(kinds[4..7], ["user", "command", "tool_call"]);
+    let blob = world.store.blob(blobs::hash_of(b"second")).await.unwrap();
+    assert_eq!(blob.as_deref(), Some(&b"second"[..]));
+    let request = seen(&world, &worker).await.request;
+    assert_eq!(request.system.as_deref(), Some(systems[1].as_str()));
+
+    world.provider.will_say("yes");
+    say(&mut worker, "again").await.unwrap();
+    assert!(system_of(&world).ends_with("style.md\n\nthird"));
+    let rows = world.kinds(id).await.len();
+    world.provider.will_say("yes");
+    say(&mut worker, "and again").await.unwrap();
+    assert_eq!(world.kinds(id).await.len(), rows + 3, "nothing was new");
+    survives(&world, worker).await;
+}
+
+/// E3a: what cannot be read is left out, and said at each turn.
+#[tokio::test]
+async fn a_pin_that_cannot_be_read_is_left_out_and_said() {
+    let world = World::new();
+    let (place, mut worker) = agent_in_a_directory(&world).await;
+    let file = place.path().join("style.md");
+    fs::write(&file, "Be kind.").unwrap();
+    line(&mut worker, "/pin style.md").await;
+    fs::remove_file(&file).unwrap();
+
+    for _ in 0..2 {
+        world.provider.will_say("ok");
+        let (_, told) = typed(&mut worker, "hello").await;
+        let said =
+            "a pin is left out: style.md cannot be read: No such file or directory (os error 2)";
+        assert!(
+            told.contains(&Update::Warning(said.to_owned())),
+            "{told:#?}"
+        );
+        assert!(!system_of(&world).contains("style.md"));
+    }
+    let listed = printed(&mut worker, "/pin").await;
+    assert_eq!(listed, "style.md · cannot be read, left out");
+    fs::write(&file, "Be brief.").unwrap();
+    world.provider.will_say("ok");
+    say(&mut worker, "hello").await.unwrap();
+
+    assert!(system_of(&world).ends_with("style.md\n\nBe brief."));
+    survives(&world, worker).await;
+}
+
+#[tokio::test]
+async fn pins_are_listed_added_and_taken_away() {
+    let place = tempfile::tempdir().unwrap();
+    let workdir = place.path().to_str().unwrap().to_owned();
+    let key = place.path().join("key");
+    fs::write(&key, "secret").unwrap();
+    fs::write(place.path().join("a b.md"), "x").unwrap();
+    let world = World::new().equipped(move |engine| {
+        let safety = Safety {
+            hidden: vec![key.clone()].into(),
+            ..Safety::default()
+        };
+        engine.with_tools(std::sync::Arc::new(Vec::new()), safety)
+    });
+    let mut worker = world.engine.create_root(&workdir, &workdir).await.unwrap();
+    let pinned = "a b.md · 1 byte · sent after the system prompt · /unpin a b.md";
+    let first = format!("pinned: {pinned}");
+    let again = format!("pinned already, read anew: {pinned}");
+    let gone = "no longer sent: a b.md · /pin a b.md";
+    let cases = [
+        ("/pin", "nothing is pinned · /pin PATH"),
+        ("/pin a b.md", first.as_str()),
+        ("/pin \"./a b.md\"", again.as_str()),
+        ("/pin", "a b.md"),
+        (
+            "/pin -other.md",
+            "⚠ other.md is not pinned · /pin lists what is",
+        ),
+        ("/pin -a b.md", gone),
+        ("/pin a b.md", first.as_str()),
+        ("/unpin a b.md", gone),
+        ("/unpin", "⚠ /unpin PATH · /pin lists them"),
+        (
+            "/pin nothing",
+            "⚠ nothing cannot be read: No such file or directory (os error 2)",
+        ),
+        ("/pin .", "⚠ . is a directory"),
+        (
+            "/pin key",
+            "⚠ `key` is off limits for tools: keys or data of ikigai itself are kept there",
+        ),
+    ];
+
+    for (typed, expected) in cases {
+        assert_eq!(printed(&mut worker, typed).await, expected, "{typed}");
+    }
+    survives(&world, worker).await;
+}
+
+/// E3c: from the directory and its parents up to the repository, the most general first, and not
+/// again at a start.
+#[tokio::test]
+async fn agents_md_is_pinned_when_agent_is_made() {
+    let place = tempfile::tempdir().unwrap();
+    let outer = place.path().canonicalize().unwrap();
+    let repository = outer.join("repository");
+    let inner = repository.join("crates/one");
+    fs::create_dir_all(&inner).unwrap();
+    fs::create_dir(repository.join(".git")).unwrap();
+    for (directory, text) in [
+        (&outer, "no"),
+        (&repository, "general"),
+        (&inner, "special"),
+    ] {
+        fs::write(directory.join("AGENTS.md"), text).unwrap();
+    }
+    let world = World::new();
+    let workdir = inner.to_str().unwrap();
+
+    let mut worker = world.engine.create_root(workdir, workdir).await.unwrap();
+
+    let paths = |pins: Option<&Vec<Pin>>| -> Vec<String> {
+        let pins = pins.cloned().unwrap_or_default();
+        pins.into_iter().filter_map(|pin| pin.path).collect()
+    };
+    let expected = [
+        repository.join("AGENTS.md").to_str().unwrap().to_owned(),
+        inner.join("AGENTS.md").to_str().unwrap().to_owned(),
+    ];
+    let settings = worker.agent().state.settings();
+    assert_eq!(paths(settings.pins.as_ref()), expected);
+    world.provider.will_say("ok");
+    say(&mut worker, "hello").await.unwrap();
+    let system = system_of(&world);
+    let (general, special) = (
+        system.find("general").unwrap(),
+        system.find("special").unwrap(),
+    );
+    assert!(general < special);
+    line(&mut worker, "/unpin AGENTS.md").await;
+    drop(worker);
+    let again = world.restarted();
+    let agent = again.engine.latest(workdir).await.unwrap().unwrap();
+    let worker = again.engine.open(&agent).await.unwrap();
+    let settings = worker.agent().state.settings();
+    assert_eq!(paths(settings.pins.as_ref()), expected[..1]);
+}

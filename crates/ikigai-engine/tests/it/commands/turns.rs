@@ -1,0 +1,212 @@
+//! Commands while a turn goes on, and who owns what they leave.
+
+use ikigai_core::data::{self, CommandData};
+use ikigai_engine::{Intent, Outcome, Update};
+use ikigai_testkit::Step;
+
+use super::support::{attended, line, printed, survives, texts};
+use crate::fakes::{Deed, calling};
+use crate::support::{World, is_stored, say};
+
+fn command(line: &str) -> Vec<Intent> {
+    vec![Intent::Command(line.to_owned())]
+}
+
+/// E11a: at the first words, and while a call runs.
+#[tokio::test(start_paused = true)]
+async fn path_commands_interrupt_a_running_turn() {
+    for (typed, kinds, left) in [
+        ("/clear", vec!["clear", "system", "command"], 0),
+        ("/undo", vec!["rewind", "command"], 2),
+        ("/rewind a", vec!["rewind", "command"], 2),
+        ("/rewind nowhere", vec!["command"], 4),
+    ] {
+        let (world, diary) = World::with_fakes();
+        let mut worker = world.root().await;
+        line(&mut worker, "/approve all").await;
+        world.provider.will_say("one!");
+        say(&mut worker, "one").await.unwrap();
+        line(&mut worker, "/mark a").await;
+        let deed = Deed::new("change", "slow");
+        world.provider.will(calling(&[deed]));
+
+        let (done, _) = attended(&mut worker, "two", |update| match update {
+            Update::Running(_) => command(typed),
+            _ => Vec::new(),
+        })
+        .await;
+
+        assert!(
+            matches!(done.outcome, Some(Outcome::Interrupted(_))),
+            "{done:?}"
+        );
+        let stored = world.kinds(worker.agent().state.agent()).await;
+        let user = stored.iter().rposition(|kind| kind == "user").unwrap();
+        let mut expected = vec!["user", "tool_call", "usage", "tool_result", "interrupted"];
+        expected.extend(kinds);
+        assert_eq!(stored[user..], expected, "{typed}");
+        assert_eq!(diary.moments().len(), 2, "{typed}");
+        if typed != "/rewind nowhere" {
+            assert_eq!(texts(&world, &worker).await.len(), left, "{typed}");
+        }
+        survives(&world, worker).await;
+    }
+}
+
+/// E11a: a retry goes on with a request of its own.
+#[tokio::test(start_paused = true)]
+async fn a_retry_of_a_running_turn_stops_it_and_asks_again() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    world
+        .provider
+        .will([Step::Say("half".to_owned()), Step::Hang]);
+    world.provider.will_say("whole");
+
+    let (done, _) = attended(&mut worker, "say it", |update| match update {
+        Update::Text(text) if text == "half" => command("/retry"),
+        _ => Vec::new(),
+    })
+    .await;
+
+    assert_eq!(done.outcome, Some(Outcome::Completed));
+    assert_eq!(texts(&world, &worker).await, ["say it", "whole"]);
+    survives(&world, worker).await;
+}
+
+/// E11b: the model, and everything else that goes with a request.
+#[tokio::test(start_paused = true)]
+async fn setting_applies_from_next_request() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    line(&mut worker, "/approve all").await;
+    world.provider.will(calling(&[Deed::new("change", "slow")]));
+    world.provider.will_say("done");
+
+    let (done, told) = attended(&mut worker, "work", |update| match update {
+        Update::Running(_) => [command("/system Be kind."), command("/tools only look")].concat(),
+        _ => Vec::new(),
+    })
+    .await;
+
+    assert_eq!(done.outcome, Some(Outcome::Completed));
+    let requests = world.provider.requests();
+    assert_eq!(requests.len(), 2);
+    assert!(requests[0].tools.len() > 1);
+    assert_eq!(requests[1].system.as_deref(), Some("Be kind."));
+    let tools: Vec<_> = requests[1].tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(tools, ["look"]);
+    // Carried out at once, while the call ran.
+    let at = |kind| {
+        told.iter()
+            .position(|update| is_stored(update, kind))
+            .unwrap()
+    };
+    assert!(at("command") < at("tool_result"));
+    survives(&world, worker).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_and_a_shell_line_wait_for_the_break() {
+    let (world, _) = World::with_fakes();
+    let (_place, mut worker) = super::support::agent_in_a_directory(&world).await;
+    world.provider.will(calling(&[Deed::new("change", "slow")]));
+    world.provider.will_say("done");
+
+    let (done, _) = attended(&mut worker, "work", |update| match update {
+        Update::Running(_) => [command("and be quick"), command("!echo hi")].concat(),
+        _ => Vec::new(),
+    })
+    .await;
+
+    assert_eq!(done.outcome, Some(Outcome::Completed));
+    let said = texts(&world, &worker).await;
+    assert_eq!(
+        said,
+        ["work", "and be quick", "$ echo hi\nhi\n(exit 0)", "done"]
+    );
+    survives(&world, worker).await;
+}
+
+/// S3-4 S3-5 S3-7 S3-8: two agents at work in one process, whatever is looked at.
+#[tokio::test]
+async fn rows_are_owned_by_the_acting_agent() {
+    let world = World::new();
+    let mut one = world.root().await;
+    let mut other = world.root().await;
+    for text in ["a", "b"] {
+        world.provider.will_say("yes");
+        say(&mut one, text).await.unwrap();
+        line(&mut other, "/mark x").await;
+        line(&mut one, "/mark y").await;
+        line(&mut other, "/rewind x").await;
+        line(&mut other, "/clear").await;
+    }
+
+    let kinds = |rows: Vec<String>| -> Vec<String> {
+        rows.into_iter().filter(|kind| kind != "command").collect()
+    };
+    let of_one = kinds(world.kinds(one.agent().state.agent()).await);
+    let of_other = kinds(world.kinds(other.agent().state.agent()).await);
+    let turn = ["user", "assistant", "usage", "mark"];
+    assert_eq!(of_one[1..], [turn, turn].concat());
+    let page = ["mark", "rewind", "clear", "system"];
+    assert_eq!(of_other[1..], [page, page].concat());
+    drop(one);
+    survives(&world, other).await;
+}
+
+/// S3-24
+#[tokio::test(start_paused = true)]
+async fn dispatcher_persists_late_output() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    line(&mut worker, "/fork --name docs").await;
+
+    line(&mut worker, "/wait docs").await;
+
+    let id = worker.agent().state.agent();
+    let rows = world.rows(id).await;
+    let waits: Vec<_> = rows
+        .iter()
+        .filter_map(|row| {
+            let command: CommandData = data::read(row.data.as_deref());
+            (command.command.as_deref() == Some("wait")).then_some((row.at, command))
+        })
+        .collect();
+    let [(first, began), (_, late)] = waits.as_slice() else {
+        panic!("{waits:#?}");
+    };
+    assert_eq!((began.of, late.of), (None, Some(*first)));
+    assert_eq!(late.echo.as_deref(), Some("/wait docs"));
+    assert_eq!(
+        world.engine.input_history(id, 9).await.unwrap(),
+        ["/wait docs", "/fork --name docs"]
+    );
+    // What the engine writes by itself is not drawn.
+    let start: CommandData = data::read(rows[1].data.as_deref());
+    assert_eq!(
+        (start.command.as_deref(), start.echo),
+        (Some("start"), None)
+    );
+    survives(&world, worker).await;
+}
+
+/// E17c
+#[tokio::test]
+async fn input_history_comes_from_rows() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will_say("yes");
+    world.provider.will_say("yes");
+    say(&mut worker, "first").await.unwrap();
+    say(&mut worker, "second").await.unwrap();
+    for typed in ["/mark a", "/mark a", "/undo", "!true", "!!true"] {
+        printed(&mut worker, typed).await;
+    }
+
+    let typed = world.restarted().engine.input_history(id, 5).await.unwrap();
+
+    assert_eq!(typed, ["!!true", "!true", "/undo", "/mark a", "second"]);
+}
