@@ -1,11 +1,12 @@
 //! A provider that says what it was told to say, and remembers what it was asked.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
+use ikigai_core::message::Block;
 use ikigai_core::project::estimate_request;
 use ikigai_core::settings::ModelChoice;
 use ikigai_providers::answer::PATIENCE;
@@ -38,6 +39,10 @@ pub enum Step {
     Wait,
     /// Says nothing ever after.
     Hang,
+    /// Says nothing for so long.
+    Sleep(Duration),
+    /// Breaks down, as a mistake in the program would.
+    Panic(String),
 }
 
 /// A provider whose answers are scripted. Clones share script and memory.
@@ -53,6 +58,10 @@ pub struct ScriptedProvider {
 #[derive(Debug, Default)]
 struct Shared {
     answers: Mutex<VecDeque<Vec<Step>>>,
+    /// Answers to conversations that begin with a word, by that word.
+    told: Mutex<HashMap<String, VecDeque<Vec<Step>>>>,
+    /// By which word a conversation began.
+    begun: Mutex<HashMap<String, String>>,
     requests: Mutex<Vec<Request>>,
     go_on: Notify,
     /// Thousandths of a token that it counts for one that is estimated; none: always ten tokens.
@@ -85,9 +94,41 @@ impl ScriptedProvider {
         locked(&self.shared.answers).push_back(steps.into_iter().collect());
     }
 
+    /// Will answer so in a conversation whose first message contains the word: its first request
+    /// decides, and answers to others stay for these. Agents that work side by side are told apart
+    /// by this.
+    pub fn will_to(&self, word: &str, steps: impl IntoIterator<Item = Step>) {
+        let mut told = locked(&self.shared.told);
+        let answers = told.entry(word.to_owned()).or_default();
+        answers.push_back(steps.into_iter().collect());
+    }
+
+    /// Will say this and finish in a conversation whose first message contains the word.
+    pub fn will_say_to(&self, word: &str, text: &str) {
+        self.will_to(word, [Step::Say(text.to_owned()), Step::Finish]);
+    }
+
+    /// The next answer in a conversation.
+    fn next_script(&self, request: &Request, conversation: &str) -> Option<Vec<Step>> {
+        let mut told = locked(&self.shared.told);
+        let mut begun = locked(&self.shared.begun);
+        if !begun.contains_key(conversation) {
+            let newest = newest_text(request);
+            let mut words = told.keys().filter(|word| newest.contains(word.as_str()));
+            if let Some(word) = words.next() {
+                begun.insert(conversation.to_owned(), word.clone());
+            }
+        }
+        let of_word = begun
+            .get(conversation)
+            .and_then(|word| told.get_mut(word)?.pop_front());
+        of_word.or_else(|| locked(&self.shared.answers).pop_front())
+    }
+
     /// Will not give the answers that were scripted so far.
     pub fn forget_script(&self) {
         locked(&self.shared.answers).clear();
+        locked(&self.shared.told).clear();
     }
 
     /// Will say this and finish.
@@ -158,11 +199,11 @@ impl Model for ScriptedProvider {
         Some(7)
     }
 
-    fn answer(&self, request: Request, _conversation: &str) -> Box<dyn Answer> {
+    fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer> {
         let counts = *locked(&self.shared.counts);
         let counted = counts.map(|share| estimate_request(&request) * share / 1000);
+        let steps = self.next_script(&request, conversation);
         locked(&self.shared.requests).push(request);
-        let steps = locked(&self.shared.answers).pop_front();
         Box::new(Script {
             steps: steps.unwrap_or_default().into(),
             shared: self.shared.clone(),
@@ -171,6 +212,17 @@ impl Model for ScriptedProvider {
             patience: self.patience.unwrap_or(PATIENCE),
         })
     }
+}
+
+/// The words of the last message of a request.
+fn newest_text(request: &Request) -> String {
+    let newest = request.messages.last();
+    let blocks = newest.map_or(&[][..], |message| &message.blocks);
+    let texts = blocks.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
 }
 
 struct Script {
@@ -223,7 +275,8 @@ impl Script {
             }),
             Step::Restart => Ok(Delta::Again),
             Step::Fail(message) => Err(failed(message)),
-            Step::Wait | Step::Hang => return None,
+            Step::Panic(reason) => panic!("{reason}"),
+            Step::Wait | Step::Hang | Step::Sleep(_) => return None,
         })
     }
 }
@@ -258,6 +311,10 @@ impl Answer for Script {
             }
             if self.steps.front() == Some(&Step::Wait) {
                 self.shared.go_on.notified().await;
+                self.steps.pop_front();
+            }
+            if let Some(Step::Sleep(time)) = self.steps.front() {
+                tokio::time::sleep(*time).await;
                 self.steps.pop_front();
             }
             self.take()
