@@ -9,8 +9,8 @@ use ikigai_providers::Wait;
 use ikigai_store::{MailId, MailRecord};
 use tokio::sync::mpsc;
 
-use crate::EngineError;
 use crate::commands::Next;
+use crate::{EngineError, Errand};
 
 /// What a front end is told while a turn goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub enum Intent {
     Say(String),
     /// To carry out this line: a command, or one for the user's shell.
     Command(String),
+    /// To do this as soon as it has nothing else to do.
+    Do(Errand),
     /// Not to send a message that waits.
     TakeBack(MailId),
     /// To do with a call as somebody answered.
@@ -144,6 +146,8 @@ pub const INTENTS: usize = 64;
 /// The front end of a turn, as the agent at work sees it.
 pub struct Desk<'a> {
     intents: &'a mut mpsc::Receiver<Intent>,
+    /// What is said by others of this process: that the agent was killed, or has mail to answer.
+    others: Option<mpsc::Receiver<Intent>>,
     updates: &'a mut (dyn FnMut(Update) + Send),
     /// Whether somebody is there who can answer questions.
     pub(crate) answers: bool,
@@ -155,6 +159,8 @@ pub struct Desk<'a> {
     pub(crate) at_break: VecDeque<String>,
     /// Commands that ended the turn, to be carried out after it.
     pub(crate) after_turn: VecDeque<String>,
+    /// What others ask the agent to do when it has nothing else to do.
+    pub(crate) errands: VecDeque<Errand>,
 }
 
 impl<'a> Desk<'a> {
@@ -165,12 +171,14 @@ impl<'a> Desk<'a> {
     ) -> Self {
         Self {
             intents,
+            others: None,
             updates,
             answers: true,
             heard: Vec::new(),
             queued: Vec::new(),
             at_break: VecDeque::new(),
             after_turn: VecDeque::new(),
+            errands: VecDeque::new(),
         }
     }
 
@@ -186,10 +194,17 @@ impl<'a> Desk<'a> {
         if !self.heard.is_empty() {
             return self.heard.remove(0);
         }
-        match self.intents.recv().await {
-            Some(intent) => intent,
-            None => std::future::pending().await,
+        tokio::select! {
+            biased;
+            Some(intent) = self.intents.recv() => intent,
+            Some(intent) = said_by(self.others.as_mut()) => intent,
+            else => std::future::pending().await,
         }
+    }
+
+    /// Listens to others of this process too.
+    pub(crate) fn listen_to(&mut self, others: mpsc::Receiver<Intent>) {
+        self.others = Some(others);
     }
 
     /// An intent that was said already, if there is one.
@@ -197,7 +212,8 @@ impl<'a> Desk<'a> {
         if !self.heard.is_empty() {
             return Some(self.heard.remove(0));
         }
-        self.intents.try_recv().ok()
+        let said = self.intents.try_recv().ok();
+        said.or_else(|| self.others.as_mut()?.try_recv().ok())
     }
 
     pub(crate) fn tell(&mut self, update: Update) {
@@ -231,4 +247,9 @@ impl<'a> Desk<'a> {
             self.tell(Update::Stored(row));
         }
     }
+}
+
+/// What others of this process say; nothing if they are not listened to.
+async fn said_by(others: Option<&mut mpsc::Receiver<Intent>>) -> Option<Intent> {
+    others?.recv().await
 }

@@ -10,6 +10,7 @@ use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot, Store, history,
 };
 
+use crate::agents::Started;
 use crate::{Engine, EngineError};
 
 /// After so many control rows a snapshot is stored, so that opening an agent reads few of them:
@@ -57,8 +58,8 @@ pub struct Worker {
     pub(crate) tally: Tally,
     /// What tools may do without asking in this process, if it is not what the settings say.
     pub(crate) approve: Option<Approve>,
-    /// Children that its model forked and that have not ended their work yet.
-    pub(crate) children: Vec<AgentId>,
+    /// Those that it started and that have not ended their work yet.
+    pub(crate) children: Vec<Started>,
     /// What was stored to settle a former process's work and was not told yet.
     pub(crate) settled: Vec<Row>,
     /// A turn has begun and was not brought to its end: it failed, or was dropped.

@@ -48,6 +48,7 @@ pub enum Effect {
         at: Micros,
     },
     /// Makes an agent of status running. With `owned` its lease is this process's, at epoch 1.
+    /// Refused if its parent does not run any more.
     CreateAgent { agent: NewAgent, owned: bool },
     /// Sets the cached name of an agent. The name must be free among the living.
     SetName { agent: AgentId, name: String },
@@ -57,7 +58,8 @@ pub enum Effect {
         parent: Option<AgentId>,
         fork_point: Option<RowRef>,
     },
-    /// Sets the status of an agent.
+    /// Sets the status of an agent. What is queued for one that does not run any more bounces:
+    /// whoever kills it cannot know what is sent to it meanwhile.
     SetStatus { agent: AgentId, status: Status },
     /// Takes the lease of an agent that nobody alive holds, raising its epoch. A lease that this
     /// process holds already is kept as it is.

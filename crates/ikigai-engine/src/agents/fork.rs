@@ -46,11 +46,12 @@ pub struct Forked {
 
 impl Worker {
     /// Makes a child, in one transaction with the rows that `told` makes of it. The lease of the
-    /// child is this process's.
+    /// child is this process's. With a desk, a store that is away is waited for.
     pub(crate) async fn fork(
         &mut self,
         wish: &ForkWish,
         told: impl Fn(&Forked) -> Vec<Event>,
+        mut desk: Option<&mut Desk<'_>>,
     ) -> Result<(Forked, Vec<Row>), EngineError> {
         let own = self.agent.state.agent();
         let family = self.family().await?;
@@ -72,7 +73,8 @@ impl Worker {
                 id: child,
                 name: free_name(&wished_name(wish), lives),
             };
-            match self.commit_fork(wish, &parent, &forked, &told).await {
+            let desk = desk.as_deref_mut();
+            match self.commit_fork(wish, &parent, &forked, &told, desk).await {
                 Ok(rows) => return Ok((forked, rows)),
                 // Another process was quicker; the name that it took may not be listed yet.
                 Err(EngineError::Commit(CommitError::NameTaken(name))) => taken.push(name),
@@ -91,7 +93,7 @@ impl Worker {
             model: None,
             call: None,
         };
-        let (forked, _) = self.fork(&wish, |_| Vec::new()).await?;
+        let (forked, _) = self.fork(&wish, |_| Vec::new(), None).await?;
         let child = Self::begin(self.engine.clone(), forked.id, Epoch(1)).await?;
         self.release().await?;
         Ok(child)
@@ -120,6 +122,7 @@ impl Worker {
         parent: &AgentRecord,
         forked: &Forked,
         told: &impl Fn(&Forked) -> Vec<Event>,
+        desk: Option<&mut Desk<'_>>,
     ) -> Result<Vec<Row>, EngineError> {
         let set = Settings {
             model: wish.model.clone(),
@@ -166,7 +169,10 @@ impl Worker {
                 with: vec![Effect::CreateAgent { agent, owned: true }],
             }
         };
-        self.commit_beside(events, &beside).await
+        match desk {
+            Some(desk) => self.commit_held_beside(events, &beside, desk).await,
+            None => self.commit_beside(events, &beside).await,
+        }
     }
 
     /// Carries out a call of `fork`: the child begins at once.
@@ -206,10 +212,9 @@ impl Worker {
             let text = format!("forked {} ({})", forked.name, forked.id);
             vec![call.result(done(text), Verdict::Ran)]
         };
-        match self.fork(&wish, told).await {
+        match self.fork(&wish, told, Some(desk)).await {
             Ok((forked, rows)) => {
                 desk.told(rows);
-                self.children.push(forked.id);
                 self.start_child(forked.id).await?;
                 Ok(Ok(Dealt::Done))
             }
@@ -223,9 +228,10 @@ impl Worker {
     }
 
     /// Has a child that was just made answer what it was told.
-    pub(crate) async fn start_child(&self, child: AgentId) -> Result<(), EngineError> {
+    pub(crate) async fn start_child(&mut self, child: AgentId) -> Result<(), EngineError> {
         let mut worker = Self::begin(self.engine.clone(), child, Epoch(1)).await?;
         worker.approve = self.approve;
+        self.await_later(&worker);
         live::start(worker, live::Errand::Answer);
         Ok(())
     }

@@ -1,14 +1,21 @@
 //! The agents at work in this process, and how they hear of each other.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
-use ikigai_store::Store;
+use ikigai_store::{Status, Store, Watch};
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 
 use crate::front::{INTENTS, Intent, Stop, Update};
+
+/// How often it is looked at most whether another process killed agents of this one: a log that
+/// grows all the time must not have all agents read all the time.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 /// Is told what happens to agents that have no front end of their own, with their names.
 pub type Observer = Arc<dyn Fn(&str, &Update) + Send + Sync>;
@@ -16,6 +23,8 @@ pub type Observer = Arc<dyn Fn(&str, &Update) + Send + Sync>;
 /// What this process's agents share.
 pub(crate) struct Hub {
     slots: Mutex<HashMap<AgentId, Slot>>,
+    /// Number of the newest seat.
+    seats: AtomicU64,
     /// Grows whenever something happened that somebody may wait for.
     changes: watch::Sender<u64>,
     /// How many requests run at the same time.
@@ -27,6 +36,30 @@ pub(crate) struct Hub {
 struct Slot {
     intents: mpsc::Sender<Intent>,
     working: bool,
+    /// Somebody killed it. What it was told of that may have come at a moment in which nothing was
+    /// there to be stopped.
+    killed: bool,
+    /// Tells this seat from an earlier one of the same agent.
+    number: u64,
+}
+
+/// An agent's place among those of this process, which it leaves when this is dropped.
+pub(crate) struct Seat {
+    hub: Arc<Hub>,
+    agent: AgentId,
+    number: u64,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut slots = self.hub.slots();
+        let slot = slots.get(&self.agent);
+        if slot.is_some_and(|slot| slot.number == self.number) {
+            slots.remove(&self.agent);
+        }
+        drop(slots);
+        self.hub.bump();
+    }
 }
 
 /// Who sees and answers for agents that have no front end of their own.
@@ -41,6 +74,7 @@ impl Hub {
     pub(crate) fn new(requests: usize) -> Self {
         Self {
             slots: Mutex::default(),
+            seats: AtomicU64::new(0),
             changes: watch::channel(0).0,
             requests: Semaphore::new(requests),
             front: Mutex::default(),
@@ -56,14 +90,19 @@ impl Hub {
     }
 
     /// Takes an agent in; what is said to it comes out of the channel.
-    pub(crate) fn enlist(&self, agent: AgentId) -> mpsc::Receiver<Intent> {
+    pub(crate) fn enlist(self: &Arc<Self>, agent: AgentId) -> (Seat, mpsc::Receiver<Intent>) {
         let (intents, heard) = mpsc::channel(INTENTS);
+        let number = self.seats.fetch_add(1, Ordering::Relaxed);
         let slot = Slot {
             intents,
             working: true,
+            killed: false,
+            number,
         };
         self.slots().insert(agent, slot);
-        heard
+        let hub = self.clone();
+        let seat = Seat { hub, agent, number };
+        (seat, heard)
     }
 
     /// Says that an agent works, or that it has ended its work.
@@ -74,10 +113,19 @@ impl Hub {
         self.bump();
     }
 
-    /// Lets an agent go.
-    pub(crate) fn leave(&self, agent: AgentId) {
-        self.slots().remove(&agent);
-        self.bump();
+    /// Stops an agent of this process that was killed; once, however often it is told.
+    pub(crate) fn kill(&self, agent: AgentId) {
+        if let Some(slot) = self.slots().get_mut(&agent)
+            && !std::mem::replace(&mut slot.killed, true)
+        {
+            let stop = Intent::Stop(Stop::Interrupt(Cause::Kill));
+            let _ = slot.intents.try_send(stop);
+        }
+    }
+
+    /// Whether an agent of this process was killed.
+    pub(crate) fn is_killed(&self, agent: AgentId) -> bool {
+        self.slots().get(&agent).is_some_and(|slot| slot.killed)
     }
 
     /// Whether an agent of this process works; none if it is not of this process.
@@ -103,9 +151,15 @@ impl Hub {
 
     /// Says something to an agent of this process; `false` if it is none, or does not listen.
     pub(crate) fn deliver(&self, agent: AgentId, intent: Intent) -> bool {
-        let slots = self.slots();
-        let slot = slots.get(&agent);
-        slot.is_some_and(|slot| slot.intents.try_send(intent).is_ok())
+        let mut slots = self.slots();
+        let Some(slot) = slots.get_mut(&agent) else {
+            return false;
+        };
+        // Whoever waits for it must not find it idle before it has heard of its work.
+        let works = matches!(intent, Intent::Do(_));
+        let heard = slot.intents.try_send(intent).is_ok();
+        slot.working |= works && heard;
+        heard
     }
 
     /// Wakes whoever waits for something to happen.
@@ -115,18 +169,35 @@ impl Hub {
     }
 
     /// Tells whenever something may have happened, in this process or in another one.
-    pub(crate) fn changes(self: &Arc<Self>, store: &dyn Store) -> watch::Receiver<u64> {
-        let first = !std::mem::replace(&mut self.front().watching, true);
-        if first && let Ok(mut watch) = store.watch() {
-            let hub: Weak<Self> = Arc::downgrade(self);
-            tokio::spawn(async move {
-                while watch.changed().await {
-                    let Some(hub) = hub.upgrade() else { return };
-                    hub.bump();
-                }
-            });
-        }
+    pub(crate) fn changes(self: &Arc<Self>, store: &Arc<dyn Store>) -> watch::Receiver<u64> {
+        self.watch(store);
         self.changes.subscribe()
+    }
+
+    /// Begins to look at what other processes do, unless that is done already.
+    pub(crate) fn watch(self: &Arc<Self>, store: &Arc<dyn Store>) {
+        let mut front = self.front();
+        if front.watching {
+            return;
+        }
+        // A store that fails is asked again the next time.
+        let Ok(watch) = store.watch() else { return };
+        front.watching = true;
+        tokio::spawn(look_on(watch, Arc::downgrade(self), Arc::downgrade(store)));
+    }
+
+    /// Stops the agents of this process that others have killed.
+    async fn stop_the_dead(&self, store: &dyn Store) {
+        let own: Vec<_> = self.slots().keys().copied().collect();
+        for agent in own {
+            // A store that fails tells nothing; the next change is another occasion.
+            let Ok(Some(record)) = store.agent(agent).await else {
+                continue;
+            };
+            if record.status != Status::Running {
+                self.kill(agent);
+            }
+        }
     }
 
     /// Says who sees agents that have no front end, and whether somebody answers for them.
@@ -139,5 +210,27 @@ impl Hub {
     pub(crate) fn observer(&self) -> (Option<Observer>, bool) {
         let front = self.front();
         (front.observer.clone(), front.answers)
+    }
+}
+
+/// Wakes whoever waits whenever the log grows, and has the killed stopped. Keeps neither the
+/// agents nor the store alive.
+async fn look_on(mut watch: Watch, hub: Weak<Hub>, store: Weak<dyn Store>) {
+    let mut next = Instant::now();
+    let mut due: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            more = watch.changed() => {
+                let (true, Some(hub)) = (more, hub.upgrade()) else { return };
+                hub.bump();
+                due = due.or_else(|| Some(next.max(Instant::now())));
+            }
+            () = sleep_until(due.unwrap_or(next)), if due.is_some() => {
+                let (Some(hub), Some(store)) = (hub.upgrade(), store.upgrade()) else { return };
+                hub.stop_the_dead(&*store).await;
+                due = None;
+                next = Instant::now() + LOOK_PAUSE;
+            }
+        }
     }
 }

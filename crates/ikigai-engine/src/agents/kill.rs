@@ -6,50 +6,68 @@ use ikigai_store::{AgentRecord, Effect, HeadClaim, Status};
 
 use super::{Deal, Dealt, KillArguments, done};
 use crate::calls::OpenCall;
-use crate::front::{Desk, Intent, Stop};
+use crate::front::{Desk, Stop};
 use crate::worker::Beside;
 use crate::{EngineError, Worker};
 
 impl Worker {
     /// Kills an agent and its descendants, in one transaction with `also`. Returns the rows of this
-    /// agent and who was killed.
+    /// agent and who was killed. With a desk, a store that is away is waited for.
     pub(crate) async fn kill(
         &mut self,
         target: &AgentRecord,
         by: KilledBy,
         also: Vec<Event>,
+        mut desk: Option<&mut Desk<'_>>,
     ) -> Result<(Vec<Row>, Vec<AgentId>), EngineError> {
-        let own = self.agent.state.agent();
         if target.parent.is_none() {
             return Err(EngineError::KillsRoot(target.name.clone()));
         }
-        if target.status != Status::Running {
+        let mut killed = self.family().await?.living_below(target.id);
+        if killed.is_empty() {
             return Err(EngineError::Dead(target.name.clone()));
         }
-        let family = self.family().await?;
-        let killed = family.living_below(target.id);
+        let mut rows = self
+            .kill_these(target, &killed, by, also, desk.as_deref_mut())
+            .await?;
+        loop {
+            // Whoever died may have forked since the family was read. The dead fork no more.
+            let more = self.family().await?.living_below(target.id);
+            if more.is_empty() {
+                return Ok((rows, killed));
+            }
+            let told = self
+                .kill_these(target, &more, by, Vec::new(), desk.as_deref_mut())
+                .await?;
+            rows.extend(told);
+            killed.extend(more);
+        }
+    }
+
+    async fn kill_these(
+        &mut self,
+        target: &AgentRecord,
+        killed: &[AgentId],
+        by: KilledBy,
+        also: Vec<Event>,
+        desk: Option<&mut Desk<'_>>,
+    ) -> Result<Vec<Row>, EngineError> {
+        let own = self.agent.state.agent();
         let row = Event::AgentKilled(AgentKilledData {
             target: Some(target.id),
-            killed: Some(killed.clone()),
+            killed: Some(killed.to_vec()),
             by: Some(by),
         });
         // Whoever is among the killed tells nobody any more: the parent of the topmost does.
-        let elsewhere = target.parent.filter(|_| killed.contains(&own));
-        let mut with: Vec<Effect> = killed
+        let dies = killed.contains(&own) || self.engine.hub.is_killed(own);
+        let elsewhere = target.parent.filter(|_| dies);
+        let with: Vec<Effect> = killed
             .iter()
             .map(|agent| Effect::SetStatus {
                 agent: *agent,
                 status: Status::Dead,
             })
             .collect();
-        for agent in &killed {
-            let waiting = self.engine.store.queued_mail(*agent).await?;
-            with.extend(
-                waiting
-                    .iter()
-                    .map(|mail| Effect::BounceMail { mail: mail.id }),
-            );
-        }
         let now = self.engine.environment.now();
         let own_row = Some(row.clone()).filter(|_| elsewhere.is_none());
         let beside = |_: Seq| Beside {
@@ -64,13 +82,15 @@ impl Worker {
             with: with.clone(),
         };
         let events = own_row.into_iter().chain(also).collect();
-        let rows = self.commit_beside(events, &beside).await?;
-        for agent in killed.iter().filter(|agent| **agent != own) {
-            let stop = Intent::Stop(Stop::Interrupt(Cause::Kill));
-            self.engine.hub.deliver(*agent, stop);
+        let rows = match desk {
+            Some(desk) => self.commit_held_beside(events, &beside, desk).await?,
+            None => self.commit_beside(events, &beside).await?,
+        };
+        for agent in killed {
+            self.engine.hub.kill(*agent);
         }
         self.engine.hub.bump();
-        Ok((rows, killed))
+        Ok(rows)
     }
 
     /// Carries out a call of `kill`.
@@ -90,7 +110,10 @@ impl Worker {
             return Ok(Err(reason));
         }
         let result = call.result(done(format!("killed {}", target.name)), Verdict::Ran);
-        match self.kill(&target, KilledBy::Model, vec![result]).await {
+        match self
+            .kill(&target, KilledBy::Model, vec![result], Some(desk))
+            .await
+        {
             Ok((rows, killed)) => {
                 desk.told(rows);
                 Ok(Ok(if killed.contains(&own) {

@@ -1,11 +1,15 @@
 //! The life of an agent in this process: it does what it is asked, reports, and listens.
 
+use std::any::Any;
+
 use ikigai_core::AgentId;
-use ikigai_core::data::Cause;
+use ikigai_core::data::{Category, Cause};
 use ikigai_store::{AgentRecord, CommitError};
 use tokio::sync::mpsc;
 
+use super::hub::Seat;
 use crate::front::{Desk, Intent, Outcome, Stop, Update};
+use crate::turn::failure;
 use crate::{EngineError, Worker};
 
 /// What is asked of an agent.
@@ -27,6 +31,25 @@ pub enum Errand {
     Line(String),
 }
 
+/// An agent that was started beside another, which may have to wait for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Started {
+    id: AgentId,
+    /// Its parent's model forked it, so that what it says last is mail to its parent.
+    reports: bool,
+}
+
+/// How the waiting for others ended.
+enum Awaited {
+    /// They are done; some of them may have left mail.
+    Done {
+        reports: bool,
+    },
+    /// There is something to do meanwhile.
+    Asked,
+    Stopped(Stop),
+}
+
 impl Worker {
     /// Does what is asked, then waits for the children that its model forked meanwhile; what they
     /// leave as mail, when the last of them is done, is one more turn.
@@ -35,28 +58,83 @@ impl Worker {
         errand: Errand,
         desk: &mut Desk<'_>,
     ) -> Result<Outcome, EngineError> {
+        self.engine.hub.watch(&self.engine.store);
+        let seat = self.take_seat(desk);
+        let outcome = self.work_seated(errand, desk).await;
+        drop(seat);
+        // What was said to it at the last moment is not lost.
+        if outcome.is_ok() {
+            self.hear(desk).await?;
+        }
+        outcome
+    }
+
+    /// An agent that a front end drives can be killed, woken and waited for like one that has none.
+    fn take_seat(&self, desk: &mut Desk<'_>) -> Option<Seat> {
+        let agent = self.agent.state.agent();
+        if self.engine.hub.is_working(agent).is_some() {
+            return None;
+        }
+        let (seat, others) = self.engine.hub.enlist(agent);
+        desk.listen_to(others);
+        Some(seat)
+    }
+
+    async fn work_seated(
+        &mut self,
+        errand: Errand,
+        desk: &mut Desk<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let own = self.agent.state.agent();
         let mut outcome = self.carry_out(errand, desk).await?;
         loop {
+            if self.engine.hub.is_killed(own) {
+                return Ok(Outcome::Interrupted(Cause::Kill));
+            }
             // A command may have ended the turn, and may begin another.
-            if let Some(errand) = self.carry_out_waiting(desk).await? {
+            if let Some(errand) = self.next_errand(desk).await? {
                 outcome = self.carry_out(errand, desk).await?;
                 continue;
             }
             if outcome != Outcome::Completed || self.children.is_empty() {
                 return Ok(outcome);
             }
-            if let Some(stop) = self.await_children(desk).await? {
-                outcome = match stop {
-                    Stop::Interrupt(cause) => Outcome::Interrupted(cause),
-                    Stop::Deadline(after) => Outcome::Failed(format!(
+            match self.await_children(desk).await? {
+                Awaited::Stopped(Stop::Interrupt(cause)) => outcome = Outcome::Interrupted(cause),
+                Awaited::Stopped(Stop::Deadline(after)) => {
+                    outcome = Outcome::Failed(format!(
                         "the children were not done within {} s",
                         after.as_secs()
-                    )),
-                };
-            } else if self.has_mail().await? {
-                outcome = self.carry_out(Errand::Mail, desk).await?;
+                    ));
+                }
+                // Who was forked by a command says what it has to say in its own log.
+                Awaited::Done { reports: true } if self.has_mail().await? => {
+                    outcome = self.carry_out(Errand::Mail, desk).await?;
+                }
+                Awaited::Done { .. } | Awaited::Asked => {}
             }
         }
+    }
+
+    /// What there is to do after a turn: what commands ask for, what others do, what the user says.
+    async fn next_errand(&mut self, desk: &mut Desk<'_>) -> Result<Option<Errand>, EngineError> {
+        if let Some(errand) = self.carry_out_waiting(desk).await? {
+            return Ok(Some(errand));
+        }
+        while let Some(errand) = desk.errands.pop_front() {
+            let is_moot = match errand {
+                Errand::Mail => !self.has_mail().await?,
+                Errand::Resume => matches!(
+                    self.check_resumable().await,
+                    Err(EngineError::NothingToResume)
+                ),
+                _ => false,
+            };
+            if !is_moot {
+                return Ok(Some(errand));
+            }
+        }
+        Ok(None)
     }
 
     /// Waits for what was started beside the agent, so that nothing is cut off by leaving. Returns
@@ -65,24 +143,47 @@ impl Worker {
         &mut self,
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        self.await_children(desk).await
+        loop {
+            match self.await_children(desk).await? {
+                Awaited::Stopped(stop) => return Ok(Some(stop)),
+                Awaited::Done { .. } => return Ok(None),
+                // The front end is about to leave: what it says is mail for the next turn.
+                Awaited::Asked => {}
+            }
+        }
     }
 
-    /// Has another agent, which nobody holds, do something beside this one.
+    /// Has another agent, which nobody else holds, do something beside this one.
     pub(crate) async fn start_other(
         &mut self,
         other: &AgentRecord,
         errand: Errand,
     ) -> Result<(), EngineError> {
+        let hub = &self.engine.hub;
+        // One of this process is asked: opening it again would settle the turn in which it is.
+        if hub.is_working(other.id).is_some() && hub.deliver(other.id, Intent::Do(errand.clone())) {
+            self.children.push(Started {
+                id: other.id,
+                reports: false,
+            });
+            return Ok(());
+        }
         let mut worker = self.engine.open(other).await?;
         worker.approve = self.approve;
-        self.children.push(other.id);
+        self.await_later(&worker);
         start(worker, errand);
         Ok(())
     }
 
     /// Has another agent go on with a turn that was stopped, if there is one and nobody holds it.
     pub(crate) async fn resume_other(&mut self, other: &AgentRecord) -> Result<bool, EngineError> {
+        if self.engine.hub.is_working(other.id) == Some(true) {
+            return Ok(false);
+        }
+        if self.engine.hub.is_working(other.id).is_some() {
+            self.start_other(other, Errand::Resume).await?;
+            return Ok(true);
+        }
         let mut worker = match self.engine.open(other).await {
             Ok(worker) => worker,
             Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => {
@@ -99,9 +200,20 @@ impl Worker {
             Err(error) => return Err(error),
         }
         worker.approve = self.approve;
-        self.children.push(other.id);
+        self.await_later(&worker);
         start(worker, Errand::Resume);
         Ok(true)
+    }
+
+    /// Notes that another agent is about to work beside this one.
+    pub(super) fn await_later(&mut self, other: &Worker) {
+        let own = self.agent.state.agent();
+        let forked_by_us = |fork: &&ikigai_core::data::ForkData| fork.parent_uuid == Some(own);
+        let fork = other.agent.state.fork().filter(forked_by_us);
+        self.children.push(Started {
+            id: other.agent.state.agent(),
+            reports: fork.is_some_and(|fork| fork.call.is_some()),
+        });
     }
 
     async fn carry_out(
@@ -128,27 +240,37 @@ impl Worker {
         Ok(!self.engine.store.queued_mail(own).await?.is_empty())
     }
 
-    /// Waits until no child works any more, unless it is told to stop.
-    async fn await_children(&mut self, desk: &mut Desk<'_>) -> Result<Option<Stop>, EngineError> {
-        let mut changes = self.engine.hub.changes(self.engine.store());
+    /// Waits until none of those that it started works any more, unless there is something to do.
+    async fn await_children(&mut self, desk: &mut Desk<'_>) -> Result<Awaited, EngineError> {
+        let mut changes = self.engine.hub.changes(&self.engine.store);
+        let reports = self.children.iter().any(|child| child.reports);
         loop {
             changes.mark_unchanged();
-            let mut working = Vec::new();
-            for child in std::mem::take(&mut self.children) {
-                if self.engine.hub.is_working(child) == Some(true) {
-                    working.push(child);
-                }
-            }
-            self.children = working;
-            if self.children.is_empty() {
-                return Ok(None);
+            let hub = self.engine.hub.clone();
+            let still_works = |child: &Started| hub.is_working(child.id) == Some(true);
+            if !self.children.iter().any(still_works) {
+                self.children.clear();
+                return Ok(Awaited::Done { reports });
             }
             tokio::select! {
                 biased;
-                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
-                    self.stop_children(&stop);
-                    return Ok(Some(stop));
-                },
+                intent = desk.next() => {
+                    let stop = self.heed(intent, desk).await?;
+                    // A command that interrupts turns finds none to interrupt.
+                    if !desk.after_turn.is_empty() || !desk.at_break.is_empty() {
+                        return Ok(Awaited::Asked);
+                    }
+                    if let Some(stop) = stop {
+                        self.stop_children(&stop);
+                        return Ok(Awaited::Stopped(stop));
+                    }
+                    if !desk.queued.is_empty() {
+                        desk.errands.push_back(Errand::Mail);
+                    }
+                    if !desk.errands.is_empty() {
+                        return Ok(Awaited::Asked);
+                    }
+                }
                 _ = changes.changed() => {}
             }
         }
@@ -156,8 +278,9 @@ impl Worker {
 
     /// Whoever stops the program's only front end stops what it was waiting for.
     fn stop_children(&self, stop: &Stop) {
+        let hub = &self.engine.hub;
         for child in &self.children {
-            self.engine.hub.deliver(*child, Intent::Stop(stop.clone()));
+            hub.deliver(child.id, Intent::Stop(stop.clone()));
         }
     }
 }
@@ -167,14 +290,16 @@ impl Worker {
 pub(super) fn start(worker: Worker, errand: Errand) {
     let engine = worker.engine.clone();
     let agent = worker.agent.state.agent();
-    let intents = engine.hub.enlist(agent);
+    let (seat, intents) = engine.hub.enlist(agent);
     let task = tokio::spawn(live(worker, errand, intents));
     tokio::spawn(async move {
-        let panicked = task.await.is_err();
-        engine.hub.leave(agent);
-        if panicked {
-            engine.broken_down(agent).await;
+        if let Err(broken) = task.await
+            && let Ok(panicked) = broken.try_into_panic()
+        {
+            engine.broken_down(agent, &reason_of(&*panicked)).await;
         }
+        // Kept until then, so that whoever waits for it finds out how it ended.
+        drop(seat);
     });
 }
 
@@ -202,7 +327,7 @@ async fn live(mut worker: Worker, errand: Errand, mut intents: mpsc::Receiver<In
             desk.tell(Update::Warning(error.to_string()));
             break;
         }
-        if outcome.is_ok_and(|outcome| outcome == Outcome::Interrupted(Cause::Kill)) {
+        if engine.hub.is_killed(agent) {
             break;
         }
         engine.hub.set_working(agent, false);
@@ -218,6 +343,7 @@ async fn listen(intents: &mut mpsc::Receiver<Intent>) -> Option<Errand> {
         match intents.recv().await? {
             Intent::Say(text) => return Some(Errand::Say(text)),
             Intent::Command(line) => return Some(Errand::Line(line)),
+            Intent::Do(errand) => return Some(errand),
             Intent::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
             // There is nothing to stop, to take back or to answer.
             Intent::Stop(_) | Intent::TakeBack(_) | Intent::Answer { .. } => {}
@@ -226,12 +352,44 @@ async fn listen(intents: &mut mpsc::Receiver<Intent>) -> Option<Errand> {
 }
 
 impl crate::Engine {
-    /// Records that an agent's task broke down, so that its turn is not left open for ever.
-    async fn broken_down(&self, agent: AgentId) {
-        let Ok(Some(record)) = self.store.agent(agent).await else {
-            return;
+    /// Records that an agent's task broke down, so that its turn is not left open for ever, and
+    /// says so.
+    async fn broken_down(&self, agent: AgentId, reason: &str) {
+        let text = format!("the agent broke down, which is a mistake in ikigai: {reason}");
+        let (name, recorded) = match self.record_breakdown(agent, &text).await {
+            Ok(name) => (name, Ok(())),
+            Err(error) => (agent.to_string(), Err(error)),
         };
-        // Whoever opens it settles it; the lease is still this process's.
-        let _ = self.open(&record).await;
+        if let (Some(observer), _) = self.hub.observer() {
+            observer(&name, &Update::Warning(text));
+            if let Err(error) = recorded {
+                observer(&name, &Update::Warning(error.to_string()));
+            }
+        }
     }
+
+    /// Settles the agent's turn, and tells its log and its parent why it ended. Returns its name.
+    async fn record_breakdown(&self, agent: AgentId, text: &str) -> Result<String, EngineError> {
+        let record = self.store.agent(agent).await?;
+        let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
+        // The lease is still this process's.
+        let mut worker = self.open(&record).await?;
+        let report = worker
+            .report(&format!("I could not finish: {text}"))
+            .await?;
+        let row = failure(Category::Internal, text, None, 1);
+        let with = report.into_iter().collect();
+        worker.commit(vec![row], with).await?;
+        worker.release().await?;
+        Ok(record.name)
+    }
+}
+
+/// What was said when a task panicked.
+fn reason_of(panicked: &(dyn Any + Send)) -> String {
+    let text = panicked
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    let text = text.or_else(|| panicked.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it did not say why".to_owned())
 }

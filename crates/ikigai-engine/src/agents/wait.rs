@@ -147,7 +147,7 @@ impl Worker {
             of,
         };
         let until = Instant::now() + patience;
-        let mut changes = self.engine.hub.changes(self.engine.store());
+        let mut changes = self.engine.hub.changes(&self.engine.store);
         loop {
             changes.mark_unchanged();
             let own = self.agent.state.agent();

@@ -213,7 +213,7 @@ async fn fork(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result
             call: None,
             prompt,
         };
-        let (forked, rows) = match worker.fork(&wish, |_| Vec::new()).await {
+        let (forked, rows) = match worker.fork(&wish, |_| Vec::new(), None).await {
             Ok(forked) => forked,
             Err(
                 error @ (EngineError::TooDeep(_)
@@ -226,7 +226,6 @@ async fn fork(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result
         let words = wish.prompt.as_deref().unwrap_or("waits for you");
         let _ = writeln!(output, "⑂ {} · {}", forked.name, shortened(words));
         if wish.prompt.is_some() {
-            worker.children.push(forked.id);
             worker.start_child(forked.id).await?;
         }
         last = Some((forked.id, wish.prompt.is_none()));
@@ -377,7 +376,7 @@ async fn kill(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result
             None => return Trouble::refused("this agent is not in the store"),
         },
     };
-    match worker.kill(&target, KilledBy::User, Vec::new()).await {
+    match worker.kill(&target, KilledBy::User, Vec::new(), None).await {
         Ok((rows, killed)) => {
             desk.told(rows);
             let below = killed.len() - 1;

@@ -118,6 +118,11 @@ impl Worker {
         let mut parts = 0_u32;
         let patience = answer.patience();
         let hub = self.engine.hub.clone();
+        if hub.requests.available_permits() == 0 {
+            let most = self.engine.crowd.requests;
+            let text = format!("waits: {most} requests, as many as are allowed, run already");
+            desk.tell(Update::Notice(text));
+        }
         let _permit = loop {
             tokio::select! {
                 biased;

@@ -102,7 +102,7 @@ impl Worker {
                 return self.stop_calls(round, &stop, desk).await;
             }
         }
-        let mut changes = self.engine.hub.changes(self.engine.store());
+        let mut changes = self.engine.hub.changes(&self.engine.store);
         loop {
             self.start_ready(turn, &mut round, desk).await?;
             changes.mark_unchanged();
@@ -235,12 +235,17 @@ impl Worker {
                 continue;
             };
             let is_late = Instant::now() >= *until;
-            let Some((result, mail)) = self.answer_wait(&call.open, wait, is_late).await? else {
+            let answer = read_held!(desk, self.answer_wait(&call.open, wait, is_late));
+            let Some((result, mail)) = answer else {
                 continue;
             };
             let own = self.agent.state.agent();
             let consume = |head| consumed_by_next(&mail, own, head);
-            let rows = self.commit_held_at(vec![result], &consume, desk).await?;
+            let rows = match self.commit_held_at(vec![result], &consume, desk).await {
+                // It bounced meanwhile, because this agent was killed: that is heard next.
+                Err(EngineError::Commit(CommitError::MailGone(_))) => continue,
+                rows => rows?,
+            };
             call.stage = Stage::Ended;
             desk.told(rows);
         }

@@ -8,7 +8,7 @@ use ikigai_store::{Effect, StoreError, blobs};
 use tokio::time::{Instant, sleep_until};
 
 use crate::front::{Desk, Intent, Update};
-use crate::worker::{Beside, EffectsAt};
+use crate::worker::{Beside, BesideAt, EffectsAt};
 use crate::{EngineError, Worker};
 
 /// How often, and after which pause, something is offered to a store that fails.
@@ -37,14 +37,24 @@ impl Worker {
             with: with(head),
             ..Beside::default()
         };
+        self.commit_held_beside(events, &beside, desk).await
+    }
+
+    /// The same, together with rows of other agents: they are given the head.
+    pub(crate) async fn commit_held_beside(
+        &mut self,
+        events: Vec<Event>,
+        beside: BesideAt<'_>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Vec<Row>, EngineError> {
         let mut attempt = self.attempt(events);
         for _ in 1..TRIES {
-            match self.try_commit(&mut attempt, &beside).await {
+            match self.try_commit(&mut attempt, beside).await {
                 Err(error) if may_return(&error) => pause(&error, desk).await?,
                 other => return other,
             }
         }
-        self.try_commit(&mut attempt, &beside).await
+        self.try_commit(&mut attempt, beside).await
     }
 
     /// Stores a blob that must not be lost; returns its hash.

@@ -392,7 +392,7 @@ fn stopped(stop: &Stop) -> (Event, Outcome) {
     }
 }
 
-fn failure(category: Category, text: &str, status: Option<u16>, attempts: u32) -> Event {
+pub(crate) fn failure(category: Category, text: &str, status: Option<u16>, attempts: u32) -> Event {
     let data = ErrorData {
         category: Some(category),
         status,

@@ -40,6 +40,7 @@ impl Worker {
                     return Ok(Some(Stop::Interrupt(Cause::User)));
                 }
             },
+            Intent::Do(errand) => desk.errands.push_back(errand),
             Intent::TakeBack(mail) => self.take_back(mail, desk).await,
             // Answers to what is not asked are too late: the call was closed meanwhile.
             Intent::Answer { .. } => {}
@@ -116,7 +117,7 @@ impl Worker {
     }
 
     /// Heeds what was said so far; hands back the first wish to stop.
-    pub(super) async fn hear(&mut self, desk: &mut Desk<'_>) -> Result<Option<Stop>, EngineError> {
+    pub(crate) async fn hear(&mut self, desk: &mut Desk<'_>) -> Result<Option<Stop>, EngineError> {
         let mut first = None;
         while let Some(intent) = desk.next_said() {
             let stop = self.heed(intent, desk).await?;

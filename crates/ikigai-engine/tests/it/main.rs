@@ -5,6 +5,7 @@
     reason = "helpers of tests fail the test at once when something is not as expected"
 )]
 
+mod agents;
 mod calls;
 mod commands;
 mod costs;

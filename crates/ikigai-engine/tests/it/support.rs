@@ -132,6 +132,18 @@ impl World {
         restarted
     }
 
+    /// Another process on the same log, while this one lives.
+    pub(crate) fn beside(&self) -> Self {
+        let seed = self.seed + 500;
+        let memory = self
+            .memory
+            .other_process(IdSource::new(1000 + seed).process());
+        let mut beside = Self::on(memory, self.provider.clone(), seed);
+        beside.engine = (self.equip)(beside.engine);
+        beside.equip = self.equip.clone();
+        beside
+    }
+
     /// The agent that was used last, opened by this process.
     pub(crate) async fn reopened(&self) -> Worker {
         self.engine.open(&self.latest().await).await.unwrap()

@@ -146,6 +146,11 @@ fn create_agent(
     }
     let session = session_key(connection, agent.session)?;
     let parent = optional_key(connection, agent.parent)?;
+    if let (Some(key), Some(parent)) = (parent, agent.parent)
+        && !is_running(connection, key)?
+    {
+        return Err(CommitError::Dead(parent).into());
+    }
     let fork_point = agent
         .fork_point
         .map(|row| row_key(connection, row))
@@ -233,7 +238,18 @@ fn set_status(connection: &Connection, agent: AgentId, status: Status) -> Result
         params![agent.to_string(), status.word()],
         agent,
         || name_of(connection, agent).unwrap_or_default(),
-    )
+    )?;
+    if status != Status::Running {
+        let receiver = key(connection, agent)?;
+        connection
+            .prepare_cached("UPDATE mail SET state = ?2 WHERE receiver = ?1 AND state = ?3")?
+            .execute(params![
+                receiver,
+                MailState::Bounced.word(),
+                MailState::Queued.word()
+            ])?;
+    }
+    Ok(())
 }
 
 fn update_agent(
@@ -307,10 +323,7 @@ fn mail(connection: &Connection, effect: &Effect) -> Result<(), Refusal> {
             at,
         } => {
             let receiver = key(connection, *to)?;
-            let running: bool = connection
-                .prepare_cached("SELECT status = ?2 FROM agents WHERE id = ?1")?
-                .query_row(params![receiver, Status::Running.word()], |row| row.get(0))?;
-            if !running {
+            if !is_running(connection, receiver)? {
                 return Err(CommitError::Dead(*to).into());
             }
             let sender = optional_key(connection, *from)?;
@@ -339,6 +352,12 @@ fn mail(connection: &Connection, effect: &Effect) -> Result<(), Refusal> {
         Effect::BounceMail { mail } => settle(connection, *mail, MailState::Bounced, None),
         _ => Ok(()),
     }
+}
+
+fn is_running(connection: &Connection, agent: i64) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT status = ?2 FROM agents WHERE id = ?1")?
+        .query_row(params![agent, Status::Running.word()], |row| row.get(0))
 }
 
 /// Ends the waiting of queued mail.

@@ -379,7 +379,8 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
     assert_eq!(desk.store.agent(desk.ids.agent()).await.unwrap(), None);
 }
 
-/// An id is given once, and there is no agent without its session, parent and fork point.
+/// An id is given once, and there is no agent without its session, parent and fork point. The
+/// dead have no children: whoever kills a family would miss them.
 pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let root = desk.agent("root").await;
@@ -414,6 +415,23 @@ pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
         "{refused:?}"
     );
 
+    let dead = desk.idle_agent("dead").await;
+    desk.effects([Effect::SetStatus {
+        agent: dead,
+        status: Status::Dead,
+    }])
+    .await
+    .unwrap();
+    let posthumous = NewAgent {
+        parent: Some(dead),
+        ..desk.new_agent("other")
+    };
+    let refused = desk.effects([create(posthumous)]).await;
+    assert!(
+        matches!(refused, Err(CommitError::Dead(agent)) if agent == dead),
+        "{refused:?}"
+    );
+
     let unforked = NewAgent {
         fork_point: Some(root.row(1)),
         ..desk.new_agent("other")
@@ -424,7 +442,7 @@ pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
         "{refused:?}"
     );
 
-    assert_eq!(desk.store.agents(None).await.unwrap().len(), 1);
+    assert_eq!(desk.store.agents(None).await.unwrap().len(), 2);
 }
 
 /// D13b: an agent that nobody holds gets its first rows with its making, from whoever makes it;

@@ -98,7 +98,8 @@ fn assert_gone(outcome: &Result<Committed, CommitError>, mail: MailId) {
     );
 }
 
-/// E10c: nothing is sent to an agent that is not running; what was queued before can bounce.
+/// E10c: nothing is sent to an agent that is not running; what was queued before bounces in the
+/// transaction in which it dies, and what was taken back or delivered before does not.
 pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let agent = desk.idle_agent("root").await;
@@ -110,7 +111,13 @@ pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
         at: at(0),
     };
     let queued = desk.ids.mail();
-    desk.effects([send(queued, agent)]).await.unwrap();
+    let withdrawn = desk.ids.mail();
+    desk.effects([send(queued, agent), send(withdrawn, agent)])
+        .await
+        .unwrap();
+    desk.effects([Effect::WithdrawMail { mail: withdrawn }])
+        .await
+        .unwrap();
 
     for status in [Status::Dead, Status::Reaped] {
         desk.effects([Effect::SetStatus { agent, status }])
@@ -128,9 +135,11 @@ pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
         matches!(refused, Err(CommitError::NoAgent(no)) if no == nobody),
         "{refused:?}"
     );
-    desk.effects([Effect::BounceMail { mail: queued }])
-        .await
-        .unwrap();
+    let again = desk.effects([Effect::BounceMail { mail: queued }]).await;
+    assert!(
+        matches!(again, Err(CommitError::MailGone(gone)) if gone == queued),
+        "{again:?}"
+    );
 
     let states: Vec<_> = desk
         .store
@@ -140,5 +149,5 @@ pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
         .iter()
         .map(|m| m.state)
         .collect();
-    assert_eq!(states, [MailState::Bounced]);
+    assert_eq!(states, [MailState::Bounced, MailState::Withdrawn]);
 }

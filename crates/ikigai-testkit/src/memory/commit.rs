@@ -270,8 +270,10 @@ impl Writing<'_> {
         if !self.has_session(agent.session) {
             return Err(bad(format!("there is no session `{}`", agent.session)));
         }
-        if let Some(parent) = agent.parent {
-            self.agent(parent)?;
+        if let Some(parent) = agent.parent
+            && self.agent(parent)?.facts.status != Status::Running
+        {
+            return Err(CommitError::Dead(parent));
         }
         if let Some(row) = agent.fork_point {
             self.check_row(row)?;
@@ -304,7 +306,16 @@ impl Writing<'_> {
         if status == Status::Running {
             self.check_name(&facts.agent.name, agent)?;
         }
-        self.change(agent, |facts| facts.status = status)
+        self.change(agent, |facts| facts.status = status)?;
+        if status == Status::Running {
+            return Ok(());
+        }
+        let queued = |mail: &MailRecord| mail.to == agent && mail.state == MailState::Queued;
+        let mail = self.log.mail.iter().filter(|mail| queued(mail));
+        for mail in mail.map(|mail| mail.id).collect::<Vec<_>>() {
+            self.settle_mail(mail, MailState::Bounced, None)?;
+        }
+        Ok(())
     }
 
     /// Refuses a name that a living agent other than `of` has.

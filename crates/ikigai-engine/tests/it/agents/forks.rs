@@ -1,0 +1,210 @@
+//! Forks: what children are told, what they start with, and whose rows are whose.
+
+use ikigai_core::Kind;
+use ikigai_core::data::{self, ForkContext, ForkData, UserData, UserOrigin};
+use ikigai_core::message::Block;
+use ikigai_core::names::is_valid_name;
+use ikigai_core::settings::ModelChoice;
+use ikigai_engine::Outcome;
+use ikigai_store::Status;
+use serde_json::json;
+
+use super::support::{calls, fork, see_out, typed, work};
+use crate::fakes::{Deed, call};
+use crate::support::World;
+
+/// D10a: a fork by the model names what the child remembers, or makes no agent; one by a person
+/// that does not say so means all of it.
+#[tokio::test(start_paused = true)]
+async fn fork_context_choice_is_explicit() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    let unsaid = call("fork", &json!({ "name": "unsaid", "prompt": "begin" }));
+    world.provider.will(calls([unsaid]));
+    world.provider.will_say("then not");
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let results = world.results(root).await;
+    assert!(!results[0].success, "{results:?}");
+    assert!(results[0].output.contains("context"), "{results:?}");
+    assert_eq!(world.census().await.len(), 1, "no agent was made");
+
+    for (line, context) in [
+        ("/fork --name one", ForkContext::Inherit),
+        ("/fork --fresh --name two", ForkContext::Fresh),
+    ] {
+        typed(&mut worker, line).await;
+        let made = world.memory();
+        let agents = ikigai_store::Store::agents(made, None).await.unwrap();
+        let rows = world.rows(agents.last().unwrap().id).await;
+        let fork: ForkData = data::read(rows[0].data.as_deref());
+        assert_eq!(fork.context, Some(context), "{line}");
+    }
+}
+
+/// S3-9: what a fork tells its child is the child's row, not the parent's.
+#[tokio::test(start_paused = true)]
+async fn the_prompt_of_a_fork_is_the_childs() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("one", "count the rows")]));
+    world.provider.will_say_to("go", "forked");
+    world.provider.will_say_to("go", "thank you");
+    world.provider.will_say_to("count", "three");
+
+    work(&mut worker, "go").await;
+
+    let rows = world.rows(world.id_of("one").await).await;
+    let prompt = rows.iter().find(|row| row.kind.name() == "user").unwrap();
+    let user: UserData = data::read(prompt.data.as_deref());
+    assert_eq!(prompt.content.as_deref(), Some("count the rows"));
+    assert_eq!(user.origin, Some(UserOrigin::Fork));
+    let said = world.texts(root, "user").await;
+    assert!(!said.contains(&"count the rows".to_owned()), "{said:?}");
+}
+
+/// N1a: a child forked in the middle of a response learns who it is by the result of the very call
+/// that made it, and that its parent's other calls are not its own.
+#[tokio::test(start_paused = true)]
+async fn a_child_learns_who_it_is_by_the_call_that_made_it() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    let inheriting = |name: &str| {
+        let arguments = json!({ "name": name, "prompt": "begin", "context": "inherit" });
+        call("fork", &arguments)
+    };
+    let look = Deed::new("look", "at it").block();
+    world
+        .provider
+        .will_to("go", calls([look, inheriting("one"), inheriting("two")]));
+    world.provider.will_say_to("go", "forked");
+    world.provider.will_say_to("go", "thank you");
+    world.provider.will_say_to("begin", "I am one of them");
+    world.provider.will_say_to("begin", "I am the other");
+
+    work(&mut worker, "go").await;
+
+    for (name, other) in [("one", 1), ("two", 0)] {
+        let id = world.id_of(name).await;
+        let request = world.engine.next_request(id).await.unwrap();
+        let blocks = request.messages.iter().flat_map(|message| &message.blocks);
+        let answered: Vec<_> = blocks
+            .filter_map(|block| match block {
+                Block::ToolResult { content, .. } => Some(content.clone()),
+                _ => None,
+            })
+            .collect();
+        let parent = world.named("parser").await.name;
+        let own =
+            format!("You are {name} ({id}), the child made by this call; your parent is {parent}.");
+        assert_eq!(answered.len(), 3, "{answered:?}");
+        assert_eq!(answered[2 - other], own, "{answered:?}");
+        let written = world.kinds(id).await;
+        assert!(!written.contains(&"tool_result".to_owned()), "{written:?}");
+    }
+    assert_eq!(world.results(root).await.len(), 3, "the parent got its own");
+}
+
+/// E20: a child starts with its parent's settings and system prompt of now, also if it remembers
+/// less, but for those the fork itself names.
+#[tokio::test(start_paused = true)]
+async fn a_child_forked_from_an_older_row_has_the_settings_of_now() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    world.provider.will_say("hello");
+    work(&mut worker, "hi").await;
+    typed(&mut worker, "/mark then").await;
+    let other = ModelChoice {
+        model: Some("other".to_owned()),
+        ..ModelChoice::default()
+    };
+    worker.choose_model(other).await.unwrap();
+    let now = worker.agent().state.clone();
+
+    typed(&mut worker, "/fork --at then --name plain").await;
+    typed(&mut worker, "/fork --at then --name strong --model third").await;
+
+    for (name, model) in [("plain", "other"), ("strong", "third")] {
+        let child = world.engine.open(&world.named(name).await).await.unwrap();
+        let state = &child.agent().state;
+        let chosen = state.settings().model.clone().unwrap();
+        assert_eq!(chosen.model.as_deref(), Some(model), "{name}");
+        assert_eq!(state.settings().workdir, now.settings().workdir, "{name}");
+        assert_eq!(state.system(), now.system(), "{name}");
+        child.release().await.unwrap();
+    }
+}
+
+/// E8b: names are valid and unique among the living: what is taken is counted on, what nobody alive
+/// has is free again, and what cannot be a name is refused.
+#[tokio::test(start_paused = true)]
+async fn children_get_names_that_nobody_alive_has() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    for line in [
+        "/fork --name docs",
+        "/fork --name docs",
+        "/kill docs",
+        "/fork --name docs",
+    ] {
+        typed(&mut worker, line).await;
+    }
+    for bad in [
+        "/fork --name parent",
+        "/fork --name Docs",
+        "/fork --name -d",
+    ] {
+        typed(&mut worker, bad).await;
+    }
+    world.provider.will_say("of course");
+    typed(&mut worker, "/fork Write ALL the tests, please").await;
+    see_out(&mut worker).await;
+
+    let all = world.census().await;
+    let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["parser", "docs", "docs-2", "docs", "write-all-the"]);
+    assert_eq!(all[1].1, Status::Dead);
+    assert!(names.iter().all(|name| is_valid_name(name)));
+    let rows = world.rows(root).await;
+    let forks = rows
+        .iter()
+        .filter(|row| row.kind == ikigai_core::StoredKind::Known(Kind::Fork));
+    assert_eq!(forks.count(), 4);
+}
+
+/// S3-6: the calls of an agent and their results are its own rows, also when nobody looks at it and
+/// another agent works meanwhile.
+#[tokio::test(start_paused = true)]
+async fn calls_and_results_are_rows_of_the_agent_that_made_them() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("one", "look at it")]));
+    world
+        .provider
+        .will_to("go", calls([Deed::new("look", "mine").block()]));
+    world.provider.will_say_to("go", "done");
+    world.provider.will_say_to("go", "thank you");
+    world
+        .provider
+        .will_to("look", calls([Deed::new("look", "theirs").block()]));
+    world.provider.will_say_to("look", "seen");
+
+    work(&mut worker, "go").await;
+
+    let labels = |results: Vec<crate::support::Given>| -> Vec<_> {
+        results.into_iter().map(|result| result.output).collect()
+    };
+    let child = world.id_of("one").await;
+    assert_eq!(labels(world.results(child).await), ["theirs"]);
+    assert_eq!(labels(world.results(root).await)[1..], ["mine"]);
+}

@@ -1,0 +1,267 @@
+//! Kills: whose row tells of them, who is stopped, and who hears of it.
+
+use std::time::Duration;
+
+use ikigai_core::AgentId;
+use ikigai_core::data::{self, AgentKilledData, Cause, KilledBy};
+use ikigai_engine::{Errand, Outcome};
+use ikigai_store::{MailState, Status};
+use ikigai_testkit::Step;
+use tokio::time::Instant;
+
+use super::support::{after, calls, fork, kill, send, typed, wait, work, work_and_say};
+use crate::fakes::{Deed, Moment};
+use crate::support::World;
+
+/// Whom the kills in an agent's own log killed, and who asked for it.
+async fn kills(world: &World, agent: AgentId) -> Vec<(AgentId, Vec<AgentId>, KilledBy)> {
+    let rows = world.rows(agent).await.into_iter();
+    let told = rows.filter(|row| row.kind.name() == "agent_killed");
+    told.map(|row| {
+        let data: AgentKilledData = data::read(row.data.as_deref());
+        (data.target.unwrap(), data.killed.unwrap(), data.by.unwrap())
+    })
+    .collect()
+}
+
+/// S3-11, S3-13: who gives a kill has it in its own log, for one alone and for a whole family, the
+/// model's and the user's alike.
+#[tokio::test(start_paused = true)]
+async fn agent_killed_owned_by_killer() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    for line in ["/fork --name one", "/fork --name two"] {
+        typed(&mut worker, line).await;
+    }
+    let two = world.named("two").await;
+    let mut child = world.engine.open(&two).await.unwrap();
+    typed(&mut child, "/fork --name three").await;
+    child.release().await.unwrap();
+    let (one, three) = (world.id_of("one").await, world.id_of("three").await);
+
+    world.provider.will(calls([kill("one")]));
+    world.provider.will_say("it is dead");
+    work(&mut worker, "kill one").await;
+    typed(&mut worker, "/kill two").await;
+
+    assert_eq!(
+        kills(&world, root).await,
+        [
+            (one, vec![one], KilledBy::Model),
+            (two.id, vec![two.id, three], KilledBy::User),
+        ]
+    );
+    for killed in [one, two.id, three] {
+        assert!(kills(&world, killed).await.is_empty());
+    }
+    let dead = world.census().await.into_iter().skip(1);
+    assert!(
+        dead.map(|(_, status)| status)
+            .all(|status| status == Status::Dead)
+    );
+}
+
+/// S3-12, D6: an agent that kills itself, or somebody above it, tells nobody any more: the parent of
+/// the topmost agent killed has the row.
+#[tokio::test(start_paused = true)]
+async fn self_kill_row_owned_by_parent() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("one", "end yourself")]));
+    world.provider.will_to("go", calls([wait(60, &["one"])]));
+    world.provider.will_say_to("go", "so it is");
+    world.provider.will_to("end", calls([kill("one")]));
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let one = world.id_of("one").await;
+    assert_eq!(
+        kills(&world, root).await,
+        [(one, vec![one], KilledBy::Model)]
+    );
+    assert!(kills(&world, one).await.is_empty());
+    assert_eq!(world.outputs(root).await[1], "one: dead");
+    let last = world.kinds(one).await.pop();
+    assert_eq!(last.as_deref(), Some("interrupted"));
+
+    // Typed in a grandchild, against the one above it.
+    typed(&mut worker, "/fork --name upper").await;
+    let upper = world.named("upper").await;
+    let mut above = world.engine.open(&upper).await.unwrap();
+    typed(&mut above, "/fork --name lower").await;
+    let lower = world.named("lower").await;
+    let mut below = world.engine.open(&lower).await.unwrap();
+    typed(&mut below, "/kill upper").await;
+
+    let told = kills(&world, root).await.pop().unwrap();
+    assert_eq!(told, (upper.id, vec![upper.id, lower.id], KilledBy::User));
+    assert!(kills(&world, lower.id).await.is_empty());
+    assert!(kills(&world, upper.id).await.is_empty());
+}
+
+/// A root is killed by nobody, and the model kills nobody above itself.
+#[tokio::test(start_paused = true)]
+async fn roots_and_ancestors_are_not_killed() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([kill("parser"), fork("one", "begin")]));
+    world.provider.will_say_to("go", "well");
+    world.provider.will_say_to("go", "thank you");
+    world
+        .provider
+        .will_to("begin", calls([kill("parent"), fork("two", "deeper")]));
+    world.provider.will_say_to("begin", "well");
+    world.provider.will_say_to("begin", "thank you");
+    world
+        .provider
+        .will_to("deeper", calls([kill("one"), kill("parser")]));
+    world.provider.will_say_to("deeper", "no");
+
+    work(&mut worker, "go").await;
+    typed(&mut worker, "/kill").await;
+
+    let living = world.census().await;
+    assert!(
+        living.iter().all(|(_, status)| *status == Status::Running),
+        "{living:?}"
+    );
+    let root_said = world.outputs(root).await;
+    assert!(root_said[0].contains("root"), "{root_said:?}");
+    let deep = world.results(world.id_of("two").await).await;
+    assert!(deep[0].output.contains("ancestor"), "{deep:?}");
+    assert!(deep.iter().all(|result| !result.success), "{deep:?}");
+}
+
+/// A kill stops requests and tools of all the killed within the grace, mail to them bounces, and
+/// who waits for them is told at once.
+#[tokio::test(start_paused = true)]
+async fn a_kill_stops_a_whole_family_at_once() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world.provider.will_to(
+        "go",
+        calls([fork("one", "begin"), fork("killer", "murder")]),
+    );
+    world.provider.will_to("go", calls([wait(600, &["one"])]));
+    world
+        .provider
+        .will_to("go", calls([send("one", "too late")]));
+    world.provider.will_say_to("go", "so it is");
+    world.provider.will_say_to("go", "thank you");
+    let long = Deed::new("look", "long").taking(Duration::from_hours(1));
+    world
+        .provider
+        .will_to("begin", calls([fork("two", "deeper"), long.block()]));
+    world
+        .provider
+        .will_to("deeper", [Step::Say("half a".to_owned()), Step::Hang]);
+    world.provider.will_to(
+        "murder",
+        [
+            Step::Sleep(Duration::from_secs(5)),
+            Step::FinishWith(vec![send("one", "last words"), kill("one")]),
+        ],
+    );
+    world.provider.will_say_to("murder", "done");
+    let begun = Instant::now();
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let took = begun.elapsed();
+    assert!(
+        took >= Duration::from_secs(5) && took < Duration::from_secs(7),
+        "{took:?}"
+    );
+    let (one, two) = (world.id_of("one").await, world.id_of("two").await);
+    assert_eq!(
+        diary.moments(),
+        [
+            Moment::Began("long".to_owned()),
+            Moment::Stopped("long".to_owned())
+        ]
+    );
+    assert_eq!(world.outputs(root).await[2], "one: dead");
+    let late = &world.results(root).await[3];
+    assert!(!late.success && late.output.contains("dead"), "{late:?}");
+    assert_eq!(
+        world.mail_of(one).await,
+        [("last words".to_owned(), MailState::Bounced)]
+    );
+    for killed in [one, two] {
+        let last = world.rows(killed).await.pop().unwrap();
+        assert_eq!(last.kind.name(), "interrupted");
+        let data: ikigai_core::data::InterruptedData = data::read(last.data.as_deref());
+        assert_eq!(data.cause, Some(Cause::Kill));
+    }
+    assert_eq!(world.texts(two, "assistant").await, ["half a"]);
+}
+
+/// An agent that a front end drives is stopped like any other when somebody kills it.
+#[tokio::test(start_paused = true)]
+async fn an_agent_driven_by_a_front_end_is_stopped_by_a_kill() {
+    let world = World::new();
+    let mut root = world.root().await;
+    typed(&mut root, "/fork --name one").await;
+    let one = world.named("one").await;
+    let mut driven = world.engine.open(&one).await.unwrap();
+    world
+        .provider
+        .will_to("hello", [Step::Say("half".to_owned()), Step::Hang]);
+    let killing = async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        typed(&mut root, "/kill one").await;
+        std::future::pending().await
+    };
+
+    let errand = Errand::Say("hello".to_owned());
+    let (outcome, _) = work_and_say(&mut driven, errand, Box::pin(killing)).await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Interrupted(Cause::Kill));
+    assert_eq!(world.texts(one.id, "assistant").await, ["half"]);
+}
+
+/// N5c: a kill by another process stops the agent where it is held, front end or not, as soon as
+/// the log tells of it.
+#[tokio::test(start_paused = true)]
+async fn a_kill_by_another_process_stops_the_holder() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    world.provider.will_to("go", calls([fork("one", "begin")]));
+    world.provider.will_to("go", calls([wait(3600, &["one"])]));
+    world.provider.will_say_to("go", "so it is");
+    world.provider.will_to("begin", after(3000, "never said"));
+    let other = world.beside();
+    let begun = Instant::now();
+    let killing = async {
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        let mut stranger = other
+            .engine
+            .create_root("/elsewhere", "/elsewhere")
+            .await
+            .unwrap();
+        typed(&mut stranger, "/kill one").await;
+        std::future::pending().await
+    };
+
+    let errand = Errand::Say("go".to_owned());
+    let (outcome, _) = work_and_say(&mut worker, errand, Box::pin(killing)).await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    let root = worker.agent().state.agent();
+    assert_eq!(world.outputs(root).await[1], "one: dead");
+    let one = world.id_of("one").await;
+    assert_eq!(world.kinds(one).await.pop().as_deref(), Some("interrupted"));
+}

@@ -1,0 +1,303 @@
+//! Mail: shown by the row that consumes it, and no reason to begin a turn by itself.
+
+use std::time::Duration;
+
+use ikigai_core::data::{self, UserData, UserOrigin};
+use ikigai_core::{AgentId, RowRef};
+use ikigai_engine::{Errand, Intent, Outcome};
+use ikigai_store::{MailState, Store};
+use ikigai_testkit::Step;
+
+use super::support::{after, calls, fork, see_out, send, typed, wait, work, work_and_say};
+use crate::support::World;
+
+/// The row by which each mail of an agent was shown.
+async fn shown_by(world: &World, agent: AgentId) -> Vec<Option<RowRef>> {
+    let mail = world.memory().mail(agent).await.unwrap().into_iter();
+    mail.map(|mail| mail.shown_by).collect()
+}
+
+/// E10a: mail reaches the model only by the row that consumes it: the result of a wait, or a row of
+/// origin mail when the next turn begins.
+#[tokio::test(start_paused = true)]
+async fn mail_is_shown_by_the_row_that_consumes_it() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world.provider.will_to("go", calls([fork("one", "begin")]));
+    world.provider.will_to("go", calls([wait(60, &[])]));
+    world.provider.will_say_to("go", "enough");
+    world.provider.will_say_to("go", "thank you");
+    let twice = [send("parent", "the first"), send("parent", "the second")];
+    world.provider.will_to("begin", calls(twice));
+    world.provider.will_to("begin", after(30, "the last"));
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let rows = world.rows(root).await;
+    let row_of = |at: &Option<RowRef>| rows.iter().find(|row| Some(row.at) == *at).unwrap();
+    let by = shown_by(&world, root).await;
+    assert_eq!(by.len(), 3);
+    assert_eq!(row_of(&by[0]).kind.name(), "tool_result");
+    assert_eq!(
+        world.outputs(root).await[1],
+        "received from one:\nthe first"
+    );
+    for (by, text) in by[1..].iter().zip(["the second", "the last"]) {
+        let row = row_of(by);
+        let user: UserData = data::read(row.data.as_deref());
+        assert_eq!(user.origin, Some(UserOrigin::Mail));
+        assert_eq!(user.from, Some(world.id_of("one").await));
+        assert!(row.content.as_deref().unwrap().ends_with(text), "{row:?}");
+    }
+    let told = world.mail_of(root).await;
+    assert!(told.iter().all(|(_, state)| *state == MailState::Delivered));
+}
+
+/// E10b: `/wait` shows how others are and what they sent, and leaves their mail where it is.
+#[tokio::test(start_paused = true)]
+async fn wait_command_does_not_consume_mail() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("begin", calls([send("parent", "look here")]));
+    world.provider.will_to("begin", after(5, "done"));
+
+    typed(&mut worker, "/fork --name one begin").await;
+    typed(&mut worker, "/wait one").await;
+
+    let printed = world.texts(root, "command").await.pop().unwrap();
+    assert!(printed.contains("one: received\nlook here"), "{printed}");
+    assert_eq!(
+        world.mail_of(root).await,
+        [("look here".to_owned(), MailState::Queued)]
+    );
+}
+
+/// E10c: mail is delivered once, or bounces when its receiver dies first.
+#[tokio::test(start_paused = true)]
+async fn mail_of_agents_is_delivered_once_or_bounces() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    for line in [
+        "/fork --name one",
+        "/fork --name two",
+        "/send one hello",
+        "/send two hello",
+        "/kill two",
+    ] {
+        typed(&mut worker, line).await;
+    }
+    let (one, two) = (world.named("one").await, world.named("two").await);
+    let mut child = world.engine.open(&one).await.unwrap();
+    world.provider.will_say("hello yourself");
+    world.provider.will_say("again");
+
+    work(&mut child, "read it").await;
+    work(&mut child, "and again").await;
+
+    assert_eq!(
+        world.mail_of(one.id).await,
+        [("hello".to_owned(), MailState::Delivered)]
+    );
+    assert_eq!(
+        world.texts(one.id, "user").await,
+        ["hello", "read it", "and again"]
+    );
+    assert_eq!(
+        world.mail_of(two.id).await,
+        [("hello".to_owned(), MailState::Bounced)]
+    );
+    typed(&mut worker, "/send two are you there").await;
+    assert_eq!(
+        world.mail_of(two.id).await.len(),
+        1,
+        "nothing is sent to the dead"
+    );
+}
+
+/// E10d: mail to an idle agent starts no turn, whoever sends it, but for `--wake`, which also wakes
+/// one of this process without disturbing what it does.
+#[tokio::test(start_paused = true)]
+async fn mail_starts_no_turn() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("begin", calls([send("parent", "a word")]));
+    world.provider.will_say_to("begin", "done");
+    world.provider.will_say_to("begin", "woken");
+    world.provider.will_say_to("begin", "still here");
+
+    typed(&mut worker, "/fork --name one begin").await;
+    see_out(&mut worker).await;
+    assert_eq!(
+        world.mail_of(root).await,
+        [("a word".to_owned(), MailState::Queued)]
+    );
+    assert!(
+        world.texts(root, "assistant").await.is_empty(),
+        "no turn of the parent"
+    );
+
+    let one = world.id_of("one").await;
+    typed(&mut worker, "/send one quietly").await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(world.texts(one, "assistant").await.len(), 1);
+    typed(&mut worker, "/send --wake one loudly").await;
+    see_out(&mut worker).await;
+
+    assert_eq!(
+        world.texts(one, "assistant").await,
+        ["", "done", "woken"][1..]
+    );
+    assert_eq!(
+        world.texts(one, "user").await,
+        ["begin", "quietly", "loudly"]
+    );
+    assert!(!world.kinds(one).await.contains(&"interrupted".to_owned()));
+}
+
+/// E10d: waking an agent that is in the middle of a turn does not end that turn.
+#[tokio::test(start_paused = true)]
+async fn waking_an_agent_at_work_leaves_its_turn_alone() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    world.provider.will_to("begin", after(20, "done"));
+    world.provider.will_say_to("begin", "heard");
+    typed(&mut worker, "/fork --name one begin").await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+
+    typed(&mut worker, "/send --wake one listen").await;
+    typed(&mut worker, "/resume all").await;
+    see_out(&mut worker).await;
+
+    let one = world.id_of("one").await;
+    let kinds = world.kinds(one).await;
+    assert_eq!(
+        kinds[1..],
+        ["user", "assistant", "usage", "user", "assistant", "usage"]
+    );
+    assert_eq!(world.texts(one, "assistant").await, ["done", "heard"]);
+}
+
+/// E10e: when the last of the children that the model forked is done, one turn of their parent
+/// begins with all their mail.
+#[tokio::test(start_paused = true)]
+async fn last_child_done_starts_one_turn() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("slow", "stroll"), fork("quick", "run")]));
+    world.provider.will_say_to("go", "forked");
+    world.provider.will_say_to("go", "both are done");
+    world.provider.will_to("stroll", after(50, "at last"));
+    world.provider.will_to("run", after(5, "at once"));
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    assert_eq!(
+        world.texts(root, "assistant").await,
+        ["forked", "both are done"]
+    );
+    let said = world.texts(root, "user").await;
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(
+        said[1].ends_with("at once") && said[2].ends_with("at last"),
+        "{said:?}"
+    );
+    assert_eq!(world.provider.requests().len(), 5);
+}
+
+/// What the user says while an agent waits for its children is answered at once, not after them.
+#[tokio::test(start_paused = true)]
+async fn a_message_meanwhile_is_not_kept_until_the_children_are_done() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("slow", "stroll")]));
+    world.provider.will_say_to("go", "forked");
+    world.provider.will_say_to("go", "it is noon");
+    world.provider.will_say_to("go", "it is done");
+    world.provider.will_to("stroll", after(50, "at last"));
+    let asking = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        vec![Intent::Say("what time is it?".to_owned())]
+    };
+
+    let errand = Errand::Say("go".to_owned());
+    let (outcome, _) = work_and_say(&mut worker, errand, asking).await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    let said = world.texts(root, "user").await;
+    assert_eq!(said[1], "what time is it?");
+    assert!(said[2].ends_with("at last"), "{said:?}");
+    assert_eq!(
+        world.texts(root, "assistant").await,
+        ["forked", "it is noon", "it is done"]
+    );
+}
+
+/// A panic in one agent's task is its own affair: its log says so, its parent hears of it, whoever
+/// looks on is told, and the others go on.
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_one_agent_is_contained_recorded_and_reported() {
+    let world = World::new();
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = told.clone();
+    let observer = move |name: &str, update: &ikigai_engine::Update| {
+        if let ikigai_engine::Update::Warning(text) = update {
+            heard.lock().unwrap().push(format!("{name}: {text}"));
+        }
+    };
+    world.engine.observe(std::sync::Arc::new(observer), false);
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("bad", "stumble"), fork("good", "walk")]));
+    world
+        .provider
+        .will_to("go", calls([wait(600, &["bad", "good"])]));
+    world.provider.will_say_to("go", "I see");
+    world.provider.will_to(
+        "stumble",
+        [
+            Step::Say("I".to_owned()),
+            Step::Panic("over a stone".to_owned()),
+        ],
+    );
+    world.provider.will_to("walk", after(30, "arrived"));
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let bad = world.id_of("bad").await;
+    let errors = world.texts(bad, "error").await;
+    assert_eq!(errors.len(), 1);
+    assert!(errors[0].contains("over a stone"), "{errors:?}");
+    let output = &world.outputs(root).await[2];
+    assert!(
+        output.starts_with("bad: received\nI could not finish"),
+        "{output}"
+    );
+    assert!(output.ends_with("good: received\narrived"), "{output}");
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("bad: ") && told[0].contains("over a stone"),
+        "{told:?}"
+    );
+    let opened = world
+        .restarted()
+        .engine
+        .open(&world.named("bad").await)
+        .await;
+    assert!(opened.is_ok(), "its lease was given back");
+}

@@ -1,0 +1,10 @@
+//! Agents as processes: forks, kills, mail and waits, as models and people use them.
+
+mod effects;
+mod forks;
+mod kills;
+mod limits;
+mod mails;
+mod others;
+mod support;
+mod waits;

@@ -1,0 +1,102 @@
+//! Several processes on one log: who takes agents over, and what those without the lease can do.
+
+use std::time::Duration;
+
+use ikigai_engine::{EngineError, Errand, Outcome};
+use ikigai_store::{CommitError, MailState};
+
+use super::support::{after, calls, fork, see_out, send, typed, wait, work, work_and_say};
+use crate::support::World;
+
+/// Whether nobody holds an agent.
+async fn is_free(world: &World, name: &str) -> bool {
+    let third = world.beside();
+    match third.engine.open(&world.named(name).await).await {
+        Ok(worker) => {
+            worker.release().await.unwrap();
+            true
+        }
+        Err(EngineError::Commit(CommitError::Held { .. })) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// E9f: reading takes no lease, and an agent that is worked with takes none but its own: what a
+/// process that died left of others stays as it is until somebody is told to resume it.
+#[tokio::test(start_paused = true)]
+async fn only_supervisors_take_over_agents() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    world
+        .provider
+        .will_to("go", calls([fork("one", "begin"), wait(3600, &["one"])]));
+    world.provider.will_to("begin", after(3000, "never said"));
+    let errand = Errand::Say("go".to_owned());
+    let dying = work_and_say(&mut worker, errand, std::future::pending());
+    assert!(
+        tokio::time::timeout(Duration::from_secs(5), dying)
+            .await
+            .is_err()
+    );
+    let one = world.id_of("one").await;
+    let before = world.rows(one).await;
+
+    let second = world.restarted();
+    second.provider.forget_script();
+    second.engine.agents().await.unwrap();
+    second.engine.find("one").await.unwrap();
+    second.engine.next_request(one).await.unwrap();
+    let mut worker = second.reopened().await;
+    second.provider.will_say("I go on alone");
+    assert_eq!(work(&mut worker, "never mind it").await, Outcome::Completed);
+
+    assert_eq!(world.rows(one).await, before, "nobody settled it");
+    second.provider.will_say_to("begin", "at last");
+    second.provider.will_say("at last");
+    typed(&mut worker, "/resume all").await;
+    assert!(!is_free(&second, "one").await, "who is resumed is held");
+    see_out(&mut worker).await;
+    assert_eq!(world.texts(one, "assistant").await, ["at last"]);
+}
+
+/// N5c: a process without an agent's lease reads it and sends it mail, which the holder takes in;
+/// it cannot write to it.
+#[tokio::test(start_paused = true)]
+async fn another_process_reads_and_mails_and_does_not_write() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world.provider.will_to("go", calls([wait(600, &[])]));
+    world.provider.will_say_to("go", "I see");
+    let other = world.beside();
+    other
+        .provider
+        .will_to("write", calls([send("parser", "from afar")]));
+    other.provider.will_say_to("write", "sent");
+    let writing = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let mut stranger = other.engine.create_root("/other", "/other").await.unwrap();
+        let refused = other.engine.open(&other.named("parser").await).await;
+        assert!(
+            matches!(refused, Err(EngineError::Commit(CommitError::Held { .. }))),
+            "it is held"
+        );
+        let seen = other.engine.next_request(root).await.unwrap();
+        assert!(!seen.messages.is_empty());
+        typed(&mut stranger, "/send parser from a person").await;
+        work(&mut stranger, "write").await;
+        std::future::pending().await
+    };
+
+    let errand = Errand::Say("go".to_owned());
+    let (outcome, _) = work_and_say(&mut worker, errand, Box::pin(writing)).await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    assert_eq!(
+        world.outputs(root).await,
+        ["received from other:\nfrom afar"]
+    );
+    assert_eq!(world.texts(root, "user").await, ["go", "from a person"]);
+    let states = world.mail_of(root).await.into_iter().map(|mail| mail.1);
+    assert_eq!(states.collect::<Vec<_>>(), [MailState::Delivered; 2]);
+}

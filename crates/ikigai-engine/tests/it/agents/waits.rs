@@ -1,0 +1,168 @@
+//! Waits: what they return, when they end, and what becomes of them in a restart.
+
+use std::time::Duration;
+
+use ikigai_core::data::Verdict;
+use ikigai_engine::{Errand, Outcome};
+use ikigai_testkit::Step;
+use tokio::time::Instant;
+
+use super::support::{after, calls, fork, kill, typed, wait, work, work_and_say};
+use crate::support::World;
+
+/// The truth about each agent: it sent something, has nothing to say, is dead, or still works; the
+/// wait ends when the last of them is known, or at its deadline.
+#[tokio::test(start_paused = true)]
+async fn a_fan_in_tells_the_truth_of_each() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    typed(&mut worker, "/fork --name lazy").await;
+    let names = ["quick", "doomed", "slow", "lazy"];
+    let forks = [
+        fork("quick", "run"),
+        fork("doomed", "fall"),
+        fork("slow", "stroll"),
+    ];
+    world
+        .provider
+        .will_to("go", calls(forks.into_iter().chain([kill("doomed")])));
+    world.provider.will_to("go", calls([wait(20, &names)]));
+    world.provider.will_to("go", calls([wait(600, &names)]));
+    world.provider.will_say_to("go", "well");
+    world.provider.will_to("run", after(5, "here"));
+    world.provider.will_to("fall", after(50, "never"));
+    world.provider.will_to("stroll", after(50, "at last"));
+    let begun = Instant::now();
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let outputs = world.outputs(root).await;
+    assert_eq!(
+        outputs[4],
+        "quick: received\nhere\n\ndoomed: dead\nslow: running (not done within 20 s)\nlazy: idle"
+    );
+    assert_eq!(
+        outputs[5],
+        "quick: idle\ndoomed: dead\nslow: received\nat last\n\nlazy: idle"
+    );
+    assert_eq!(begun.elapsed().as_secs(), 50);
+}
+
+/// A wait for the next mail ends at its deadline, and not before.
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_at_its_deadline() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world.provider.will(calls([wait(30, &[])]));
+    world.provider.will_say("nobody wrote");
+    let begun = Instant::now();
+
+    work(&mut worker, "go").await;
+
+    // The deadline counts from the call's row, and each row takes the log's clock a little further.
+    let took = begun.elapsed().as_millis();
+    assert!((29_900..=30_000).contains(&took), "{took} ms");
+    assert_eq!(world.outputs(root).await, ["no message within 30 s"]);
+}
+
+/// E9c: after a crash a wait whose mail is there, or whose deadline has passed, is answered; any
+/// other stays open, goes on for what is left when the turn is resumed, and is closed by a new
+/// message.
+#[tokio::test(start_paused = true)]
+async fn open_wait_resumes_with_what_is_left() {
+    /// A world that died five seconds into a wait of sixty.
+    async fn died() -> World {
+        let world = World::new();
+        let mut worker = world.root().await;
+        world.provider.will_to("go", calls([wait(60, &[])]));
+        let errand = Errand::Say("go".to_owned());
+        let work = work_and_say(&mut worker, errand, std::future::pending());
+        let ended = tokio::time::timeout(Duration::from_secs(5), work).await;
+        assert!(ended.is_err(), "it waits");
+        let restarted = world.restarted();
+        // The clock of the log goes on from where the first process left it.
+        restarted
+            .clock
+            .set(world.clock.now().after(Duration::from_secs(5)));
+        restarted
+    }
+
+    // What is left of it.
+    let world = died().await;
+    let mut worker = world.reopened().await;
+    let root = worker.agent().state.agent();
+    assert_eq!(
+        world.kinds(root).await.pop().as_deref(),
+        Some("interrupted")
+    );
+    assert!(world.results(root).await.is_empty(), "it stays open");
+    world.provider.will_say("nobody wrote");
+    let begun = Instant::now();
+    let (outcome, _) = work_and_say(&mut worker, Errand::Resume, std::future::pending()).await;
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    assert_eq!(world.outputs(root).await, ["no message within 60 s"]);
+    let left = begun.elapsed().as_secs();
+    assert!((54..=55).contains(&left), "{left} s");
+
+    // Its deadline has passed.
+    let world = died().await;
+    world.clock.advance(Duration::from_secs(100));
+    let worker = world.reopened().await;
+    let root = worker.agent().state.agent();
+    assert_eq!(world.outputs(root).await, ["no message within 60 s"]);
+
+    // Its mail is there.
+    let world = died().await;
+    let mut other = world.engine.create_root("/other", "/other").await.unwrap();
+    world
+        .provider
+        .will_to("write", calls([super::support::send("parser", "news")]));
+    world.provider.will_say_to("write", "sent");
+    work(&mut other, "write").await;
+    let worker = world.reopened().await;
+    let root = worker.agent().state.agent();
+    assert_eq!(world.outputs(root).await, ["received from other:\nnews"]);
+
+    // The user says something else.
+    let world = died().await;
+    let mut worker = world.reopened().await;
+    let root = worker.agent().state.agent();
+    world.provider.will_say("never mind");
+    work(&mut worker, "stop waiting").await;
+    let results = world.results(root).await;
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0].verdict, Verdict::Interrupted);
+}
+
+/// Waits of one answer go on side by side: each ends when its own agents are done.
+#[tokio::test(start_paused = true)]
+async fn waits_go_on_side_by_side() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("one", "stroll"), fork("two", "run")]));
+    world
+        .provider
+        .will_to("go", calls([wait(600, &["one"]), wait(600, &["two"])]));
+    world.provider.will_say_to("go", "both");
+    world.provider.will_to("stroll", after(50, "slowly"));
+    world.provider.will_to(
+        "run",
+        [
+            Step::Sleep(Duration::from_secs(10)),
+            Step::Fail("no breath".to_owned()),
+        ],
+    );
+    let begun = Instant::now();
+
+    work(&mut worker, "go").await;
+
+    let outputs = world.outputs(root).await;
+    assert_eq!(outputs[2], "two: received\nI could not finish: no breath");
+    assert_eq!(outputs[3], "one: received\nslowly");
+    assert_eq!(begun.elapsed().as_secs(), 50);
+}
