@@ -11,6 +11,7 @@ use ikigai_store::{
 };
 
 use crate::agents::Started;
+use crate::front::Stop;
 use crate::{Engine, EngineError};
 
 /// After so many control rows a snapshot is stored, so that opening an agent reads few of them:
@@ -60,6 +61,8 @@ pub struct Worker {
     pub(crate) approve: Option<Approve>,
     /// Those that it started and that have not ended their work yet.
     pub(crate) children: Vec<Started>,
+    /// Why its last turn was stopped, if it was.
+    pub(crate) stopped: Option<Stop>,
     /// What was stored to settle a former process's work and was not told yet.
     pub(crate) settled: Vec<Row>,
     /// A turn has begun and was not brought to its end: it failed, or was dropped.
@@ -88,6 +91,7 @@ impl Worker {
             tally,
             approve: None,
             children: Vec::new(),
+            stopped: None,
             settled: Vec::new(),
             unsettled: false,
             control_rows,

@@ -1,6 +1,7 @@
 //! The life of an agent in this process: it does what it is asked, reports, and listens.
 
 use std::any::Any;
+use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::{Category, Cause};
@@ -11,6 +12,9 @@ use super::hub::Seat;
 use crate::front::{Desk, Intent, Outcome, Stop, Update};
 use crate::turn::failure;
 use crate::{EngineError, Worker};
+
+/// How long agents that are told to stop have to store how they ended.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// What is asked of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +100,15 @@ impl Worker {
                 outcome = self.carry_out(errand, desk).await?;
                 continue;
             }
-            if outcome != Outcome::Completed || self.children.is_empty() {
+            if self.children.is_empty() {
+                return Ok(outcome);
+            }
+            if let Some(stop) = self.stopped.take() {
+                // Whoever stops the agent stops what works beside it.
+                self.stop_others(&stop).await;
+                return Ok(outcome);
+            }
+            if outcome != Outcome::Completed {
                 return Ok(outcome);
             }
             match self.await_children(desk).await? {
@@ -193,11 +205,13 @@ impl Worker {
         };
         match worker.check_resumable().await {
             Ok(()) => {}
-            Err(EngineError::NothingToResume) => {
+            Err(error) => {
                 worker.release().await?;
-                return Ok(false);
+                return match error {
+                    EngineError::NothingToResume => Ok(false),
+                    error => Err(error),
+                };
             }
-            Err(error) => return Err(error),
         }
         worker.approve = self.approve;
         self.await_later(&worker);
@@ -221,6 +235,7 @@ impl Worker {
         errand: Errand,
         desk: &mut Desk<'_>,
     ) -> Result<Outcome, EngineError> {
+        self.stopped = None;
         match errand {
             Errand::Say(text) => self.turn(&text, desk).await,
             Errand::Answer => self.answer(desk).await,
@@ -261,7 +276,7 @@ impl Worker {
                         return Ok(Awaited::Asked);
                     }
                     if let Some(stop) = stop {
-                        self.stop_children(&stop);
+                        self.stop_others(&stop).await;
                         return Ok(Awaited::Stopped(stop));
                     }
                     if !desk.queued.is_empty() {
@@ -276,12 +291,25 @@ impl Worker {
         }
     }
 
-    /// Whoever stops the program's only front end stops what it was waiting for.
-    fn stop_children(&self, stop: &Stop) {
-        let hub = &self.engine.hub;
+    /// Stops what was started beside the agent, and waits until it has stored how it ended.
+    async fn stop_others(&mut self, stop: &Stop) {
+        let hub = self.engine.hub.clone();
         for child in &self.children {
             hub.deliver(child.id, Intent::Stop(stop.clone()));
         }
+        let mut changes = hub.changes(&self.engine.store);
+        let ended = async {
+            loop {
+                changes.mark_unchanged();
+                let works = |child: &Started| hub.is_working(child.id) == Some(true);
+                if !self.children.iter().any(works) || changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // What is not stored by then is settled by whoever opens the agent next.
+        let _ = tokio::time::timeout(LAST_WORDS, ended).await;
+        self.children.clear();
     }
 }
 

@@ -215,6 +215,12 @@ impl crate::Engine {
         if let Some(working) = self.hub.is_working(agent) {
             return Ok(working);
         }
+        // What its log says is going on goes on only if somebody is there to do it.
+        let record = self.store.agent(agent).await?;
+        let owner = record.and_then(|record| record.owner);
+        if !owner.is_some_and(|owner| owner.may_live()) {
+            return Ok(false);
+        }
         let mut agent = Agent::restore(self.store(), agent).await?;
         loop {
             let empty = agent.view.entries().is_empty();

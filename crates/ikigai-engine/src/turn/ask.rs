@@ -9,12 +9,12 @@ use ikigai_core::{Event, Kind, Row, RowRef};
 use ikigai_providers::{
     Answer, AnswerBlock, Delta, FailureKind, Model, ProviderError, Response, StopReason,
 };
-use ikigai_store::{Agent, CommitError, Effect};
+use ikigai_store::{Agent, Effect};
 use tokio::time::{Instant, sleep_until};
 
 use super::draft::Draft;
 use super::queue::withdrawn;
-use super::{Step, Turn, failure, stopped};
+use super::{Step, Turn, failed_report, failure};
 use crate::calls::OpenCall;
 use crate::front::{Desk, Outcome, Stop, Update};
 use crate::response;
@@ -232,39 +232,17 @@ impl Worker {
         with.extend(dropped);
         let ending = priced(ending, &*turn.model);
         let (events, outcome) = self.rows_of(turn, draft.text, ending);
-        let report = self.report_of(&events, &outcome).await?;
+        let report = report_of(&events, &outcome);
         self.passes("before the answer is stored");
-        let reported = with.iter().cloned().chain(report.clone()).collect();
-        let stored = self.commit_held(events.clone(), reported, desk).await;
-        let rows = match stored {
-            // Nobody is there any more to whom it could be reported.
-            Err(EngineError::Commit(CommitError::Dead(_))) if report.is_some() => {
-                self.commit_held(events, with, desk).await?
-            }
-            stored => stored?,
-        };
+        let rows = self
+            .commit_ending(events, with, report.as_deref(), desk)
+            .await?;
         self.passes("after the answer is stored");
         Ok((rows, outcome))
     }
 
-    /// What a child leaves to its parent when its work is done or has failed.
-    async fn report_of(
-        &self,
-        events: &[Event],
-        outcome: &Outcome,
-    ) -> Result<Option<Effect>, EngineError> {
-        let calls = |event: &Event| matches!(event, Event::ToolCall { .. });
-        let text = match outcome {
-            Outcome::Completed if events.iter().any(calls) => return Ok(None),
-            Outcome::Completed => said(events),
-            Outcome::Failed(reason) => format!("I could not finish: {reason}"),
-            Outcome::Interrupted(_) => return Ok(None),
-        };
-        self.report(&text).await
-    }
-
     /// Decides which rows an answer becomes, however it ended.
-    fn rows_of(&self, turn: &Turn, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
+    fn rows_of(&mut self, turn: &Turn, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
         let (word, last, outcome) = match ending {
             Ending::Finished(answer) => return self.rows_of_answer(turn, answer),
             Ending::Failed(error) => {
@@ -273,7 +251,7 @@ impl Worker {
                 ("failed", row, Outcome::Failed(error.message))
             }
             Ending::Stopped(stop) => {
-                let (row, outcome) = stopped(&stop);
+                let (row, outcome) = self.stopped_by(&stop);
                 ("interrupted", row, outcome)
             }
         };
@@ -310,6 +288,16 @@ impl Worker {
     pub(super) fn can_ask(&self, turn: &Turn) -> bool {
         let Agent { state, view, .. } = &self.agent;
         project(state, view, &turn.target, &turn.window).is_ok()
+    }
+}
+
+/// What a child leaves to its parent when its work is done or has failed.
+fn report_of(events: &[Event], outcome: &Outcome) -> Option<String> {
+    let calls = |event: &Event| matches!(event, Event::ToolCall { .. });
+    match outcome {
+        Outcome::Completed if events.iter().any(calls) => None,
+        Outcome::Completed => Some(said(events)),
+        Outcome::Failed(_) | Outcome::Interrupted(_) => failed_report(outcome),
     }
 }
 

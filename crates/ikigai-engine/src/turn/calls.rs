@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::held::read_held;
 use super::questions::previewed;
 use super::queue::withdrawn;
-use super::{Step, Turn, stopped};
+use super::{Step, Turn, failed_report};
 use crate::agents::{AgentTool, Dealt, Wait, consumed_by_next};
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::draw_run;
@@ -482,12 +482,15 @@ impl Worker {
             let ended = self.engine.environment.now();
             ends.extend(run.map(|run| Effect::EndRun { run, ended }));
         }
-        let (last, outcome) = stopped(stop);
+        let (last, outcome) = self.stopped_by(stop);
         events.push(last);
         let taken = self.taken_back(stop, desk).await?;
         ends.extend(withdrawn(&taken));
+        let report = failed_report(&outcome);
         self.passes("before the stop is stored");
-        let rows = self.commit_held(events, ends, desk).await?;
+        let rows = self
+            .commit_ending(events, ends, report.as_deref(), desk)
+            .await?;
         self.passes("after the stop is stored");
         desk.told(rows);
         desk.hand_back(taken);

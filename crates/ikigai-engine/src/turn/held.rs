@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ikigai_core::{Event, Row};
-use ikigai_store::{Effect, StoreError, blobs};
+use ikigai_store::{CommitError, Effect, StoreError, blobs};
 use tokio::time::{Instant, sleep_until};
 
 use crate::front::{Desk, Intent, Update};
@@ -55,6 +55,29 @@ impl Worker {
             }
         }
         self.try_commit(&mut attempt, beside).await
+    }
+
+    /// Stores the rows that end a turn, and with them what the agent reports to whoever forked it.
+    pub(super) async fn commit_ending(
+        &mut self,
+        events: Vec<Event>,
+        with: Vec<Effect>,
+        report: Option<&str>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Vec<Row>, EngineError> {
+        let report = match report {
+            Some(text) => read_held!(desk, self.report(text)),
+            None => None,
+        };
+        if let Some(report) = report {
+            let both = with.iter().cloned().chain([report]).collect();
+            match self.commit_held(events.clone(), both, desk).await {
+                // Nobody is there any more to whom it could be reported.
+                Err(EngineError::Commit(CommitError::Dead(_))) => {}
+                stored => return stored,
+            }
+        }
+        self.commit_held(events, with, desk).await
     }
 
     /// Stores a blob that must not be lost; returns its hash.

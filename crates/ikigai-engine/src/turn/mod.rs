@@ -326,20 +326,31 @@ impl Worker {
     ) -> Result<Step, EngineError> {
         let limit = failure(Category::Limit, text, None, 1);
         let events = closed.into_iter().chain([limit]).collect();
+        let outcome = Outcome::Failed(text.to_owned());
+        let report = failed_report(&outcome);
         self.passes("before the failure is stored");
-        let rows = self.commit_held(events, Vec::new(), desk).await?;
+        let rows = self
+            .commit_ending(events, Vec::new(), report.as_deref(), desk)
+            .await?;
         self.passes("after the failure is stored");
         desk.told(rows);
-        Ok(Step::Done(Outcome::Failed(text.to_owned())))
+        Ok(Step::Done(outcome))
+    }
+
+    /// The row that tells why a turn is stopped, and how it ends by that.
+    pub(super) fn stopped_by(&mut self, stop: &Stop) -> (Event, Outcome) {
+        self.stopped = Some(stop.clone());
+        stopped(stop)
     }
 
     /// Ends a turn between two steps.
     async fn stop_here(&mut self, stop: &Stop, desk: &mut Desk<'_>) -> Result<Step, EngineError> {
         let taken = self.taken_back(stop, desk).await?;
-        let (event, outcome) = stopped(stop);
+        let (event, outcome) = self.stopped_by(stop);
+        let report = failed_report(&outcome);
         self.passes("before the stop is stored");
         let rows = self
-            .commit_held(vec![event], withdrawn(&taken), desk)
+            .commit_ending(vec![event], withdrawn(&taken), report.as_deref(), desk)
             .await?;
         self.passes("after the stop is stored");
         desk.told(rows);
@@ -389,6 +400,14 @@ fn stopped(stop: &Stop) -> (Event, Outcome) {
             let event = failure(Category::Limit, &text, None, 1);
             (event, Outcome::Failed(text))
         }
+    }
+}
+
+/// What a child whose work failed leaves to its parent, so that nobody waits for it in vain.
+fn failed_report(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed(reason) => Some(format!("I could not finish: {reason}")),
+        Outcome::Completed | Outcome::Interrupted(_) => None,
     }
 }
 

@@ -72,10 +72,11 @@ async fn about_to(case: Case) -> (World, Worker) {
     (world, worker)
 }
 
-/// All that the log tells, but for times.
+/// All that the log tells, but for times and ids.
 async fn all_told(world: &World) -> Vec<String> {
     let mut told = Vec::new();
-    for agent in world.memory().agents(None).await.unwrap() {
+    let agents = world.memory().agents(None).await.unwrap();
+    for agent in agents.clone() {
         told.push(format!("{} {:?}", agent.name, agent.status));
         for row in world.rows(agent.id).await {
             told.push(format!("{} {:?}", row.kind.name(), row.content));
@@ -87,6 +88,11 @@ async fn all_told(world: &World) -> Vec<String> {
                 .iter()
                 .map(|mail| format!("{mail:?}")),
         );
+    }
+    for line in &mut told {
+        for agent in &agents {
+            *line = line.replace(&agent.id.to_string(), &agent.name);
+        }
     }
     told
 }
