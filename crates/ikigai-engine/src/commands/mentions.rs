@@ -33,24 +33,31 @@ impl Worker {
         text: &str,
         desk: &mut Desk<'_>,
     ) -> Result<Event, EngineError> {
-        let mut content = match self.taken_back_since().await? {
-            Some(note) => format!("{note}\n\n{text}"),
-            None => text.to_owned(),
-        };
-        for mention in self.mentions(text) {
-            let attached = self.attach(&mention).await.map_err(EngineError::NotSent)?;
-            desk.tell(Update::Notice(attached.shown));
-            let _ = write!(content, "\n\n{}", attached.text);
+        let note = self.taken_back_since().await?;
+        let files = self.files_in(text).await.map_err(EngineError::NotSent)?;
+        for file in &files {
+            desk.tell(Update::Notice(file.shown.clone()));
         }
-        let typed = Some(text.to_owned()).filter(|text| *text != content);
-        Ok(Event::User {
-            text: content,
-            data: UserData {
-                origin: Some(UserOrigin::Typed),
-                typed,
-                ..UserData::default()
-            },
-        })
+        Ok(message_of(text, note.as_deref(), &files))
+    }
+
+    /// The row of a message that waited. A file that cannot be read any more is left to the words.
+    pub(crate) async fn waited(&self, text: &str) -> Event {
+        let files = self.files_in(text).await.unwrap_or_default();
+        message_of(text, None, &files)
+    }
+
+    /// Says what is wrong with the files that a message names, if anything is.
+    pub(crate) async fn check_files(&self, text: &str) -> Result<(), String> {
+        self.files_in(text).await.map(drop)
+    }
+
+    async fn files_in(&self, text: &str) -> Result<Vec<Attached>, String> {
+        let mut files = Vec::new();
+        for mention in self.mentions(text) {
+            files.push(self.attach(&mention).await?);
+        }
+        Ok(files)
     }
 
     /// What the model must know of what was taken back since the last message to it.
@@ -140,6 +147,26 @@ impl Worker {
             workdir: workdir(self),
             hidden: self.engine.safety.hidden.clone(),
         }
+    }
+}
+
+/// The row of a message: what was typed, what the model is told before, the files after it.
+fn message_of(typed: &str, note: Option<&str>, files: &[Attached]) -> Event {
+    let mut text = match note {
+        Some(note) => format!("{note}\n\n{typed}"),
+        None => typed.to_owned(),
+    };
+    for file in files {
+        let _ = write!(text, "\n\n{}", file.text);
+    }
+    let typed = Some(typed.to_owned()).filter(|typed| *typed != text);
+    Event::User {
+        text,
+        data: UserData {
+            origin: Some(UserOrigin::Typed),
+            typed,
+            ..UserData::default()
+        },
     }
 }
 

@@ -50,6 +50,9 @@ impl Worker {
 
     /// Stores a message for the next break. If that fails, the text is handed back.
     async fn queue(&mut self, text: String, desk: &mut Desk<'_>) {
+        if let Err(reason) = self.check_files(&text).await {
+            return desk.tell(Update::NotStored { text, reason });
+        }
         let mail = draw_mail(&*self.engine.environment);
         let send = Effect::SendMail {
             mail,
@@ -138,10 +141,11 @@ impl Worker {
     pub(super) async fn shown(&self, mail: &[MailRecord]) -> Result<Vec<Event>, EngineError> {
         let mut events = Vec::new();
         for mail in mail {
-            let sender = match mail.from {
-                Some(from) => self.engine.store.agent(from).await?,
-                None => None,
+            let Some(from) = mail.from else {
+                events.push(self.waited(&mail.text).await);
+                continue;
             };
+            let sender = self.engine.store.agent(from).await?;
             let name = sender.as_ref().map(|sender| &*sender.name);
             events.push(shown_mail(mail, name));
         }

@@ -320,3 +320,44 @@ fn a_prompt_that_begins_with_a_slash_is_a_command() {
     assert!(!log.contains("/usr/bin/x"), "{log}");
     assert!(log.contains("/rewind a\n\n↶ back to ⚑ a #6"), "{log}");
 }
+
+#[test]
+fn lines_for_the_shell_files_and_pins_reach_the_model() {
+    let newcomer = Newcomer::new();
+    let project = newcomer.home().join("project");
+    fs::write(project.join("AGENTS.md"), "Be kind.").unwrap();
+    fs::write(project.join("a.txt"), "text").unwrap();
+
+    let ran = newcomer.ikigai(&["run", "!echo hi; exit 3"]);
+    let kept = newcomer.ikigai(&["run", "!!echo hidden"]);
+    let named = newcomer.ikigai(&["run", "look at @a.txt"]);
+    let missing = newcomer.ikigai(&["run", "look at @./b.txt"]);
+
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(0), "$ echo hi; exit 3\nhi\n(exit 3)\n")
+    );
+    assert_eq!(kept.out, "$ echo hidden\nhidden\n(exit 0)\n");
+    assert_eq!(
+        (named.code, named.err.as_str()),
+        (Some(0), "@a.txt · 4 bytes\n")
+    );
+    assert_eq!(missing.code, Some(1));
+    assert!(
+        missing.err.contains("not sent: b.txt cannot be read"),
+        "{}",
+        missing.err
+    );
+    let request = newcomer.ikigai(&["log", "--request"]).out;
+    assert!(request.contains("AGENTS.md\\n\\nBe kind."), "{request}");
+    assert!(request.contains("@a.txt:\\n```\\ntext"), "{request}");
+    assert!(request.contains("$ echo hi"), "{request}");
+    assert!(!request.contains("hidden"), "{request}");
+    let models = newcomer.ikigai(&["run", "/model"]).out;
+    assert!(models.starts_with("demo:demo answers\n"), "{models}");
+    let switched = newcomer.ikigai(&["run", "/model ollama:qwen3"]).out;
+    assert!(
+        switched.starts_with("Switched to Ollama qwen3\n"),
+        "{switched}"
+    );
+}

@@ -1,11 +1,14 @@
 //! Lines that are no slash commands: `!command`, `!!command`, `@path`.
 
 use std::fs;
+use std::time::Duration;
 
-use ikigai_core::data::{self, CommandData, Shell, UserData};
+use ikigai_core::data::{self, Cause, CommandData, Shell, UserData};
 use ikigai_engine::{EngineError, Intent, Outcome, Safety, Stop, Update};
+use ikigai_testkit::Step;
 
 use super::support::{agent_in_a_directory, attended, line, seen, survives, texts, typed};
+use crate::fakes::{Deed, calling};
 use crate::support::{World, interrupt, say};
 
 /// E19a
@@ -67,28 +70,24 @@ async fn a_shell_line_is_stopped_by_an_interrupt_and_what_it_printed_is_kept() {
 
 #[tokio::test]
 async fn whoever_leaves_during_a_shell_line_leaves_the_turn_too() {
-    let world = World::new();
+    let (world, _) = World::with_fakes();
     let (_place, mut worker) = agent_in_a_directory(&world).await;
-    world.provider.will_say("never said");
-    let leave = Intent::Stop(Stop::Interrupt(ikigai_core::data::Cause::Exit));
+    let quick = Deed::new("change", "quick").taking(Duration::ZERO);
+    world.provider.will(calling(&[quick]));
+    world.provider.will([Step::Hang]);
+    let leave = Intent::Stop(Stop::Interrupt(Cause::Exit));
 
     let (done, _) = attended(&mut worker, "hello", |update| match update {
-        Update::Stored(row)
-            if row.kind.name() == "user" && row.content.as_deref() == Some("hello") =>
-        {
-            vec![Intent::Command("!echo begun; sleep 1000".to_owned())]
-        }
+        Update::Running(_) => vec![Intent::Command("!echo begun; sleep 1000".to_owned())],
         Update::Printed(_) => vec![leave.clone()],
         _ => Vec::new(),
     })
     .await;
 
-    assert!(
-        matches!(
-            done.outcome,
-            Some(Outcome::Interrupted(_) | Outcome::Completed)
-        ),
-        "{done:?}"
+    assert_eq!(done.outcome, Some(Outcome::Interrupted(Cause::Exit)));
+    assert_eq!(
+        texts(&world, &worker).await[1],
+        "$ echo begun; sleep 1000\nbegun\n(stopped)"
     );
     survives(&world, worker).await;
 }
@@ -214,4 +213,33 @@ async fn a_file_that_cannot_be_brought_is_said_before_anything_is_sent() {
     assert_eq!(world.provider.requests().len(), 0);
     let kinds = world.kinds(worker.agent().state.agent()).await;
     assert_eq!(kinds, ["system", "command"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_brings_its_files_or_is_handed_back() {
+    let (world, _) = World::with_fakes();
+    let (place, mut worker) = agent_in_a_directory(&world).await;
+    fs::write(place.path().join("a.md"), "text").unwrap();
+    world.provider.will(calling(&[Deed::new("change", "slow")]));
+    world.provider.will_say("done");
+
+    let (_, told) = attended(&mut worker, "work", |update| match update {
+        Update::Running(_) => ["see @a.md", "see @./b.md"]
+            .map(|text| Intent::Say(text.to_owned()))
+            .into(),
+        _ => Vec::new(),
+    })
+    .await;
+
+    let refused = Update::NotStored {
+        text: "see @./b.md".to_owned(),
+        reason: "b.md cannot be read: No such file or directory (os error 2)".to_owned(),
+    };
+    assert!(told.contains(&refused), "{told:#?}");
+    let said = texts(&world, &worker).await;
+    assert_eq!(
+        said,
+        ["work", "see @a.md\n\n@a.md:\n```\ntext\n```", "done"]
+    );
+    survives(&world, worker).await;
 }

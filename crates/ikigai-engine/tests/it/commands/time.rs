@@ -1,6 +1,6 @@
 //! Marks, rewinds, undo, redo, retry, clear.
 
-use ikigai_core::data::{self, RewindData, UserData};
+use ikigai_core::data::{self, RewindData, UserData, Via};
 use ikigai_engine::commands::Next;
 use ikigai_testkit::Step;
 use ikigai_tools::{builtin, process};
@@ -243,6 +243,10 @@ async fn retry_sends_the_last_message_again_and_redo_brings_the_first_answer_bac
     );
     let said = texts(&world, &worker).await;
     assert_eq!(said[4..], ["three", "another"]);
+    let rows = world.rows(worker.agent().state.agent()).await;
+    let rewind = rows.iter().find(|row| row.kind.name() == "rewind").unwrap();
+    let rewind: RewindData = data::read(rewind.data.as_deref());
+    assert_eq!(rewind.via, Some(Via::Retry));
     line(&mut worker, "/redo").await;
     assert_eq!(texts(&world, &worker).await[4..6], ["three", "three!"]);
     survives(&world, worker).await;
@@ -252,6 +256,7 @@ async fn retry_sends_the_last_message_again_and_redo_brings_the_first_answer_bac
 #[tokio::test]
 async fn row_ids_name_own_and_ancestor_rows() {
     let (world, mut parent) = three_turns().await;
+    drop(world.root().await);
     line(&mut parent, "/fork --name lexer").await;
     let child = world.engine.find("lexer").await.unwrap();
     let mut worker = world.engine.open(&child).await.unwrap();
@@ -280,6 +285,10 @@ async fn row_ids_name_own_and_ancestor_rows() {
         (
             "/rewind #parser.99".to_owned(),
             "⚠ this agent has no row #parser.99 · /history lists them",
+        ),
+        (
+            "/rewind #parser-2.1".to_owned(),
+            "⚠ this agent has no row #parser-2.1 · /history lists them",
         ),
     ];
     for (typed, expected) in cases {
@@ -310,5 +319,40 @@ async fn history_shows_what_is_remembered_and_what_is_not() {
         printed(&mut worker, "/history x").await,
         "⚠ x is no number from 1 to 1000"
     );
+    survives(&world, worker).await;
+}
+
+/// E12b: what a redo brings back is no longer something that was left behind.
+#[tokio::test]
+async fn files_of_turns_that_come_back_are_not_named() {
+    let world = World::with_tools(builtin::all(process::Environment::default()));
+    let (_place, mut worker) = agent_in_a_directory(&world).await;
+    for name in ["a.txt", "b.txt"] {
+        let file = json!({"file_path": name, "content": "one\n"});
+        world
+            .provider
+            .will([Step::FinishWith(vec![call("file_write", &file)])]);
+        world.provider.will_say("done");
+        say(&mut worker, name).await.unwrap();
+    }
+    let not_restored = " · files changed since and NOT restored: ";
+
+    let one = printed(&mut worker, "/undo").await;
+    let two = printed(&mut worker, "/undo").await;
+    let forward = printed(&mut worker, "/redo").await;
+
+    assert!(
+        one.contains(&format!("{not_restored}b.txt +1 −0 · /redo")),
+        "{one}"
+    );
+    assert!(
+        two.contains(&format!("{not_restored}a.txt +1 −0, b.txt · /redo")),
+        "{two}"
+    );
+    assert!(!forward.contains("restored"), "{forward}");
+    world.provider.will_say("I see");
+    say(&mut worker, "go on").await.unwrap();
+    let said = texts(&world, &worker).await;
+    assert!(said[2].contains("NOT restored: b.txt +1 −0.]"), "{said:#?}");
     survives(&world, worker).await;
 }
