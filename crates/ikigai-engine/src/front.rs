@@ -97,6 +97,8 @@ pub enum Intent {
 pub struct Question {
     /// The call.
     pub call: RowRef,
+    /// The name of the agent whose call it is.
+    pub agent: String,
     /// Which tool.
     pub tool: String,
     /// The call for a person.

@@ -94,7 +94,8 @@ impl World {
         let engine = Engine::new(store.clone(), Arc::new(System), registry.clone())
             .with_window_tokens(window)
             .with_tools(tools.clone(), safety)
-            .with_limits(config.work().limits.limits());
+            .with_limits(config.work().limits.limits())
+            .with_crowd(config.work().agents.crowd());
         let runtime = runtime()?;
         Ok(Self {
             runtime,

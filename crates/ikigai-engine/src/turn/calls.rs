@@ -178,6 +178,7 @@ impl Worker {
                 let preview = prepared.preview.clone();
                 let question = Question {
                     call: open.at,
+                    agent: self.settings().name.clone().unwrap_or_default(),
                     tool: open.name.clone(),
                     shown: prepared.shown.clone(),
                     workdir: turn.tools.place.workdir.display().to_string(),

@@ -38,6 +38,7 @@ pub(crate) struct Config {
     sandbox: work::Sandbox,
     web: work::Web,
     limits: work::LimitsSection,
+    agents: work::AgentsSection,
 }
 
 /// `[providers.NAME]`.
@@ -140,6 +141,7 @@ impl Config {
             sandbox: self.sandbox.clone(),
             web: self.web.clone(),
             limits: self.limits,
+            agents: self.agents,
         }
     }
 

@@ -1,15 +1,18 @@
-//! What agents may do: `[permissions]`, `[sandbox]`, `[web]` and `[limits]`.
+//! What agents may do: `[permissions]`, `[sandbox]`, `[web]`, `[limits]` and `[agents]`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use ikigai_core::settings::Rule;
-use ikigai_engine::Limits;
+use ikigai_engine::{Crowd, Limits};
 use serde::Deserialize;
 
 /// The longest turn: a month, after which nobody waits any more.
 const MOST_MINUTES: u64 = 31 * 24 * 60;
+
+/// So many requests at once are more than any provider takes.
+const MOST_REQUESTS: usize = 1000;
 
 /// The sections that say what agents may do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +21,7 @@ pub(crate) struct Work {
     pub(crate) sandbox: Sandbox,
     pub(crate) web: Web,
     pub(crate) limits: LimitsSection,
+    pub(crate) agents: AgentsSection,
 }
 
 /// `[permissions]`.
@@ -77,6 +81,32 @@ pub(crate) struct LimitsSection {
     minutes: Option<u64>,
 }
 
+/// `[agents]`: how many there may be.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AgentsSection {
+    depth: Option<usize>,
+    children: Option<usize>,
+    family: Option<usize>,
+    requests: Option<usize>,
+}
+
+impl AgentsSection {
+    pub(crate) fn crowd(&self) -> Crowd {
+        let usual = Crowd::default();
+        Crowd {
+            depth: self.depth.unwrap_or(usual.depth),
+            children: self.children.unwrap_or(usual.children),
+            family: self.family.unwrap_or(usual.family),
+            // Without any, nobody would ever be asked.
+            requests: self
+                .requests
+                .unwrap_or(usual.requests)
+                .clamp(1, MOST_REQUESTS),
+        }
+    }
+}
+
 impl Work {
     /// Takes in what a project says, which may forbid more and allow nothing.
     pub(super) fn narrowed_by(mut self, theirs: Self, file: &Path) -> Result<Self> {
@@ -85,7 +115,8 @@ impl Work {
             || sandbox.enabled.is_some()
             || sandbox.network.is_some()
             || !sandbox.keep_variables.is_empty()
-            || theirs.web != Web::default();
+            || theirs.web != Web::default()
+            || theirs.agents != AgentsSection::default();
         if widens {
             bail!(
                 "`{}` may set only `permissions.refuse`, `sandbox.hidden` and `limits` of what agents may do\nhint: put the rest into your own configuration",

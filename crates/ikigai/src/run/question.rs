@@ -96,7 +96,8 @@ fn answer_of(line: &str, pattern: &str) -> Option<Answer> {
 
 fn shown(question: &Question) -> String {
     let mut text = format!(
-        "? {} asks, in {}\n    {}",
+        "? {}: {} asks, in {}\n    {}",
+        visible(&question.agent),
         question.tool,
         visible(&question.workdir),
         visible(&question.shown).replace('\n', "\n    "),

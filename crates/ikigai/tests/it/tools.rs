@@ -242,7 +242,10 @@ fn a_question_is_asked_on_the_terminal_and_answered_there() {
 
     assert!(refused.contains("The user said no: not here"), "{refused}");
     assert!(!written);
-    assert!(allowed.contains("? file_write asks, in"), "{allowed}");
+    assert!(
+        allowed.contains("? project: file_write asks, in"),
+        "{allowed}"
+    );
     assert!(
         allowed.contains("+line 3"),
         "the whole diff is shown: {allowed}"
@@ -250,7 +253,7 @@ fn a_question_is_asked_on_the_terminal_and_answered_there() {
     let text = fs::read_to_string(newcomer.file("notes.txt")).unwrap();
     assert_eq!(text, "line 1\nline 2, changed\nline 3\n");
     assert_eq!(
-        again.matches("? file_edit asks").count(),
+        again.matches("file_edit asks").count(),
         0,
         "always: {again}"
     );
