@@ -41,6 +41,8 @@ struct Script {
     faults_after_commits: BTreeMap<u64, StoreError>,
     away: Option<fn() -> StoreError>,
     rows_read: usize,
+    /// From what it is drawn how long a call takes.
+    hesitates: Option<u64>,
 }
 
 impl fmt::Debug for FaultyStore {
@@ -81,6 +83,29 @@ impl FaultyStore {
         let mut script = self.script();
         let at = script.commits + nth;
         script.faults_after_commits.insert(at, error);
+    }
+
+    /// Lets others go first now and then, before each call and after it, in an order that the seed
+    /// decides. A store in memory is ready at once, so that nothing would ever come in between.
+    pub fn hesitate(&self, seed: u64) {
+        self.script().hesitates = Some(seed);
+    }
+
+    async fn let_others_go(&self) {
+        let turns = {
+            let mut script = self.script();
+            let Some(state) = &mut script.hesitates else {
+                return;
+            };
+            // Knuth's constants; the upper bits are the good ones.
+            *state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            *state >> 62
+        };
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Takes back all faults that were planned.
@@ -163,8 +188,11 @@ impl FaultyStore {
         reading: impl FnOnce(&'a dyn Store) -> Reading<'a, T> + Send + 'a,
     ) -> Reading<'a, T> {
         Box::pin(async move {
+            self.let_others_go().await;
             self.next_read()?;
-            reading(&*self.inner).await
+            let read = reading(&*self.inner).await;
+            self.let_others_go().await;
+            read
         })
     }
 }
@@ -176,8 +204,13 @@ impl Store for FaultyStore {
 
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
         Box::pin(async move {
+            self.let_others_go().await;
             match self.next_commit() {
-                None => self.inner.commit(batch).await,
+                None => {
+                    let outcome = self.inner.commit(batch).await;
+                    self.let_others_go().await;
+                    outcome
+                }
                 Some(CommitFault::Refused(error)) => Err(error.into()),
                 Some(CommitFault::LostUnknown) => Err(unknown()),
                 Some(CommitFault::WrittenAndSilent) => {

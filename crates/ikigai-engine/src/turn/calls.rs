@@ -58,6 +58,8 @@ pub(super) struct Call {
 }
 
 pub(super) enum Stage {
+    /// It was not looked at, because one before it ended the agent.
+    Unseen,
     /// It may run as soon as nothing before it stands in the way.
     Ready(Box<Prepared>, Freedom),
     /// Somebody is asked.
@@ -97,8 +99,10 @@ impl Worker {
             running: HashMap::new(),
             progress,
         };
-        for call in open {
+        let mut open = open.into_iter();
+        while let Some(call) = open.next() {
             if let Some(stop) = self.admit(call, turn, &mut round, desk).await? {
+                round.calls.extend(open.map(Call::unseen));
                 return self.stop_calls(round, &stop, desk).await;
             }
         }
@@ -191,7 +195,7 @@ impl Worker {
         };
         let touches = match &stage {
             Stage::Ready(prepared, _) | Stage::Asked(prepared) => prepared.touches.clone(),
-            Stage::Running { .. } | Stage::Waiting(..) | Stage::Ended => Touches::default(),
+            _ => Touches::default(),
         };
         round.calls.push(Call {
             open,
@@ -477,7 +481,7 @@ impl Worker {
                 // Whoever comes back is asked again, and waits for what is left.
                 Stage::Asked(..) | Stage::Waiting(..) if is_exit(stop) => continue,
                 Stage::Waiting(..) => ("the wait was stopped", None),
-                Stage::Ready(..) | Stage::Asked(..) => (not_run(stop), None),
+                Stage::Unseen | Stage::Ready(..) | Stage::Asked(..) => (not_run(stop), None),
             };
             events.push(call.open.result(Came::failed(reason), Verdict::Interrupted));
             let ended = self.engine.environment.now();
@@ -499,12 +503,22 @@ impl Worker {
     }
 }
 
+impl Call {
+    fn unseen(open: OpenCall) -> Self {
+        Self {
+            open,
+            touches: Touches::default(),
+            stage: Stage::Unseen,
+        }
+    }
+}
+
 impl Stage {
     /// The journalled run of a call that runs.
     fn run(&self) -> Option<RunId> {
         match self {
             Self::Running { run, .. } => *run,
-            Self::Ready(..) | Self::Asked(_) | Self::Waiting(..) | Self::Ended => None,
+            _ => None,
         }
     }
 }
@@ -594,6 +608,7 @@ fn is_exit(stop: &Stop) -> bool {
 fn not_run(stop: &Stop) -> &'static str {
     match stop {
         Stop::Interrupt(Cause::User) => "not run: the user stopped the turn",
+        Stop::Interrupt(Cause::Kill) => "not run: the agent was killed",
         Stop::Interrupt(_) => "not run: the program was stopped",
         Stop::Deadline(_) => "not run: the turn had taken too long",
     }

@@ -5,6 +5,8 @@ mod forks;
 mod kills;
 mod limits;
 mod mails;
+mod orders;
 mod others;
 mod support;
+mod trees;
 mod waits;
