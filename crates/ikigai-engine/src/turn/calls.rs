@@ -3,19 +3,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ikigai_core::data::{BlobRef, Cause, Verdict};
 use ikigai_core::{EffectClass, Event, RowRef};
 use ikigai_store::{CommitError, Effect, RunId};
 use ikigai_tools::output::present;
 use ikigai_tools::permission::Decision;
-use ikigai_tools::{Confinement, Context, Ending, Output, Prepared, Run, Touches};
+use ikigai_tools::{Confinement, Context, Ending, Output, Prepared, Touches};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::deed::{BROKE_DOWN, GRACE, carry_out, cookie_of};
 use super::held::read_held;
 use super::questions::previewed;
 use super::queue::withdrawn;
@@ -29,12 +29,6 @@ use crate::{EngineError, Worker};
 
 /// How many calls run at the same time.
 const MOST_RUNNING: usize = 8;
-
-/// A tool stops by itself at its deadline; after so much more it is told to.
-const SLACK: Duration = Duration::from_secs(5);
-
-/// A tool that was told to stop has so long to do it.
-const GRACE: Duration = Duration::from_millis(900);
 
 /// How often a call is journalled again after it was not known whether it was.
 const MOST_DOUBTS: usize = 16;
@@ -561,44 +555,10 @@ impl Round {
     fn ended(&mut self, ended: Result<(Id, Output), JoinError>) -> (usize, Output) {
         let (id, output) = match ended {
             Ok(ended) => ended,
-            Err(error) => (
-                error.id(),
-                Output::failed("the tool broke down; this is a mistake in ikigai"),
-            ),
+            Err(error) => (error.id(), Output::failed(BROKE_DOWN)),
         };
         (self.running.remove(&id).unwrap_or_default(), output)
     }
-}
-
-/// Carries a call out, and sees to it that it ends.
-async fn carry_out(run: Run, context: Context, deadline: Duration) -> Output {
-    let stop = context.stop.clone();
-    let work = async move {
-        match run {
-            Run::Async(deed) => deed(context).await,
-            Run::Blocking(deed) => {
-                let done = tokio::task::spawn_blocking(move || deed(&context)).await;
-                done.unwrap_or_else(|_| {
-                    Output::failed("the tool broke down; this is a mistake in ikigai")
-                })
-            }
-        }
-    };
-    tokio::pin!(work);
-    tokio::select! {
-        output = &mut work => return output,
-        () = sleep(deadline.saturating_add(SLACK)) => stop.cancel(),
-    }
-    let late = format!("stopped after {} s", deadline.as_secs());
-    timeout(GRACE, work).await.unwrap_or_else(|_| Output {
-        ending: Ending::Stopped,
-        ..Output::failed(late)
-    })
-}
-
-/// What goes into the environment of a call's processes.
-pub(crate) fn cookie_of(run: Option<RunId>) -> String {
-    run.map_or_else(String::new, |run| format!("{:032x}", run.0))
 }
 
 fn is_exit(stop: &Stop) -> bool {

@@ -3,13 +3,14 @@
 
 mod ask;
 mod calls;
+mod deed;
 mod draft;
 mod held;
 mod pins;
 mod questions;
 mod queue;
 
-pub(crate) use calls::cookie_of;
+pub(crate) use deed::cookie_of;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,0 +1,45 @@
+//! One call carried out: it ends, by itself or not, and its processes can be found.
+
+use std::time::Duration;
+
+use ikigai_store::RunId;
+use ikigai_tools::{Context, Ending, Output, Run};
+use tokio::time::{sleep, timeout};
+
+/// A tool stops by itself at its deadline; after so much more it is told to.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// A tool that was told to stop has so long to do it.
+pub(super) const GRACE: Duration = Duration::from_millis(900);
+
+/// What the model is told of a tool that panicked.
+pub(super) const BROKE_DOWN: &str = "the tool broke down; this is a mistake in ikigai";
+
+/// Carries a call out, and sees to it that it ends.
+pub(super) async fn carry_out(run: Run, context: Context, deadline: Duration) -> Output {
+    let stop = context.stop.clone();
+    let work = async move {
+        match run {
+            Run::Async(deed) => deed(context).await,
+            Run::Blocking(deed) => {
+                let done = tokio::task::spawn_blocking(move || deed(&context)).await;
+                done.unwrap_or_else(|_| Output::failed(BROKE_DOWN))
+            }
+        }
+    };
+    tokio::pin!(work);
+    tokio::select! {
+        output = &mut work => return output,
+        () = sleep(deadline.saturating_add(SLACK)) => stop.cancel(),
+    }
+    let late = format!("stopped after {} s", deadline.as_secs());
+    timeout(GRACE, work).await.unwrap_or_else(|_| Output {
+        ending: Ending::Stopped,
+        ..Output::failed(late)
+    })
+}
+
+/// What goes into the environment of a call's processes.
+pub(crate) fn cookie_of(run: Option<RunId>) -> String {
+    run.map_or_else(String::new, |run| format!("{:032x}", run.0))
+}
