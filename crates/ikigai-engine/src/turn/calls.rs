@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ikigai_core::data::{BlobRef, Cause, Verdict};
 use ikigai_core::{EffectClass, Event, RowRef};
