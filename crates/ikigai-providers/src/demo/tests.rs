@@ -99,10 +99,17 @@ fn calls(request: &Request) -> Vec<(String, String)> {
     calls.collect()
 }
 
+/// What is said, what tools answered since, and the calls that come of it.
+type Case = (
+    &'static str,
+    &'static [&'static str],
+    &'static [(&'static str, &'static str)],
+);
+
 #[test]
 fn it_calls_tools_for_what_is_asked() {
     let create = "create notes.txt with three lines, then change the second";
-    let cases: [(&str, &[&str], &[(&str, &str)]); 5] = [
+    let cases: [Case; 5] = [
         (
             "list the rust files and count them",
             &[],
