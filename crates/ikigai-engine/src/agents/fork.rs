@@ -5,7 +5,7 @@ use ikigai_core::fork::{ForkOrder, fork_events};
 use ikigai_core::names::{free_name, is_valid_name, name_from};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Epoch, Event, Row, RowRef, Seq, Settings};
-use ikigai_store::{AgentRecord, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, Status};
+use ikigai_store::{AgentRecord, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent};
 
 use super::names::Family;
 use super::{Context, Deal, Dealt, ForkArguments, done, live};
@@ -61,14 +61,8 @@ impl Worker {
         let child = draw_agent(&*self.engine.environment);
         let mut taken: Vec<String> = Vec::new();
         loop {
-            let agents = self.engine.agents().await?;
-            let lives = |name: &str| {
-                let same = |agent: &AgentRecord| agent.name == name;
-                let mut living = agents
-                    .iter()
-                    .filter(|agent| agent.status == Status::Running);
-                living.any(same) || taken.iter().any(|other| other == name)
-            };
+            let lives =
+                |name: &str| family.is_called(name) || taken.iter().any(|other| other == name);
             let forked = Forked {
                 id: child,
                 name: free_name(&wished_name(wish), lives),
@@ -76,7 +70,7 @@ impl Worker {
             let desk = desk.as_deref_mut();
             match self.commit_fork(wish, &parent, &forked, &told, desk).await {
                 Ok(rows) => return Ok((forked, rows)),
-                // Another process was quicker; the name that it took may not be listed yet.
+                // Another one was quicker.
                 Err(EngineError::Commit(CommitError::NameTaken(name))) => taken.push(name),
                 Err(error) => return Err(error),
             }

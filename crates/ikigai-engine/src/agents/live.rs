@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::{Category, Cause};
-use ikigai_store::{AgentRecord, CommitError};
+use ikigai_store::{Agent, AgentRecord, CommitError};
 use tokio::sync::mpsc;
 
 use super::hub::Seat;
@@ -219,6 +219,18 @@ impl Worker {
         Ok(true)
     }
 
+    /// Lets go of the rows that were read: there may be hundreds of idle agents, and what the next
+    /// turn needs is read then.
+    async fn rest(&mut self) {
+        let own = self.agent.state.agent();
+        // Whoever cannot read it anew keeps what it has.
+        if let Ok(agent) = Agent::restore(self.engine.store(), own).await
+            && agent.state.head() == self.agent.state.head()
+        {
+            self.agent = agent;
+        }
+    }
+
     /// Notes that another agent is about to work beside this one.
     pub(super) fn await_later(&mut self, other: &Worker) {
         let own = self.agent.state.agent();
@@ -358,6 +370,7 @@ async fn live(mut worker: Worker, errand: Errand, mut intents: mpsc::Receiver<In
         if engine.hub.is_killed(agent) {
             break;
         }
+        worker.rest().await;
         engine.hub.set_working(agent, false);
         next = listen(&mut intents).await;
     }

@@ -22,6 +22,12 @@ impl Family {
         self.agents.iter().find(|agent| agent.id == id)
     }
 
+    /// Whether somebody alive has this name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let mut living = self.agents.iter();
+        living.any(|agent| agent.status == Status::Running && agent.name == name)
+    }
+
     /// An agent and all its descendants that live, parents before children.
     pub(crate) fn living_below(&self, id: AgentId) -> Vec<AgentId> {
         let mut children: HashMap<AgentId, Vec<AgentId>> = HashMap::new();
