@@ -276,3 +276,59 @@ fn ctrl_c_at_a_question_ends_the_turn() {
     let log = newcomer.ikigai(&["log"]).out;
     assert!(log.contains("not run: the user stopped the turn"), "{log}");
 }
+
+/// E23: `run --fresh` works in a fresh child of the root, which goes on as it was.
+#[test]
+fn run_fresh_works_in_a_child_of_the_root() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+
+    let fresh = newcomer.ikigai(&["run", "--fresh", "what did I say"]);
+    let root = newcomer.ikigai(&["run", "what did I say"]);
+    let agents = newcomer.ikigai(&["agents", "--json"]);
+
+    assert!(
+        fresh.out.contains("the first message that I was given"),
+        "{}",
+        fresh.out
+    );
+    assert!(root.out.contains("1. hello"), "{}", root.out);
+    let agents: Vec<Value> = agents
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(agents.len(), 2);
+    assert_eq!(agents[1]["parent"], agents[0]["id"]);
+    assert_eq!(agents[1]["fork_point"], Value::Null);
+}
+
+/// E19b: `/merge` is one `user` row with `merge` and starts no request; `/undo` takes it back.
+#[test]
+fn merge_is_one_user_row_without_request() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "/fork --name docs count to 3"]);
+    let rows = |newcomer: &Newcomer| -> Vec<Value> {
+        let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+        log.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let before = rows(&newcomer).len();
+
+    newcomer.ikigai(&["run", "/merge docs"]);
+    let merged = rows(&newcomer);
+    let request = newcomer.ikigai(&["log", "--request"]).out;
+    newcomer.ikigai(&["run", "/undo"]);
+    let undone = newcomer.ikigai(&["log", "--request"]).out;
+
+    let kinds: Vec<_> = merged[before..]
+        .iter()
+        .map(|row| row["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["user", "command"]);
+    assert_eq!(merged[before]["data"]["merge"]["from"], 1);
+    assert!(request.contains("1 2 3"), "{request}");
+    assert!(!undone.contains("1 2 3"), "{undone}");
+}
