@@ -131,7 +131,8 @@ impl Worker {
             call: wish.call,
             prompt: wish.prompt.clone(),
         };
-        // Decided anew for every head, because the fork point is the parent's newest row.
+        // The fork point is the newest row that was applied. One that somebody else appends at this
+        // very moment can only tell of a kill or a fork, which is nothing to the child.
         let rows = fork_events(&self.agent.state, &parent.name, order.clone());
         let events = [rows.parent].into_iter().chain(told(forked)).collect();
         let now = self.engine.environment.now();
