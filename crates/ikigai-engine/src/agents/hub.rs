@@ -9,13 +9,20 @@ use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
 use ikigai_store::{Status, Store, Watch};
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::front::{INTENTS, Intent, Stop, Update};
 
 /// How often it is looked at most whether another process killed agents of this one: a log that
 /// grows all the time must not have all agents read all the time.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
+
+/// A turn that is over sooner is not worth a watch: to end one takes the kernel longer than many a
+/// whole turn takes.
+const MOMENT: Duration = Duration::from_millis(200);
+
+/// After so long a store that could not be watched is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Is told what happens to agents that have no front end of their own, with their names.
 pub type Observer = Arc<dyn Fn(&str, &Update) + Send + Sync>;
@@ -180,10 +187,8 @@ impl Hub {
         if front.watching {
             return;
         }
-        // A store that fails is asked again the next time.
-        let Ok(watch) = store.watch() else { return };
         front.watching = true;
-        tokio::spawn(look_on(watch, Arc::downgrade(self), Arc::downgrade(store)));
+        tokio::spawn(look_on(Arc::downgrade(self), Arc::downgrade(store)));
     }
 
     /// Stops the agents of this process that others have killed.
@@ -215,7 +220,10 @@ impl Hub {
 
 /// Wakes whoever waits whenever the log grows, and has the killed stopped. Keeps neither the
 /// agents nor the store alive.
-async fn look_on(mut watch: Watch, hub: Weak<Hub>, store: Weak<dyn Store>) {
+async fn look_on(hub: Weak<Hub>, store: Weak<dyn Store>) {
+    let Some(mut watch) = start_watching(&hub, &store).await else {
+        return;
+    };
     let mut next = Instant::now();
     let mut due: Option<Instant> = None;
     loop {
@@ -232,5 +240,23 @@ async fn look_on(mut watch: Watch, hub: Weak<Hub>, store: Weak<dyn Store>) {
                 next = Instant::now() + LOOK_PAUSE;
             }
         }
+    }
+}
+
+/// Begins to watch the log, once somebody has worked for a moment; a store that fails is asked
+/// again. None if nobody is there any more.
+async fn start_watching(hub: &Weak<Hub>, store: &Weak<dyn Store>) -> Option<Watch> {
+    let mut pause = MOMENT;
+    loop {
+        sleep(pause).await;
+        let watch = store.upgrade()?.watch();
+        if let Ok(watch) = watch {
+            // What happened before it was watched.
+            let hub = hub.upgrade()?;
+            hub.bump();
+            hub.stop_the_dead(&*store.upgrade()?).await;
+            return Some(watch);
+        }
+        pause = AGAIN;
     }
 }
