@@ -86,37 +86,37 @@ impl Toolbox {
     /// What there is for an agent that works in `workdir`. Directories are read at every call, so
     /// that changes show; an executable is run only when its file is not the one that is known.
     pub async fn look(&self, workdir: &Path) -> Found {
-        let names = |tools: &[Arc<dyn Tool>]| -> Vec<String> {
-            tools.iter().map(|tool| tool.spec().name).collect()
-        };
+        // A name comes with its schema, which is made anew each time it is asked for.
+        let name = |tool: Arc<dyn Tool>| (tool.spec().name, tool);
+        let mut tools: Vec<_> = self.built_in.iter().cloned().map(name).collect();
         let search = Search {
             directories: [Some(self.places.system.clone()), self.places.user.clone()]
                 .into_iter()
                 .flatten()
                 .collect(),
             workdir: workdir.to_path_buf(),
-            taken: names(&self.built_in),
+            taken: tools.iter().map(|(name, _)| name.clone()).collect(),
             allowed: Allowed::new(self.places.allowed.clone()),
             environment: self.environment.clone(),
             hidden: self.places.hidden.clone(),
             patience: self.patience,
         };
-        let mut cache = self.remembered().await;
-        let found = external::look(search, &mut cache).await;
-        if found.has_news {
-            self.remember(cache).await;
-        }
-
-        let mut tools = self.built_in.clone();
-        tools.extend(
+        // Most people have none, and need no thread to look for them.
+        let found = if search.has_directories() {
+            let mut cache = self.remembered().await;
+            let found = external::look(search, &mut cache).await;
+            if found.has_news {
+                self.remember(cache).await;
+            }
             found
-                .tools
-                .into_iter()
-                .map(|tool| Arc::new(tool) as Arc<dyn Tool>),
-        );
-        tools.sort_by_cached_key(|tool| tool.spec().name);
+        } else {
+            external::Found::default()
+        };
+        let others = found.tools.into_iter();
+        tools.extend(others.map(|tool| name(Arc::new(tool))));
+        tools.sort_by(|(one, _), (other, _)| one.cmp(other));
         Found {
-            tools,
+            tools: tools.into_iter().map(|(_, tool)| tool).collect(),
             broken: found.broken,
         }
     }

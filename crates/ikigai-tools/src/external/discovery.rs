@@ -136,6 +136,14 @@ pub(crate) async fn look(search: Search, cache: &mut Cache) -> Found {
     found
 }
 
+impl Search {
+    /// Whether there is a directory in which tools could be. Looks at a few names only.
+    pub(crate) fn has_directories(&self) -> bool {
+        self.directories.iter().any(|directory| directory.exists())
+            || project_tools(&self.workdir).is_some()
+    }
+}
+
 /// What there is in all directories, without running anything. Blocks.
 fn list(search: &Search) -> (Vec<Candidate>, Vec<Broken>) {
     let mut by_name = BTreeMap::new();

@@ -22,7 +22,7 @@ use crate::process::{self, Environment, Errors, Job};
 use crate::{BadArguments, Context, Output, Place, Prepared, Run, Tool, Touches, arguments};
 pub(crate) use allowed::Allowed;
 pub(crate) use cache::Cache;
-pub(crate) use discovery::{Search, look};
+pub(crate) use discovery::{Found, Search, look};
 
 /// How long a call may take.
 const DEADLINE: Duration = Duration::from_mins(2);
