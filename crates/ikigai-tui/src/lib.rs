@@ -1,0 +1,9 @@
+//! The terminal: what is on the screen, and what keys do.
+//!
+//! A front end like any other: it says intents to the engine, is told updates, and reads pages of
+//! rows. Everything that can be seen is drawn into a [`Grid`](paint::Grid) by code that knows no
+//! terminal, so that a program without one shows the same.
+
+pub mod key;
+pub mod line;
+pub mod look;

@@ -1,0 +1,59 @@
+//! Lines of text with looks: what renderers make and grids show.
+
+use std::sync::Arc;
+
+use crate::look::Look;
+
+/// A piece of a line that looks the same throughout. Its text has no control characters: whoever
+/// makes it has made them visible.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// What it says.
+    pub text: String,
+    /// How it looks.
+    pub look: Look,
+    /// Where it leads, if it is a link.
+    pub link: Option<Arc<str>>,
+}
+
+impl Span {
+    /// A piece of text.
+    pub fn new(text: impl Into<String>, look: impl Into<Look>) -> Self {
+        Self {
+            text: text.into(),
+            look: look.into(),
+            link: None,
+        }
+    }
+}
+
+/// One row of the screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Its pieces, from left to right.
+    pub spans: Vec<Span>,
+    /// How many of its first spans are signs and indentation, which are not copied.
+    pub lead: usize,
+    /// It continues the row above: copied, both are one line, with this between them.
+    pub joined: Option<&'static str>,
+}
+
+impl Line {
+    /// A line of these pieces, all of them text.
+    pub fn new(spans: Vec<Span>) -> Self {
+        Self {
+            spans,
+            ..Self::default()
+        }
+    }
+
+    /// A line of one piece.
+    pub fn of(text: impl Into<String>, look: impl Into<Look>) -> Self {
+        Self::new(vec![Span::new(text, look)])
+    }
+
+    /// All that it says, signs included.
+    pub fn text(&self) -> String {
+        self.spans.iter().map(|span| span.text.as_str()).collect()
+    }
+}
