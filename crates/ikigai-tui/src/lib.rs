@@ -7,3 +7,4 @@
 pub mod key;
 pub mod line;
 pub mod look;
+pub mod width;

@@ -1,0 +1,109 @@
+//! How many cells text takes. All that wraps, cuts or draws text asks here, so that all agree.
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The longest piece in bytes: a family of emoji with skin tones has 41. What a piece has beyond
+/// it, which can only be marks upon marks, is left out.
+pub const LONGEST_PIECE: usize = 63;
+
+/// How far is looked for the end of a piece: a text that is one endless piece must not be read to
+/// its end for each cell.
+const WINDOW: usize = 256;
+
+/// What is shown in one cell or two: a character with its marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// The text, from 1 to [`LONGEST_PIECE`] bytes.
+    pub text: &'a str,
+    /// How many cells it takes: 1 or 2.
+    pub width: u16,
+    /// Where the next piece begins, in bytes from the beginning of this text.
+    pub end: usize,
+}
+
+/// Cuts text into what its cells show. Control characters, and what has no width and nothing to
+/// stand on, are in none of them.
+pub fn pieces(text: &str) -> Pieces<'_> {
+    Pieces { text, at: 0 }
+}
+
+/// How many cells text takes.
+pub fn width(text: &str) -> usize {
+    pieces(text).map(|piece| usize::from(piece.width)).sum()
+}
+
+/// Cuts text so that it takes no more than so many cells.
+pub fn cut(text: &str, cells: usize) -> &str {
+    let mut used = 0;
+    let mut end = 0;
+    for piece in pieces(text) {
+        used += usize::from(piece.width);
+        if used > cells {
+            return text.get(..end).unwrap_or_default();
+        }
+        end = piece.end;
+    }
+    text
+}
+
+/// The pieces of a text, from left to right.
+#[derive(Clone, Debug)]
+pub struct Pieces<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        loop {
+            let rest = self.text.get(self.at..)?;
+            let first = rest.chars().next()?;
+            let plain =
+                matches!(first, ' '..='~') && rest.as_bytes().get(1).is_none_or(u8::is_ascii);
+            if plain {
+                return self.take(rest, 1, 1, 1);
+            }
+            if first.width().unwrap_or(0) == 0 {
+                self.at += first.len_utf8();
+                continue;
+            }
+            let window = head(rest, WINDOW);
+            let whole = window.graphemes(true).next()?;
+            let width = whole.width();
+            if width <= 2 {
+                let width = if width == 2 { 2 } else { 1 };
+                return self.take(rest, head(whole, LONGEST_PIECE).len(), width, whole.len());
+            }
+            // Some scripts join more than two cells: there the first character has its own.
+            let end = whole
+                .char_indices()
+                .skip(1)
+                .find(|(_, char)| char.width().unwrap_or(0) > 0)
+                .map_or(whole.len(), |(end, _)| end);
+            let width = if first.width() == Some(1) { 1 } else { 2 };
+            return self.take(rest, end.min(head(whole, LONGEST_PIECE).len()), width, end);
+        }
+    }
+}
+
+impl<'a> Pieces<'a> {
+    fn take(&mut self, rest: &'a str, kept: usize, width: u16, length: usize) -> Option<Piece<'a>> {
+        self.at += length;
+        Some(Piece {
+            text: rest.get(..kept)?,
+            width,
+            end: self.at,
+        })
+    }
+}
+
+/// The beginning of a text, in whole characters.
+fn head(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests;
