@@ -8,6 +8,9 @@ use thiserror::Error;
 /// Why an intent failed. What had been stored before stays stored.
 #[derive(Debug, Error)]
 pub enum EngineError {
+    /// An agent has so much to hear that it does not listen to more.
+    #[error("the agent is too busy to listen; try again")]
+    DoesNotListen,
     /// The log could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),

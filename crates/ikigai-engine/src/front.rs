@@ -15,6 +15,10 @@ use crate::{EngineError, Errand};
 /// What a front end is told while a turn goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
+    /// A turn has begun, or goes on.
+    Began,
+    /// The turn has ended.
+    Ended(Outcome),
     /// A row was stored.
     Stored(Row),
     /// A row was stored before, to settle what a former process had left unfinished.
@@ -60,6 +64,13 @@ pub enum Update {
     Next(Next),
     /// A line that a shell command of the user printed; not yet a row.
     Printed(String),
+    /// What a command shows that leaves no row.
+    Preview {
+        /// The line that asked for it.
+        line: String,
+        /// What it shows.
+        output: String,
+    },
     /// Something a person is told that is no event.
     Notice(String),
     /// Something a person should know that is no event.
@@ -77,6 +88,8 @@ pub enum Intent {
     Say(String),
     /// To carry out this line: a command, or one for the user's shell.
     Command(String),
+    /// To show what this command would print, if it is one that only shows something.
+    Preview(String),
     /// To do this as soon as it has nothing else to do.
     Do(Errand),
     /// Not to send a message that waits.
@@ -189,6 +202,11 @@ impl<'a> Desk<'a> {
     pub fn without_answers(mut self) -> Self {
         self.answers = false;
         self
+    }
+
+    /// Has something heeded first that was said before.
+    pub(crate) fn hear_first(&mut self, intents: Vec<Intent>) {
+        self.heard.splice(0..0, intents);
     }
 
     /// The next intent; never, once the front end is gone. Safe to drop.

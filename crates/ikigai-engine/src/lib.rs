@@ -2,6 +2,7 @@
 //! and only then acted upon.
 
 mod agents;
+mod attend;
 mod calls;
 pub mod commands;
 mod documents;

@@ -227,7 +227,7 @@ impl Worker {
         let mut worker = Self::begin(self.engine.clone(), child, Epoch(1)).await?;
         worker.approve = self.approve;
         self.await_later(&worker);
-        live::start(worker, live::Errand::Answer);
+        live::start(worker, Some(live::Errand::Answer));
         Ok(())
     }
 }

@@ -24,8 +24,8 @@ const MOMENT: Duration = Duration::from_millis(200);
 /// After so long a store that could not be watched is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Is told what happens to agents that have no front end of their own, with their names.
-pub type Observer = Arc<dyn Fn(&str, &Update) + Send + Sync>;
+/// Is told what happens to agents that have no front end of their own, with their ids and names.
+pub type Observer = Arc<dyn Fn(AgentId, &str, &Update) + Send + Sync>;
 
 /// What this process's agents share.
 pub(crate) struct Hub {
@@ -36,6 +36,8 @@ pub(crate) struct Hub {
     changes: watch::Sender<u64>,
     /// How many requests run at the same time.
     pub(crate) requests: Semaphore,
+    /// Held by whoever opens an agent to have it live here, so that none is opened twice.
+    pub(crate) door: Semaphore,
     front: Mutex<Front>,
 }
 
@@ -84,6 +86,7 @@ impl Hub {
             seats: AtomicU64::new(0),
             changes: watch::channel(0).0,
             requests: Semaphore::new(requests),
+            door: Semaphore::new(1),
             front: Mutex::default(),
         }
     }
@@ -138,6 +141,20 @@ impl Hub {
     /// Whether an agent of this process works; none if it is not of this process.
     pub(crate) fn is_working(&self, agent: AgentId) -> Option<bool> {
         self.slots().get(&agent).map(|slot| slot.working)
+    }
+
+    /// The agents of this process that work.
+    pub(crate) fn working(&self) -> Vec<AgentId> {
+        let slots = self.slots();
+        let working = slots.iter().filter(|(_, slot)| slot.working);
+        working.map(|(agent, _)| *agent).collect()
+    }
+
+    /// Interrupts all agents that work.
+    pub(crate) fn stop_working(&self, cause: Cause) {
+        for slot in self.slots().values().filter(|slot| slot.working) {
+            let _ = slot.intents.try_send(Intent::Stop(Stop::Interrupt(cause)));
+        }
     }
 
     /// Lets all agents go that are idle, and waits until they are gone.

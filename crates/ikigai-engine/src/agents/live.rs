@@ -9,6 +9,7 @@ use ikigai_store::{Agent, AgentRecord, CommitError};
 use tokio::sync::mpsc;
 
 use super::hub::Seat;
+use crate::commands::{Line, parse};
 use crate::front::{Desk, Intent, Outcome, Stop, Update};
 use crate::turn::failure;
 use crate::{EngineError, Worker};
@@ -180,10 +181,12 @@ impl Worker {
             });
             return Ok(());
         }
-        let mut worker = self.engine.open(other).await?;
+        let engine = self.engine.clone();
+        let _door = engine.hub.door.acquire().await;
+        let mut worker = engine.open(other).await?;
         worker.approve = self.approve;
         self.await_later(&worker);
-        start(worker, errand);
+        start(worker, Some(errand));
         Ok(())
     }
 
@@ -196,7 +199,9 @@ impl Worker {
             self.start_other(other, Errand::Resume).await?;
             return Ok(true);
         }
-        let mut worker = match self.engine.open(other).await {
+        let engine = self.engine.clone();
+        let _door = engine.hub.door.acquire().await;
+        let mut worker = match engine.open(other).await {
             Ok(worker) => worker,
             Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => {
                 return Ok(false);
@@ -215,7 +220,7 @@ impl Worker {
         }
         worker.approve = self.approve;
         self.await_later(&worker);
-        start(worker, Errand::Resume);
+        start(worker, Some(Errand::Resume));
         Ok(true)
     }
 
@@ -325,9 +330,9 @@ impl Worker {
     }
 }
 
-/// Starts an agent that has no front end of its own. A panic is its own affair: it is recorded, and
+/// Starts an agent that has no front end of its own, with something to do or only to listen. A panic is its own affair: it is recorded, and
 /// the others go on.
-pub(super) fn start(worker: Worker, errand: Errand) {
+pub(crate) fn start(worker: Worker, errand: Option<Errand>) {
     let engine = worker.engine.clone();
     let agent = worker.agent.state.agent();
     let (seat, intents) = engine.hub.enlist(agent);
@@ -343,26 +348,35 @@ pub(super) fn start(worker: Worker, errand: Errand) {
     });
 }
 
-async fn live(mut worker: Worker, errand: Errand, mut intents: mpsc::Receiver<Intent>) {
+async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Receiver<Intent>) {
     let engine = worker.engine.clone();
     let agent = worker.agent.state.agent();
     let (observer, answers) = engine.hub.observer();
     let name = worker.settings().name.clone().unwrap_or_default();
     let mut tell = |update: Update| {
         if let Some(observer) = &observer {
-            observer(&name, &update);
+            observer(agent, &name, &update);
         }
     };
-    let mut next = Some(errand);
-    while let Some(errand) = next {
-        engine.hub.set_working(agent, true);
+    let mut next = Next {
+        errand,
+        ..Next::default()
+    };
+    loop {
         let desk = Desk::new(&mut intents, &mut tell);
         let mut desk = if answers {
             desk
         } else {
             desk.without_answers()
         };
-        let outcome = worker.work(errand, &mut desk).await;
+        desk.hear_first(next.heard);
+        let outcome = match next.errand {
+            Some(errand) => {
+                engine.hub.set_working(agent, true);
+                worker.work(errand, &mut desk).await.map(drop)
+            }
+            None => worker.greet(&mut desk).await,
+        };
         if let Err(error) = outcome {
             desk.tell(Update::Warning(error.to_string()));
             break;
@@ -372,22 +386,60 @@ async fn live(mut worker: Worker, errand: Errand, mut intents: mpsc::Receiver<In
         }
         worker.rest().await;
         engine.hub.set_working(agent, false);
-        next = listen(&mut intents).await;
+        match listen(&mut worker, &mut desk).await {
+            Some(heard) => next = heard,
+            None => break,
+        }
     }
     // The lease ends with the process anyway.
     let _ = worker.release().await;
 }
 
+/// What an agent does next.
+#[derive(Default)]
+struct Next {
+    errand: Option<Errand>,
+    /// What is to be heeded while it does that.
+    heard: Vec<Intent>,
+}
+
+impl From<Errand> for Next {
+    fn from(errand: Errand) -> Self {
+        Self {
+            errand: Some(errand),
+            heard: Vec::new(),
+        }
+    }
+}
+
 /// What an idle agent is asked next; none if it is to end.
-async fn listen(intents: &mut mpsc::Receiver<Intent>) -> Option<Errand> {
+async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
     loop {
-        match intents.recv().await? {
-            Intent::Say(text) => return Some(Errand::Say(text)),
-            Intent::Command(line) => return Some(Errand::Line(line)),
-            Intent::Do(errand) => return Some(errand),
+        match desk.next().await {
+            Intent::Say(text) => return Some(Errand::Say(text).into()),
+            Intent::Command(line) => {
+                return Some(match parse(&line) {
+                    Line::Message(text) => Errand::Say(text.to_owned()).into(),
+                    _ => Errand::Line(line).into(),
+                });
+            }
+            Intent::Do(errand) => return Some(errand.into()),
             Intent::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
-            // There is nothing to stop, to take back or to answer.
-            Intent::Stop(_) | Intent::TakeBack(_) | Intent::Answer { .. } => {}
+            Intent::Preview(line) => {
+                if let Err(error) = worker.show_preview(line, desk).await {
+                    desk.tell(Update::Warning(error.to_string()));
+                }
+            }
+            // The answer to a question of a turn that was stopped has the turn go on (E9d).
+            answer @ Intent::Answer { .. } => {
+                return Some(Next {
+                    errand: Some(Errand::Resume),
+                    heard: vec![answer],
+                });
+            }
+            Intent::TakeBack(mail) => worker.take_back(mail, desk).await,
+            // There is nothing to stop.
+            Intent::Stop(_) => {}
         }
     }
 }
@@ -402,9 +454,9 @@ impl crate::Engine {
             Err(error) => (agent.to_string(), Err(error)),
         };
         if let (Some(observer), _) = self.hub.observer() {
-            observer(&name, &Update::Warning(text));
+            observer(agent, &name, &Update::Warning(text));
             if let Err(error) = recorded {
-                observer(&name, &Update::Warning(error.to_string()));
+                observer(agent, &name, &Update::Warning(error.to_string()));
             }
         }
     }

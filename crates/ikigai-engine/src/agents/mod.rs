@@ -25,7 +25,7 @@ pub use fork::{ForkWish, Forked};
 pub(crate) use hub::Hub;
 pub use hub::Observer;
 pub use live::Errand;
-pub(crate) use live::Started;
+pub(crate) use live::{Started, start};
 pub(crate) use mail::{check_mail, shown_mail};
 pub use tree::Branch;
 pub(crate) use tree::{since, tree};

@@ -112,6 +112,18 @@ impl Worker {
         Ok(Some(reply.output))
     }
 
+    /// Tells what a command would print; a line that would do more is left alone.
+    pub(crate) async fn show_preview(
+        &mut self,
+        line: String,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        if let Some(output) = self.preview(&line, desk).await? {
+            desk.tell(Update::Preview { line, output });
+        }
+        Ok(())
+    }
+
     /// Carries out the commands that ended a turn, or waited for its end, up to one after which
     /// the agent has something to do.
     pub(crate) async fn carry_out_waiting(

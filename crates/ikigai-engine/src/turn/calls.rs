@@ -18,13 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::deed::{BROKE_DOWN, GRACE, carry_out, cookie_of};
 use super::held::read_held;
-use super::questions::previewed;
 use super::queue::withdrawn;
 use super::{Step, Turn, failed_report};
 use crate::agents::{AgentTool, Dealt, Wait, consumed_by_next};
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::draw_run;
-use crate::front::{Desk, Intent, Question, Stop, Update};
+use crate::front::{Desk, Intent, Stop, Update};
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 
@@ -174,17 +173,8 @@ impl Worker {
                 return self.refuse(&open, reason, desk).await;
             }
             Decision::Ask { pattern } => {
-                let preview = prepared.preview.clone();
-                let question = Question {
-                    call: open.at,
-                    agent: self.settings().name.clone().unwrap_or_default(),
-                    tool: open.name.clone(),
-                    shown: prepared.shown.clone(),
-                    workdir: turn.tools.place.workdir.display().to_string(),
-                    preview: previewed(preview).await,
-                    pattern,
-                };
-                desk.tell(Update::Question(question));
+                let question = self.question(&open, &prepared, &turn.tools.place, pattern);
+                desk.tell(Update::Question(question.await));
                 Stage::Asked(prepared)
             }
         };

@@ -224,18 +224,23 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Outcome, EngineError> {
         self.unsettled = true;
+        desk.tell(Update::Began);
         let begun = self.begin_turn(&mut turn, desk).await;
         let ended = match begun {
             Ok(()) => self.steps(turn, first, desk).await,
             Err(error) => Err(error),
         };
         match &ended {
-            Ok(_) => {
+            Ok(outcome) => {
                 self.unsettled = false;
+                desk.tell(Update::Ended(outcome.clone()));
                 // What was said too late for this turn waits for the next one.
                 self.hear(desk).await?;
             }
-            Err(error) => desk.give_back(error),
+            Err(error) => {
+                desk.tell(Update::Ended(Outcome::Failed(error.to_string())));
+                desk.give_back(error);
+            }
         }
         ended
     }

@@ -9,7 +9,7 @@ use ikigai_tools::{Place, Prepared, Preview};
 use super::Turn;
 use super::calls::{Call, Round, Stage};
 use crate::calls::{Came, OpenCall};
-use crate::front::{Answer, Desk};
+use crate::front::{Answer, Desk, Question, Update};
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 
@@ -25,6 +25,54 @@ impl Worker {
         let (settings, approve) = (self.settings(), self.approve);
         self.engine
             .judge(settings, approve, sandbox, &open.name, prepared, place)
+    }
+
+    /// Tells what was left unfinished, and asks again what a stopped turn had asked (E9d).
+    pub(crate) async fn greet(&mut self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+        self.tell_settled(desk).await?;
+        let open = self.open_calls().await?;
+        if open.is_empty() || !desk.answers {
+            return Ok(());
+        }
+        let tools = self.engine.toolset(self.settings()).await;
+        for call in open {
+            let Ok(prepared) = tools.prepare(&call.name, &call.arguments) else {
+                continue;
+            };
+            let sandbox = self.engine.sandbox_for(prepared.class).await;
+            let judged = self.judge(&call, &prepared, &tools.place, sandbox);
+            if let Decision::Ask { pattern } = judged {
+                let question = self.question(&call, &prepared, &tools.place, pattern);
+                desk.tell(Update::Question(question.await));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a person is asked about a call.
+    pub(super) fn question(
+        &self,
+        call: &OpenCall,
+        prepared: &Prepared,
+        place: &Place,
+        pattern: String,
+    ) -> impl Future<Output = Question> + Send + use<> {
+        let question = Question {
+            call: call.at,
+            agent: self.settings().name.clone().unwrap_or_default(),
+            tool: call.name.clone(),
+            shown: prepared.shown.clone(),
+            workdir: place.workdir.display().to_string(),
+            preview: None,
+            pattern,
+        };
+        let preview = prepared.preview.clone();
+        async move {
+            Question {
+                preview: previewed(preview).await,
+                ..question
+            }
+        }
     }
 
     /// Stores what somebody answered, and only then does it.
@@ -127,7 +175,7 @@ impl Call {
 }
 
 /// What somebody who is asked is shown below the line.
-pub(super) async fn previewed(preview: Option<Preview>) -> Option<String> {
+async fn previewed(preview: Option<Preview>) -> Option<String> {
     let make = preview?;
     tokio::task::spawn_blocking(move || make()).await.ok()
 }

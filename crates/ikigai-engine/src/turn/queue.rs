@@ -40,6 +40,7 @@ impl Worker {
                     return Ok(Some(Stop::Interrupt(Cause::User)));
                 }
             },
+            Intent::Preview(line) => self.show_preview(line, desk).await?,
             Intent::Do(errand) => desk.errands.push_back(errand),
             Intent::TakeBack(mail) => self.take_back(mail, desk).await,
             // Answers to what is not asked are too late: the call was closed meanwhile.
@@ -83,7 +84,7 @@ impl Worker {
     }
 
     /// Hands a message that waits back to its user; one that was taken in meanwhile is not.
-    async fn take_back(&mut self, mail: MailId, desk: &mut Desk<'_>) {
+    pub(crate) async fn take_back(&mut self, mail: MailId, desk: &mut Desk<'_>) {
         let Ok(waiting) = self.waiting(Senders::User).await else {
             return;
         };

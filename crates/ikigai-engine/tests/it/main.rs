@@ -6,6 +6,7 @@
 )]
 
 mod agents;
+mod attending;
 mod calls;
 mod commands;
 mod costs;

@@ -90,6 +90,9 @@ impl FrontEnd {
             | Update::Thinking(_)
             | Update::Calling(_)
             | Update::Running(_)
+            | Update::Began
+            | Update::Ended(_)
+            | Update::Preview { .. }
             | Update::Next(_) => {}
         }
     }
@@ -213,7 +216,7 @@ impl FrontEnd {
 
 /// Shows what children do: their rows as JSON, or a line for each call, answer and failure.
 pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
-    Arc::new(move |name, update| match update {
+    Arc::new(move |_, name, update| match update {
         Update::Question(question) => {
             if let Some(asker) = &asker {
                 asker.ask(question);

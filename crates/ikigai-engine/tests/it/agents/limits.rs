@@ -77,7 +77,7 @@ async fn requests_are_bounded_and_it_is_said() {
     let world = small(crowd);
     let told = std::sync::Arc::new(std::sync::Mutex::new(0));
     let counted = told.clone();
-    let observer = move |_: &str, update: &Update| {
+    let observer = move |_, _: &str, update: &Update| {
         if matches!(update, Update::Notice(text) if text.contains("2 requests")) {
             *counted.lock().unwrap() += 1;
         }

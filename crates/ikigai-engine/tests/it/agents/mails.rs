@@ -252,7 +252,7 @@ async fn a_panic_in_one_agent_is_contained_recorded_and_reported() {
     let world = World::new();
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = told.clone();
-    let observer = move |name: &str, update: &ikigai_engine::Update| {
+    let observer = move |_, name: &str, update: &ikigai_engine::Update| {
         if let ikigai_engine::Update::Warning(text) = update {
             heard.lock().unwrap().push(format!("{name}: {text}"));
         }

@@ -89,7 +89,7 @@ async fn after_order(seed: u64) -> After {
     let of_children = note.clone();
     world
         .engine
-        .observe(Arc::new(move |_, update| of_children(update)), false);
+        .observe(Arc::new(move |_, _, update| of_children(update)), false);
     let mut worker = world.root().await;
     let forks = NAMES.map(|name| fork(name, &format!("task of {name}")));
     world.provider.will_to("go", calls(forks));

@@ -1,0 +1,99 @@
+//! Agents that a screen takes care of: they listen, answer, ask again after a restart, and are left.
+
+use std::sync::Arc;
+
+use ikigai_core::AgentId;
+use ikigai_core::data::AnsweredBy;
+use ikigai_engine::{Answer, Intent, Outcome, Update};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::fakes::{Deed, calling};
+use crate::support::{Errand, World, dies_after};
+
+/// Everything that a screen is told.
+fn screen(world: &World) -> UnboundedReceiver<(AgentId, Update)> {
+    let (sender, told) = unbounded_channel();
+    let observer = move |agent, _: &str, update: &Update| {
+        let _ = sender.send((agent, update.clone()));
+    };
+    world.engine.observe(Arc::new(observer), true);
+    told
+}
+
+/// Reads what a screen is told until it has been told how a turn ended.
+async fn until_ended(told: &mut UnboundedReceiver<(AgentId, Update)>) -> (Outcome, Vec<Update>) {
+    let mut before = Vec::new();
+    loop {
+        match told.recv().await.unwrap().1 {
+            Update::Ended(outcome) => return (outcome, before),
+            update => before.push(update),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attended_agent_answers_what_is_typed_and_is_left() {
+    let world = World::new();
+    let mut told = screen(&world);
+    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    world.provider.will_say("hello yourself");
+
+    let typed = Intent::Command("hello".to_owned());
+    world.engine.say(agent, typed).await.unwrap();
+    let (outcome, before) = until_ended(&mut told).await;
+    world.engine.leave().await;
+
+    assert_eq!(outcome, Outcome::Completed);
+    assert!(before.contains(&Update::Text("hello yourself".to_owned())));
+    let record = world.engine.find("src").await.unwrap();
+    assert!(record.owner.is_none(), "the lease is given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_asked_again_after_a_restart_and_its_answer_resumes() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let agent = worker.agent().state.agent();
+    world.provider.will(calling(&[Deed::new("act", "asked")]));
+    dies_after(100, &mut worker, Errand::Say("go")).await;
+    let world = world.restarted();
+    let mut told = screen(&world);
+
+    let record = world.engine.agents().await.unwrap().remove(0);
+    world.engine.attend(&record).await.unwrap();
+    let call = loop {
+        if let Update::Question(question) = told.recv().await.unwrap().1 {
+            break question.call;
+        }
+    };
+    let asked_only = world.provider.requests().len();
+    world.provider.will_say("done");
+    let answer = Intent::Answer {
+        call,
+        answer: Answer::Once,
+        by: AnsweredBy::User,
+    };
+    world.engine.say(agent, answer).await.unwrap();
+    let (outcome, _) = until_ended(&mut told).await;
+
+    assert_eq!(asked_only, 1, "nothing is sent by itself");
+    assert_eq!(outcome, Outcome::Completed);
+    assert_eq!(diary.began(), ["asked"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_shows_something_leaves_no_row() {
+    let world = World::new();
+    let mut told = screen(&world);
+    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let rows = world.kinds(agent).await;
+
+    let preview = Intent::Preview("/help".to_owned());
+    world.engine.say(agent, preview).await.unwrap();
+    let update = told.recv().await.unwrap().1;
+
+    assert!(
+        matches!(&update, Update::Preview { line, output } if line == "/help" && output.contains("/rewind"))
+    );
+    assert_eq!(world.kinds(agent).await, rows);
+}
