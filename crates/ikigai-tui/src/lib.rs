@@ -7,4 +7,5 @@
 pub mod key;
 pub mod line;
 pub mod look;
+pub mod text;
 pub mod width;

@@ -1,0 +1,470 @@
+//! Lines broken into rows.
+
+use unicode_width::UnicodeWidthChar;
+
+use crate::line::{Line, Span};
+use crate::width::{pieces, width};
+
+/// To how many columns a tab goes.
+const TAB: usize = 4;
+
+/// Spaces to stand for what a break eats.
+const SPACES: &str = "                                                                ";
+
+/// However much lead there is, so many columns stay for the text.
+const LEAST_ROOM: usize = 8;
+
+/// What stands for a character that is wider than the whole row.
+const TOO_WIDE: &str = "?";
+
+/// Breaks a line into rows of at most `width` columns: between words, and within a word only where
+/// it is longer than a row. The first row has the line's own lead, all others have `hanging`.
+///
+/// Rows tell by `joined` what stood between them and the row above, so that they rejoin to the
+/// text, but for spaces at its end and what no cell shows. Tabs become spaces. Cost is linear.
+pub fn wrap(line: &Line, width: u16, hanging: &[Span]) -> Vec<Line> {
+    Rows::new(line, width, hanging).collect()
+}
+
+/// The first `most` rows of a line, and where the next begins if there are more.
+pub fn wrap_some(
+    line: &Line,
+    width: u16,
+    hanging: &[Span],
+    most: usize,
+) -> (Vec<Line>, Option<Place>) {
+    let mut rows = Rows::new(line, width, hanging);
+    let lines = rows.by_ref().take(most).collect();
+    (lines, rows.place())
+}
+
+/// Shortens a line to one row, which says by `mark` that there was more.
+pub fn cut(line: &Line, columns: u16, mark: &str) -> Line {
+    let whole = usize::from(columns);
+    let mut taken = Assembled::default();
+    let mut used = 0;
+    // Where the mark would still fit.
+    let mut end = (0, taken.end());
+    let mut at = Place::default();
+    while let Some((here, cell)) = cell_at(line, at, used, whole) {
+        let Some(span) = line.spans.get(here.span) else {
+            break;
+        };
+        if used + cell.width > whole {
+            taken.truncate(end.1);
+            if end.0 + width(mark) <= whole {
+                taken.push(here.span, &Span::new("", span.look), mark);
+            }
+            break;
+        }
+        taken.push(here.span, span, cell.text);
+        used += cell.width;
+        if used + width(mark) <= whole {
+            end = (used, taken.end());
+        }
+        at = here.after(cell);
+    }
+    taken.line(line.lead, line.joined)
+}
+
+/// Where a row begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    span: usize,
+    byte: usize,
+    /// What stood before it; none for the first row.
+    joined: Option<&'static str>,
+}
+
+impl Place {
+    fn after(self, cell: Cell<'_>) -> Self {
+        Self {
+            byte: self.byte + cell.bytes,
+            ..self
+        }
+    }
+
+    fn joined(self, by: &'static str) -> Self {
+        Self {
+            joined: Some(by),
+            ..self
+        }
+    }
+}
+
+/// The rows of a line, made as they are asked for.
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    line: &'a Line,
+    hanging: &'a [Span],
+    width: u16,
+    next: Option<Place>,
+}
+
+impl<'a> Rows<'a> {
+    /// All rows of a line.
+    pub fn new(line: &'a Line, width: u16, hanging: &'a [Span]) -> Self {
+        let place = Place {
+            span: line.lead.min(line.spans.len()),
+            ..Place::default()
+        };
+        Self::from(line, width, hanging, place)
+    }
+
+    /// The rows from a place on, which belongs to this line at this width.
+    pub fn from(line: &'a Line, width: u16, hanging: &'a [Span], place: Place) -> Self {
+        Self {
+            line,
+            hanging,
+            width: width.max(1),
+            next: Some(place),
+        }
+    }
+
+    /// Where the next row begins, if there is one.
+    pub fn place(&self) -> Option<Place> {
+        self.next
+    }
+
+    fn row_at(&mut self, start: Place) -> Line {
+        let whole = usize::from(self.width);
+        let own = self.line.spans.get(..self.line.lead).unwrap_or_default();
+        let lead = match start.joined {
+            None => own,
+            Some(_) => self.hanging,
+        };
+        let lead = shortened(lead, whole - LEAST_ROOM.min(whole));
+        let used: usize = lead.iter().map(|span| width(&span.text)).sum();
+        let mut row = Row {
+            line: self.line,
+            room: whole - used,
+            used: 0,
+            taken: Assembled::default(),
+            is_indent: true,
+            before: ("", ""),
+            space: None,
+            last: None,
+        };
+        self.next = row.fill(start);
+        let joined = start.joined.or(self.line.joined);
+        let mut line = row.taken.line(0, joined);
+        line.lead = lead.len();
+        line.spans.splice(0..0, lead);
+        line
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = Line;
+
+    fn next(&mut self) -> Option<Line> {
+        let start = self.next?;
+        Some(self.row_at(start))
+    }
+}
+
+/// As much of a lead as fits into `columns`.
+fn shortened(lead: &[Span], columns: usize) -> Vec<Span> {
+    let mut left = columns;
+    let mut fits = Vec::with_capacity(lead.len());
+    for span in lead {
+        let text = crate::width::cut(&span.text, left);
+        left -= width(text);
+        if text.len() < span.text.len() {
+            left = 0;
+        }
+        if !text.is_empty() {
+            fits.push(Span {
+                text: text.to_owned(),
+                ..span.clone()
+            });
+        }
+    }
+    fits
+}
+
+/// A row that is being filled.
+struct Row<'a> {
+    line: &'a Line,
+    room: usize,
+    used: usize,
+    taken: Assembled,
+    /// Only spaces so far.
+    is_indent: bool,
+    /// The two cells before.
+    before: (&'a str, &'a str),
+    /// The run of spaces that was just taken: where it begins in the row, and how many.
+    space: Option<(End, usize)>,
+    /// The last place where the row may end: what to keep, and where the next one begins.
+    last: Option<(End, Place)>,
+}
+
+impl Row<'_> {
+    /// Takes in as much as fits; returns where the next row begins.
+    fn fill(&mut self, start: Place) -> Option<Place> {
+        let mut at = start;
+        while let Some((here, cell)) = cell_at(self.line, at, self.used, self.room) {
+            let is_space = cell.is_space();
+            if !is_space {
+                self.note_break(here, cell.text);
+            }
+            if self.used + cell.width > self.room {
+                if is_space && !self.is_indent {
+                    return self.eat(here);
+                }
+                if let Some((end, next)) = self.last {
+                    self.taken.truncate(end);
+                    return Some(next);
+                }
+                if self.taken.is_empty() {
+                    self.take(here, TOO_WIDE);
+                    let next = cell_at(self.line, here.after(cell), 0, self.room);
+                    return next.map(|(next, _)| next.joined(""));
+                }
+                return Some(here.joined(""));
+            }
+            if is_space && !self.is_indent {
+                let (end, count) = self.space.unwrap_or((self.taken.end(), 0));
+                self.space = Some((end, count + cell.width));
+            }
+            self.is_indent &= is_space;
+            self.take(here, cell.text);
+            self.used += cell.width;
+            self.before = (self.before.1, cell.text);
+            at = here.after(cell);
+        }
+        None
+    }
+
+    fn take(&mut self, at: Place, text: &str) {
+        if let Some(span) = self.line.spans.get(at.span) {
+            self.taken.push(at.span, span, text);
+        }
+    }
+
+    /// Remembers that the row may end before this cell, if it may.
+    fn note_break(&mut self, at: Place, text: &str) {
+        if let Some((end, count)) = self.space.take() {
+            let eaten = SPACES.get(..count);
+            // Of more spaces than can be told, those at the end of the row are kept.
+            let (end, eaten) = eaten.map_or((self.taken.end(), ""), |eaten| (end, eaten));
+            self.last = Some((end, at.joined(eaten)));
+        } else if !self.is_indent && may_break(self.before, text) {
+            self.last = Some((self.taken.end(), at.joined("")));
+        }
+    }
+
+    /// Ends the row before the spaces that begin in it or here, and eats them.
+    fn eat(&mut self, mut at: Place) -> Option<Place> {
+        let (end, mut count) = self.space.take().unwrap_or((self.taken.end(), 0));
+        if count > SPACES.len() {
+            return Some(at.joined(""));
+        }
+        self.taken.truncate(end);
+        loop {
+            // At the beginning of a row, so that a tab counts as much as it can be.
+            let (here, cell) = cell_at(self.line, at, 0, self.room)?;
+            let eaten = SPACES.get(..count).unwrap_or_default();
+            if !cell.is_space() || count + cell.width > SPACES.len() {
+                return Some(here.joined(eaten));
+            }
+            count += cell.width;
+            at = here.after(cell);
+        }
+    }
+}
+
+/// What is never taken apart.
+#[derive(Clone, Copy)]
+struct Cell<'a> {
+    text: &'a str,
+    width: usize,
+    /// How much of the span it takes.
+    bytes: usize,
+}
+
+impl Cell<'_> {
+    fn is_space(self) -> bool {
+        self.text.bytes().all(|byte| byte == b' ')
+    }
+}
+
+/// The cell at a place, if it came to stand in this column of so many, and where it begins: what
+/// no cell shows is passed over.
+fn cell_at(line: &Line, mut place: Place, column: usize, room: usize) -> Option<(Place, Cell<'_>)> {
+    loop {
+        let rest = line.spans.get(place.span)?.text.get(place.byte..);
+        let rest = rest.unwrap_or_default();
+        match rest.chars().next() {
+            None => {
+                place.span += 1;
+                place.byte = 0;
+            }
+            Some('\t') => return Some((place, tab(column, room))),
+            Some(first) if first.width().unwrap_or(0) == 0 => place.byte += first.len_utf8(),
+            Some(_) => {
+                let piece = pieces(rest).next()?;
+                let cell = Cell {
+                    text: piece.text,
+                    width: usize::from(piece.width),
+                    bytes: piece.end,
+                };
+                return Some((place, cell));
+            }
+        }
+    }
+}
+
+/// The spaces of a tab. A whole row always holds one.
+fn tab(column: usize, room: usize) -> Cell<'static> {
+    let left = room.saturating_sub(column).max(1);
+    let width = (TAB - column % TAB).min(left);
+    Cell {
+        text: SPACES.get(..width).unwrap_or_default(),
+        width,
+        bytes: 1,
+    }
+}
+
+/// Whether a row may end between these cells and the next one, none of which is a space.
+fn may_break(before: (&str, &str), after: &str) -> bool {
+    let (Some(left), Some(right)) = (before.1.chars().next(), after.chars().next()) else {
+        return false;
+    };
+    match left {
+        // Of a flag such as `--all` nothing is broken off.
+        '-' => right.is_alphabetic() && before.0.chars().all(char::is_alphanumeric),
+        '\u{2010}' | '\u{2013}' | '\u{2014}' | '\u{200b}' => true,
+        _ if opens(left) || closes(right) => false,
+        _ => is_ideographic(left) || is_ideographic(right),
+    }
+}
+
+/// Whether text may be broken beside it without a space: scripts that have none, and emoji.
+fn is_ideographic(character: char) -> bool {
+    matches!(
+        u32::from(character),
+        0x1100..=0x11ff | 0x2e80..=0xd7ff | 0xf900..=0xfaff | 0xfe30..=0xfe4f | 0xff00..=0xffef
+        | 0x1f300..=0x1faff | 0x20000..=0x3ffff
+    )
+}
+
+fn opens(character: char) -> bool {
+    matches!(
+        character,
+        '(' | '['
+            | '{'
+            | '"'
+            | '\''
+            | '“'
+            | '‘'
+            | '「'
+            | '『'
+            | '（'
+            | '【'
+            | '《'
+            | '〈'
+            | '［'
+            | '｛'
+            | '〔'
+    )
+}
+
+fn closes(character: char) -> bool {
+    matches!(
+        character,
+        '.' | ','
+            | ':'
+            | ';'
+            | '!'
+            | '?'
+            | ')'
+            | ']'
+            | '}'
+            | '"'
+            | '\''
+            | '”'
+            | '’'
+            | '…'
+            | '%'
+            | '、'
+            | '。'
+            | '，'
+            | '．'
+            | '：'
+            | '；'
+            | '！'
+            | '？'
+            | '）'
+            | '」'
+            | '』'
+            | '】'
+            | '》'
+            | '〉'
+            | '］'
+            | '｝'
+            | '〕'
+            | 'ー'
+            | '々'
+            | '～'
+            | '・'
+    )
+}
+
+/// The pieces of a row so far.
+#[derive(Default)]
+struct Assembled {
+    spans: Vec<Span>,
+    /// Of which span of the line the last piece is.
+    of: Option<usize>,
+}
+
+/// How much of a row was assembled at some moment.
+#[derive(Clone, Copy)]
+struct End {
+    spans: usize,
+    last: usize,
+}
+
+impl Assembled {
+    fn push(&mut self, of: usize, like: &Span, text: &str) {
+        match self.spans.last_mut() {
+            Some(last) if self.of == Some(of) && last.look == like.look => last.text.push_str(text),
+            _ => {
+                self.of = Some(of);
+                self.spans.push(Span {
+                    text: text.to_owned(),
+                    look: like.look,
+                    link: like.link.clone(),
+                });
+            }
+        }
+    }
+
+    fn end(&self) -> End {
+        End {
+            spans: self.spans.len(),
+            last: self.spans.last().map_or(0, |span| span.text.len()),
+        }
+    }
+
+    /// Takes back what came after `end`.
+    fn truncate(&mut self, end: End) {
+        self.spans.truncate(end.spans);
+        if let Some(last) = self.spans.last_mut() {
+            last.text.truncate(end.last);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    fn line(self, lead: usize, joined: Option<&'static str>) -> Line {
+        Line {
+            lead: lead.min(self.spans.len()),
+            spans: self.spans,
+            joined,
+        }
+    }
+}
