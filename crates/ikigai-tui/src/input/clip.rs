@@ -1,0 +1,256 @@
+//! Text in which pieces may be folded: what is edited, killed, brought back and undone.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
+
+/// Text as it is shown. A fold is shown as its label, and is never taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Clip {
+    text: String,
+    /// In the order in which they stand, none overlapping another.
+    folds: Vec<Fold>,
+}
+
+/// A piece of text that is shown as its label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Fold {
+    /// Where its label stands.
+    start: usize,
+    end: usize,
+    /// What it stands for.
+    whole: Arc<str>,
+}
+
+impl Clip {
+    /// Text without folds.
+    pub(super) fn plain(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            folds: Vec::new(),
+        }
+    }
+
+    /// A text that is shown as a label.
+    pub(super) fn folded(whole: &str, label: String) -> Self {
+        let fold = Fold {
+            start: 0,
+            end: label.len(),
+            whole: whole.into(),
+        };
+        Self {
+            text: label,
+            folds: vec![fold],
+        }
+    }
+
+    /// What is shown.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How long it is as it is shown.
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// All of it, with what is folded.
+    pub(super) fn whole(&self) -> String {
+        let mut whole = String::with_capacity(self.whole_len());
+        let mut from = 0;
+        for fold in &self.folds {
+            whole.push_str(&self.text[from..fold.start]);
+            whole.push_str(&fold.whole);
+            from = fold.end;
+        }
+        whole.push_str(&self.text[from..]);
+        whole
+    }
+
+    /// How long it is with what is folded.
+    pub(super) fn whole_len(&self) -> usize {
+        let folded: usize = self.folds.iter().map(|fold| fold.whole.len()).sum();
+        let labels: usize = self.folds.iter().map(|fold| fold.end - fold.start).sum();
+        self.text.len() - labels + folded
+    }
+
+    /// A copy of a part, whose ends are not within a fold.
+    pub(super) fn part(&self, range: Range<usize>) -> Self {
+        let inside = |fold: &&Fold| range.start <= fold.start && fold.end <= range.end;
+        let folds = self.folds.iter().filter(inside).map(|fold| Fold {
+            start: fold.start - range.start,
+            end: fold.end - range.start,
+            whole: Arc::clone(&fold.whole),
+        });
+        Self {
+            folds: folds.collect(),
+            text: self.text[range].to_owned(),
+        }
+    }
+
+    /// Puts something in the place of a part, whose ends are not within a fold, and returns the part.
+    pub(super) fn replace(&mut self, range: Range<usize>, by: &Self) -> Self {
+        let removed = self.part(range.clone());
+        let first = self.folds.partition_point(|fold| fold.start < range.start);
+        let last = first + removed.folds.len();
+        let put = by.folds.iter().map(|fold| Fold {
+            start: fold.start + range.start,
+            end: fold.end + range.start,
+            whole: Arc::clone(&fold.whole),
+        });
+        self.folds.splice(first..last, put);
+        for fold in self.folds.iter_mut().skip(first + by.folds.len()) {
+            fold.start = fold.start - removed.len() + by.len();
+            fold.end = fold.end - removed.len() + by.len();
+        }
+        self.text.replace_range(range, &by.text);
+        removed
+    }
+
+    /// Puts something behind it.
+    pub(super) fn append(&mut self, other: &Self) {
+        self.replace(self.len()..self.len(), other);
+    }
+
+    /// Puts something before it.
+    pub(super) fn prepend(&mut self, other: &Self) {
+        self.replace(0..0, other);
+    }
+
+    /// The fold within which a place is; a place at its ends is outside.
+    pub(super) fn fold_around(&self, at: usize) -> Option<Range<usize>> {
+        let next = self.folds.partition_point(|fold| fold.end <= at);
+        let fold = self.folds.get(next)?;
+        (fold.start < at).then_some(fold.start..fold.end)
+    }
+
+    /// Where the piece ends that begins or goes on at a place: a fold, or text up to a fold; and
+    /// whether it is a fold.
+    pub(super) fn piece_end(&self, at: usize) -> (usize, bool) {
+        let next = self.folds.partition_point(|fold| fold.end <= at);
+        match self.folds.get(next) {
+            Some(fold) if fold.start <= at => (fold.end, true),
+            Some(fold) => (fold.start, false),
+            None => (self.len(), false),
+        }
+    }
+
+    /// Where the piece begins that ends at or goes on before a place.
+    fn piece_start(&self, at: usize) -> (usize, bool) {
+        let before = self.folds.partition_point(|fold| fold.start < at);
+        match before.checked_sub(1).and_then(|last| self.folds.get(last)) {
+            Some(fold) if fold.end >= at => (fold.start, true),
+            Some(fold) => (fold.end, false),
+            None => (0, false),
+        }
+    }
+
+    /// The next place at or after this one where a cursor can be.
+    pub(super) fn settle(&self, at: usize) -> usize {
+        let at = self.text.ceil_char_boundary(at);
+        if let Some(fold) = self.fold_around(at) {
+            return fold.end;
+        }
+        let (start, behind_fold) = self.piece_start(at);
+        let (end, before_fold) = self.piece_end(at);
+        if behind_fold || before_fold {
+            return at;
+        }
+        let mut cursor = GraphemeCursor::new(at - start, end - start, true);
+        let piece = &self.text[start..end];
+        match cursor.is_boundary(piece, 0) {
+            Ok(false) => match cursor.next_boundary(piece, 0) {
+                Ok(Some(next)) => start + next,
+                _ => end,
+            },
+            _ => at,
+        }
+    }
+
+    /// Where the grapheme or fold begins that ends at a place.
+    pub(super) fn left(&self, at: usize) -> Option<usize> {
+        if at == 0 {
+            return None;
+        }
+        match self.piece_start(at) {
+            (start, true) => Some(start),
+            (start, false) => {
+                let last = self.text[start..at].graphemes(true).next_back()?;
+                Some(at - last.len())
+            }
+        }
+    }
+
+    /// Where the grapheme or fold ends that begins at a place.
+    pub(super) fn right(&self, at: usize) -> Option<usize> {
+        if at == self.len() {
+            return None;
+        }
+        match self.piece_end(at) {
+            (end, true) => Some(end),
+            (end, false) => {
+                let first = self.text[at..end].graphemes(true).next()?;
+                Some(at + first.len())
+            }
+        }
+    }
+
+    /// Where the word begins that ends before a place. A fold is a word.
+    pub(super) fn word_left(&self, mut at: usize) -> usize {
+        let mut within = false;
+        while at > 0 {
+            let (start, is_fold) = self.piece_start(at);
+            if is_fold {
+                return if within { at } else { start };
+            }
+            for grapheme in self.text[start..at].graphemes(true).rev() {
+                if within && !is_word(grapheme) {
+                    return at;
+                }
+                within |= is_word(grapheme);
+                at -= grapheme.len();
+            }
+        }
+        at
+    }
+
+    /// Where the word ends that begins after a place. A fold is a word.
+    pub(super) fn word_right(&self, mut at: usize) -> usize {
+        let mut within = false;
+        while at < self.len() {
+            let (end, is_fold) = self.piece_end(at);
+            if is_fold {
+                return if within { at } else { end };
+            }
+            for grapheme in self.text[at..end].graphemes(true) {
+                if within && !is_word(grapheme) {
+                    return at;
+                }
+                within |= is_word(grapheme);
+                at += grapheme.len();
+            }
+        }
+        at
+    }
+
+    /// Where the line of a place begins.
+    pub(super) fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    }
+
+    /// Where the line of a place ends, before its newline.
+    pub(super) fn line_end(&self, at: usize) -> usize {
+        self.text[at..]
+            .find('\n')
+            .map_or(self.len(), |length| at + length)
+    }
+}
+
+fn is_word(grapheme: &str) -> bool {
+    grapheme.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+}

@@ -1,0 +1,489 @@
+//! The input: an editor of several lines that knows no terminal.
+
+mod clip;
+mod past;
+mod rows;
+mod shown;
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+use crate::line::{Line, Span};
+use crate::look::Role;
+
+use clip::Clip;
+use past::{Change, Kills, Side, Steps};
+use rows::{Rows, units};
+
+/// How much text the input takes, with what is folded. A larger one is a file.
+pub const LIMIT_BYTES: usize = 16 * 1024 * 1024;
+
+/// A paste of more lines is folded.
+const PLAIN_LINES: usize = 8;
+/// So is one of more characters.
+const PLAIN_CHARACTERS: usize = 1_000;
+
+/// What a key does to the text or to the cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Edit {
+    /// Puts a newline in.
+    Newline,
+    /// Takes out what stands before the cursor.
+    Backspace,
+    /// Takes out what stands behind the cursor.
+    DeleteForward,
+    /// Moves by a grapheme.
+    Left,
+    /// Moves by a grapheme.
+    Right,
+    /// Moves to the beginning of a word.
+    WordLeft,
+    /// Moves to the end of a word.
+    WordRight,
+    /// Moves to the beginning of the line.
+    LineStart,
+    /// Moves to the end of the line.
+    LineEnd,
+    /// Moves to the beginning of the text.
+    TextStart,
+    /// Moves to the end of the text.
+    TextEnd,
+    /// Moves to the row above, as it is shown.
+    Up,
+    /// Moves to the row below, as it is shown.
+    Down,
+    /// Kills up to the end of the line, or its newline.
+    KillToEnd,
+    /// Kills back to the beginning of the line, or the newline before it.
+    KillToStart,
+    /// Kills back to the beginning of a word.
+    KillWordBack,
+    /// Kills up to the end of a word.
+    KillWordForward,
+    /// Puts in what was killed last.
+    Yank,
+    /// Puts an older kill in the place of what was put in.
+    YankPop,
+    /// Takes back the last step.
+    Undo,
+    /// Does the step again that was taken back.
+    Redo,
+}
+
+/// The input would be larger than it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the text is too large: the input takes 16 MB")]
+pub struct TooLarge;
+
+/// The rows of the input that are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// What they say.
+    pub rows: Vec<Line>,
+    /// Row, among those that are shown, and column of the cursor.
+    pub cursor: (usize, usize),
+    /// How many rows are above those that are shown.
+    pub first_row: usize,
+    /// How many rows there are.
+    pub total_rows: usize,
+}
+
+/// A text as it was at some time, with its cursor.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    text: Clip,
+    cursor: usize,
+}
+
+/// A text, a cursor in it, and what was done to them.
+///
+/// Invariant: the cursor is at a boundary of graphemes and not within a fold; the text has no
+/// carriage return.
+#[derive(Clone, Debug, Default)]
+pub struct Editor {
+    text: Clip,
+    cursor: usize,
+    steps: Steps,
+    kills: Kills,
+    rows: Rows,
+    /// The first row that is shown.
+    first_row: usize,
+    last: Last,
+    /// The column that moving up and down keeps to.
+    column: Option<usize>,
+}
+
+/// What was done last, as far as it matters for what comes next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Last {
+    #[default]
+    Other,
+    Typed,
+    Erased,
+    Killed,
+    /// Put a kill in, which is so many before the newest.
+    Yanked {
+        at: Range<usize>,
+        back: usize,
+    },
+}
+
+impl Editor {
+    /// The text, with what is folded.
+    pub fn text(&self) -> String {
+        self.text.whole()
+    }
+
+    /// The text as it is shown: folds are their labels.
+    pub fn shown(&self) -> &str {
+        self.text.text()
+    }
+
+    /// Says whether there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Where the cursor is in the text as it is shown, in bytes.
+    pub fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Moves the cursor to a place in the text as it is shown, or to the next where it can be.
+    pub fn move_to(&mut self, at: usize) {
+        self.cursor = self.text.settle(at.min(self.text.len()));
+        self.settle_down(Last::Other);
+    }
+
+    /// Replaces the whole text and goes to its end. It can be undone.
+    pub fn set(&mut self, text: &str) {
+        let text = Clip::plain(without_returns(text));
+        self.change(0..self.text.len(), &text, Last::Other);
+    }
+
+    /// Takes the text out, with what is folded; it cannot be undone. Kills are kept.
+    pub fn take(&mut self) -> String {
+        let text = self.text();
+        self.restore(Draft::default());
+        text
+    }
+
+    /// Takes the text out as a kill.
+    pub fn clear(&mut self) {
+        self.settle_down(Last::Other);
+        self.kill(0..self.text.len(), Side::Behind);
+        self.settle_down(Last::Other);
+    }
+
+    /// The text and the cursor, to come back to.
+    pub fn draft(&self) -> Draft {
+        Draft {
+            text: self.text.clone(),
+            cursor: self.cursor,
+        }
+    }
+
+    /// Comes back to a text. It begins a new one: there is nothing to undo.
+    pub fn restore(&mut self, draft: Draft) {
+        *self = Self {
+            text: draft.text,
+            cursor: draft.cursor,
+            kills: std::mem::take(&mut self.kills),
+            ..Self::default()
+        };
+    }
+
+    /// Puts typed text in; says whether there was room.
+    pub fn insert(&mut self, text: &str) -> bool {
+        let text = Clip::plain(without_returns(text));
+        self.change(self.cursor..self.cursor, &text, Last::Typed)
+    }
+
+    /// Puts pasted text in. Whatever is in it is text; if there is much of it, it is folded.
+    pub fn paste(&mut self, text: &str) -> Result<(), TooLarge> {
+        let text = without_returns(text);
+        let clip = match label(&text) {
+            Some(label) => Clip::folded(&text, label),
+            None => Clip::plain(text),
+        };
+        if self.change(self.cursor..self.cursor, &clip, Last::Other) {
+            Ok(())
+        } else {
+            Err(TooLarge)
+        }
+    }
+
+    /// Puts something in the place of a part of the text as it is shown, and goes to its end; says
+    /// whether there was room. A fold that the part touches goes with it.
+    pub fn replace(&mut self, part: Range<usize>, text: &str) -> bool {
+        let length = self.text.len();
+        let (start, end) = (part.start.min(length), part.end.min(length));
+        let start = self.text.text().floor_char_boundary(start);
+        let fold = self.text.fold_around(start);
+        let start = fold.map_or(start, |fold| fold.start);
+        let end = self.text.settle(end.max(start));
+        let text = Clip::plain(without_returns(text));
+        self.change(start..end, &text, Last::Other)
+    }
+
+    /// Says whether a `\` stands right before the cursor, so that Enter makes a newline.
+    pub fn ends_with_backslash(&self) -> bool {
+        self.shown()[..self.cursor].ends_with('\\')
+    }
+
+    /// Makes the `\` before the cursor a newline; says whether there was one.
+    pub fn continue_line(&mut self) -> bool {
+        self.ends_with_backslash() && self.replace(self.cursor - 1..self.cursor, "\n")
+    }
+
+    /// Does what a key means; says whether that was anything. Up and down at the edges are not.
+    pub fn apply(&mut self, edit: Edit) -> bool {
+        let at = self.cursor;
+        match edit {
+            Edit::Newline => self.change(at..at, &Clip::plain("\n"), Last::Other),
+            Edit::Backspace => match self.text.left(at) {
+                Some(start) => self.change(start..at, &Clip::default(), Last::Erased),
+                None => self.nothing(),
+            },
+            Edit::DeleteForward => match self.text.right(at) {
+                Some(end) => self.change(at..end, &Clip::default(), Last::Other),
+                None => self.nothing(),
+            },
+            Edit::Left => self.go(self.text.left(at).unwrap_or(at)),
+            Edit::Right => self.go(self.text.right(at).unwrap_or(at)),
+            Edit::WordLeft => self.go(self.text.word_left(at)),
+            Edit::WordRight => self.go(self.text.word_right(at)),
+            Edit::LineStart => self.go(self.text.line_start(at)),
+            Edit::LineEnd => self.go(self.text.line_end(at)),
+            Edit::TextStart => self.go(0),
+            Edit::TextEnd => self.go(self.text.len()),
+            Edit::Up => self.vertical(Side::Before),
+            Edit::Down => self.vertical(Side::Behind),
+            Edit::KillToEnd => {
+                let end = match self.text.line_end(at) {
+                    end if end == at => self.text.right(at).unwrap_or(at),
+                    end => end,
+                };
+                self.kill(at..end, Side::Behind)
+            }
+            Edit::KillToStart => {
+                let start = match self.text.line_start(at) {
+                    start if start == at => self.text.left(at).unwrap_or(at),
+                    start => start,
+                };
+                self.kill(start..at, Side::Before)
+            }
+            Edit::KillWordBack => self.kill(self.text.word_left(at)..at, Side::Before),
+            Edit::KillWordForward => self.kill(at..self.text.word_right(at), Side::Behind),
+            Edit::Yank => self.yank(at..at, 0),
+            Edit::YankPop => match self.last.clone() {
+                Last::Yanked { at, back } => self.yank(at, back + 1),
+                _ => self.nothing(),
+            },
+            Edit::Undo => self.undo(),
+            Edit::Redo => self.redo(),
+        }
+    }
+
+    /// Wraps the text into rows of so many cells and shows at most so many of them, the cursor's
+    /// among them. After a change it costs what the changed line costs, else what is shown.
+    pub fn layout(&mut self, width: u16, max_rows: u16) -> Layout {
+        self.rows.fit(&self.text, usize::from(width));
+        let most = usize::from(max_rows).max(1);
+        let total_rows = self.rows.count();
+        let (row, column) = self.rows.locate(&self.text, self.cursor);
+        self.first_row = self
+            .first_row
+            .min(row)
+            .max((row + 1).saturating_sub(most))
+            .min(total_rows.saturating_sub(most));
+        let end = total_rows.min(self.first_row + most);
+        Layout {
+            rows: (self.first_row..end).map(|row| self.line(row)).collect(),
+            cursor: (row - self.first_row, column),
+            first_row: self.first_row,
+            total_rows,
+        }
+    }
+
+    /// Puts the cursor to a row, among those shown last, and a column.
+    pub fn click(&mut self, row: usize, column: usize) {
+        let row = (self.first_row + row).min(self.rows.count() - 1);
+        let at = self.rows.place(&self.text, row, column);
+        let at = match self.text.fold_around(at) {
+            Some(fold) if at - fold.start < fold.end - at => fold.start,
+            Some(fold) => fold.end,
+            None => at,
+        };
+        self.move_to(at);
+    }
+
+    fn line(&self, row: usize) -> Line {
+        let range = self.rows.range(&self.text, row);
+        let mut line = Line::default();
+        let (mut at, mut column) = (range.start, 0);
+        for unit in units(&self.text, range) {
+            let (text, columns) = self.rows.shown(unit, column);
+            let folded = self.text.piece_end(at).1;
+            let plain = !folded && (text == unit || unit == "\t");
+            let look = if plain { Role::Text } else { Role::Faint }.into();
+            match line.spans.last_mut() {
+                Some(span) if span.look == look => span.text.push_str(&text),
+                _ => line.spans.push(Span::new(text, look)),
+            }
+            at += unit.len();
+            column += columns;
+        }
+        line.joined = self.rows.continues(&self.text, row).then_some("");
+        line
+    }
+
+    fn nothing(&mut self) -> bool {
+        self.settle_down(Last::Other);
+        false
+    }
+
+    fn settle_down(&mut self, last: Last) {
+        self.last = last;
+        self.column = None;
+    }
+
+    fn go(&mut self, to: usize) -> bool {
+        let moves = self.cursor != to;
+        self.cursor = to;
+        self.settle_down(Last::Other);
+        moves
+    }
+
+    fn vertical(&mut self, side: Side) -> bool {
+        let (row, column) = self.rows.locate(&self.text, self.cursor);
+        let next = match side {
+            Side::Before => row.checked_sub(1),
+            Side::Behind => Some(row + 1).filter(|next| *next < self.rows.count()),
+        };
+        let column = self.column.unwrap_or(column);
+        self.settle_down(Last::Other);
+        let Some(next) = next else {
+            return false;
+        };
+        self.column = Some(column);
+        let at = self.rows.place(&self.text, next, column);
+        self.cursor = match (self.text.fold_around(at), side) {
+            (Some(fold), Side::Before) => fold.start,
+            (Some(fold), Side::Behind) => fold.end,
+            (None, _) => at,
+        };
+        true
+    }
+
+    /// Puts something in the place of a part and the cursor behind it, as a step that can be undone.
+    fn change(&mut self, part: Range<usize>, by: &Clip, last: Last) -> bool {
+        let goes_on = last == self.last && matches!(last, Last::Typed | Last::Erased);
+        self.settle_down(Last::Other);
+        if part.is_empty() && by.is_empty() {
+            return true;
+        }
+        let added = by.whole_len();
+        if added > 0 && self.text.whole_len() + added > LIMIT_BYTES + part.len() {
+            return false;
+        }
+        let change = Change {
+            at: part.start,
+            cursor: self.cursor,
+            removed: self.put(part, by),
+            inserted: by.clone(),
+        };
+        self.steps.add(change, goes_on);
+        self.last = last;
+        true
+    }
+
+    /// Puts something in the place of a part and the cursor behind it; returns the part.
+    fn put(&mut self, part: Range<usize>, by: &Clip) -> Clip {
+        let at = part.start;
+        let removed = self.text.replace(part, by);
+        self.rows.changed(&self.text, at, removed.len(), by.len());
+        self.cursor = self.text.settle(at + by.len());
+        removed
+    }
+
+    /// A kill of nothing keeps the kills before it together.
+    fn kill(&mut self, part: Range<usize>, side: Side) -> bool {
+        if part.is_empty() {
+            self.column = None;
+            return false;
+        }
+        let joins = self.last == Last::Killed;
+        self.kills.add(&self.text.part(part.clone()), side, joins);
+        self.change(part, &Clip::default(), Last::Killed)
+    }
+
+    fn yank(&mut self, part: Range<usize>, back: usize) -> bool {
+        let Some(kill) = self.kills.nth(back).cloned() else {
+            return self.nothing();
+        };
+        let at = part.start..part.start + kill.len();
+        self.change(part, &kill, Last::Yanked { at, back })
+    }
+
+    fn undo(&mut self) -> bool {
+        self.settle_down(Last::Other);
+        let Some(change) = self.steps.undo().cloned() else {
+            return false;
+        };
+        self.put(
+            change.at..change.at + change.inserted.len(),
+            &change.removed,
+        );
+        self.cursor = change.cursor;
+        true
+    }
+
+    fn redo(&mut self) -> bool {
+        self.settle_down(Last::Other);
+        let Some(change) = self.steps.redo().cloned() else {
+            return false;
+        };
+        self.put(
+            change.at..change.at + change.removed.len(),
+            &change.inserted,
+        );
+        true
+    }
+}
+
+/// The text with every end of a line as a newline.
+fn without_returns(text: &str) -> String {
+    if text.contains('\r') {
+        text.replace("\r\n", "\n").replace('\r', "\n")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// What a paste is shown as, if it is folded.
+fn label(text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    if lines > PLAIN_LINES {
+        return Some(format!("[paste: {} lines]", with_commas(lines)));
+    }
+    let characters = text.chars().count();
+    let long = characters > PLAIN_CHARACTERS;
+    long.then(|| format!("[paste: {} characters]", with_commas(characters)))
+}
+
+fn with_commas(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! What can be undone and done again, and what was killed.
+
+use std::collections::VecDeque;
+
+use super::clip::Clip;
+
+/// How many steps can be undone.
+const MOST_STEPS: usize = 1_000;
+/// How many kills are kept.
+const MOST_KILLS: usize = 32;
+/// How much text the steps, and the kills, may hold: twice the largest input.
+const MOST_BYTES: usize = 32 * 1024 * 1024;
+
+/// Something was put in the place of something.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    /// Where.
+    pub(super) at: usize,
+    pub(super) removed: Clip,
+    pub(super) inserted: Clip,
+    /// Where the cursor was before.
+    pub(super) cursor: usize,
+}
+
+impl Change {
+    fn bytes(&self) -> usize {
+        self.removed.whole_len() + self.inserted.whole_len()
+    }
+
+    /// Makes two changes that follow each other one, if the second goes on with a word that the
+    /// first typed or erased: a step is a word with the blanks behind it.
+    fn join(&mut self, next: &Self) -> bool {
+        let blank = char::is_whitespace;
+        if self.removed.is_empty() && next.removed.is_empty() {
+            let (before, after) = (self.inserted.text(), next.inserted.text());
+            let same_word = !before.ends_with(blank) || after.starts_with(blank);
+            let joins = same_word && self.at + before.len() == next.at;
+            if joins {
+                self.inserted.append(&next.inserted);
+            }
+            return joins;
+        }
+        if self.inserted.is_empty() && next.inserted.is_empty() {
+            let (before, after) = (self.removed.text(), next.removed.text());
+            let same_word = !before.starts_with(blank) || after.ends_with(blank);
+            let joins = same_word && next.at + after.len() == self.at;
+            if joins {
+                self.removed.prepend(&next.removed);
+                self.at = next.at;
+            }
+            return joins;
+        }
+        false
+    }
+}
+
+/// What can be undone and done again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steps {
+    done: VecDeque<Change>,
+    undone: Vec<Change>,
+}
+
+impl Steps {
+    /// Takes a change in; `goes_on` if it is of the same sort as the one before and follows it.
+    pub(super) fn add(&mut self, change: Change, goes_on: bool) {
+        self.undone.clear();
+        if goes_on && self.done.back_mut().is_some_and(|last| last.join(&change)) {
+            return;
+        }
+        self.done.push_back(change);
+        let mut bytes: usize = self.done.iter().map(Change::bytes).sum();
+        while self.done.len() > 1 && (self.done.len() > MOST_STEPS || bytes > MOST_BYTES) {
+            bytes -= self.done.pop_front().map_or(0, |change| change.bytes());
+        }
+    }
+
+    /// The newest change, which is then undone.
+    pub(super) fn undo(&mut self) -> Option<&Change> {
+        self.undone.push(self.done.pop_back()?);
+        self.undone.last()
+    }
+
+    /// The change undone last, which is then done.
+    pub(super) fn redo(&mut self) -> Option<&Change> {
+        self.done.push_back(self.undone.pop()?);
+        self.done.back()
+    }
+}
+
+/// What was killed, the newest last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kills {
+    kept: VecDeque<Clip>,
+}
+
+/// On which side of the kill before it a kill stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Before,
+    Behind,
+}
+
+impl Kills {
+    /// Keeps what was killed; `joins` if it belongs to the kill before it.
+    pub(super) fn add(&mut self, killed: &Clip, side: Side, joins: bool) {
+        match self.kept.back_mut() {
+            Some(last) if joins && side == Side::Before => last.prepend(killed),
+            Some(last) if joins => last.append(killed),
+            _ => self.kept.push_back(killed.clone()),
+        }
+        let mut bytes: usize = self.kept.iter().map(Clip::whole_len).sum();
+        while self.kept.len() > 1 && (self.kept.len() > MOST_KILLS || bytes > MOST_BYTES) {
+            bytes -= self.kept.pop_front().map_or(0, |clip| clip.whole_len());
+        }
+    }
+
+    /// The kill that is so many before the newest, going round.
+    pub(super) fn nth(&self, back: usize) -> Option<&Clip> {
+        let back = back.checked_rem(self.kept.len())?;
+        self.kept.get(self.kept.len() - 1 - back)
+    }
+}

@@ -1,0 +1,44 @@
+//! What is shown for what is in the input.
+
+use std::borrow::Cow;
+
+use crate::text::clean;
+use crate::width::width;
+
+/// What stands for something that is wider than the whole row, or is no character any more.
+const TOO_LARGE: &str = "\u{fffd}";
+
+/// The longest grapheme that is shown, in bytes; what is longer is marks upon marks.
+const LONGEST: usize = 256;
+
+/// Every so many columns a tab ends.
+const TAB_COLUMNS: usize = 4;
+
+/// What is shown for a grapheme that begins in this column of rows that are so wide, and how many
+/// cells it takes; at least one, and never more than a row has.
+pub(super) fn shown(grapheme: &str, column: usize, row_columns: usize) -> (Cow<'_, str>, usize) {
+    if grapheme == "\t" {
+        let to_stop = TAB_COLUMNS - column % TAB_COLUMNS;
+        // A tab never wraps: it ends where its row does.
+        let columns = to_stop.min(row_columns.saturating_sub(column)).max(1);
+        return (Cow::Owned(" ".repeat(columns)), columns);
+    }
+    if grapheme.len() > LONGEST {
+        return (Cow::Borrowed(TOO_LARGE), 1);
+    }
+    let mut text = clean(grapheme);
+    let mut columns = width(&text);
+    if columns == 0 {
+        let first = grapheme.chars().next().map_or(0, u32::from);
+        text = Cow::Owned(format!("<U+{first:04X}>"));
+        columns = text.len();
+    }
+    if columns > row_columns.max(1) {
+        (Cow::Borrowed(TOO_LARGE), 1)
+    } else {
+        (text, columns)
+    }
+}
+
+#[cfg(test)]
+mod tests;

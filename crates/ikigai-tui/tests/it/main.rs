@@ -1,0 +1,3 @@
+//! What the modules of the terminal do together, and what holds whatever is typed.
+
+mod input;
