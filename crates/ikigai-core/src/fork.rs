@@ -59,6 +59,8 @@ pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> 
         ..common.clone()
     };
     let mut settings = parent.settings().clone();
+    // The cap of an agent counts its descendants; a copy would go on when that one is changed.
+    settings.spend = None;
     settings.merge(&order.set);
     settings.name = Some(order.name.clone());
     let fresh = order.context == ForkContext::Fresh;

@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or draws random numbers. Whoever needs more of the log
 //! than is in memory is told by a value what to read, and hands the rows in.
 
+mod amounts;
 mod compose;
 pub mod data;
 pub mod event;

@@ -19,6 +19,12 @@ impl Span {
         Self { agent, from, to }
     }
 
+    /// All rows of `agent`, also those to come.
+    pub const fn whole(agent: AgentId) -> Self {
+        // As much as every store can count to.
+        Self::new(agent, Seq(1), Seq(i64::MAX as u64))
+    }
+
     /// Says whether the row is one of these.
     pub fn contains(&self, row: RowRef) -> bool {
         row.agent == self.agent && (self.from..=self.to).contains(&row.seq)

@@ -207,7 +207,7 @@ impl fmt::Display for Shown {
             Self::Usage(amounts) => write!(
                 f,
                 "{} tokens in, {} out",
-                tokens_in(amounts),
+                amounts.tokens_in(),
                 amounts.output.unwrap_or_default()
             ),
             Self::Interrupted(cause) => write!(f, "✗ interrupted{}", by(*cause)),
@@ -219,11 +219,6 @@ impl fmt::Display for Shown {
             Self::Warning(text) => write!(f, "⚠ {text}"),
         }
     }
-}
-
-fn tokens_in(amounts: &Amounts) -> u64 {
-    let parts = [amounts.input, amounts.cache_read, amounts.cache_write];
-    parts.into_iter().flatten().fold(0, u64::saturating_add)
 }
 
 fn by(cause: Option<Cause>) -> &'static str {

@@ -7,6 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ikigai_core::{AgentId, Micros, ProcessId, SessionId};
 use ikigai_store::{MailId, RunId};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 /// What the engine cannot decide by itself.
 pub trait Environment: Send + Sync {
@@ -15,6 +17,11 @@ pub trait Environment: Send + Sync {
 
     /// Sixteen random bytes.
     fn random(&self) -> [u8; 16];
+
+    /// The day of a moment, as it is called where the user is.
+    fn day(&self, at: Micros) -> String {
+        universal_day(at)
+    }
 
     /// The user's home.
     fn home(&self) -> Option<PathBuf> {
@@ -64,6 +71,14 @@ pub const POINTS: &[&str] = &[
     "after the retry is stored",
 ];
 
+/// The day of a moment in universal time.
+fn universal_day(at: Micros) -> String {
+    Timestamp::from_microsecond(at.0).map_or_else(
+        |_| "(no day)".to_owned(),
+        |time| time.strftime("%Y-%m-%d").to_string(),
+    )
+}
+
 /// The real world.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
@@ -87,6 +102,14 @@ impl Environment for System {
             bytes = scattered(self.now());
         }
         bytes
+    }
+
+    fn day(&self, at: Micros) -> String {
+        let Ok(time) = Timestamp::from_microsecond(at.0) else {
+            return universal_day(at);
+        };
+        let here = time.to_zoned(TimeZone::system());
+        here.strftime("%Y-%m-%d").to_string()
     }
 
     fn home(&self) -> Option<PathBuf> {

@@ -1,8 +1,6 @@
 //! From an answer to the rows it becomes, in the order of its blocks.
 
-use ikigai_core::data::{
-    Amounts, AssistantData, Opaque, StoredThinking, Tagged, ToolCallData, UsageData,
-};
+use ikigai_core::data::{AssistantData, Opaque, StoredThinking, Tagged, ToolCallData, UsageData};
 use ikigai_core::{Event, Target};
 use ikigai_providers::{AnswerBlock, Response};
 
@@ -38,7 +36,7 @@ pub(crate) fn rows_of(
         response: Some(number),
         provider: Some(target.provider.clone()),
         model: Some(target.model.clone()),
-        sum: Some(add(&tally.spent, &response.usage)),
+        sum: Some(tally.spent.plus(&response.usage)),
         amounts: response.usage,
     }));
     events
@@ -139,20 +137,5 @@ impl Rows<'_> {
             model: Some(self.target.model.clone()),
             payload,
         }
-    }
-}
-
-fn add(one: &Amounts, other: &Amounts) -> Amounts {
-    let sum = |a: Option<u64>, b: Option<u64>| {
-        a.or(b)
-            .map(|_| a.unwrap_or(0).saturating_add(b.unwrap_or(0)))
-    };
-    Amounts {
-        input: sum(one.input, other.input),
-        cache_read: sum(one.cache_read, other.cache_read),
-        cache_write: sum(one.cache_write, other.cache_write),
-        output: sum(one.output, other.output),
-        reasoning: sum(one.reasoning, other.reasoning),
-        cost_nano_usd: sum(one.cost_nano_usd, other.cost_nano_usd),
     }
 }

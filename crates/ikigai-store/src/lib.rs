@@ -50,6 +50,21 @@ pub trait Store: Send + Sync {
     /// Rows of a span, from either end.
     fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>>;
 
+    /// The newest `limit` rows of kind `usage` of a span, newest first.
+    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>>;
+
+    /// The newest row of kind `usage` of each of these agents that has one, which holds the sums
+    /// over all of them. Costs what the agents are, not what they have written.
+    fn newest_usage(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<Row>> {
+        Box::pin(async move {
+            let mut newest = Vec::new();
+            for agent in agents {
+                newest.extend(self.usage(Span::whole(agent), 1).await?);
+            }
+            Ok(newest)
+        })
+    }
+
     /// The newest snapshot of an agent at or before a row.
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>>;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId};
+use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, MailRecord,
     Reading, RunRecord, SessionRecord, Snapshot, Store, StoreError, Watch,
@@ -235,6 +235,10 @@ impl Store for FaultyStore {
 
     fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
         self.read_rows(move |store| store.page(query))
+    }
+
+    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.read_rows(move |store| store.usage(span, limit))
     }
 
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {

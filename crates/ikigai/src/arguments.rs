@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use ikigai_core::settings::Approve;
 
 /// Exit codes, which `--help` lists.
@@ -52,6 +52,8 @@ pub(crate) enum Verb {
     Log(LogOrder),
     /// List the agents
     Agents(AgentsOrder),
+    /// Print what agents cost, by agent, model or day
+    Cost(CostOrder),
     /// List the models with their context, prices, thinking levels, and whether a key is present
     Models(ModelsOrder),
     /// List the tools that agents have here, and those that cannot be used, with the reason
@@ -157,6 +159,34 @@ pub(crate) struct AgentsOrder {
     /// Print one line of JSON for each agent
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What `cost` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct CostOrder {
+    /// Only this agent (name, id, or the beginning of an id) and its descendants; all if none is
+    /// named
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+
+    /// By what it is added up
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "agent")]
+    pub(crate) by: CostKey,
+
+    /// Print one line of JSON for each
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// By what cost is added up.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum CostKey {
+    /// By agent, with its descendants
+    Agent,
+    /// By provider and model
+    Model,
+    /// By day, where you are
+    Day,
 }
 
 /// What `models` is asked.

@@ -3,6 +3,7 @@
 mod agents;
 mod arguments;
 mod config;
+mod cost;
 mod diagnostics;
 mod doctor;
 mod log;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Verb::Run(order) => run::run(arguments.db, &order),
         Verb::Log(order) => log::log(arguments.db, &order),
         Verb::Agents(order) => agents::agents(arguments.db, &order),
+        Verb::Cost(order) => cost::cost(arguments.db, &order),
         Verb::Models(order) => models::models(&order),
         Verb::Tools(order) => tool_list::tools(arguments.db, &order),
         Verb::Doctor => doctor::doctor(arguments.db),

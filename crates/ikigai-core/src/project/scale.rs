@@ -5,7 +5,7 @@
 //! beside the conversation cannot be told any more, but it is in both counts; so the difference of
 //! two reports is compared with the rows between them.
 
-use crate::data::{self, Amounts, CommandData, ErrorData, UsageData};
+use crate::data::{self, CommandData, ErrorData, UsageData};
 use crate::kind::Kind;
 use crate::load::Loaded;
 use crate::message::Role;
@@ -172,7 +172,7 @@ fn reported(entry: &Entry, target: &Target) -> Option<u64> {
     let usage: UsageData = data::read(entry.row.data.as_deref());
     let is_of_target = usage.provider.as_deref() == Some(target.provider.as_str())
         && usage.model.as_deref() == Some(target.model.as_str());
-    Some(sent_tokens(&usage.amounts)).filter(|counted| is_of_target && *counted > 0)
+    Some(usage.amounts.tokens_in()).filter(|counted| is_of_target && *counted > 0)
 }
 
 /// Says whether requests after the row hold something else than what came before, and more.
@@ -184,11 +184,4 @@ fn changes_what_is_sent(entry: &Entry) -> bool {
         Some(Kind::Error) => data::read::<ErrorData>(data).omit.is_some(),
         _ => false,
     }
-}
-
-/// All that was read for an answer, afresh or from a cache.
-fn sent_tokens(amounts: &Amounts) -> u64 {
-    let parts = [amounts.input, amounts.cache_read, amounts.cache_write];
-    let parts = parts.into_iter().flatten();
-    parts.fold(0, u64::saturating_add)
 }

@@ -27,6 +27,7 @@ pub use hub::Observer;
 pub use live::Errand;
 pub(crate) use live::{Started, start};
 pub(crate) use mail::{check_mail, shown_mail};
+pub(crate) use names::Family;
 pub use tree::Branch;
 pub(crate) use tree::{since, tree};
 pub(crate) use wait::{Wait, consumed_by_next};

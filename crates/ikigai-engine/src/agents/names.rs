@@ -30,6 +30,17 @@ impl Family {
 
     /// An agent and all its descendants that live, parents before children.
     pub(crate) fn living_below(&self, id: AgentId) -> Vec<AgentId> {
+        let mut found = self.below(id);
+        let lives = |id: &AgentId| {
+            self.get(*id)
+                .is_some_and(|agent| agent.status == Status::Running)
+        };
+        found.retain(lives);
+        found
+    }
+
+    /// An agent and all its descendants, dead ones too, parents before children.
+    pub(crate) fn below(&self, id: AgentId) -> Vec<AgentId> {
         let mut children: HashMap<AgentId, Vec<AgentId>> = HashMap::new();
         for agent in &self.agents {
             if let Some(parent) = agent.parent {
@@ -44,11 +55,6 @@ impl Family {
             found.extend(below.into_iter().filter(|child| *child != id));
             next += 1;
         }
-        let lives = |id: &AgentId| {
-            self.get(*id)
-                .is_some_and(|agent| agent.status == Status::Running)
-        };
-        found.retain(lives);
         found
     }
 

@@ -6,6 +6,7 @@
 mod agents;
 mod complete;
 mod context;
+mod cost;
 mod departure;
 mod dispatch;
 mod help;
@@ -70,6 +71,8 @@ pub static COMMANDS: &[&Command] = &[
     &tools::APPROVE,
     // session
     &model::MODEL,
+    &cost::COST,
+    &cost::BUDGET,
     &help::HELP,
     &help::QUIT,
 ];

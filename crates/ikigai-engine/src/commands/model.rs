@@ -10,7 +10,7 @@ use ikigai_providers::Offer;
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::engine::target_of;
-use crate::{EngineError, Worker, window};
+use crate::{EngineError, Worker, figures, window};
 
 pub(super) const MODEL: Command = Command {
     arguments: "[NAME[/LEVEL]]",
@@ -76,7 +76,7 @@ async fn meaning(
         return Ok(None);
     }
     let tokens = scale.counted(estimate_request(&request));
-    let mut meaning = format!("{} tokens are read afresh", rounded(tokens));
+    let mut meaning = format!("{} tokens are read afresh", figures::tokens(tokens));
     let usage = Amounts {
         input: Some(tokens),
         ..Amounts::default()
@@ -106,7 +106,7 @@ async fn meaning(
         .unwrap_or_else(|| models.window_tokens(choice))
         .max(1);
     let share = tokens.saturating_mul(100).div_ceil(window);
-    let _ = write!(meaning, " · fits ({share}% of {})", rounded(window));
+    let _ = write!(meaning, " · fits ({share}% of {})", figures::tokens(window));
     Ok(Some(meaning))
 }
 
@@ -138,16 +138,6 @@ fn thinking_blocks(request: &Request) -> usize {
         .count()
 }
 
-/// A number of tokens for people.
-fn rounded(tokens: u64) -> String {
-    match tokens {
-        ..1000 => tokens.to_string(),
-        1000..10_000 => format!("{}.{}k", tokens / 1000, tokens % 1000 / 100),
-        10_000..1_000_000 => format!("{}k", tokens / 1000),
-        _ => format!("{}.{}M", tokens / 1_000_000, tokens % 1_000_000 / 100_000),
-    }
-}
-
 fn list(worker: &Worker) -> Result<String, EngineError> {
     let choice = worker.engine.choice(worker.settings())?;
     let level = choice
@@ -162,7 +152,9 @@ fn list(worker: &Worker) -> Result<String, EngineError> {
     let offers = worker.engine.models.offers();
     let widest = offers.iter().map(|offer| name_of(offer).len()).max();
     for offer in &offers {
-        let context = offer.context_tokens.map_or_else(|| "?".to_owned(), rounded);
+        let context = offer
+            .context_tokens
+            .map_or_else(|| "?".to_owned(), figures::tokens);
         let price =
             |price: Option<f64>| price.map_or_else(|| "?".to_owned(), |price| price.to_string());
         let line = format!(

@@ -13,6 +13,7 @@ use ikigai_store::{Agent, Effect};
 use tokio::time::{Instant, sleep_until};
 
 use super::draft::Draft;
+use super::held::read_held;
 use super::queue::withdrawn;
 use super::{Step, Turn, failed_report, failure};
 use crate::calls::OpenCall;
@@ -36,14 +37,21 @@ impl Worker {
     ) -> Result<Step, EngineError> {
         if turn.requests >= self.engine.limits.requests {
             let text = format!("the model was asked {} times in one turn", turn.requests);
-            return self.give_up(Vec::new(), &text, desk).await;
+            let limit = failure(Category::Limit, &text, None, 1);
+            return self.give_up(vec![limit], text, desk).await;
+        }
+        if let Some(text) = read_held!(desk, self.used_up()) {
+            let budget = failure(Category::Budget, &text, None, 1);
+            return self.give_up(vec![budget], text, desk).await;
         }
         turn.requests += 1;
         let Agent { state, view, .. } = &self.agent;
         let request = match project(state, view, &turn.target, &turn.window) {
             Ok(request) => request,
             Err(missing) => {
-                return self.give_up(Vec::new(), &missing.to_string(), desk).await;
+                let text = missing.to_string();
+                let limit = failure(Category::Limit, &text, None, 1);
+                return self.give_up(vec![limit], text, desk).await;
             }
         };
         self.passes("before the request");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_core::data::{BlobRef, Cause, Verdict};
+use ikigai_core::data::{BlobRef, Category, Cause, Verdict};
 use ikigai_core::{EffectClass, Event, RowRef};
 use ikigai_store::{CommitError, Effect, RunId};
 use ikigai_tools::output::present;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::deed::{BROKE_DOWN, GRACE, carry_out, cookie_of};
 use super::held::read_held;
 use super::queue::withdrawn;
-use super::{Step, Turn, failed_report};
+use super::{Step, Turn, failed_report, failure};
 use crate::agents::{AgentTool, Dealt, Wait, consumed_by_next};
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::draw_run;
@@ -83,8 +83,9 @@ impl Worker {
                 "the model made more than {} calls in one turn",
                 self.engine.limits.calls
             );
-            let closed = close(&open, &format!("not run: {text}"));
-            return self.give_up(closed, &text, desk).await;
+            let mut rows = close(&open, &format!("not run: {text}"));
+            rows.push(failure(Category::Limit, &text, None, 1));
+            return self.give_up(rows, text, desk).await;
         }
         let (progress, mut lines) = mpsc::channel(PROGRESS_LINES);
         let mut round = Round {

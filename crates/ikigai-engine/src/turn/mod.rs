@@ -323,16 +323,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends a turn that cannot go on with a row that says why, after those that close its calls.
+    /// Ends a turn that cannot go on, with these rows, the last of which says why.
     async fn give_up(
         &mut self,
-        closed: Vec<Event>,
-        text: &str,
+        events: Vec<Event>,
+        text: String,
         desk: &mut Desk<'_>,
     ) -> Result<Step, EngineError> {
-        let limit = failure(Category::Limit, text, None, 1);
-        let events = closed.into_iter().chain([limit]).collect();
-        let outcome = Outcome::Failed(text.to_owned());
+        let outcome = Outcome::Failed(text);
         let report = failed_report(&outcome);
         self.passes("before the failure is stored");
         let rows = self

@@ -223,6 +223,14 @@ impl Store for SqliteStore {
         self.ask(move |connection| queries::page(connection, query))
     }
 
+    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.ask(move |connection| queries::usage(connection, span, limit))
+    }
+
+    fn newest_usage(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<Row>> {
+        self.ask(move |connection| queries::newest_usage(connection, &agents))
+    }
+
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
         self.ask(move |connection| queries::snapshot(connection, upto))
     }

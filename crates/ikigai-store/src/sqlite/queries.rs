@@ -78,6 +78,34 @@ pub(super) fn control(connection: &Connection, query: ControlQuery) -> Result<Ve
     )
 }
 
+pub(super) fn usage(connection: &Connection, span: Span, limit: usize) -> Result<Vec<Row>> {
+    all(
+        connection,
+        // Without its index this would read the whole log; better an error.
+        "SELECT seq, kind, created_at, content, data
+         FROM messages INDEXED BY messages_usage
+         WHERE agent = (SELECT id FROM agents WHERE uuid = ?1)
+           AND kind = 'usage' AND seq BETWEEN ?2 AND ?3
+         ORDER BY seq DESC LIMIT ?4",
+        params![
+            span.agent.to_string(),
+            stored(span.from.0),
+            stored(span.to.0),
+            stored_limit(limit)
+        ],
+        |row| log_row(span.agent, row),
+    )
+}
+
+/// The newest of each agent in one go: there may be a thousand agents, and each question has a way.
+pub(super) fn newest_usage(connection: &Connection, agents: &[AgentId]) -> Result<Vec<Row>> {
+    let mut newest = Vec::with_capacity(agents.len());
+    for agent in agents {
+        newest.extend(usage(connection, Span::whole(*agent), 1)?);
+    }
+    Ok(newest)
+}
+
 pub(super) fn page(connection: &Connection, query: PageQuery) -> Result<Vec<Row>> {
     let span = query.span;
     let sql = match query.direction {

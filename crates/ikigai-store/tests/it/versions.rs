@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ikigai_core::{Epoch, Seq};
+use ikigai_core::{Epoch, Seq, Span};
 use ikigai_store::sqlite::{MIGRATIONS, Migrations, OpenOptions};
 use ikigai_store::{CommitError, Effect, SqliteStore, Store, StoreError};
 use ikigai_testkit::block_on;
@@ -28,30 +28,30 @@ fn newer_store_is_refused_with_versions() {
     let refused = open(&disk.path, 2).unwrap_err();
 
     assert!(
-        matches!(
-            refused,
-            StoreError::Newer {
-                store: 41,
-                program: 2
-            }
-        ),
+        matches!(refused, StoreError::Newer { store: 41, program } if program as usize == OURS),
         "{refused:?}"
     );
     let text = refused.to_string();
-    assert!(text.contains("41") && text.contains("version 2"), "{text}");
+    let ours = format!("version {OURS}");
+    assert!(text.contains("41") && text.contains(&ours), "{text}");
     assert_eq!(fs::read(&disk.path).unwrap(), before);
 }
 
-const NEXT: Migrations = &[
-    MIGRATIONS[0],
-    MIGRATIONS[1],
-    "CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT;",
-];
-const BROKEN: Migrations = &[
-    MIGRATIONS[0],
-    MIGRATIONS[1],
-    "CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT; INSERT INTO nothing VALUES (1);",
-];
+/// The version of this program.
+const OURS: usize = MIGRATIONS.len();
+
+/// This program's versions and one more.
+fn with(statements: &'static str) -> Migrations {
+    [MIGRATIONS, &[statements]].concat().leak()
+}
+
+fn next() -> Migrations {
+    with("CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT;")
+}
+
+fn broken() -> Migrations {
+    with("CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT; INSERT INTO nothing VALUES (1);")
+}
 
 fn open_as(path: &Path, number: u64, migrations: Migrations) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(OpenOptions::new(path, process(number)).with_migrations(migrations))
@@ -68,32 +68,23 @@ fn a_store_is_migrated_after_a_backup_and_old_processes_are_told() {
     let epoch = taken.leases[0].1;
     block_on(old.commit(say(agent(1), epoch, Seq(1), "in the log only"))).unwrap();
 
-    let new = open_as(&disk.path, 2, NEXT).unwrap();
+    let new = open_as(&disk.path, 2, next()).unwrap();
 
     let late = block_on(old.commit(say(agent(1), epoch, Seq(2), "late")));
-    assert!(
-        matches!(
-            late,
-            Err(CommitError::Store(StoreError::Migrated {
-                store: 3,
-                program: 2
-            }))
-        ),
-        "{late:?}"
-    );
+    let Err(CommitError::Store(StoreError::Migrated { store, program })) = late else {
+        panic!("{late:?}");
+    };
+    assert_eq!((store as usize, program as usize), (OURS + 1, OURS));
     assert_eq!(texts(&new), ["kept", "in the log only"]);
-    let backup = disk.path.with_file_name("log.db.backup-v2");
+    let backup = disk.path.with_file_name(format!("log.db.backup-v{OURS}"));
     assert_eq!(mode(&backup), 0o600);
     let copy = open(&backup, 3).unwrap();
     assert_eq!(texts(&copy), ["kept", "in the log only"]);
     drop((old, new, copy));
-    assert!(matches!(
-        open(&disk.path, 4),
-        Err(StoreError::Newer {
-            store: 3,
-            program: 2
-        })
-    ));
+    let Err(StoreError::Newer { store, program }) = open(&disk.path, 4) else {
+        panic!("a newer store is refused");
+    };
+    assert_eq!((store as usize, program as usize), (OURS + 1, OURS));
 }
 
 /// A store of the first version is brought to this one, with all it holds.
@@ -112,28 +103,30 @@ fn a_store_of_the_first_version_is_migrated() {
 
     assert_eq!(texts(&migrated), ["said early"]);
     assert!(block_on(migrated.queued_mail(agent(1))).unwrap().is_empty());
+    let usage = migrated.usage(Span::whole(agent(1)), 1);
+    assert!(block_on(usage).unwrap().is_empty());
 }
 
 /// A migration that fails changes nothing, and its copy is not overwritten by that of the next.
 #[test]
 fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
     let disk = Disk::with_store();
-    let backup = disk.path.with_file_name("log.db.backup-v2");
+    let backup = disk.path.with_file_name(format!("log.db.backup-v{OURS}"));
     fs::write(&backup, "something else").unwrap();
 
-    let failed = open_as(&disk.path, 2, BROKEN);
+    let failed = open_as(&disk.path, 2, broken());
 
     assert!(matches!(failed, Err(StoreError::Io(_))), "{failed:?}");
     assert_eq!(texts(&open(&disk.path, 3).unwrap()), ["kept"]);
-    assert_eq!(texts(&open_as(&disk.path, 4, NEXT).unwrap()), ["kept"]);
+    assert_eq!(texts(&open_as(&disk.path, 4, next()).unwrap()), ["kept"]);
     assert_eq!(fs::read_to_string(&backup).unwrap(), "something else");
     let names = disk.names();
     assert!(
-        names.contains(&"log.db.backup-v2.2".to_owned()),
+        names.contains(&format!("log.db.backup-v{OURS}.2")),
         "{names:?}"
     );
     assert!(
-        names.contains(&"log.db.backup-v2.3".to_owned()),
+        names.contains(&format!("log.db.backup-v{OURS}.3")),
         "{names:?}"
     );
     assert!(

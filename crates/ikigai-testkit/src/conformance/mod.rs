@@ -97,6 +97,7 @@ macro_rules! store_checks {
                 rows_of_several_spans_come_in_one_go
                 an_agent_is_opened_with_one_question
                 control_rows_come_newest_first
+                usage_rows_come_newest_first
                 command_text_round_trips
                 clear_and_rewind_delete_no_rows
             ;

@@ -8,7 +8,7 @@ use ikigai_store::{Batch, CommitError, Effect, HeadClaim, Opening, Snapshot};
 
 use super::Rig;
 use super::desk::{Desk, stored};
-use super::samples::{at, kill_row, mark, one_of_each_kind, rewind, user, user_row};
+use super::samples::{at, kill_row, mark, one_of_each_kind, rewind, usage, user, user_row};
 
 /// S1-9: every kind is stored and reads back with the same kind, content, data and time.
 pub(super) async fn insert_and_read_back_every_kind(rig: &dyn Rig) {
@@ -426,6 +426,33 @@ pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
         .await
         .unwrap();
     assert_eq!(rows, desk.rows(holder.agent).await[3..4]);
+}
+
+/// The `usage` rows of a span come newest first, and the newest of several agents in one go.
+pub(super) async fn usage_rows_come_newest_first(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let mut other = desk.agent("other").await;
+    let silent = desk.agent("silent").await;
+    other.append([usage(7), user("said")]).await.unwrap();
+    for n in 1..=4 {
+        holder.append([user("said"), usage(n)]).await.unwrap();
+    }
+    let found = async |from, to, limit| -> Vec<u64> {
+        let span = Span::new(holder.agent, Seq(from), Seq(to));
+        let rows = desk.store.usage(span, limit).await.unwrap();
+        rows.iter().map(|row| row.at.seq.0).collect()
+    };
+
+    assert_eq!(found(1, 8, 9).await, [8, 6, 4, 2]);
+    assert_eq!(found(1, u64::MAX, usize::MAX).await, [8, 6, 4, 2]);
+    assert_eq!(found(1, 7, 2).await, [6, 4]);
+    assert!(found(1, 8, 0).await.is_empty());
+    let agents = vec![holder.agent, silent.agent, other.agent];
+    let newest = desk.store.newest_usage(agents).await.unwrap();
+    let mut expected = desk.rows(holder.agent).await[7..].to_vec();
+    expected.extend(desk.rows(other.agent).await[..1].to_vec());
+    assert_eq!(newest, expected);
 }
 
 /// S3-22b: text and data are restored as they were stored, byte for byte.

@@ -82,6 +82,14 @@ pub(super) fn rewind(agent: AgentId, target: u64, from: u64) -> Event {
     })
 }
 
+/// What a response cost.
+pub(super) fn usage(response: u64) -> Event {
+    Event::Usage(UsageData {
+        response: Some(response),
+        ..UsageData::default()
+    })
+}
+
 /// A mark with a label.
 pub(super) fn mark(label: &str) -> Event {
     Event::Mark(MarkData {

@@ -150,6 +150,16 @@ impl Log {
         }
     }
 
+    pub(super) fn usage(&self, span: Span, limit: usize) -> Vec<Row> {
+        let all = self.page(PageQuery {
+            span,
+            direction: Direction::Backwards,
+            limit: usize::MAX,
+        });
+        let usage = all.into_iter().filter(|row| row.kind.name() == "usage");
+        usage.take(limit).collect()
+    }
+
     pub(super) fn snapshot(&self, upto: RowRef) -> Option<Snapshot> {
         let log = self.agents.get(&upto.agent)?;
         let (seq, folded) = log.snapshots.range(..=upto.seq).next_back()?;

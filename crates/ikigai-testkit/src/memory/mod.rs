@@ -8,7 +8,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_core::{
-    AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, StoredKind,
+    AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span, StoredKind,
 };
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, MailRecord,
@@ -148,6 +148,10 @@ impl Store for MemoryStore {
 
     fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
         self.read(|log| log.page(query))
+    }
+
+    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.read(|log| log.usage(span, limit))
     }
 
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {

@@ -1,0 +1,168 @@
+//! What it costs: `/cost`, `/budget`.
+
+use std::fmt::Write as _;
+
+use ikigai_core::Settings;
+use ikigai_core::settings::Spend;
+use serde_json::{Map, Number, Value};
+
+use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::cost::CostBy;
+use crate::figures::{NANO_USD, amounts, dollars, read_dollars, read_tokens, tokens};
+use crate::{EngineError, Worker};
+
+pub(super) const COST: Command = Command {
+    arguments: "[model | day]",
+    help: "what this agent and its descendants cost, together, by model or by day",
+    examples: &[("/cost day", "what each day cost")],
+    takes: Takes::Words,
+    completes: &[Completes::Words(&["model", "day"])],
+    shows: Shows::Overlay,
+    ..Command::new("cost", Group::Session, |worker, typed, _| {
+        Box::pin(cost(worker, typed))
+    })
+};
+
+pub(super) const BUDGET: Command = Command {
+    arguments: "[amount | off]",
+    help: "the most that this agent and its descendants may cost, in money or tokens",
+    examples: &[
+        ("/budget", "what is left"),
+        ("/budget $5", "no request after that"),
+        ("/budget 200k", "the same in tokens, read and answered"),
+        ("/budget off", "no limit"),
+    ],
+    takes: Takes::Words,
+    completes: &[Completes::Words(&["off"])],
+    shows: Shows::OverlayWithoutArguments,
+    ..Command::new("budget", Group::Session, |worker, typed, _| {
+        Box::pin(budget(worker, typed))
+    })
+};
+
+async fn cost(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let own = worker.agent.state.agent();
+    let by = match typed.one("cost")? {
+        None => return Ok(Reply::says(together(worker).await?)),
+        Some("model") => CostBy::Model,
+        Some("day") => CostBy::Day,
+        Some(other) => return Trouble::refused(format!("/cost [model | day], not `{other}`")),
+    };
+    let family = worker.engine.family_of(own).await?;
+    let shares = worker.engine.cost_shares(&family, by).await?;
+    let widest = shares.iter().map(|share| share.name.chars().count()).max();
+    let lines: Vec<_> = shares
+        .iter()
+        .map(|share| {
+            let width = widest.unwrap_or(0);
+            let responses = share.responses;
+            let cost = amounts(&share.amounts);
+            format!("{:<width$}  {responses:>4} responses · {cost}", share.name)
+        })
+        .collect();
+    if lines.is_empty() {
+        return Ok(Reply::says("nothing was asked yet"));
+    }
+    Ok(Reply::says(lines.join("\n")))
+}
+
+async fn together(worker: &Worker) -> Result<String, EngineError> {
+    let own = worker.agent.state.agent();
+    let costs = worker.engine.costs().await?;
+    let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) else {
+        return Ok("nothing was asked yet".to_owned());
+    };
+    let mut text = format!("{}: {}", cost.agent.name, amounts(&cost.own));
+    if cost.descendants > 0 {
+        let with = match cost.descendants {
+            1 => "with 1 descendant".to_owned(),
+            some => format!("with {some} descendants"),
+        };
+        let _ = write!(text, "\n{with}: {}", amounts(&cost.family));
+    }
+    text.push_str(&caps(worker).await?);
+    Ok(text)
+}
+
+/// A line for each cap under which the agent works.
+async fn caps(worker: &Worker) -> Result<String, EngineError> {
+    let own = worker.agent.state.agent();
+    let mut lines = String::new();
+    for cap in worker.caps().await? {
+        let whose = if cap.agent == own {
+            "budget".to_owned()
+        } else {
+            format!("budget of {}", cap.name)
+        };
+        let _ = write!(lines, "\n{whose}: {}", cap.used());
+        if cap.is_used_up() {
+            lines.push_str(" · used up");
+        }
+    }
+    Ok(lines)
+}
+
+async fn budget(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let Some(amount) = typed.one("budget")? else {
+        let caps = caps(worker).await?;
+        return Ok(Reply::says(match caps.trim_start() {
+            "" => "there is no budget · /budget $5 or /budget 200k sets one",
+            caps => caps,
+        }));
+    };
+    if amount == "off" {
+        let nothing = Map::from_iter([("spend".to_owned(), Value::Null)]);
+        return Ok(Reply {
+            set: Some(nothing),
+            ..Reply::says("no budget of its own any more")
+        });
+    }
+    let money = read_dollars(amount).filter(|nano| *nano > 0);
+    let counted = read_tokens(amount).filter(|tokens| *tokens > 0);
+    let (spend, shown) = match (money, counted) {
+        (Some(nano), _) => {
+            let usd = as_number(amount).ok_or_else(|| format!("`{amount}` is too much"))?;
+            let spend = Spend {
+                usd: Some(usd),
+                tokens: None,
+            };
+            (spend, dollars(nano))
+        }
+        (None, Some(counted)) => {
+            let spend = Spend {
+                usd: None,
+                tokens: Some(counted),
+            };
+            (spend, format!("{} tokens", tokens(counted)))
+        }
+        (None, None) => {
+            return Trouble::refused(format!(
+                "`{amount}` is no budget · /budget $5, /budget 200k or /budget off"
+            ));
+        }
+    };
+    let mut output = format!("this agent and its descendants may cost {shown}");
+    let costs = worker.engine.costs().await?;
+    let own = worker.agent.state.agent();
+    if let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) {
+        let _ = write!(output, " · so far {}", amounts(&cost.family));
+        if spend.usd.is_some() && cost.family.cost_nano_usd.is_none() && cost.family.tokens() > 0 {
+            output.push_str(" · ⚠ only what has a price counts");
+        }
+    }
+    let settings = Settings {
+        spend: Some(spend),
+        ..Settings::default()
+    };
+    Ok(Reply::sets(&settings, output))
+}
+
+/// Money as it is stored, in dollars.
+fn as_number(typed: &str) -> Option<Number> {
+    let digits = typed.strip_prefix('$')?;
+    // Whole dollars are stored as such; anything else is as near as a number can be.
+    match digits.parse::<u64>() {
+        Ok(whole) => (whole <= u64::MAX / NANO_USD).then(|| Number::from(whole)),
+        Err(_) => Number::from_f64(digits.parse().ok()?),
+    }
+}

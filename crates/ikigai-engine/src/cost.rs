@@ -1,0 +1,303 @@
+//! What agents cost, and what they may cost.
+//!
+//! Each `usage` row holds what one response cost and the sum over its agent's own rows. So what
+//! agents cost is told by the newest such row of each; only by model or day all of them are read.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ikigai_core::data::{self, Amounts, UsageData};
+use ikigai_core::settings::Spend;
+use ikigai_core::{AgentId, Row, Seq, Span};
+use ikigai_store::{Agent, AgentRecord, StoreError};
+
+use crate::agents::Family;
+use crate::{Engine, EngineError, Worker, figures};
+
+/// How many `usage` rows are read at a time, so that others who read wait for no more than that.
+const PAGE_ROWS: usize = 1024;
+
+/// What one agent cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Who it is.
+    pub agent: AgentRecord,
+    /// How many ancestors it has.
+    pub depth: usize,
+    /// What its own responses cost.
+    pub own: Amounts,
+    /// The same with all its descendants, dead ones too.
+    pub family: Amounts,
+    /// How many descendants it has.
+    pub descendants: usize,
+}
+
+/// By what responses are sorted to add up what they cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostBy {
+    /// Provider and model.
+    Model,
+    /// The day on which they came.
+    Day,
+}
+
+/// What some responses cost together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// The model or the day.
+    pub name: String,
+    /// How many responses.
+    pub responses: u64,
+    /// What they cost.
+    pub amounts: Amounts,
+}
+
+/// A cap on what an agent and its descendants may cost, and what they did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cap {
+    /// Whose cap it is.
+    pub agent: AgentId,
+    /// What that agent is called.
+    pub name: String,
+    /// The most in billionths of a dollar.
+    pub nano_usd: Option<u64>,
+    /// The most in tokens.
+    pub tokens: Option<u64>,
+    /// What was used of it.
+    pub spent: Amounts,
+}
+
+impl Engine {
+    /// What every agent cost, parents before their children. Costs what the agents are, whatever
+    /// they have written.
+    pub async fn costs(&self) -> Result<Vec<Cost>, EngineError> {
+        let agents = self.agents().await?;
+        let sums = self.sums(agents.iter().map(|agent| agent.id)).await?;
+        let mut costs = in_order(agents);
+        for cost in &mut costs {
+            cost.own = sums.get(&cost.agent.id).cloned().unwrap_or_default();
+            cost.family = cost.own.clone();
+        }
+        // Parents come first, so from the end each family is whole before it is added.
+        let places: HashMap<_, _> = costs.iter().map(|cost| cost.agent.id).zip(0..).collect();
+        for at in (0..costs.len()).rev() {
+            let (family, below) = (costs[at].family.clone(), costs[at].descendants + 1);
+            let parent = costs[at]
+                .agent
+                .parent
+                .and_then(|parent| places.get(&parent));
+            if let Some(parent) = parent.filter(|parent| **parent < at) {
+                let parent = &mut costs[*parent];
+                parent.family = parent.family.plus(&family);
+                parent.descendants += below;
+            }
+        }
+        Ok(costs)
+    }
+
+    /// What these agents cost by model or day. Reads all their `usage` rows, a page at a time: it
+    /// costs what there is to tell, one row for each response.
+    pub async fn cost_shares(
+        &self,
+        agents: &[AgentId],
+        by: CostBy,
+    ) -> Result<Vec<Share>, EngineError> {
+        let mut shares: BTreeMap<String, Share> = BTreeMap::new();
+        for agent in agents {
+            let mut span = Span::whole(*agent);
+            loop {
+                let rows = self.store.usage(span, PAGE_ROWS).await?;
+                for row in &rows {
+                    let usage: UsageData = data::read(row.data.as_deref());
+                    let name = match by {
+                        CostBy::Model => model_of(&usage),
+                        CostBy::Day => self.environment.day(row.created_at),
+                    };
+                    let share = shares.entry(name.clone()).or_insert_with(|| Share {
+                        name,
+                        ..Share::default()
+                    });
+                    share.responses += 1;
+                    share.amounts = share.amounts.plus(&usage.amounts);
+                }
+                match rows.last() {
+                    Some(oldest) if rows.len() == PAGE_ROWS && oldest.at.seq > Seq(1) => {
+                        span.to = oldest.at.seq.before();
+                    }
+                    _ => break,
+                }
+            }
+        }
+        Ok(shares.into_values().collect())
+    }
+
+    /// An agent and all its descendants, dead ones too.
+    pub async fn family_of(&self, agent: AgentId) -> Result<Vec<AgentId>, EngineError> {
+        Ok(Family::new(self.agents().await?).below(agent))
+    }
+
+    /// What some agents cost together.
+    async fn spent(&self, agents: Vec<AgentId>) -> Result<Amounts, StoreError> {
+        let newest = self.store.newest_usage(agents).await?;
+        Ok(newest
+            .iter()
+            .map(sum_of)
+            .fold(Amounts::default(), |sum, one| sum.plus(&one)))
+    }
+
+    async fn sums(
+        &self,
+        agents: impl Iterator<Item = AgentId>,
+    ) -> Result<HashMap<AgentId, Amounts>, StoreError> {
+        let newest = self.store.newest_usage(agents.collect()).await?;
+        Ok(newest
+            .iter()
+            .map(|row| (row.at.agent, sum_of(row)))
+            .collect())
+    }
+}
+
+/// The sum over an agent's own rows, as one of them tells.
+fn sum_of(row: &Row) -> Amounts {
+    let usage: UsageData = data::read(row.data.as_deref());
+    usage.sum.unwrap_or(usage.amounts)
+}
+
+fn model_of(usage: &UsageData) -> String {
+    let word = |word: &Option<String>| word.clone().unwrap_or_else(|| "?".to_owned());
+    format!("{}:{}", word(&usage.provider), word(&usage.model))
+}
+
+/// Agents as a tree, without what they cost; those that nobody leads to stand at the end.
+fn in_order(agents: Vec<AgentRecord>) -> Vec<Cost> {
+    let mut below: HashMap<Option<AgentId>, Vec<AgentRecord>> = HashMap::new();
+    for agent in agents {
+        below.entry(agent.parent).or_default().push(agent);
+    }
+    let mut ordered = Vec::new();
+    let mut left: Vec<(AgentRecord, usize)> = Vec::new();
+    let mut roots = below.remove(&None);
+    loop {
+        let agents = roots.take().unwrap_or_default().into_iter().rev();
+        left.extend(agents.map(|agent| (agent, 0)));
+        while let Some((agent, depth)) = left.pop() {
+            let children = below.remove(&Some(agent.id)).unwrap_or_default();
+            left.extend(children.into_iter().rev().map(|child| (child, depth + 1)));
+            ordered.push(Cost {
+                agent,
+                depth,
+                own: Amounts::default(),
+                family: Amounts::default(),
+                descendants: 0,
+            });
+        }
+        // A log that names no parent, or calls somebody their own ancestor.
+        let Some(lost) = below.keys().min().copied() else {
+            return ordered;
+        };
+        roots = below.remove(&lost);
+    }
+}
+
+impl Cap {
+    fn of(agent: &Agent, spend: &Spend) -> Self {
+        let settings = agent.state.settings();
+        Self {
+            agent: agent.state.agent(),
+            name: settings.name.clone().unwrap_or_default(),
+            nano_usd: spend.usd.as_ref().and_then(nano_of),
+            tokens: spend.tokens,
+            spent: Amounts::default(),
+        }
+    }
+
+    /// Says whether nothing is left.
+    pub fn is_used_up(&self) -> bool {
+        let money = self.spent.cost_nano_usd.unwrap_or(0);
+        self.nano_usd.is_some_and(|most| money >= most)
+            || self.tokens.is_some_and(|most| self.spent.tokens() >= most)
+    }
+
+    /// How much was used of how much: `$0.41 of $5.00`.
+    pub fn used(&self) -> String {
+        let money = self.nano_usd.map(|most| {
+            let spent = self.spent.cost_nano_usd.unwrap_or(0);
+            format!("{} of {}", figures::dollars(spent), figures::dollars(most))
+        });
+        let tokens = self.tokens.map(|most| {
+            let spent = figures::tokens(self.spent.tokens());
+            format!("{spent} of {} tokens", figures::tokens(most))
+        });
+        let parts: Vec<_> = money.into_iter().chain(tokens).collect();
+        parts.join(", ")
+    }
+}
+
+/// A stored amount of dollars in billionths; none if there can be no such amount.
+fn nano_of(usd: &serde_json::Number) -> Option<u64> {
+    let nano = usd.as_f64()? * 1e9;
+    let fits = (0.0..9e18).contains(&nano);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it lies between nothing and what fits"
+    )]
+    let whole = nano.round() as u64;
+    fits.then_some(whole)
+}
+
+impl Worker {
+    /// The caps under which the agent works: its own and those of its ancestors, the nearest first.
+    ///
+    /// For an agent that has neither this reads nothing.
+    pub async fn caps(&self) -> Result<Vec<Cap>, EngineError> {
+        let store = self.engine.store();
+        let mut caps = Vec::new();
+        caps.extend(cap_of(&self.agent));
+        let mut seen = vec![self.agent.state.agent()];
+        let mut parent = parent_of(&self.agent);
+        while let Some(next) = parent.filter(|next| !seen.contains(next)) {
+            seen.push(next);
+            if store.agent(next).await?.is_none() {
+                break;
+            }
+            let ancestor = Agent::restore(store, next).await?;
+            caps.extend(cap_of(&ancestor));
+            parent = parent_of(&ancestor);
+        }
+        if caps.is_empty() {
+            return Ok(caps);
+        }
+        let family = Family::new(self.engine.agents().await?);
+        for cap in &mut caps {
+            cap.spent = self.engine.spent(family.below(cap.agent)).await?;
+        }
+        Ok(caps)
+    }
+
+    /// Says why the model may not be asked any more, if a cap is used up.
+    pub(crate) async fn used_up(&self) -> Result<Option<String>, EngineError> {
+        let caps = self.caps().await?;
+        Ok(caps.iter().find(|cap| cap.is_used_up()).map(|cap| {
+            let whose = if cap.agent == self.agent.state.agent() {
+                "this agent".to_owned()
+            } else {
+                format!("`{}`", cap.name)
+            };
+            format!(
+                "the budget of {whose} and its descendants is used up: {} · /budget there sets \
+                 another or takes it off, then /retry",
+                cap.used()
+            )
+        }))
+    }
+}
+
+fn cap_of(agent: &Agent) -> Option<Cap> {
+    let spend = agent.state.settings().spend.as_ref()?;
+    let cap = Cap::of(agent, spend);
+    (cap.nano_usd.is_some() || cap.tokens.is_some()).then_some(cap)
+}
+
+fn parent_of(agent: &Agent) -> Option<AgentId> {
+    agent.state.fork()?.parent_uuid
+}

@@ -1,0 +1,81 @@
+//! Figures for people: tokens, money, and how they are typed.
+
+use ikigai_core::data::Amounts;
+
+/// Billionths of a dollar in one.
+pub const NANO_USD: u64 = 1_000_000_000;
+
+/// A number of tokens: `340`, `2.1k`, `48k`, `1.2M`.
+pub fn tokens(tokens: u64) -> String {
+    match tokens {
+        ..1000 => tokens.to_string(),
+        1000..10_000 => format!("{}.{}k", tokens / 1000, tokens % 1000 / 100),
+        10_000..1_000_000 => format!("{}k", tokens / 1000),
+        _ => format!("{}.{}M", tokens / 1_000_000, tokens % 1_000_000 / 100_000),
+    }
+}
+
+/// Billionths of a dollar: `$0.04`; what is less than a cent has four digits.
+pub fn dollars(nano_usd: u64) -> String {
+    let (whole, part) = (nano_usd / NANO_USD, nano_usd % NANO_USD);
+    if (1..NANO_USD / 100).contains(&nano_usd) {
+        format!("$0.{:04}", part.div_ceil(NANO_USD / 10_000))
+    } else {
+        format!("${whole}.{:02}", part / (NANO_USD / 100))
+    }
+}
+
+/// What something cost: `48k in (36k from a cache) · 2.1k out · $0.04`.
+pub fn amounts(amounts: &Amounts) -> String {
+    let cached = match amounts.cache_read.unwrap_or(0) {
+        0 => String::new(),
+        cached => format!(" ({} from a cache)", tokens(cached)),
+    };
+    let cost = amounts
+        .cost_nano_usd
+        .map_or_else(|| "price not known".to_owned(), dollars);
+    format!(
+        "{} in{cached} · {} out · {cost}",
+        tokens(amounts.tokens_in()),
+        tokens(amounts.output.unwrap_or(0)),
+    )
+}
+
+/// Reads a number of tokens as it is typed: `200k`, `1.5M`, `4096`.
+pub fn read_tokens(typed: &str) -> Option<u64> {
+    let unit = |end: char| typed.strip_suffix([end, end.to_ascii_uppercase()]);
+    let (digits, unit) = match (unit('k'), unit('m')) {
+        (Some(digits), _) => (digits, 1000),
+        (_, Some(digits)) => (digits, 1_000_000),
+        (None, None) => (typed, 1),
+    };
+    read_decimal(digits, unit)
+}
+
+/// Reads money as it is typed, `$5` or `$0.50`, as billionths of a dollar.
+pub fn read_dollars(typed: &str) -> Option<u64> {
+    read_decimal(typed.strip_prefix('$')?, NANO_USD)
+}
+
+/// Reads a decimal number of units. What is finer than one is refused, so that nothing is rounded
+/// behind anybody's back.
+fn read_decimal(digits: &str, unit: u64) -> Option<u64> {
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !all_digits(whole) || !all_digits(part) || digits.ends_with('.') {
+        return None;
+    }
+    let mut sum = whole.parse::<u64>().ok()?.checked_mul(unit)?;
+    let mut place = unit;
+    for digit in part.bytes() {
+        if !place.is_multiple_of(10) {
+            return None;
+        }
+        place /= 10;
+        sum = sum.checked_add(u64::from(digit - b'0') * place)?;
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests;
