@@ -8,5 +8,6 @@ pub mod input;
 pub mod key;
 pub mod line;
 pub mod look;
+pub mod paint;
 pub mod text;
 pub mod width;

@@ -1,0 +1,15 @@
+//! Drawing: a grid of cells that says what is to be seen, and a painter that makes a terminal show
+//! it with as few bytes as it takes.
+
+mod cell;
+mod grid;
+mod painter;
+mod pen;
+mod row;
+mod scroll;
+mod theme;
+
+pub use cell::Cell;
+pub use grid::{Grid, Run};
+pub use painter::Painter;
+pub use theme::{Colour, Style, Theme};

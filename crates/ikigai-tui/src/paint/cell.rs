@@ -1,0 +1,138 @@
+//! One cell of a screen, kept small: a screen has thousands, twice.
+
+use crate::look::Look;
+use crate::width::LONGEST_PIECE;
+
+/// How many bytes a cell holds by itself.
+const SHORT: usize = 14;
+
+/// What one cell shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    symbol: Symbol,
+    look: Look,
+    /// Where it leads: a place in a table of links, from 1.
+    pub(super) link: u16,
+    width: u8,
+}
+
+/// A short text without a heap in most cases. Bytes beyond the length are 0, so that equal texts
+/// are equal values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Symbol {
+    Short {
+        length: u8,
+        bytes: [u8; SHORT],
+    },
+    Long {
+        length: u8,
+        bytes: Box<[u8; LONGEST_PIECE]>,
+    },
+}
+
+impl Cell {
+    /// Nothing, in a look: the background is to be seen.
+    pub(super) const fn blank(look: Look) -> Self {
+        let mut bytes = [0; SHORT];
+        bytes[0] = b' ';
+        Self {
+            symbol: Symbol::Short { length: 1, bytes },
+            look,
+            link: 0,
+            width: 1,
+        }
+    }
+
+    /// A piece of text of one cell or two. What is longer than a piece may be becomes blank.
+    pub(super) fn new(text: &str, width: u16, look: Look, link: u16) -> Self {
+        let symbol = Symbol::new(text);
+        Self {
+            width: if width == 2 && symbol.is_some() { 2 } else { 1 },
+            symbol: symbol.unwrap_or(Self::blank(look).symbol),
+            look,
+            link,
+        }
+    }
+
+    /// The right half of a wide cell.
+    pub(super) fn tail(&self) -> Self {
+        Self {
+            symbol: Symbol::Short {
+                length: 0,
+                bytes: [0; SHORT],
+            },
+            look: self.look,
+            link: self.link,
+            width: 0,
+        }
+    }
+
+    /// What it shows; nothing if it is the right half of the cell before it.
+    pub fn symbol(&self) -> &str {
+        let bytes = match &self.symbol {
+            Symbol::Short { length, bytes } => bytes.get(..usize::from(*length)),
+            Symbol::Long { length, bytes } => bytes.get(..usize::from(*length)),
+        };
+        // Invariant: only whole texts are put in.
+        std::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// How it looks.
+    pub fn look(&self) -> Look {
+        self.look
+    }
+
+    /// How many columns it takes: 1, 2, or 0 for the right half of a wide one.
+    pub fn width(&self) -> u16 {
+        u16::from(self.width)
+    }
+
+    /// Whether there is nothing in it but its background.
+    pub fn is_blank(&self) -> bool {
+        matches!(&self.symbol, Symbol::Short { length: 1, bytes } if bytes[0] == b' ')
+    }
+
+    pub(super) fn set_look(&mut self, look: Look) {
+        self.look = look;
+    }
+
+    /// A number that is the same for equal cells; others have another in all likelihood.
+    pub(super) fn digest(&self) -> u64 {
+        let (length, bytes) = match &self.symbol {
+            Symbol::Short { length, bytes } => (*length, bytes.as_slice()),
+            Symbol::Long { length, bytes } => (*length, bytes.as_slice()),
+        };
+        let mut digest = u64::from(self.look.role as u8) << 32
+            | u64::from(self.look.set_off) << 24
+            | u64::from(self.link) << 8
+            | u64::from(self.width);
+        for byte in bytes.iter().take(usize::from(length)) {
+            digest = mix(digest, u64::from(*byte));
+        }
+        digest
+    }
+}
+
+/// Takes one more number into a digest.
+pub(super) fn mix(digest: u64, more: u64) -> u64 {
+    (digest.rotate_left(5) ^ more).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Symbol {
+    fn new(text: &str) -> Option<Self> {
+        let length = u8::try_from(text.len()).ok()?;
+        let mut short = [0; SHORT];
+        if let Some(room) = short.get_mut(..text.len()) {
+            room.copy_from_slice(text.as_bytes());
+            return Some(Self::Short {
+                length,
+                bytes: short,
+            });
+        }
+        let mut bytes = Box::new([0; LONGEST_PIECE]);
+        bytes
+            .get_mut(..text.len())?
+            .copy_from_slice(text.as_bytes());
+        Some(Self::Long { length, bytes })
+    }
+}

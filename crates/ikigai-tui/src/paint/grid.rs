@@ -1,0 +1,228 @@
+//! What is to be seen, cell by cell. Knows no terminal.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::cell::Cell;
+use super::theme::{Style, Theme};
+use crate::line::Line;
+use crate::look::Look;
+use crate::width::pieces;
+
+/// How many links one screen may have; those beyond are text.
+const MOST_LINKS: usize = 1_000;
+
+/// A screen of cells, and where its cursor is.
+#[derive(Clone, Debug, Default)]
+pub struct Grid {
+    columns: u16,
+    rows: u16,
+    cells: Vec<Cell>,
+    links: Vec<Arc<str>>,
+    /// Row and column of the cursor, if it is to be seen.
+    pub cursor: Option<(u16, u16)>,
+}
+
+/// A run of cells of one row that look the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// What it says.
+    pub text: String,
+    /// How it looks.
+    pub style: Style,
+    /// Where it leads, if it is a link.
+    pub link: Option<Arc<str>>,
+}
+
+impl Grid {
+    /// A blank screen.
+    pub fn new(columns: u16, rows: u16) -> Self {
+        let mut grid = Self::default();
+        grid.resize(columns, rows);
+        grid
+    }
+
+    /// How many cells a row has.
+    pub fn columns(&self) -> u16 {
+        self.columns
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> u16 {
+        self.rows
+    }
+
+    /// Gives it another size; it is blank then.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        self.columns = columns;
+        self.rows = rows;
+        self.clear();
+    }
+
+    /// Makes all of it blank, without a cursor.
+    pub fn clear(&mut self) {
+        let count = usize::from(self.columns) * usize::from(self.rows);
+        self.cells.clear();
+        self.cells.resize(count, Cell::blank(Look::default()));
+        self.links.clear();
+        self.cursor = None;
+    }
+
+    /// Writes text from a cell on, and says in which column the next would stand. What does not fit
+    /// into the row is left out, control characters too.
+    pub fn put(&mut self, row: u16, column: u16, text: &str, look: impl Into<Look>) -> u16 {
+        self.put_linked(row, column, text, look.into(), 0)
+    }
+
+    /// Writes a line from a cell on, and says in which column the next would stand.
+    pub fn line(&mut self, row: u16, column: u16, line: &Line) -> u16 {
+        line.spans.iter().fold(column, |column, span| {
+            let place = span.link.as_ref().map_or(0, |link| self.place(link));
+            self.put_linked(row, column, &span.text, span.look, place)
+        })
+    }
+
+    /// Makes a whole row blank, in a look.
+    pub fn fill(&mut self, row: u16, look: impl Into<Look>) {
+        let blank = Cell::blank(look.into());
+        self.row_mut(row).fill(blank);
+    }
+
+    /// Gives cells of a row another look, and leaves what they say. A wide cell is taken whole.
+    pub fn restyle(&mut self, row: u16, columns: Range<u16>, look: impl Into<Look>) {
+        let look = look.into();
+        let mut lead = false;
+        for (column, cell) in (0..).zip(self.row_mut(row)) {
+            lead = match cell.width() {
+                0 => lead,
+                2 => columns.contains(&column) || columns.contains(&(column + 1)),
+                _ => columns.contains(&column),
+            };
+            if lead {
+                cell.set_look(look);
+            }
+        }
+    }
+
+    /// What one cell shows.
+    pub fn cell(&self, row: u16, column: u16) -> Option<&Cell> {
+        self.row(row).get(usize::from(column))
+    }
+
+    /// Where a cell leads, if it is part of a link.
+    pub fn link_at(&self, row: u16, column: u16) -> Option<&Arc<str>> {
+        self.target(self.cell(row, column)?.link)
+    }
+
+    /// What a row says, blanks at its end included.
+    pub fn text(&self, row: u16) -> String {
+        self.row(row).iter().map(Cell::symbol).collect()
+    }
+
+    /// What a row says in runs of the same style.
+    pub fn spans(&self, row: u16, theme: Theme) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for cell in self.row(row) {
+            let style = theme.style(cell.look());
+            let link = self.target(cell.link);
+            match runs.last_mut() {
+                Some(run) if run.style == style && run.link.as_ref() == link => {
+                    run.text.push_str(cell.symbol());
+                }
+                _ => runs.push(Run {
+                    text: cell.symbol().to_owned(),
+                    style,
+                    link: link.cloned(),
+                }),
+            }
+        }
+        runs
+    }
+
+    pub(super) fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    pub(super) fn links(&self) -> &[Arc<str>] {
+        &self.links
+    }
+
+    fn put_linked(&mut self, row: u16, column: u16, text: &str, look: Look, link: u16) -> u16 {
+        let cells = self.row_mut(row);
+        let mut at = usize::from(column);
+        for piece in pieces(text) {
+            let end = at + usize::from(piece.width);
+            if end > cells.len() {
+                // Half a wide character cannot be shown.
+                if at < cells.len() {
+                    set(cells, at, Cell::blank(look));
+                    at += 1;
+                }
+                break;
+            }
+            set(cells, at, Cell::new(piece.text, piece.width, look, link));
+            at = end;
+        }
+        u16::try_from(at).unwrap_or(u16::MAX)
+    }
+
+    /// The place of a link in the table; 0 if there is no room for it.
+    fn place(&mut self, link: &Arc<str>) -> u16 {
+        let place = self.links.iter().rposition(|known| known == link);
+        let place = place.unwrap_or_else(|| {
+            if self.links.len() < MOST_LINKS {
+                self.links.push(Arc::clone(link));
+                self.links.len() - 1
+            } else {
+                usize::MAX
+            }
+        });
+        place
+            .checked_add(1)
+            .and_then(|place| u16::try_from(place).ok())
+            .unwrap_or(0)
+    }
+
+    fn target(&self, link: u16) -> Option<&Arc<str>> {
+        self.links.get(usize::from(link).checked_sub(1)?)
+    }
+
+    fn row(&self, row: u16) -> &[Cell] {
+        self.cells.get(self.range(row)).unwrap_or_default()
+    }
+
+    fn row_mut(&mut self, row: u16) -> &mut [Cell] {
+        let range = self.range(row);
+        self.cells.get_mut(range).unwrap_or_default()
+    }
+
+    fn range(&self, row: u16) -> Range<usize> {
+        let start = usize::from(row) * usize::from(self.columns);
+        start..start + usize::from(self.columns)
+    }
+}
+
+/// Puts a cell, which fits, into a row. A wide character that loses a half is blank then.
+fn set(cells: &mut [Cell], at: usize, cell: Cell) {
+    let wide = cell.width() == 2;
+    let last = if wide { at + 1 } else { at };
+    if cells.get(at).is_some_and(|cell| cell.width() == 0)
+        && let Some(lead) = at.checked_sub(1).and_then(|at| cells.get_mut(at))
+    {
+        *lead = Cell::blank(lead.look());
+    }
+    if cells.get(last).is_some_and(|cell| cell.width() == 2)
+        && let Some(tail) = cells.get_mut(last + 1)
+    {
+        *tail = Cell::blank(tail.look());
+    }
+    if wide && let Some(tail) = cells.get_mut(last) {
+        *tail = cell.tail();
+    }
+    if let Some(place) = cells.get_mut(at) {
+        *place = cell;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! Makes a terminal show a grid, writing only what differs from what it shows already.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::cell::Cell;
+use super::grid::Grid;
+use super::pen::{Pen, csi};
+use super::row::{Writer, used};
+use super::scroll::{self, Scroll};
+use super::theme::{Style, Theme};
+use crate::look::Look;
+
+/// Between these a terminal shows nothing of what it is told, then all at once.
+const BEGIN: &[u8] = b"\x1b[?2026h";
+const END: &[u8] = b"\x1b[?2026l";
+
+/// How many links are remembered; then the table is begun anew with a full repaint.
+const MOST_LINKS: usize = 4_000;
+
+/// Knows what a terminal shows, and changes it.
+#[derive(Debug, Default)]
+pub struct Painter {
+    columns: u16,
+    rows: u16,
+    /// What the terminal shows; with the links of this painter.
+    shown: Vec<Cell>,
+    /// What it is to show.
+    next: Vec<Cell>,
+    links: Vec<Arc<str>>,
+    pen: Pen,
+    theme: Theme,
+    cursor: Option<bool>,
+    /// Nothing is known of what the terminal shows.
+    forgotten: bool,
+    /// The bytes of the frame being made.
+    frame: Vec<u8>,
+}
+
+impl Painter {
+    /// A painter for a terminal of which nothing is known.
+    pub fn new() -> Self {
+        Self {
+            forgotten: true,
+            ..Self::default()
+        }
+    }
+
+    /// Takes nothing for granted: something else wrote to the terminal. The next frame is whole.
+    pub fn forget(&mut self) {
+        self.forgotten = true;
+    }
+
+    /// Appends what makes the terminal show this grid; nothing if it does already. The bytes must be
+    /// written completely before the next call, or [`Painter::forget`] be called.
+    pub fn paint(&mut self, grid: &Grid, theme: Theme, out: &mut Vec<u8>) {
+        self.frame.clear();
+        let same_size = (self.columns, self.rows) == (grid.columns(), grid.rows());
+        if self.forgotten || !same_size || self.theme != theme {
+            self.begin_anew(grid, theme);
+        }
+        self.take(grid);
+        let columns = usize::from(self.columns);
+        if let Some(scroll) = scroll::find(&self.shown, &self.next, columns, theme) {
+            self.scroll(&scroll);
+        }
+        for row in 0..self.rows {
+            self.row(row);
+        }
+        std::mem::swap(&mut self.shown, &mut self.next);
+        self.place_cursor(grid.cursor);
+        if !self.frame.is_empty() {
+            out.extend_from_slice(BEGIN);
+            out.extend_from_slice(&self.frame);
+            out.extend_from_slice(END);
+        }
+    }
+
+    /// Makes the terminal blank.
+    fn begin_anew(&mut self, grid: &Grid, theme: Theme) {
+        self.forgotten = false;
+        self.columns = grid.columns();
+        self.rows = grid.rows();
+        self.theme = theme;
+        self.links.clear();
+        self.cursor = None;
+        self.pen = Pen::default();
+        self.pen.look(Style::default(), &mut self.frame);
+        self.pen.go(0, 0, &mut self.frame);
+        self.frame.extend_from_slice(b"\x1b[J");
+        self.shown.clear();
+        self.shown
+            .resize(grid.cells().len(), Cell::blank(Look::default()));
+    }
+
+    /// Takes over the cells of a grid, with the links of this painter.
+    fn take(&mut self, grid: &Grid) {
+        if self.links.len() + grid.links().len() > MOST_LINKS {
+            self.begin_anew(grid, self.theme);
+        }
+        let places: Vec<u16> = grid.links().iter().map(|link| self.place(link)).collect();
+        self.next.clear();
+        self.next.extend_from_slice(grid.cells());
+        for cell in &mut self.next {
+            if cell.link != 0 {
+                let place = places.get(usize::from(cell.link) - 1);
+                cell.link = place.copied().unwrap_or(0);
+            }
+        }
+    }
+
+    /// The place of a link in this painter's table, from 1.
+    fn place(&mut self, link: &Arc<str>) -> u16 {
+        let known = self.links.iter().position(|known| known == link);
+        let place = known.unwrap_or_else(|| {
+            self.links.push(Arc::clone(link));
+            self.links.len() - 1
+        });
+        u16::try_from(place + 1).unwrap_or(0)
+    }
+
+    /// Writes what differs in one row.
+    fn row(&mut self, row: u16) {
+        let range = span(row, self.columns);
+        let (Some(old), Some(new)) = (self.shown.get(range.clone()), self.next.get(range)) else {
+            return;
+        };
+        if old == new {
+            return;
+        }
+        let theme = self.theme;
+        let blank_from = used(new, theme);
+        let mut writer = Writer {
+            pen: &mut self.pen,
+            out: &mut self.frame,
+            links: &self.links,
+            theme,
+            row,
+            cells: new,
+            link: 0,
+        };
+        let mut column = 0;
+        // Before this column the terminal may have drawn more than it was to.
+        let mut clobbered = 0;
+        while let Some(cell) = new.get(column) {
+            let width = usize::from(cell.width().max(1));
+            let end = column + width;
+            if column >= clobbered && old.get(column..end) == new.get(column..end) {
+                column = end;
+                continue;
+            }
+            if column >= blank_from {
+                writer.erase_rest(column);
+                break;
+            }
+            clobbered = clobbered.max(writer.write(column));
+            column = end;
+        }
+        writer.end();
+    }
+
+    /// Puts the cursor where the grid has it, or hides it.
+    fn place_cursor(&mut self, cursor: Option<(u16, u16)>) {
+        let cursor = cursor.filter(|_| self.columns > 0 && self.rows > 0);
+        if let Some((row, column)) = cursor {
+            let row = row.min(self.rows - 1);
+            let column = column.min(self.columns - 1);
+            self.pen.go(row, column, &mut self.frame);
+        }
+        if self.cursor != Some(cursor.is_some()) {
+            self.cursor = Some(cursor.is_some());
+            let mode: &[u8] = match cursor {
+                Some(_) => b"\x1b[?25h",
+                None => b"\x1b[?25l",
+            };
+            self.frame.extend_from_slice(mode);
+        }
+    }
+
+    /// Lets the terminal move rows, and remembers that it did.
+    fn scroll(&mut self, scroll: &Scroll) {
+        let Range { start, end } = scroll.region;
+        let number = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
+        self.pen.look(Style::default(), &mut self.frame);
+        csi(&mut self.frame, &[number(start + 1), number(end)], b'r');
+        self.pen.lose();
+        self.pen.go(number(start), 0, &mut self.frame);
+        // Deleting and inserting rows in a region is known by more terminals than scrolling is, and
+        // puts nothing into their own scrollback.
+        let deed = if scroll.up { b'M' } else { b'L' };
+        csi(&mut self.frame, &[number(scroll.by)], deed);
+        self.frame.extend_from_slice(b"\x1b[r");
+        self.pen.lose();
+        let columns = usize::from(self.columns);
+        let region = self.shown.get_mut(start * columns..end * columns);
+        let region = region.unwrap_or_default();
+        let moved = (scroll.by * columns).min(region.len());
+        let gone = if scroll.up {
+            region.rotate_left(moved);
+            region.len() - moved..region.len()
+        } else {
+            region.rotate_right(moved);
+            0..moved
+        };
+        if let Some(gone) = region.get_mut(gone) {
+            gone.fill(Cell::blank(Look::default()));
+        }
+    }
+}
+
+/// The cells of a row among all cells.
+fn span(row: u16, columns: u16) -> Range<usize> {
+    let start = usize::from(row) * usize::from(columns);
+    start..start + usize::from(columns)
+}
+
+#[cfg(test)]
+mod tests;

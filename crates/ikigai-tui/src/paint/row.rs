@@ -1,0 +1,196 @@
+//! Writes cells of one row to a terminal.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use unicode_width::UnicodeWidthChar;
+
+use super::cell::Cell;
+use super::pen::Pen;
+use super::theme::{Style, Theme};
+use crate::look::Look;
+
+/// The longest target of a link; terminals refuse longer ones.
+const LONGEST_LINK: usize = 2_000;
+
+/// As many cells, or fewer, are written anew rather than jumped over.
+const SHORT_JUMP: usize = 4;
+
+/// How many blank cells at the end of a row are better erased than written.
+const ERASED: usize = 4;
+
+/// Writes cells of one row.
+pub(super) struct Writer<'a> {
+    pub(super) pen: &'a mut Pen,
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) links: &'a [Arc<str>],
+    pub(super) theme: Theme,
+    pub(super) row: u16,
+    /// What the row is to show.
+    pub(super) cells: &'a [Cell],
+    /// The link that the terminal takes text for.
+    pub(super) link: u16,
+}
+
+impl Writer<'_> {
+    /// Writes one cell that is not a right half. Says before which column the terminal may have
+    /// drawn, which is more than the cell if the two disagree about its width.
+    pub(super) fn write(&mut self, column: usize) -> usize {
+        let Some(cell) = self.cells.get(column) else {
+            return column;
+        };
+        self.go(column);
+        self.set_link(cell.link);
+        self.set_style(cell);
+        let end = column + usize::from(cell.width());
+        let symbol = cell.symbol();
+        if certain(symbol) {
+            self.out.extend_from_slice(symbol.as_bytes());
+            self.wrote(Some(end));
+            return end;
+        }
+        // First both halves become blank, lest something old is seen beside a narrower one.
+        self.out.extend((column..end).map(|_| b' '));
+        self.wrote(None);
+        self.go(column);
+        // And the row must never overflow into the next.
+        let mut drawn = column;
+        for char in symbol.chars() {
+            let after = drawn + char.width().unwrap_or(0);
+            if after > self.cells.len() {
+                break;
+            }
+            drawn = after;
+            let mut bytes = [0; 4];
+            let char = char.encode_utf8(&mut bytes);
+            self.out.extend_from_slice(char.as_bytes());
+        }
+        self.wrote(None);
+        drawn.max(end)
+    }
+
+    /// Makes the row blank from a column on.
+    pub(super) fn erase_rest(&mut self, column: usize) {
+        self.set_link(0);
+        self.go(column);
+        let left = self.cells.len().saturating_sub(column);
+        let plain = |style: Option<Style>| style.map(Style::on_blank) == Some(Style::default());
+        if left <= ERASED && plain(self.pen.style()) {
+            self.out.extend(std::iter::repeat_n(b' ', left));
+            self.wrote(Some(self.cells.len()));
+            return;
+        }
+        // Some terminals fill with the style of the pen.
+        self.pen.look(Style::default(), self.out);
+        self.out.extend_from_slice(b"\x1b[K");
+    }
+
+    /// Ends the row: what comes next is in no link.
+    pub(super) fn end(&mut self) {
+        self.set_link(0);
+    }
+
+    fn go(&mut self, column: usize) {
+        if let Some((row, known)) = self.pen.at()
+            && row == self.row
+            && (1..=SHORT_JUMP).contains(&column.saturating_sub(usize::from(known)))
+            && self.repeat(usize::from(known), column)
+        {
+            return;
+        }
+        let column = u16::try_from(column).unwrap_or(u16::MAX);
+        self.pen.go(self.row, column, self.out);
+    }
+
+    /// Writes cells anew that are shown already, if that needs nothing but their letters.
+    fn repeat(&mut self, from: usize, to: usize) -> bool {
+        let Some(cells) = self.cells.get(from..to) else {
+            return false;
+        };
+        let simple = cells.iter().all(|cell| {
+            cell.symbol().len() == 1 && cell.link == self.link && !self.needs_style(cell)
+        });
+        if simple {
+            for cell in cells {
+                self.out.extend_from_slice(cell.symbol().as_bytes());
+            }
+            self.wrote(Some(to));
+        }
+        simple
+    }
+
+    fn needs_style(&self, cell: &Cell) -> bool {
+        let style = self.theme.style(cell.look());
+        self.pen.style().is_none_or(|known| {
+            if cell.is_blank() {
+                known.on_blank() != style.on_blank()
+            } else {
+                known != style
+            }
+        })
+    }
+
+    fn set_style(&mut self, cell: &Cell) {
+        if self.needs_style(cell) {
+            let style = self.theme.style(cell.look());
+            self.pen.look(style, self.out);
+        }
+    }
+
+    fn set_link(&mut self, link: u16) {
+        if self.link == link {
+            return;
+        }
+        let target = usize::from(link)
+            .checked_sub(1)
+            .and_then(|place| self.links.get(place));
+        self.out.extend_from_slice(b"\x1b]8;;");
+        if let Some(target) = target.filter(|target| may_lead(target)) {
+            for byte in target.bytes() {
+                if byte.is_ascii_graphic() {
+                    self.out.push(byte);
+                } else {
+                    // Writing into memory cannot fail.
+                    let _ = write!(self.out, "%{byte:02X}");
+                }
+            }
+        }
+        self.out.extend_from_slice(b"\x1b\\");
+        self.link = link;
+    }
+
+    fn wrote(&mut self, end: Option<usize>) {
+        // Behind the last column terminals differ in where the cursor is.
+        let end = end.filter(|end| *end < self.cells.len());
+        self.pen.wrote(end.and_then(|end| u16::try_from(end).ok()));
+    }
+}
+
+/// From which column on a row is plain background.
+pub(super) fn used(row: &[Cell], theme: Theme) -> usize {
+    let plain = theme.style(Look::default()).on_blank();
+    let is_background = |cell: &Cell| {
+        cell.is_blank() && cell.link == 0 && theme.style(cell.look()).on_blank() == plain
+    };
+    row.iter()
+        .rposition(|cell| !is_background(cell))
+        .map_or(0, |last| {
+            last + usize::from(row.get(last).map_or(1, |cell| cell.width().max(1)))
+        })
+}
+
+/// Whether all terminals agree on how many cells this takes.
+fn certain(symbol: &str) -> bool {
+    let mut chars = symbol.chars();
+    // From this plane on are emoji, of which each year brings more, and terminals know them later.
+    // The sign for something unreadable is not drawn by some.
+    let base = chars
+        .next()
+        .is_some_and(|base| base < '\u{1f000}' && base != '\u{fffd}');
+    base && chars.all(|mark| matches!(mark, '\u{300}'..='\u{36f}'))
+}
+
+/// Whether a link may be given to the terminal: it must not end the sequence that it stands in.
+fn may_lead(target: &str) -> bool {
+    target.len() <= LONGEST_LINK && !target.contains(char::is_control)
+}

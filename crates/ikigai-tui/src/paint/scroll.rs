@@ -1,0 +1,112 @@
+//! Finds rows that a terminal shows already, some rows above or below: it can move them by itself.
+
+use std::ops::Range;
+
+use super::cell::{Cell, mix};
+use super::row::used;
+use super::theme::Theme;
+
+/// What a scroll must save, in cells, to be worth the bytes that it costs.
+const COST: usize = 24;
+
+/// A move of rows.
+#[derive(Debug)]
+pub(super) struct Scroll {
+    /// The rows that take part: those that move, and those that are overwritten or become blank.
+    pub(super) region: Range<usize>,
+    /// By how many rows.
+    pub(super) by: usize,
+    /// Towards the top.
+    pub(super) up: bool,
+}
+
+/// Finds the move that saves most, if one does.
+pub(super) fn find(old: &[Cell], new: &[Cell], columns: usize, theme: Theme) -> Option<Scroll> {
+    if columns == 0 {
+        return None;
+    }
+    let pairs = old.chunks_exact(columns).zip(new.chunks_exact(columns));
+    if pairs.filter(|(old, new)| old != new).count() < 2 {
+        return None;
+    }
+    let rows = Rows {
+        old: old.chunks_exact(columns).map(digest).collect(),
+        new: new.chunks_exact(columns).map(digest).collect(),
+        costs: new
+            .chunks_exact(columns)
+            .map(|row| used(row, theme))
+            .collect(),
+    };
+    let count = rows.old.len();
+    let mut best = (COST, None);
+    for by in 1..count {
+        rows.look(by, true, &mut best);
+        rows.look(by, false, &mut best);
+    }
+    best.1
+}
+
+/// Rows by their digests. Two rows that only seem equal are moved for nothing, and written then.
+struct Rows {
+    old: Vec<u64>,
+    new: Vec<u64>,
+    /// What it costs to write each new row.
+    costs: Vec<usize>,
+}
+
+impl Rows {
+    /// Looks for runs of rows that stand so many rows away, and whether moving one saves more.
+    fn look(&self, by: usize, up: bool, best: &mut (usize, Option<Scroll>)) {
+        let count = self.new.len();
+        let mut row = 0;
+        while row < count {
+            let start = row;
+            let mut saved = 0;
+            while row < count && self.stands(row, by, up) {
+                saved += if self.stood(row) { 0 } else { self.cost(row) };
+                row += 1;
+            }
+            // Most runs are blank rows; what they would spoil need not be known.
+            if saved > best.0 {
+                let (region, spoilt) = if up {
+                    (start..row + by, row..row + by)
+                } else {
+                    (start - by..row, start - by..start)
+                };
+                let lost: usize = spoilt
+                    .filter(|row| self.stood(*row))
+                    .map(|row| self.cost(row))
+                    .sum();
+                if saved > best.0 + lost {
+                    *best = (saved - lost, Some(Scroll { region, by, up }));
+                }
+            }
+            row += 1;
+        }
+    }
+
+    /// Whether what a row is to show stands so many rows away.
+    fn stands(&self, row: usize, by: usize, up: bool) -> bool {
+        let from = if up {
+            row.checked_add(by)
+        } else {
+            row.checked_sub(by)
+        };
+        let from = from.and_then(|from| self.old.get(from));
+        from.is_some() && from == self.new.get(row)
+    }
+
+    /// Whether a row shows already what it is to show.
+    fn stood(&self, row: usize) -> bool {
+        self.old.get(row) == self.new.get(row)
+    }
+
+    fn cost(&self, row: usize) -> usize {
+        self.costs.get(row).copied().unwrap_or(0)
+    }
+}
+
+fn digest(row: &[Cell]) -> u64 {
+    row.iter()
+        .fold(0, |digest, cell| mix(digest, cell.digest()))
+}
