@@ -83,7 +83,7 @@ impl<'a> Iterator for Pieces<'a> {
                 .skip(1)
                 .find(|(_, char)| char.width().unwrap_or(0) > 0)
                 .map_or(whole.len(), |(end, _)| end);
-            let width = if first.width() == Some(1) { 1 } else { 2 };
+            let width = if whole.get(..end)?.width() == 1 { 1 } else { 2 };
             return self.take(rest, end.min(head(whole, LONGEST_PIECE).len()), width, end);
         }
     }

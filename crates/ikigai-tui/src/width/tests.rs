@@ -49,12 +49,16 @@ fn a_cut_text_is_never_wider_than_asked() {
 
 proptest! {
     #[test]
-    fn pieces_are_in_order_and_of_one_cell_or_two(text in ".{0,40}") {
+    fn pieces_are_in_order_and_of_one_cell_or_two(
+        text in prop_oneof![".{0,40}", "[a❤❤👍️‍\u{ff9e}ｶक\u{94d}ष🇩🏽]{0,20}"],
+    ) {
         let mut at = 0;
         for piece in pieces(&text) {
             prop_assert!((1..=2).contains(&piece.width));
             prop_assert!(!piece.text.is_empty() && piece.text.len() <= LONGEST_PIECE);
             prop_assert!(!piece.text.contains(char::is_control));
+            // Alone it is what it was among others.
+            prop_assert_eq!(shown(piece.text), [(piece.text, piece.width)]);
             prop_assert!(text[at..piece.end].contains(piece.text));
             at = piece.end;
         }
