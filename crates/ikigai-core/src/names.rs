@@ -49,3 +49,11 @@ pub fn free_name(name: &str, taken: impl Fn(&str) -> bool) -> String {
     }
     candidate
 }
+
+/// What all names that [`free_name`] may try have in common, up to a number that nobody reaches.
+pub fn stem(name: &str) -> &str {
+    let room = LONGEST - 8;
+    let beginning = name.char_indices().nth(room);
+    let beginning = beginning.map_or(name, |(end, _)| &name[..end]);
+    beginning.trim_end_matches('-')
+}

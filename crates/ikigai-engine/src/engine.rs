@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ikigai_core::data::SystemOrigin;
-use ikigai_core::names::{free_name, name_from};
+use ikigai_core::names::name_from;
 use ikigai_core::project::assemble;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Budget, Epoch, Event, Request, Seq, Settings, Target};
@@ -182,12 +182,11 @@ impl Engine {
 
     /// Finds an agent by its name, its id, or a prefix of its id that no other has.
     pub async fn find(&self, name: &str) -> Result<AgentRecord, EngineError> {
+        if let Some(agent) = self.store.called(name).await? {
+            return Ok(agent);
+        }
         let agents = self.store.agents(None).await?;
-        let living = agents
-            .iter()
-            .find(|agent| agent.name == name && agent.status == Status::Running);
-        let exact = living.or_else(|| agents.iter().find(|agent| agent.id.to_string() == name));
-        if let Some(agent) = exact {
+        if let Some(agent) = agents.iter().find(|agent| agent.id.to_string() == name) {
             return Ok(agent.clone());
         }
         let long_enough = name.chars().count() >= SHORTEST_PREFIX;
@@ -240,14 +239,7 @@ impl Engine {
         let pins = self.first_pins(workdir).await?;
         let mut taken = Vec::new();
         loop {
-            let agents = self.store.agents(None).await?;
-            let lives = |name: &str| {
-                agents
-                    .iter()
-                    .any(|agent| agent.name == name && agent.status == Status::Running)
-            };
-            let is_taken = |name: &str| lives(name) || taken.iter().any(|other| other == name);
-            let name = free_name(&wanted, is_taken);
+            let name = self.free_name(&wanted, &taken).await?;
             let start = Settings {
                 name: Some(name.clone()),
                 workdir: Some(workdir.to_owned()),

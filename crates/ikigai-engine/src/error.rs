@@ -63,6 +63,9 @@ pub enum EngineError {
         /// What is allowed.
         most: usize,
     },
+    /// A command cannot be carried out; this says why.
+    #[error("{0}")]
+    Refused(String),
     /// The message names something that cannot be put before the model.
     #[error("not sent: {0}")]
     NotSent(String),

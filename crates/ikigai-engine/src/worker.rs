@@ -388,7 +388,7 @@ impl Tally {
     }
 
     /// Reads back to the newest `usage` row, which has the sums, and counts from there.
-    async fn read(store: &dyn Store, newest: RowRef) -> Result<Self, EngineError> {
+    pub(crate) async fn read(store: &dyn Store, newest: RowRef) -> Result<Self, EngineError> {
         let lowest = newest.seq.0.saturating_sub(LOOK_BACK_ROWS);
         let mut since: Vec<Row> = Vec::new();
         let mut to = newest.seq;

@@ -17,8 +17,8 @@ pub use batch::{Batch, Committed, Effect, HeadClaim, LeaseClaim, NewAgent};
 pub use error::{CommitError, StoreError};
 pub use history::{Agent, AgentError};
 pub use records::{
-    AgentRecord, BlobHash, Draft, EffectClass, Head, MailId, MailRecord, MailState, Opening,
-    ProcessRecord, RunId, RunRecord, SessionRecord, Snapshot, Status,
+    AgentRecord, BlobHash, Draft, EffectClass, Head, Kin, MailId, MailRecord, MailState, Opening,
+    ProcessRecord, Pulse, RunId, RunRecord, SessionRecord, Snapshot, Status,
 };
 pub use sqlite::SqliteStore;
 pub use watch::Watch;
@@ -107,6 +107,48 @@ pub trait Store: Send + Sync {
 
     /// One agent.
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>>;
+
+    /// The living agent of this name.
+    fn called<'a>(&'a self, name: &'a str) -> Reading<'a, Option<AgentRecord>> {
+        Box::pin(async move {
+            let agents = self.agents(None).await?.into_iter();
+            let mut living = agents.filter(|agent| agent.status == Status::Running);
+            Ok(living.find(|agent| agent.name == name))
+        })
+    }
+
+    /// The names of living agents that begin so.
+    fn living_names<'a>(&'a self, beginning: &'a str) -> Reading<'a, Vec<String>> {
+        Box::pin(async move {
+            let agents = self.agents(None).await?.into_iter();
+            let living = agents.filter(|agent| agent.status == Status::Running);
+            let names = living.map(|agent| agent.name);
+            Ok(names.filter(|name| name.starts_with(beginning)).collect())
+        })
+    }
+
+    /// How an agent is related to others, its family counted up to `most`; none if there is no such
+    /// agent. The dead have no living descendants.
+    fn kin(&self, agent: AgentId, most: usize) -> Reading<'_, Option<Kin>> {
+        Box::pin(async move { Ok(Kin::among(&self.agents(None).await?, agent, most)) })
+    }
+
+    /// Those of these agents that do not live.
+    fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
+        Box::pin(async move {
+            let mut dead = Vec::new();
+            for agent in agents {
+                let record = self.agent(agent).await?;
+                if record.is_some_and(|record| record.status != Status::Running) {
+                    dead.push(agent);
+                }
+            }
+            Ok(dead)
+        })
+    }
+
+    /// How far the log has grown.
+    fn pulse(&self) -> Reading<'_, Pulse>;
 
     /// All sessions, in the order in which they were made.
     fn sessions(&self) -> Reading<'_, Vec<SessionRecord>>;

@@ -100,6 +100,57 @@ pub struct AgentRecord {
     pub owner: Option<ProcessRecord>,
 }
 
+/// How an agent is related to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kin {
+    /// Its ancestors, the nearest first.
+    pub ancestors: Vec<AgentId>,
+    /// How many of its children live.
+    pub children: usize,
+    /// How many agents live below its root, that one included; counted no further than was asked.
+    pub family: usize,
+}
+
+impl Kin {
+    /// The same, found among all agents.
+    pub(crate) fn among(agents: &[AgentRecord], agent: AgentId, most: usize) -> Option<Self> {
+        let of = |id: AgentId| agents.iter().find(|agent| agent.id == id);
+        let mut ancestors = Vec::new();
+        let mut parent = of(agent)?.parent;
+        // A log that calls somebody their own ancestor must not keep us here for ever.
+        while let Some(next) = parent.filter(|next| !ancestors.contains(next)) {
+            ancestors.push(next);
+            parent = of(next).and_then(|agent| agent.parent);
+        }
+        let living = |id: AgentId| {
+            let children = agents.iter().filter(move |agent| agent.parent == Some(id));
+            children.filter(|agent| agent.status == Status::Running)
+        };
+        let mut family = vec![ancestors.last().copied().unwrap_or(agent)];
+        let mut next = 0;
+        while let Some(member) = family.get(next).copied().filter(|_| family.len() < most) {
+            let below = living(member).map(|agent| agent.id);
+            let new: Vec<_> = below.filter(|id| !family.contains(id)).collect();
+            family.extend(new);
+            next += 1;
+        }
+        Some(Self {
+            ancestors,
+            children: living(agent).count(),
+            family: family.len().min(most),
+        })
+    }
+}
+
+/// How far the log has grown. It says nothing of drafts, leases and the like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pulse {
+    /// Grows with every row.
+    pub rows: u64,
+    /// Grows with every mail that is sent.
+    pub mail: u64,
+}
+
 /// One workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use ikigai_store::{
-    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, MailRecord,
-    Reading, RunRecord, SessionRecord, Snapshot, Store, StoreError, Watch,
+    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Kin, MailRecord,
+    Pulse, Reading, RunRecord, SessionRecord, Snapshot, Store, StoreError, Watch,
 };
 
 /// How a commit fails.
@@ -251,6 +251,26 @@ impl Store for FaultyStore {
 
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
         self.read(move |store| store.agent(agent))
+    }
+
+    fn called<'a>(&'a self, name: &'a str) -> Reading<'a, Option<AgentRecord>> {
+        self.read(move |store| store.called(name))
+    }
+
+    fn living_names<'a>(&'a self, beginning: &'a str) -> Reading<'a, Vec<String>> {
+        self.read(move |store| store.living_names(beginning))
+    }
+
+    fn kin(&self, agent: AgentId, most: usize) -> Reading<'_, Option<Kin>> {
+        self.read(move |store| store.kin(agent, most))
+    }
+
+    fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
+        self.read(move |store| store.dead_of(agents))
+    }
+
+    fn pulse(&self) -> Reading<'_, Pulse> {
+        self.read(|store| store.pulse())
     }
 
     fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {

@@ -126,6 +126,7 @@ impl RunOrder {
 
 /// What `log` is asked.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct LogOrder {
     /// Which agent (name, id, or the beginning of an id); the one used last in this directory if
     /// none is named
@@ -143,6 +144,10 @@ pub(crate) struct LogOrder {
     /// Print only the newest so many rows
     #[arg(long, value_name = "ROWS")]
     pub(crate) tail: Option<usize>,
+
+    /// Go on with the rows that come, until Ctrl-C, whoever works with the agent
+    #[arg(long, short, conflicts_with = "request")]
+    pub(crate) follow: bool,
 
     /// Print one line of JSON for each row
     #[arg(long)]

@@ -27,7 +27,11 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
         if order.request {
             print_request(&world.engine, agent.id).await
         } else {
-            print_rows(&world.engine, agent.id, order).await
+            let newest = print_rows(&world.engine, agent.id, order).await?;
+            if order.follow {
+                follow(&world.engine, RowRef::new(agent.id, newest), order).await?;
+            }
+            anyhow::Ok(())
         }
     })?;
     Ok(ExitCode::SUCCESS)
@@ -39,8 +43,10 @@ async fn print_request(engine: &Engine, agent: AgentId) -> Result<()> {
     Ok(())
 }
 
-async fn print_rows(engine: &Engine, id: AgentId, order: &LogOrder) -> Result<()> {
+/// Prints what is there. Returns the newest row that was.
+async fn print_rows(engine: &Engine, id: AgentId, order: &LogOrder) -> Result<Seq> {
     let mut agent = Agent::restore(engine.store(), id).await?;
+    let newest = agent.state.head();
     if let Some(rows) = order.tail {
         while agent.view.entries().len() < rows {
             let missing = rows - agent.view.entries().len();
@@ -51,11 +57,9 @@ async fn print_rows(engine: &Engine, id: AgentId, order: &LogOrder) -> Result<()
                 break;
             }
         }
-        return agent
-            .view
-            .entries()
-            .iter()
-            .try_for_each(|entry| print_row(id, &entry.row, order));
+        let mut entries = agent.view.entries().iter();
+        entries.try_for_each(|entry| print_row(id, &entry.row, order))?;
+        return Ok(newest);
     }
     let spans = if order.all {
         vec![Span::new(id, Seq(1), agent.state.head())]
@@ -66,7 +70,21 @@ async fn print_rows(engine: &Engine, id: AgentId, order: &LogOrder) -> Result<()
     for span in spans {
         print_span(engine, id, span, order).await?;
     }
-    Ok(())
+    Ok(newest)
+}
+
+/// Prints the rows that come after one, as they come.
+async fn follow(engine: &Engine, after: RowRef, order: &LogOrder) -> Result<()> {
+    let mut follow = engine.follow(after.agent, after.seq)?;
+    loop {
+        let rows = follow.next().await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        for row in &rows {
+            print_row(after.agent, row, order)?;
+        }
+    }
 }
 
 async fn print_span(engine: &Engine, id: AgentId, span: Span, order: &LogOrder) -> Result<()> {

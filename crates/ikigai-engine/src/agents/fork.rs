@@ -1,19 +1,22 @@
 //! Forking: a child in a constant number of rows, whatever its parent remembers.
 
-use ikigai_core::data::{ForkContext, Verdict};
-use ikigai_core::fork::{ForkOrder, fork_events};
-use ikigai_core::names::{free_name, is_valid_name, name_from};
-use ikigai_core::settings::ModelChoice;
-use ikigai_core::{AgentId, Epoch, Event, Row, RowRef, Seq, Settings};
-use ikigai_store::{AgentRecord, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent};
+use std::collections::HashSet;
 
-use super::names::Family;
+use ikigai_core::data::{ForkContext, Verdict};
+use ikigai_core::fork::{ForkEvents, ForkOrder, fork_events};
+use ikigai_core::names::{free_name, is_valid_name, name_from, stem};
+use ikigai_core::settings::ModelChoice;
+use ikigai_core::{AgentId, Epoch, Event, Micros, Row, RowRef, Seq, Settings};
+use ikigai_store::{
+    Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, Status,
+};
+
 use super::{Context, Deal, Dealt, ForkArguments, done, live};
 use crate::calls::OpenCall;
 use crate::environment::draw_agent;
 use crate::front::Desk;
 use crate::worker::Beside;
-use crate::{EngineError, Worker};
+use crate::{Engine, EngineError, Worker};
 
 /// How many of a prompt's first words become a name.
 const NAME_WORDS: usize = 3;
@@ -53,20 +56,11 @@ impl Worker {
         told: impl Fn(&Forked) -> Vec<Event>,
         mut desk: Option<&mut Desk<'_>>,
     ) -> Result<(Forked, Vec<Row>), EngineError> {
-        let own = self.agent.state.agent();
-        let family = self.family().await?;
-        let parent = family.get(own).cloned();
-        let parent = parent.ok_or_else(|| EngineError::NoSuchAgent(own.to_string()))?;
-        self.check_room(&family)?;
+        let parent = self.engine.with_room(self.agent.state.agent()).await?;
         let child = draw_agent(&*self.engine.environment);
         let mut taken: Vec<String> = Vec::new();
         loop {
-            let lives =
-                |name: &str| family.is_called(name) || taken.iter().any(|other| other == name);
-            let forked = Forked {
-                id: child,
-                name: free_name(&wished_name(wish), lives),
-            };
+            let forked = self.engine.christen(child, wish, &taken).await?;
             let desk = desk.as_deref_mut();
             match self.commit_fork(wish, &parent, &forked, &told, desk).await {
                 Ok(rows) => return Ok((forked, rows)),
@@ -93,23 +87,6 @@ impl Worker {
         Ok(child)
     }
 
-    fn check_room(&self, family: &Family) -> Result<(), EngineError> {
-        let own = self.agent.state.agent();
-        let most = self.engine.crowd;
-        let ancestors = family.ancestors(own);
-        let root = ancestors.last().copied().unwrap_or(own);
-        if ancestors.len() >= most.depth {
-            return Err(EngineError::TooDeep(most.depth));
-        }
-        if family.living_children(own) >= most.children {
-            return Err(EngineError::TooManyChildren(most.children));
-        }
-        if family.living_below(root).len() >= most.family {
-            return Err(EngineError::TooManyAgents(most.family));
-        }
-        Ok(())
-    }
-
     async fn commit_fork(
         &mut self,
         wish: &ForkWish,
@@ -118,51 +95,15 @@ impl Worker {
         told: &impl Fn(&Forked) -> Vec<Event>,
         desk: Option<&mut Desk<'_>>,
     ) -> Result<Vec<Row>, EngineError> {
-        let set = Settings {
-            model: wish.model.clone(),
-            ..Settings::default()
-        };
-        let order = ForkOrder {
-            child: forked.id,
-            name: forked.name.clone(),
-            context: wish.context,
-            at: wish.at,
-            set: set.as_set(),
-            call: wish.call,
-            prompt: wish.prompt.clone(),
-        };
         // The fork point is the newest row that was applied. One that somebody else appends at this
         // very moment can only tell of a kill or a fork, which is nothing to the child.
-        let rows = fork_events(&self.agent.state, &parent.name, order.clone());
+        let rows = fork_events(&self.agent.state, &parent.name, wish.order(forked));
         let events = [rows.parent].into_iter().chain(told(forked)).collect();
         let now = self.engine.environment.now();
         let state = self.agent.state.clone();
         let beside = move |_: Seq| {
-            let rows = fork_events(&state, &parent.name, order.clone());
-            let agent = NewAgent {
-                id: forked.id,
-                name: forked.name.clone(),
-                session: parent.session,
-                parent: Some(parent.id),
-                fork_point: rows.fork_point,
-                created_at: now,
-            };
-            let lease = LeaseClaim {
-                epoch: Epoch(1),
-                expected: Seq(0),
-            };
-            Beside {
-                heads: vec![HeadClaim {
-                    agent: forked.id,
-                    lease: Some(lease),
-                }],
-                rows: rows
-                    .child
-                    .into_iter()
-                    .map(|event| event.into_row(forked.id, now))
-                    .collect(),
-                with: vec![Effect::CreateAgent { agent, owned: true }],
-            }
+            let rows = fork_events(&state, &parent.name, wish.order(forked));
+            newborn(parent, forked, rows, now)
         };
         match desk {
             Some(desk) => self.commit_held_beside(events, &beside, desk).await,
@@ -224,11 +165,139 @@ impl Worker {
 
     /// Has a child that was just made answer what it was told.
     pub(crate) async fn start_child(&mut self, child: AgentId) -> Result<(), EngineError> {
-        let mut worker = Self::begin(self.engine.clone(), child, Epoch(1)).await?;
-        worker.approve = self.approve;
-        self.await_later(&worker);
-        live::start(worker, Some(live::Errand::Answer));
+        let worker = Self::begin(self.engine.clone(), child, Epoch(1)).await?;
+        self.answer_beside(worker);
         Ok(())
+    }
+
+    /// Has another agent that this process holds answer what it was told, beside this one.
+    pub fn answer_beside(&mut self, mut other: Self) {
+        other.approve = self.approve;
+        self.await_later(&other);
+        live::start(other, Some(live::Errand::Answer));
+    }
+}
+
+impl Engine {
+    /// Makes a child of an agent whoever holds that one, and opens it. The parent's own row is
+    /// appended without its lease, and its holder goes on undisturbed; the child is this process's.
+    pub async fn fork_held(&self, parent: AgentId, wish: &ForkWish) -> Result<Worker, EngineError> {
+        let parent = self.with_room(parent).await?;
+        if parent.status != Status::Running {
+            return Err(EngineError::Dead(parent.name));
+        }
+        let agent = Agent::restore(self.store(), parent.id).await?;
+        let child = draw_agent(&*self.environment);
+        let mut taken = Vec::new();
+        loop {
+            let forked = self.christen(child, wish, &taken).await?;
+            let now = self.environment.now();
+            let rows = fork_events(&agent.state, &parent.name, wish.order(&forked));
+            let told = rows.parent.clone().into_row(parent.id, now);
+            let born = newborn(&parent, &forked, rows, now);
+            let free = HeadClaim {
+                agent: parent.id,
+                lease: None,
+            };
+            let batch = Batch {
+                heads: [free].into_iter().chain(born.heads).collect(),
+                rows: [told].into_iter().chain(born.rows).collect(),
+                with: born.with,
+            };
+            match self.store.commit(batch).await {
+                Ok(_) => break,
+                Err(CommitError::NameTaken(name)) => taken.push(name),
+                // Nobody else makes a child of this id.
+                Err(CommitError::Unknown(_)) if self.store.agent(child).await?.is_some() => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Worker::begin(self.clone(), child, Epoch(1)).await
+    }
+
+    /// The agent, if there is room for one more child of it.
+    async fn with_room(&self, parent: AgentId) -> Result<AgentRecord, EngineError> {
+        let most = self.crowd;
+        let nobody = || EngineError::NoSuchAgent(parent.to_string());
+        let kin = self.store.kin(parent, most.family).await?;
+        let kin = kin.ok_or_else(nobody)?;
+        if kin.ancestors.len() >= most.depth {
+            return Err(EngineError::TooDeep(most.depth));
+        }
+        if kin.children >= most.children {
+            return Err(EngineError::TooManyChildren(most.children));
+        }
+        if kin.family >= most.family {
+            return Err(EngineError::TooManyAgents(most.family));
+        }
+        self.store.agent(parent).await?.ok_or_else(nobody)
+    }
+
+    async fn christen(
+        &self,
+        child: AgentId,
+        wish: &ForkWish,
+        taken: &[String],
+    ) -> Result<Forked, EngineError> {
+        Ok(Forked {
+            id: child,
+            name: self.free_name(&wished_name(wish), taken).await?,
+        })
+    }
+
+    /// A name that nobody alive has, nor is among those that are `taken`.
+    pub(crate) async fn free_name(
+        &self,
+        wanted: &str,
+        taken: &[String],
+    ) -> Result<String, EngineError> {
+        let living = self.store.living_names(stem(wanted)).await?;
+        let living: HashSet<String> = living.into_iter().collect();
+        let is_taken = |name: &str| living.contains(name) || taken.iter().any(|one| one == name);
+        Ok(free_name(wanted, is_taken))
+    }
+}
+
+impl ForkWish {
+    fn order(&self, forked: &Forked) -> ForkOrder {
+        let set = Settings {
+            model: self.model.clone(),
+            ..Settings::default()
+        };
+        ForkOrder {
+            child: forked.id,
+            name: forked.name.clone(),
+            context: self.context,
+            at: self.at,
+            set: set.as_set(),
+            call: self.call,
+            prompt: self.prompt.clone(),
+        }
+    }
+}
+
+/// What a fork stores beside its parent's row: the child with its first rows, held by this process.
+fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros) -> Beside {
+    let agent = NewAgent {
+        id: forked.id,
+        name: forked.name.clone(),
+        session: parent.session,
+        parent: Some(parent.id),
+        fork_point: rows.fork_point,
+        created_at: now,
+    };
+    let lease = LeaseClaim {
+        epoch: Epoch(1),
+        expected: Seq(0),
+    };
+    let events = rows.child.into_iter();
+    Beside {
+        heads: vec![HeadClaim {
+            agent: forked.id,
+            lease: Some(lease),
+        }],
+        rows: events.map(|event| event.into_row(forked.id, now)).collect(),
+        with: vec![Effect::CreateAgent { agent, owned: true }],
     }
 }
 

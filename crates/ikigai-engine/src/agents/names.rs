@@ -22,12 +22,6 @@ impl Family {
         self.agents.iter().find(|agent| agent.id == id)
     }
 
-    /// Whether somebody alive has this name.
-    pub(crate) fn is_called(&self, name: &str) -> bool {
-        let mut living = self.agents.iter();
-        living.any(|agent| agent.status == Status::Running && agent.name == name)
-    }
-
     /// An agent and all its descendants that live, parents before children.
     pub(crate) fn living_below(&self, id: AgentId) -> Vec<AgentId> {
         let mut found = self.below(id);
@@ -67,14 +61,6 @@ impl Family {
             parent = self.get(next).and_then(|agent| agent.parent);
         }
         found
-    }
-
-    /// How many children of an agent live.
-    pub(crate) fn living_children(&self, id: AgentId) -> usize {
-        let children = self.agents.iter().filter(|agent| agent.parent == Some(id));
-        children
-            .filter(|agent| agent.status == Status::Running)
-            .count()
     }
 }
 

@@ -17,14 +17,21 @@ pub struct Branch {
     pub depth: usize,
     /// Whether it is in the middle of a turn.
     pub works: bool,
+    /// Whether its parent has merged all that it did.
+    pub merged: bool,
 }
 
 impl Branch {
+    fn may_be_merged(&self) -> bool {
+        !self.works && self.agent.status == Status::Running
+    }
+
     /// How it is, with its sign.
     pub fn state(&self) -> &'static str {
         match self.agent.status {
             Status::Dead | Status::Reaped => "✗ dead",
             Status::Running if self.works => "◐ working",
+            Status::Running if self.merged => "✓ merged",
             Status::Running => "· idle",
         }
     }
@@ -52,9 +59,32 @@ impl Engine {
                 agent,
                 depth,
                 works,
+                merged: false,
             });
         }
+        self.find_merged(&mut tree).await?;
         Ok(tree)
+    }
+
+    /// Finds out whose work was merged: a merge is newer than what it merges, so only the newest
+    /// rows of a parent are looked at.
+    async fn find_merged(&self, tree: &mut [Branch]) -> Result<(), EngineError> {
+        let mut since: HashMap<AgentId, Micros> = HashMap::new();
+        for branch in tree.iter().filter(|branch| branch.may_be_merged()) {
+            if let (Some(parent), Some(touched)) = (branch.agent.parent, branch.agent.touched_at) {
+                let oldest = since.entry(parent).or_insert(touched);
+                *oldest = touched.min(*oldest);
+            }
+        }
+        let mut merged = HashMap::new();
+        for (parent, since) in since {
+            merged.extend(self.merged_into(parent, since).await?);
+        }
+        for branch in tree.iter_mut().filter(|branch| branch.may_be_merged()) {
+            let upto = merged.get(&branch.agent.id);
+            branch.merged = upto.is_some_and(|upto| *upto >= branch.agent.head);
+        }
+        Ok(())
     }
 }
 

@@ -1,19 +1,15 @@
-//! The tree of agents: `/fork`, `/merge`, `/agents`, `/switch`, `/send`, `/wait`, `/kill`, `/reap`,
-//! `/mail`.
+//! The tree of agents: `/agents`, `/switch`, `/send`, `/wait`, `/kill`, `/reap`, `/mail`.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ikigai_core::data::{self, ForkContext, KilledBy, Merge, ToolResultData, UserData, UserOrigin};
-use ikigai_core::names::is_valid_name;
-use ikigai_core::{Event, Kind, RowRef, Seq};
-use ikigai_store::{Agent, AgentRecord, Effect, Status};
+use ikigai_core::data::KilledBy;
+use ikigai_store::{AgentRecord, Effect, Status};
 
-use super::line::{next_word, words};
+use super::line::next_word;
 use super::reply::Then;
-use super::rows::row_of;
 use super::{Command, Completes, Group, Next, Reply, Takes, Trouble, Typed};
-use crate::agents::{ForkWish, check_mail, tree};
+use crate::agents::{check_mail, tree};
 use crate::environment::draw_mail;
 use crate::front::Desk;
 use crate::{EngineError, Errand, Worker};
@@ -24,39 +20,8 @@ const WAIT: Duration = Duration::from_mins(10);
 /// The longest wait: a day.
 const LONGEST_WAIT_SECONDS: u64 = 86_400;
 
-/// How many rows are read at a time to find what a child said last.
-const PAGE_ROWS: usize = 64;
-
 /// How much of a mail a list shows.
 const SHOWN_CHARS: usize = 60;
-
-pub(super) const FORK: Command = Command {
-    arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
-    help: "make a child; with a prompt it works beside you, several quoted ones make one each",
-    examples: &[
-        ("/fork count the tests", "a second agent, beside you"),
-        (
-            "/fork --fresh --name docs \"write the README\"",
-            "it knows nothing of this",
-        ),
-        ("/fork \"fix the lexer\" \"fix the parser\"", "two children"),
-    ],
-    takes: Takes::WordsThenText(0),
-    ..Command::new("fork", Group::Agents, |worker, typed, desk| {
-        Box::pin(fork(worker, typed, desk))
-    })
-};
-
-pub(super) const MERGE: Command = Command {
-    arguments: "AGENT …",
-    help: "bring what a child said last into this conversation; sends nothing",
-    examples: &[("/merge fix-lexer", "/undo takes it back")],
-    takes: Takes::Words,
-    completes: &[Completes::Agents],
-    ..Command::new("merge", Group::Agents, |worker, typed, _| {
-        Box::pin(merge(worker, typed))
-    })
-};
 
 pub(super) const AGENTS: Command = Command {
     help: "the tree of agents",
@@ -126,130 +91,8 @@ pub(super) const MAIL: Command = Command {
     ..Command::new("mail", Group::Agents, |worker, _, _| Box::pin(mail(worker)))
 };
 
-/// What a `/fork` line asks for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct ForkLine {
-    fresh: bool,
-    go: bool,
-    model: Option<String>,
-    name: Option<String>,
-    at: Option<String>,
-    prompts: Vec<String>,
-}
-
-/// Reads options, then one prompt to the end of the line, or several in quotes.
-fn fork_line(rest: &str) -> Result<ForkLine, String> {
-    let mut line = ForkLine::default();
-    let mut left = rest.trim();
-    while left.starts_with("--") {
-        let Some((option, after)) = next_word(left)? else {
-            break;
-        };
-        left = after;
-        let slot = match option.as_str() {
-            "--fresh" => {
-                line.fresh = true;
-                continue;
-            }
-            "--go" => {
-                line.go = true;
-                continue;
-            }
-            "--model" => &mut line.model,
-            "--name" => &mut line.name,
-            "--at" => &mut line.at,
-            other => return Err(format!("/fork has no option {other}")),
-        };
-        let Some((value, after)) = next_word(left)? else {
-            return Err(format!("{option} needs a value"));
-        };
-        *slot = Some(value);
-        left = after.trim_start();
-    }
-    let left = left.trim();
-    if left.starts_with(['"', '\'']) {
-        line.prompts = words(left)?;
-    } else if !left.is_empty() {
-        line.prompts = vec![left.to_owned()];
-    }
-    Ok(line)
-}
-
-async fn fork(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result<Reply, Trouble> {
-    let line = fork_line(&typed.rest)?;
-    if let Some(name) = line.name.as_deref().filter(|name| !is_valid_name(name)) {
-        return Err(EngineError::BadName(name.to_owned()).to_string().into());
-    }
-    let model = match line.model.as_deref() {
-        None => None,
-        Some(name) => match worker.engine.models.choose(name) {
-            Ok(choice) => Some(choice),
-            Err(missing) => return Trouble::refused(format!("{missing} · {}", missing.advice)),
-        },
-    };
-    let at = match line.at.as_deref() {
-        None => None,
-        Some(_) if line.fresh => {
-            return Trouble::refused("--fresh remembers nothing, so --at means nothing");
-        }
-        Some(place) => Some(place_of(worker, place).await?),
-    };
-    let prompts: Vec<Option<String>> = match line.prompts.as_slice() {
-        [] => vec![None],
-        prompts => prompts.iter().cloned().map(Some).collect(),
-    };
-    let mut output = String::new();
-    let mut last = None;
-    for prompt in prompts {
-        let wish = ForkWish {
-            name: line.name.clone(),
-            context: if line.fresh {
-                ForkContext::Fresh
-            } else {
-                ForkContext::Inherit
-            },
-            at,
-            model: model.clone(),
-            call: None,
-            prompt,
-        };
-        let (forked, rows) = match worker.fork(&wish, |_| Vec::new(), None).await {
-            Ok(forked) => forked,
-            Err(
-                error @ (EngineError::TooDeep(_)
-                | EngineError::TooManyChildren(_)
-                | EngineError::TooManyAgents(_)),
-            ) => return Trouble::refused(format!("{output}{error}")),
-            Err(error) => return Err(error.into()),
-        };
-        desk.told(rows);
-        let words = wish.prompt.as_deref().unwrap_or("waits for you");
-        let _ = writeln!(output, "⑂ {} · {}", forked.name, shortened(words));
-        if wish.prompt.is_some() {
-            worker.start_child(forked.id).await?;
-        }
-        last = Some((forked.id, wish.prompt.is_none()));
-    }
-    let reply = Reply::says(output.trim_end());
-    Ok(match last {
-        Some((child, idle)) if idle || line.go => reply.then(Then::Front(Next::Switch(child))),
-        _ => reply,
-    })
-}
-
-/// The row that a mark's label or `#id` names.
-async fn place_of(worker: &mut Worker, place: &str) -> Result<RowRef, Trouble> {
-    if place.starts_with('#') {
-        return Ok(row_of(worker, place).await?.at);
-    }
-    match super::time::find_mark(worker, Some(place)).await? {
-        Some(mark) => Ok(mark),
-        None => Trouble::refused(format!("there is no mark {place}")),
-    }
-}
-
 /// The agent that a person names.
-async fn named(worker: &Worker, name: &str) -> Result<AgentRecord, Trouble> {
+pub(super) async fn named(worker: &Worker, name: &str) -> Result<AgentRecord, Trouble> {
     match worker.engine.find(name).await {
         Ok(agent) => Ok(agent),
         Err(error @ (EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. })) => {
@@ -450,127 +293,15 @@ async fn mail(worker: &mut Worker) -> Result<Reply, Trouble> {
     }))
 }
 
-async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    if typed.words.is_empty() {
-        return Trouble::refused("name a child: /merge fix-lexer");
-    }
-    let own = worker.agent.state.agent();
-    let mut reply = Reply::default();
-    for name in &typed.words {
-        let child = named(worker, name).await?;
-        if child.parent != Some(own) {
-            return Trouble::refused(format!("{} is no child of this agent", child.name));
-        }
-        if worker.engine.works(child.id).await? {
-            return Trouble::refused(format!("{} still works · /wait {}", child.name, child.name));
-        }
-        let result = result_of(worker, &child).await?;
-        let Some(result) = result else {
-            return Trouble::refused(format!("{} has said nothing", child.name));
-        };
-        let _ = writeln!(reply.output, "⇐ {} #1–#{}", child.name, child.head);
-        let data = UserData {
-            origin: Some(UserOrigin::Typed),
-            typed: Some(format!("⇐ {} #1–#{}", child.name, child.head)),
-            merge: Some(Merge {
-                agent: Some(child.id),
-                from: Some(Seq(1)),
-                to: Some(child.head),
-            }),
-            ..UserData::default()
-        };
-        let text = format!("Result of the child agent {}:\n{result}", child.name);
-        reply.events.push(Event::User { text, data });
-    }
-    reply.output = reply.output.trim_end().to_owned();
-    Ok(reply)
-}
-
-/// What a child said last, and the files that it wrote.
-async fn result_of(worker: &Worker, child: &AgentRecord) -> Result<Option<String>, EngineError> {
-    let store = worker.engine.store();
-    let mut agent = Agent::restore(store, child.id).await?;
-    let mut said = None;
-    let mut files: Vec<String> = Vec::new();
-    let mut seen = 0;
-    loop {
-        let more = agent.lengthen(store, PAGE_ROWS).await?;
-        let entries = agent.view.entries();
-        let new = entries.iter().take(entries.len() - seen).rev();
-        let own = new.take_while(|entry| entry.at().agent == child.id);
-        let mut is_own = 0;
-        for entry in own {
-            is_own += 1;
-            match entry.kind() {
-                Some(Kind::Assistant) if said.is_none() => {
-                    let text = entry.row.content.clone().unwrap_or_default();
-                    said = Some(text).filter(|text| !text.trim().is_empty());
-                }
-                Some(Kind::ToolResult) => {
-                    let result: ToolResultData = data::read(entry.row.data.as_deref());
-                    let touched = result.files.unwrap_or_default().into_iter();
-                    let wrote = touched.filter(|file| file.wrote == Some(true));
-                    files.extend(wrote.filter_map(|file| file.path));
-                }
-                _ => {}
-            }
-        }
-        let reached_parent = is_own < entries.len() - seen;
-        seen = entries.len();
-        if !more || reached_parent {
-            break;
-        }
-    }
-    files.sort();
-    files.dedup();
-    Ok(said.map(|said| {
-        if files.is_empty() {
-            said
-        } else {
-            format!("{said}\n\nFiles it wrote: {}", files.join(", "))
-        }
-    }))
-}
-
 /// The beginning of a text, on one line.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     ikigai_tools::arguments::one_line(text, SHOWN_CHARS)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ForkLine, duration_of, fork_line};
+    use super::duration_of;
     use std::time::Duration;
-
-    #[test]
-    fn fork_lines_are_read() {
-        let line = |prompts: &[&str]| ForkLine {
-            prompts: prompts.iter().map(|text| (*text).to_owned()).collect(),
-            ..ForkLine::default()
-        };
-        let cases = [
-            ("", Ok(line(&[]))),
-            ("count the tests", Ok(line(&["count the tests"]))),
-            ("it's \"odd\"", Ok(line(&["it's \"odd\""]))),
-            ("\"one two\" 'three'", Ok(line(&["one two", "three"]))),
-            (
-                "--fresh --name docs --at #12 --go write it",
-                Ok(ForkLine {
-                    fresh: true,
-                    go: true,
-                    name: Some("docs".to_owned()),
-                    at: Some("#12".to_owned()),
-                    ..line(&["write it"])
-                }),
-            ),
-            ("--name", Err("--name needs a value".to_owned())),
-            ("--fast x", Err("/fork has no option --fast".to_owned())),
-        ];
-
-        for (typed, expected) in cases {
-            assert_eq!(fork_line(typed), expected, "{typed}");
-        }
-    }
 
     #[test]
     fn times_are_read() {

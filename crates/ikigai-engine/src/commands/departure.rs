@@ -99,6 +99,27 @@ impl Departure {
         })
     }
 
+    /// What an agent did in its newest rows, back to the first of which `is_older` holds. They
+    /// are in its view then.
+    pub(crate) async fn done_by(
+        store: &dyn Store,
+        agent: &mut Agent,
+        is_older: impl Fn(RowRef) -> bool,
+    ) -> Result<Self, StoreError> {
+        let side = Side::newer_than(store, agent, is_older).await?;
+        Ok(Self {
+            folded: side.turns,
+            back: 0,
+            files: side.files,
+            tools: side.tools,
+        })
+    }
+
+    /// The files, with lines added and taken away, if known.
+    pub(crate) fn into_files(self) -> Vec<(String, Option<(u64, u64)>)> {
+        self.files.into_iter().collect()
+    }
+
     /// The files, for the row of the rewind.
     pub(crate) fn files(&self) -> Option<Vec<String>> {
         Some(self.files.keys().cloned().collect()).filter(|files: &Vec<_>| !files.is_empty())

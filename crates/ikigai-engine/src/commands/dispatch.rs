@@ -19,6 +19,14 @@ pub struct Done {
 }
 
 impl Done {
+    /// A command that did what it was to do.
+    pub fn command() -> Self {
+        Self {
+            warned: false,
+            outcome: None,
+        }
+    }
+
     /// A turn that ended so.
     pub fn turn(outcome: Outcome) -> Self {
         Self {

@@ -9,10 +9,12 @@ mod context;
 mod cost;
 mod departure;
 mod dispatch;
+mod fork;
 mod help;
 mod history;
 mod line;
 mod mentions;
+mod merge;
 mod model;
 mod near;
 mod place;
@@ -29,8 +31,10 @@ use crate::Worker;
 use crate::front::Desk;
 
 pub use complete::{Candidate, Context, Wanted, complete, wanted};
+pub(crate) use departure::Departure;
 pub use dispatch::Done;
 pub(crate) use dispatch::during;
+pub use fork::HeldFork;
 pub use help::page;
 pub(crate) use line::Typed;
 pub use line::{Line, parse};
@@ -50,8 +54,8 @@ pub static COMMANDS: &[&Command] = &[
     &time::CLEAR,
     &history::HISTORY,
     // agents
-    &agents::FORK,
-    &agents::MERGE,
+    &fork::FORK,
+    &merge::MERGE,
     &agents::AGENTS,
     &agents::SWITCH,
     &agents::SEND,
@@ -61,6 +65,7 @@ pub static COMMANDS: &[&Command] = &[
     &agents::MAIL,
     &place::NAME,
     &place::CD,
+    &place::SESSIONS,
     &talk::RESUME,
     // context
     &context::PIN,

@@ -1,5 +1,6 @@
-//! Who and where the agent is: `/name`, `/cd`.
+//! Who and where the agent is, and where others are: `/name`, `/cd`, `/sessions`.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::Settings;
@@ -7,8 +8,9 @@ use ikigai_core::names::{PARENT, is_valid_name};
 use ikigai_store::{Effect, Status};
 use ikigai_tools::{Place, paths};
 
-use super::{Command, Completes, Group, Reply, Takes, Trouble, Typed};
-use crate::Worker;
+use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::agents::since;
+use crate::{EngineError, Worker};
 
 pub(super) const NAME: Command = Command {
     arguments: "NAME",
@@ -30,6 +32,32 @@ pub(super) const CD: Command = Command {
         Box::pin(async move { cd(worker, typed) })
     })
 };
+
+pub(super) const SESSIONS: Command = Command {
+    help: "the directories that have agents, the one that was used last first",
+    shows: Shows::Overlay,
+    ..Command::new("sessions", Group::Agents, |worker, _, _| {
+        Box::pin(async move { Ok(Reply::says(sessions(worker).await?)) })
+    })
+};
+
+async fn sessions(worker: &Worker) -> Result<String, EngineError> {
+    let now = worker.engine.environment.now();
+    let mut output = String::new();
+    for entry in worker.engine.session_entries().await? {
+        let living = match entry.living {
+            1 => "1 agent".to_owned(),
+            living => format!("{living} agents"),
+        };
+        let latest = entry
+            .latest
+            .map_or_else(|| "–".to_owned(), |agent| agent.name);
+        let silent = since(entry.touched_at, now);
+        let directory = entry.session.directory;
+        let _ = writeln!(output, "{latest:<20} {living:<10} {silent:>8}  {directory}");
+    }
+    Ok(output.trim_end().to_owned())
+}
 
 async fn name(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(name) = typed.one("name")? else {

@@ -2,10 +2,10 @@
 
 use ikigai_core::data::{self, UserData, UserOrigin};
 use ikigai_core::{Kind, Row, RowRef, Seq};
-use ikigai_store::{StoreError, history};
+use ikigai_store::{Agent, StoreError, history};
 
 use super::Trouble;
-use crate::Worker;
+use crate::{Engine, Worker};
 
 /// The shortest beginning of an id that names an agent.
 const SHORTEST_PREFIX: usize = 4;
@@ -14,7 +14,11 @@ const SHORTEST_PREFIX: usize = 4;
 const QUOTED_CHARS: usize = 40;
 
 /// The row that is typed so, which the agent must hold.
-pub(super) async fn row_of(worker: &mut Worker, typed: &str) -> Result<Row, Trouble> {
+pub(super) async fn row_of(
+    engine: &Engine,
+    reader: &mut Agent,
+    typed: &str,
+) -> Result<Row, Trouble> {
     let no_row = || {
         Trouble::Refused(format!(
             "{typed} is no row: #12, or #name.12 of an ancestor"
@@ -26,12 +30,12 @@ pub(super) async fn row_of(worker: &mut Worker, typed: &str) -> Result<Row, Trou
         None => (None, name),
     };
     let seq = number.parse().map(Seq).map_err(|_| no_row())?;
-    let own = worker.agent.state.agent();
+    let own = reader.state.agent();
     let agents = match agent {
         None => vec![own],
         Some(name) => {
             let long_enough = name.len() >= SHORTEST_PREFIX;
-            let mut agents = worker.engine.store.agents(None).await?;
+            let mut agents = engine.store.agents(None).await?;
             agents.retain(|agent| {
                 agent.name == name || long_enough && agent.id.to_string().starts_with(name)
             });
@@ -40,8 +44,8 @@ pub(super) async fn row_of(worker: &mut Worker, typed: &str) -> Result<Row, Trou
     };
     for agent in agents {
         let row = RowRef::new(agent, seq);
-        if holds(worker, row).await?
-            && let Some(row) = history::row_at(worker.engine.store(), row).await?
+        if holds(engine, reader, row).await?
+            && let Some(row) = history::row_at(engine.store(), row).await?
         {
             return Ok(row);
         }
@@ -51,9 +55,8 @@ pub(super) async fn row_of(worker: &mut Worker, typed: &str) -> Result<Row, Trou
     ))
 }
 
-async fn holds(worker: &mut Worker, row: RowRef) -> Result<bool, StoreError> {
+async fn holds(engine: &Engine, agent: &mut Agent, row: RowRef) -> Result<bool, StoreError> {
     loop {
-        let Worker { agent, engine, .. } = &mut *worker;
         match agent.state.holds(row) {
             Some(held) => return Ok(held),
             None => history::extend(engine.store(), agent.state.inherited_mut()).await?,

@@ -2,13 +2,13 @@
 
 use ikigai_core::data::{self, RewindData, SystemOrigin, UserData, Via};
 use ikigai_core::{ControlQuery, Event, Kind, Row, RowRef, Seq, Span, StoredKind};
-use ikigai_store::{StoreError, history};
+use ikigai_store::{Agent, StoreError, history};
 
 use super::departure::Departure;
 use super::reply::{Next, Then};
 use super::rows::{name_of, quoted, row_of, typed_in};
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
-use crate::{EngineError, Worker, window};
+use crate::{Engine, EngineError, Worker, window};
 
 /// How many control rows are read at a time.
 const PAGE_ROWS: usize = 64;
@@ -85,7 +85,7 @@ fn mark(typed: &Typed) -> Result<Reply, Trouble> {
 async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     match typed.text.as_deref() {
         Some(id) if id.starts_with('#') => {
-            let row = row_of(worker, id).await?;
+            let row = row_of(&worker.engine, &mut worker.agent, id).await?;
             if row.kind.read_as() == Some(Kind::User) {
                 return back_before(worker, &row, Via::Rewind).await;
             }
@@ -93,7 +93,7 @@ async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             go(worker, row.at, Via::Rewind, &format!("↶ back to {to}")).await
         }
         label => {
-            let Some(mark) = find_mark(worker, label).await? else {
+            let Some(mark) = find_mark(&worker.engine, &mut worker.agent, label).await? else {
                 return Trouble::refused(match label {
                     Some(label) => format!("no mark is called {label} · /rewind #id goes to a row"),
                     None => "there is no mark · /mark makes one, /rewind #id goes to a row".into(),
@@ -114,10 +114,10 @@ async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 
 /// The newest mark on the path, or the newest of a label.
 pub(super) async fn find_mark(
-    worker: &mut Worker,
+    engine: &Engine,
+    agent: &mut Agent,
     label: Option<&str>,
 ) -> Result<Option<RowRef>, StoreError> {
-    let Worker { agent, engine, .. } = worker;
     loop {
         if let Some(mark) = agent.state.mark(label) {
             return Ok(Some(mark));

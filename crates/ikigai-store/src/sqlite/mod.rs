@@ -9,6 +9,7 @@ mod connect;
 mod effects;
 mod errors;
 mod faults;
+mod kin;
 mod locks;
 mod migrations;
 mod place;
@@ -31,7 +32,7 @@ use tokio::sync::oneshot;
 use crate::batch::{Batch, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailRecord, Opening, ProcessRecord, RunRecord,
+    AgentRecord, BlobHash, Draft, Head, Kin, MailRecord, Opening, ProcessRecord, Pulse, RunRecord,
     SessionRecord, Snapshot,
 };
 use crate::watch::Watch;
@@ -249,6 +250,28 @@ impl Store for SqliteStore {
 
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
         self.ask(move |connection| queries::agent(connection, agent))
+    }
+
+    fn called<'a>(&'a self, name: &'a str) -> Reading<'a, Option<AgentRecord>> {
+        let name = name.to_owned();
+        self.ask(move |connection| queries::called(connection, &name))
+    }
+
+    fn living_names<'a>(&'a self, beginning: &'a str) -> Reading<'a, Vec<String>> {
+        let beginning = beginning.to_owned();
+        self.ask(move |connection| kin::living_names(connection, &beginning))
+    }
+
+    fn kin(&self, agent: AgentId, most: usize) -> Reading<'_, Option<Kin>> {
+        self.ask(move |connection| kin::kin(connection, agent, most))
+    }
+
+    fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
+        self.ask(move |connection| kin::dead_of(connection, &agents))
+    }
+
+    fn pulse(&self) -> Reading<'_, Pulse> {
+        self.ask(kin::pulse)
     }
 
     fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {

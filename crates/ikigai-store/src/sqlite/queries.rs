@@ -16,7 +16,7 @@ use crate::records::{
 };
 
 /// Reads all rows of a statement.
-fn all<T>(
+pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,
     values: impl Params,
@@ -29,7 +29,7 @@ fn all<T>(
 }
 
 /// Reads the only row of a statement, if there is one.
-fn one<T>(
+pub(super) fn one<T>(
     connection: &Connection,
     sql: &str,
     values: impl Params,
@@ -233,6 +233,15 @@ pub(super) fn agent(connection: &Connection, agent: AgentId) -> Result<Option<Ag
         connection,
         agents_sql!("WHERE a.uuid = ?1"),
         [agent.to_string()],
+        agent_record,
+    )
+}
+
+pub(super) fn called(connection: &Connection, name: &str) -> Result<Option<AgentRecord>> {
+    one(
+        connection,
+        agents_sql!("WHERE a.name = ?1 AND a.status = 'running'"),
+        [name],
         agent_record,
     )
 }

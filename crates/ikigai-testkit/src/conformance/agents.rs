@@ -2,7 +2,8 @@
 
 use ikigai_core::{Epoch, Micros, RowRef, Seq};
 use ikigai_store::{
-    AgentRecord, Batch, CommitError, Committed, Effect, HeadClaim, NewAgent, SessionRecord, Status,
+    AgentRecord, Batch, CommitError, Committed, Effect, HeadClaim, Kin, NewAgent, SessionRecord,
+    Status,
 };
 
 use super::Rig;
@@ -476,4 +477,60 @@ pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
         matches!(refused, Err(CommitError::Behind { actual: Seq(0), .. })),
         "{refused:?}"
     );
+}
+
+/// Ancestors, living children, family, names and the dead are told of one agent, whoever else there
+/// is; a family is counted no further than is asked.
+pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let root = desk.agent("root").await.agent;
+    let stranger = desk.agent("root-beer").await.agent;
+    let make = |name: &str, parent| NewAgent {
+        parent: Some(parent),
+        ..desk.new_agent(name)
+    };
+    let one = make("one", root);
+    let two = make("two", root);
+    let low = make("low", one.id);
+    for agent in [&one, &two, &low] {
+        let agent = agent.clone();
+        let owned = false;
+        desk.effects([Effect::CreateAgent { agent, owned }])
+            .await
+            .unwrap();
+    }
+    let kin = |ancestors: &[_], children, family| {
+        let ancestors = ancestors.to_vec();
+        Some(Kin {
+            ancestors,
+            children,
+            family,
+        })
+    };
+    let store = &desk.store;
+
+    assert_eq!(store.kin(root, 9).await.unwrap(), kin(&[], 2, 4));
+    assert_eq!(
+        store.kin(low.id, 9).await.unwrap(),
+        kin(&[one.id, root], 0, 4)
+    );
+    assert_eq!(store.kin(one.id, 3).await.unwrap(), kin(&[root], 1, 3));
+    assert_eq!(store.kin(stranger, 9).await.unwrap(), kin(&[], 0, 1));
+    assert_eq!(store.kin(desk.ids.agent(), 9).await.unwrap(), None);
+    let names = store.living_names("root").await.unwrap();
+    assert_eq!(names, ["root", "root-beer"]);
+    let called = store.called("two").await.unwrap().unwrap();
+    assert_eq!(called.id, two.id);
+
+    let status = Status::Dead;
+    let agent = two.id;
+    desk.effects([Effect::SetStatus { agent, status }])
+        .await
+        .unwrap();
+
+    assert_eq!(store.kin(root, 9).await.unwrap(), kin(&[], 1, 3));
+    assert_eq!(store.called("two").await.unwrap(), None);
+    assert!(store.living_names("two").await.unwrap().is_empty());
+    let all = vec![root, two.id, low.id, desk.ids.agent()];
+    assert_eq!(store.dead_of(all).await.unwrap(), [two.id]);
 }

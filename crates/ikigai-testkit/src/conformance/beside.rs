@@ -462,3 +462,38 @@ async fn everything(desk: &Desk, one: AgentId, two: AgentId) -> Vec<String> {
     }
     told
 }
+
+/// The pulse grows with rows and with mail, and with nothing else, of whichever process.
+pub(super) async fn the_pulse_beats_with_rows_and_mail_only(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let second = rig.second();
+    let mut holder = desk.agent("one").await;
+    let (agent, epoch) = (holder.agent, Epoch(1));
+    let still = desk.store.pulse().await.unwrap();
+
+    let text = "so far".to_owned();
+    let draft = Effect::AppendDraft {
+        agent,
+        epoch,
+        text: text.clone(),
+        at: at(1),
+    };
+    desk.effects([draft]).await.unwrap();
+    assert_eq!(desk.store.pulse().await.unwrap(), still);
+
+    holder.append([user("a row")]).await.unwrap();
+    let grown = desk.store.pulse().await.unwrap();
+    assert!(grown.rows > still.rows && grown.mail == still.mail);
+    assert_eq!(second.pulse().await.unwrap(), grown);
+
+    let mail = Effect::SendMail {
+        mail: desk.ids.mail(),
+        to: agent,
+        from: None,
+        text,
+        at: at(2),
+    };
+    desk.effects([mail]).await.unwrap();
+    let mailed = desk.store.pulse().await.unwrap();
+    assert!(mailed.mail > grown.mail && mailed.rows == grown.rows);
+}

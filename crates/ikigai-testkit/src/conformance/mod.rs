@@ -111,6 +111,7 @@ macro_rules! store_checks {
                 agents_are_told_with_head_time_and_owner
                 agents_are_made_once_and_in_a_session
                 an_agent_is_made_with_its_first_rows
+                relatives_names_and_the_dead_are_found
             ;
             leases:
                 stale_lease_write_is_refused
@@ -133,6 +134,7 @@ macro_rules! store_checks {
                 blobs_are_told_when_whole
                 snapshots_are_found_at_or_before_a_row
                 watch_tells_of_commits
+                the_pulse_beats_with_rows_and_mail_only
                 effects_of_a_failed_batch_are_taken_back
             ;
         }

@@ -12,7 +12,7 @@ use ikigai_core::{
 };
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, MailRecord,
-    Reading, RunRecord, SessionRecord, Snapshot, Store, StoreError, Watch,
+    Pulse, Reading, RunRecord, SessionRecord, Snapshot, Store, StoreError, Watch,
 };
 use tokio::sync::watch;
 
@@ -168,6 +168,13 @@ impl Store for MemoryStore {
 
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
         self.read(|log| log.record(agent))
+    }
+
+    fn pulse(&self) -> Reading<'_, Pulse> {
+        self.read(|log| Pulse {
+            rows: log.agents.values().map(|agent| agent.head().0).sum(),
+            mail: log.mail.len() as u64,
+        })
     }
 
     fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {

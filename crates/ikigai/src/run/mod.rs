@@ -15,12 +15,12 @@ use ikigai_engine::commands::{Done, Line, parse};
 use ikigai_engine::{
     Desk, Engine, EngineError, Errand, INTENTS, Intent, Outcome, Stop, Update, Worker,
 };
-use ikigai_store::{AgentRecord, CommitError};
+use ikigai_store::{AgentRecord, CommitError, ProcessRecord};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::arguments::{RunOrder, exit};
-use crate::output::{tell, visible};
+use crate::output::{print, tell, visible};
 use crate::place::Here;
 use crate::run::question::Asker;
 use crate::run::show::{FrontEnd, children};
@@ -64,15 +64,18 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Op
         .as_deref()
         .map(|name| world.registry.choose(name));
     let choice = choice.transpose().map_err(EngineError::from)?;
-    let Some(mut worker) = open(world, order, &errand).await? else {
-        return Ok(None);
+    let (mut worker, errand, beside) = match open(world, order, errand).await? {
+        Opened::Here(worker, errand) => (worker, errand, Vec::new()),
+        Opened::Children(worker, beside) => (worker, Errand::Answer, beside),
+        Opened::Posted => return Ok(None),
+        Opened::Forked => return Ok(Some(Done::command())),
     };
     let prepared = prepare(&mut worker, choice, order.approve()).await;
     let outcome = match prepared {
         Ok(()) => {
             carry_out(
                 &world.engine,
-                &mut worker,
+                (&mut worker, beside),
                 errand,
                 order,
                 sender,
@@ -89,17 +92,30 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Op
     outcome.map(Some)
 }
 
-/// The agent that is meant; none if another process holds it and the message was left there.
-async fn open(world: &World, order: &RunOrder, errand: &Errand) -> Result<Option<Worker>> {
+/// What became of the agent that is meant.
+enum Opened {
+    /// This process holds it, and it has this to do.
+    Here(Worker, Errand),
+    /// Another process holds it; these are children of it, with something to answer.
+    Children(Worker, Vec<Worker>),
+    /// Another process holds it, and the message was left there.
+    Posted,
+    /// Another process holds it, and it has a child that waits for its user.
+    Forked,
+}
+
+async fn open(world: &World, order: &RunOrder, errand: Errand) -> Result<Opened> {
     let agent = match &order.agent {
         _ if order.new => None,
         Some(name) => Some(world.engine.find(name).await?),
         None => world.engine.latest(&Here::find()?.session).await?,
     };
     let worker = if let Some(agent) = agent {
-        match open_or_post(world, errand, &agent).await? {
-            Some(worker) => worker,
-            None => return Ok(None),
+        match world.engine.open(&agent).await {
+            Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
+                return without_lease(world, errand, &agent, owner).await;
+            }
+            opened => opened?,
         }
     } else {
         let here = Here::find()?;
@@ -107,34 +123,48 @@ async fn open(world: &World, order: &RunOrder, errand: &Errand) -> Result<Option
         world.engine.create_root(session, workdir).await?
     };
     if order.fresh {
-        return Ok(Some(worker.into_fresh_child().await?));
+        return Ok(Opened::Here(worker.into_fresh_child().await?, errand));
     }
-    Ok(Some(worker))
+    Ok(Opened::Here(worker, errand))
 }
 
-/// Opens an agent. If another process holds it, a message for it is left there as mail.
-async fn open_or_post(
+/// Does what can be done with an agent that another process holds: a message is left as mail, and
+/// `/fork` makes children of it that are this process's.
+async fn without_lease(
     world: &World,
-    errand: &Errand,
+    errand: Errand,
     agent: &AgentRecord,
-) -> Result<Option<Worker>> {
-    let opened = world.engine.open(agent).await;
-    let Err(EngineError::Commit(CommitError::Held { owner, .. })) = &opened else {
-        return Ok(Some(opened?));
+    owner: ProcessRecord,
+) -> Result<Opened> {
+    let refused = || {
+        EngineError::from(CommitError::Held {
+            agent: agent.id,
+            owner: owner.clone(),
+        })
     };
-    let text = match errand {
-        Errand::Say(typed) => parse(typed),
-        _ => return Ok(Some(opened?)),
+    let Errand::Say(typed) = errand else {
+        return Err(refused().into());
     };
-    let Line::Message(text) = text else {
-        return Ok(Some(opened?));
+    if let Line::Message(text) = parse(&typed) {
+        world.engine.post(agent.id, text).await?;
+        tell(&visible(&format!(
+            "⋯ {} is open in pid {} on {}: the message waits there as mail",
+            agent.name, owner.pid, owner.host
+        )));
+        return Ok(Opened::Posted);
+    }
+    let Some(mut forked) = world.engine.fork_line(agent, &typed).await? else {
+        return Err(refused().into());
     };
-    world.engine.post(agent.id, text).await?;
-    tell(&visible(&format!(
-        "⋯ {} is open in pid {} on {}: the message waits there as mail",
-        agent.name, owner.pid, owner.host
-    )));
-    Ok(None)
+    print(&visible(&forked.output))?;
+    let Some(last) = forked.children.pop() else {
+        return Ok(Opened::Forked);
+    };
+    if !forked.have_work {
+        last.release().await?;
+        return Ok(Opened::Forked);
+    }
+    Ok(Opened::Children(last, forked.children))
 }
 
 async fn prepare(
@@ -153,7 +183,7 @@ async fn prepare(
 
 async fn carry_out(
     engine: &Engine,
-    worker: &mut Worker,
+    (worker, beside): (&mut Worker, Vec<Worker>),
     errand: Errand,
     order: &RunOrder,
     sender: Sender<Intent>,
@@ -165,6 +195,9 @@ async fn carry_out(
     let asker = Asker::find(engine.clone(), own, sender).map(Arc::new);
     let can_ask = asker.is_some();
     engine.observe(children(order.json, asker.clone()), can_ask);
+    for other in beside {
+        worker.answer_beside(other);
+    }
     let mut front = FrontEnd::new(order.json, asker);
     let mut show = |update: Update| front.show(&update);
     let desk = Desk::new(intents, &mut show);

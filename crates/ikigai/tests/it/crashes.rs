@@ -1,6 +1,6 @@
 //! The program is killed and interrupted in the middle of a turn.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 
 use crate::support::{Newcomer, Said, said};
@@ -129,5 +129,78 @@ fn a_second_process_is_told_who_holds_the_agent_and_may_read() {
         taken_over.out.contains("me too"),
         "what was left as mail is read: {}",
         taken_over.out
+    );
+}
+
+/// N5c N5d, law 6: a second process lists, watches, forks and mails an agent that another one works
+/// with, and cannot write to it; when that one is killed, one of those who want it has it at once.
+#[test]
+fn a_second_process_watches_forks_and_mails_and_takes_over_once() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "/name root"]);
+    let (first, _) = slow_turn(&newcomer, 2);
+    let mut follower = newcomer
+        .command(&["log", "--all", "--json", "--follow", "root"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+
+    let forked = newcomer.ikigai(&["run", "--agent", "root", "/fork --name mine count to 3"]);
+    let idle = newcomer.ikigai(&["run", "--agent", "root", "/fork --name waits"]);
+    let marked = newcomer.ikigai(&["run", "--agent", "root", "/mark a"]);
+    let mailed = newcomer.ikigai(&["run", "--agent", "root", "and then?"]);
+    let listed = newcomer.ikigai(&["agents"]);
+    signal(&first, "KILL");
+    ended(first);
+    let contend = || {
+        let mut command = newcomer.command(&["run", "--agent", "root", "count slowly to 5000"]);
+        let silent = command.stdout(Stdio::null()).stderr(Stdio::null());
+        silent.spawn().unwrap()
+    };
+    let mut contenders = [contend(), contend()];
+    let loser = loop {
+        let gone = |child: &mut Child| child.try_wait().unwrap();
+        if let Some(status) = contenders.iter_mut().find_map(gone) {
+            break status;
+        }
+        std::thread::yield_now();
+    };
+    let mut lines = BufReader::new(follower.stdout.take().unwrap());
+    let mut watched = String::new();
+    while !watched.contains("\"kind\":\"interrupted\"") {
+        assert_ne!(lines.read_line(&mut watched).unwrap(), 0);
+    }
+    let holders = contenders.iter_mut().map(|child| child.try_wait().unwrap());
+    let holders = holders.filter(Option::is_none).count();
+    for mut child in contenders {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    assert_eq!(forked.code, Some(0), "{}", forked.err);
+    assert_eq!(forked.out, "⑂ mine · count to 3\n1 2 3\n");
+    assert_eq!(idle.out, "⑂ waits · waits for you\n", "{}", idle.err);
+    assert_eq!(marked.code, Some(4), "{}", marked.err);
+    assert_eq!(mailed.code, Some(4), "{}", mailed.err);
+    for name in ["root", "mine", "waits"] {
+        assert!(listed.out.contains(name), "{}", listed.out);
+    }
+    assert_eq!((loser.code(), holders), (Some(4), 1), "one of them has it");
+    let log = newcomer.ikigai(&["log", "root", "--all", "--json"]).out;
+    while watched.len() < log.len() {
+        assert_ne!(lines.read_line(&mut watched).unwrap(), 0);
+    }
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    assert_eq!(watched, log, "each row once, in order");
+    let of_kind = |kind: &str| {
+        let is_it = |line: &&str| line.contains(&format!("\"kind\":\"{kind}\""));
+        log.lines().filter(is_it).count()
+    };
+    assert_eq!((of_kind("fork"), of_kind("interrupted")), (2, 1), "{log}");
+    let child = newcomer.ikigai(&["log", "mine"]).out;
+    assert!(
+        child.contains("❯ count slowly to 5000"),
+        "it inherits: {child}"
     );
 }

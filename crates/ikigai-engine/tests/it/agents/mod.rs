@@ -5,6 +5,7 @@ mod forks;
 mod kills;
 mod limits;
 mod mails;
+mod merges;
 mod orders;
 mod others;
 mod support;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use ikigai_core::{Row, Seq};
 use ikigai_engine::{EngineError, Errand, Outcome};
-use ikigai_store::{CommitError, MailState};
+use ikigai_store::{AgentRecord, CommitError, MailState};
 
 use super::support::{after, calls, fork, see_out, send, typed, wait, work, work_and_say};
 use crate::support::World;
@@ -99,4 +100,67 @@ async fn another_process_reads_and_mails_and_does_not_write() {
     assert_eq!(world.texts(root, "user").await, ["go", "from a person"]);
     let states = world.mail_of(root).await.into_iter().map(|mail| mail.1);
     assert_eq!(states.collect::<Vec<_>>(), [MailState::Delivered; 2]);
+}
+
+/// N5c N5d: a process without an agent's lease forks it and follows its rows, each once and in
+/// order; the holder goes on undisturbed.
+#[tokio::test(start_paused = true)]
+async fn a_held_agent_is_forked_and_followed() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world.provider.will_to("go", calls([wait(10, &[])]));
+    world.provider.will_say_to("go", "I went on");
+    let other = world.beside();
+    other.provider.will_say_to("look at it", "I looked");
+    let mut follow = other.engine.follow(root, Seq(0)).unwrap();
+    let mut seen = Vec::new();
+    let forking = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let held = other.named("parser").await;
+        let line = "/fork --name one look at it";
+        let mut forked = other.engine.fork_line(&held, line).await.unwrap().unwrap();
+        let no_mark = other.engine.fork_line(&held, "/fork --at nowhere x").await;
+        assert!(matches!(no_mark, Err(EngineError::Refused(_))));
+        assert!(
+            other
+                .engine
+                .fork_line(&held, "/mark")
+                .await
+                .unwrap()
+                .is_none()
+        );
+        let mut child = forked.children.pop().unwrap();
+        assert_eq!(forked.output, "⑂ one · look at it\n");
+        let (done, _) = work_and_say(&mut child, Errand::Answer, std::future::pending()).await;
+        assert_eq!(done.unwrap(), Outcome::Completed);
+        std::future::pending().await
+    };
+    let following = async {
+        while !seen
+            .iter()
+            .any(|row: &Row| row.content.as_deref() == Some("I went on"))
+        {
+            seen.extend(follow.next().await.unwrap());
+        }
+    };
+
+    let errand = Errand::Say("go".to_owned());
+    let working = work_and_say(&mut worker, errand, Box::pin(forking));
+    let ((outcome, _), ()) = tokio::join!(working, following);
+    while let Ok(more) = tokio::time::timeout(Duration::from_secs(1), follow.next()).await {
+        seen.extend(more.unwrap());
+    }
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    let log = world.rows(root).await;
+    assert_eq!(seen, log, "each row once, in order");
+    let forks = log.iter().filter(|row| row.kind.name() == "fork").count();
+    assert_eq!(forks, 1);
+    let one = world.named("one").await;
+    assert_eq!(one.parent, Some(root));
+    assert_eq!(one.fork_point.map(|row| row.agent), Some(root));
+    assert_eq!(world.texts(one.id, "assistant").await, ["I looked"]);
+    let holds = |agent: AgentRecord| agent.owner.map(|owner| owner.id);
+    assert_ne!(holds(one), holds(world.named("parser").await));
 }

@@ -1,0 +1,204 @@
+//! Bringing a child's work to its parent: what it comes to, and the row that says so.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use ikigai_core::data::{self, Amounts, Merge, UserData, UserOrigin};
+use ikigai_core::view::Entry;
+use ikigai_core::{AgentId, Event, Kind, Micros, RowRef, Seq};
+use ikigai_store::{Agent, AgentRecord};
+
+use crate::commands::Departure;
+use crate::worker::Tally;
+use crate::{Engine, EngineError};
+
+/// How many rows are read at a time.
+const PAGE_ROWS: usize = 256;
+
+/// How far back a parent's path is searched for what it merged; what lies further back counts as
+/// not merged.
+const MOST_ROWS: usize = 4096;
+
+/// The longest summary; older turns are left out.
+const MOST_SUMMARY_BYTES: usize = 16 * 1024;
+
+/// What is merged of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeOf {
+    /// What it said last.
+    LastAnswer,
+    /// What was said in its own turns.
+    Turns,
+}
+
+/// What merging a child would bring, to be looked at and changed before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergePreview {
+    /// The child.
+    pub child: AgentRecord,
+    /// The first of its rows that is merged, and the last.
+    pub from: Seq,
+    /// See `from`.
+    pub to: Seq,
+    /// What it says.
+    pub text: String,
+    /// The files that it changed, with lines added and taken away, if known.
+    pub files: Vec<(String, Option<(u64, u64)>)>,
+    /// The same for a person, with the tools that may have changed more.
+    pub changed: Option<String>,
+    /// What the child used up in its whole life.
+    pub spent: Amounts,
+}
+
+impl MergePreview {
+    /// How the merge is shown: `⇐ fix-lexer #3–#41`.
+    pub fn title(&self) -> String {
+        format!("⇐ {} #{}–#{}", self.child.name, self.from, self.to)
+    }
+
+    /// The same with what was changed, and what it cost.
+    pub fn line(&self) -> String {
+        let mut line = self.title();
+        if let Some(changed) = &self.changed {
+            let _ = write!(line, " · {changed}");
+        }
+        let of = |amount: Option<u64>| amount.unwrap_or(0);
+        let tokens = of(self.spent.input) + of(self.spent.cache_read) + of(self.spent.output);
+        if tokens > 0 {
+            let _ = write!(line, " · {tokens} tokens");
+        }
+        if let Some(cost @ 1..) = self.spent.cost_nano_usd {
+            let cents = cost.div_ceil(10_000_000);
+            let _ = write!(line, " · ${}.{:02}", cents / 100, cents % 100);
+        }
+        line
+    }
+
+    /// The row that brings `text` to the parent; it starts no turn.
+    pub(crate) fn event(&self, text: &str) -> Event {
+        let data = UserData {
+            origin: Some(UserOrigin::Typed),
+            typed: Some(self.title()),
+            merge: Some(Merge {
+                agent: Some(self.child.id),
+                from: Some(self.from),
+                to: Some(self.to),
+            }),
+            ..UserData::default()
+        };
+        let mut text = format!("Result of the child agent {}:\n{text}", self.child.name);
+        if let Some(changed) = &self.changed {
+            let _ = write!(text, "\n\nIt changed: {changed}");
+        }
+        Event::User { text, data }
+    }
+}
+
+impl Engine {
+    /// What merging an agent into its parent would bring; none if it has said nothing since it was
+    /// merged last. Nothing is stored, and no model is asked.
+    pub async fn merge_preview(
+        &self,
+        child: &AgentRecord,
+        what: MergeOf,
+    ) -> Result<Option<MergePreview>, EngineError> {
+        let merged = match child.parent {
+            Some(parent) => self.merged_into(parent, child.created_at).await?,
+            None => HashMap::new(),
+        };
+        let after = merged.get(&child.id).copied().unwrap_or(Seq(0));
+        let mut agent = Agent::restore(self.store(), child.id).await?;
+        let newest = RowRef::new(child.id, agent.state.head());
+        let is_older = |row: RowRef| row.agent != child.id || row.seq <= after;
+        let done = Departure::done_by(self.store(), &mut agent, is_older).await?;
+        let entries = agent.view.entries().iter();
+        let own: Vec<_> = entries.filter(|entry| !is_older(entry.at())).collect();
+        let text = match what {
+            MergeOf::LastAnswer => own.iter().rev().find_map(|entry| answer_in(entry)),
+            MergeOf::Turns => summary_of(&own),
+        };
+        let Some(text) = text else {
+            return Ok(None);
+        };
+        let first = own.iter().find(|entry| entry.kind() == Some(Kind::User));
+        let first = first.or(own.first()).map_or(Seq(1), |entry| entry.at().seq);
+        Ok(Some(MergePreview {
+            from: first,
+            to: newest.seq,
+            text,
+            changed: done.changed(agent.state.settings().workdir.as_deref()),
+            files: done.into_files(),
+            spent: Tally::read(self.store(), newest).await?.spent,
+            child: child.clone(),
+        }))
+    }
+
+    /// Up to which row an agent has merged others, as far as its path since `since` tells.
+    pub(crate) async fn merged_into(
+        &self,
+        parent: AgentId,
+        since: Micros,
+    ) -> Result<HashMap<AgentId, Seq>, EngineError> {
+        let mut agent = Agent::restore(self.store(), parent).await?;
+        loop {
+            let entries = agent.view.entries();
+            let is_old = |entry: &Entry| entry.row.created_at < since;
+            let reached = entries.front().is_some_and(is_old) || entries.len() >= MOST_ROWS;
+            if reached || !agent.lengthen(self.store(), PAGE_ROWS).await? {
+                break;
+            }
+        }
+        let mut merged = HashMap::new();
+        for entry in agent.view.entries() {
+            if entry.kind() != Some(Kind::User) {
+                continue;
+            }
+            let user: UserData = data::read(entry.row.data.as_deref());
+            if let Some(merge) = user.merge
+                && let (Some(child), Some(to)) = (merge.agent, merge.to)
+            {
+                merged.insert(child, to);
+            }
+        }
+        Ok(merged)
+    }
+}
+
+fn answer_in(entry: &Entry) -> Option<String> {
+    said_in(entry).filter(|_| entry.kind() == Some(Kind::Assistant))
+}
+
+/// What a row says, if it is a message.
+fn said_in(entry: &Entry) -> Option<String> {
+    let is_said = matches!(entry.kind(), Some(Kind::User | Kind::Assistant));
+    let text = entry.row.content.clone().filter(|_| is_said)?;
+    Some(text).filter(|text| !text.trim().is_empty())
+}
+
+/// What was said in these rows, the newest of it if it is long; none if nothing was answered.
+fn summary_of(own: &[&Entry]) -> Option<String> {
+    own.iter().find_map(|entry| answer_in(entry))?;
+    let mut kept = Vec::new();
+    let mut bytes = 0;
+    let mut left = 0;
+    for entry in own.iter().rev() {
+        let Some(text) = said_in(entry) else { continue };
+        let sign = match entry.kind() {
+            Some(Kind::User) => '❯',
+            _ => '●',
+        };
+        let line = format!("{sign} {}", text.trim());
+        bytes += line.len();
+        // The newest is there whatever its length, which is that of an answer.
+        if left > 0 || bytes > MOST_SUMMARY_BYTES && !kept.is_empty() {
+            left += 1;
+        } else {
+            kept.push(line);
+        }
+    }
+    if left > 0 {
+        kept.push(format!("[{left} earlier messages are in its own log]"));
+    }
+    kept.reverse();
+    Some(kept.join("\n\n"))
+}

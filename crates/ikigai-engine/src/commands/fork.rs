@@ -1,0 +1,260 @@
+//! `/fork`: children of this agent, or of one that another process holds.
+
+use ikigai_core::RowRef;
+use ikigai_core::data::ForkContext;
+use ikigai_core::names::is_valid_name;
+use ikigai_store::{Agent, AgentRecord};
+
+use super::agents::shortened;
+use super::line::{next_word, words};
+use super::reply::Then;
+use super::rows::row_of;
+use super::time::find_mark;
+use super::{Command, Group, Line, Next, Reply, Takes, Trouble, Typed, parse};
+use crate::agents::ForkWish;
+use crate::front::Desk;
+use crate::{Engine, EngineError, Worker};
+
+pub(super) const FORK: Command = Command {
+    arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
+    help: "make a child; with a prompt it works beside you, several quoted ones make one each",
+    examples: &[
+        ("/fork count the tests", "a second agent, beside you"),
+        (
+            "/fork --fresh --name docs \"write the README\"",
+            "it knows nothing of this",
+        ),
+        ("/fork \"fix the lexer\" \"fix the parser\"", "two children"),
+    ],
+    takes: Takes::WordsThenText(0),
+    ..Command::new("fork", Group::Agents, |worker, typed, desk| {
+        Box::pin(fork(worker, typed, desk))
+    })
+};
+
+/// Children of an agent that another process holds.
+pub struct HeldFork {
+    /// What the command prints.
+    pub output: String,
+    /// The children, which this process holds, in the order in which they were asked for.
+    pub children: Vec<Worker>,
+    /// Whether they have something to answer; else there is one, which waits for its user.
+    pub have_work: bool,
+}
+
+/// What a `/fork` line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct ForkLine {
+    fresh: bool,
+    go: bool,
+    model: Option<String>,
+    name: Option<String>,
+    at: Option<String>,
+    prompts: Vec<String>,
+}
+
+/// Reads options, then one prompt to the end of the line, or several in quotes.
+fn fork_line(rest: &str) -> Result<ForkLine, String> {
+    let mut line = ForkLine::default();
+    let mut left = rest.trim();
+    while left.starts_with("--") {
+        let Some((option, after)) = next_word(left)? else {
+            break;
+        };
+        left = after;
+        let slot = match option.as_str() {
+            "--fresh" => {
+                line.fresh = true;
+                continue;
+            }
+            "--go" => {
+                line.go = true;
+                continue;
+            }
+            "--model" => &mut line.model,
+            "--name" => &mut line.name,
+            "--at" => &mut line.at,
+            other => return Err(format!("/fork has no option {other}")),
+        };
+        let Some((value, after)) = next_word(left)? else {
+            return Err(format!("{option} needs a value"));
+        };
+        *slot = Some(value);
+        left = after.trim_start();
+    }
+    let left = left.trim();
+    if left.starts_with(['"', '\'']) {
+        line.prompts = words(left)?;
+    } else if !left.is_empty() {
+        line.prompts = vec![left.to_owned()];
+    }
+    Ok(line)
+}
+
+async fn fork(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result<Reply, Trouble> {
+    let line = fork_line(&typed.rest)?;
+    let mut output = String::new();
+    let mut last = None;
+    for wish in wishes(&worker.engine, &mut worker.agent, &line).await? {
+        let (forked, rows) = match worker.fork(&wish, |_| Vec::new(), None).await {
+            Ok(forked) => forked,
+            Err(error) => return Err(no_room(error, &output)),
+        };
+        desk.told(rows);
+        output.push_str(&told(&forked.name, &wish));
+        if wish.prompt.is_some() {
+            worker.start_child(forked.id).await?;
+        }
+        last = Some((forked.id, wish.prompt.is_none()));
+    }
+    let reply = Reply::says(output.trim_end());
+    Ok(match last {
+        Some((child, idle)) if idle || line.go => reply.then(Then::Front(Next::Switch(child))),
+        _ => reply,
+    })
+}
+
+impl Engine {
+    /// Carries out a `/fork` line for an agent that another process holds: nothing of it is stored
+    /// there but the rows of the forks. None if the line is no `/fork`.
+    pub async fn fork_line(
+        &self,
+        held: &AgentRecord,
+        line: &str,
+    ) -> Result<Option<HeldFork>, EngineError> {
+        let Line::Command(command, rest) = parse(line) else {
+            return Ok(None);
+        };
+        if command.name != FORK.name {
+            return Ok(None);
+        }
+        match self.fork_typed(held, rest).await {
+            Ok(forked) => Ok(Some(forked)),
+            Err(Trouble::Refused(reason)) => Err(EngineError::Refused(reason)),
+            Err(Trouble::Engine(error)) => Err(error),
+        }
+    }
+
+    async fn fork_typed(&self, held: &AgentRecord, rest: &str) -> Result<HeldFork, Trouble> {
+        let line = fork_line(rest)?;
+        let mut agent = Agent::restore(self.store(), held.id).await?;
+        let mut forked = HeldFork {
+            output: String::new(),
+            children: Vec::new(),
+            have_work: !line.prompts.is_empty(),
+        };
+        for wish in wishes(self, &mut agent, &line).await? {
+            let child = match self.fork_held(held.id, &wish).await {
+                Ok(child) => child,
+                Err(error) => return Err(no_room(error, &forked.output)),
+            };
+            let name = child.settings().name.clone().unwrap_or_default();
+            forked.output.push_str(&told(&name, &wish));
+            forked.children.push(child);
+        }
+        Ok(forked)
+    }
+}
+
+/// What a line asks for, one wish for each child.
+async fn wishes(
+    engine: &Engine,
+    agent: &mut Agent,
+    line: &ForkLine,
+) -> Result<Vec<ForkWish>, Trouble> {
+    if let Some(name) = line.name.as_deref().filter(|name| !is_valid_name(name)) {
+        return Err(EngineError::BadName(name.to_owned()).to_string().into());
+    }
+    let model = match line.model.as_deref() {
+        None => None,
+        Some(name) => match engine.models.choose(name) {
+            Ok(choice) => Some(choice),
+            Err(missing) => return Trouble::refused(format!("{missing} · {}", missing.advice)),
+        },
+    };
+    let at = match line.at.as_deref() {
+        None => None,
+        Some(_) if line.fresh => {
+            return Trouble::refused("--fresh remembers nothing, so --at means nothing");
+        }
+        Some(place) => Some(place_of(engine, agent, place).await?),
+    };
+    let prompts: Vec<Option<String>> = match line.prompts.as_slice() {
+        [] => vec![None],
+        prompts => prompts.iter().cloned().map(Some).collect(),
+    };
+    let wish = |prompt| ForkWish {
+        name: line.name.clone(),
+        context: if line.fresh {
+            ForkContext::Fresh
+        } else {
+            ForkContext::Inherit
+        },
+        at,
+        model: model.clone(),
+        call: None,
+        prompt,
+    };
+    Ok(prompts.into_iter().map(wish).collect())
+}
+
+/// The row that a mark's label or `#id` names.
+async fn place_of(engine: &Engine, agent: &mut Agent, place: &str) -> Result<RowRef, Trouble> {
+    if place.starts_with('#') {
+        return Ok(row_of(engine, agent, place).await?.at);
+    }
+    match find_mark(engine, agent, Some(place)).await? {
+        Some(mark) => Ok(mark),
+        None => Trouble::refused(format!("there is no mark {place}")),
+    }
+}
+
+fn told(name: &str, wish: &ForkWish) -> String {
+    let words = wish.prompt.as_deref().unwrap_or("waits for you");
+    format!("⑂ {name} · {}\n", shortened(words))
+}
+
+/// Why there is no further child, after those that were made.
+fn no_room(error: EngineError, made: &str) -> Trouble {
+    match error {
+        EngineError::TooDeep(_)
+        | EngineError::TooManyChildren(_)
+        | EngineError::TooManyAgents(_) => Trouble::Refused(format!("{made}{error}")),
+        error => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ForkLine, fork_line};
+
+    #[test]
+    fn fork_lines_are_read() {
+        let line = |prompts: &[&str]| ForkLine {
+            prompts: prompts.iter().map(|text| (*text).to_owned()).collect(),
+            ..ForkLine::default()
+        };
+        let cases = [
+            ("", Ok(line(&[]))),
+            ("count the tests", Ok(line(&["count the tests"]))),
+            ("it's \"odd\"", Ok(line(&["it's \"odd\""]))),
+            ("\"one two\" 'three'", Ok(line(&["one two", "three"]))),
+            (
+                "--fresh --name docs --at #12 --go write it",
+                Ok(ForkLine {
+                    fresh: true,
+                    go: true,
+                    name: Some("docs".to_owned()),
+                    at: Some("#12".to_owned()),
+                    ..line(&["write it"])
+                }),
+            ),
+            ("--name", Err("--name needs a value".to_owned())),
+            ("--fast x", Err("/fork has no option --fast".to_owned())),
+        ];
+
+        for (typed, expected) in cases {
+            assert_eq!(fork_line(typed), expected, "{typed}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Following an agent whoever holds it: each of its rows once, in order, as they come.
+
+use std::sync::Arc;
+
+use ikigai_core::{AgentId, Direction, PageQuery, Row, Seq, Span};
+use ikigai_store::{Store, StoreError, Watch};
+
+use crate::Engine;
+
+/// How many rows are handed over at a time.
+const PAGE_ROWS: usize = 256;
+
+/// A reader of one agent's log that waits for what comes.
+pub struct Follow {
+    store: Arc<dyn Store>,
+    watch: Watch,
+    agent: AgentId,
+    /// The last row that was handed over.
+    after: Seq,
+}
+
+impl Engine {
+    /// Follows an agent's log from the row after `after` on, without its lease.
+    pub fn follow(&self, agent: AgentId, after: Seq) -> Result<Follow, StoreError> {
+        Ok(Follow {
+            // Before anything is read, so that nothing comes in between.
+            watch: self.store.watch()?,
+            store: self.store.clone(),
+            agent,
+            after,
+        })
+    }
+}
+
+impl Follow {
+    /// The next rows, as soon as there are some; none if the store is closed. Safe to drop: what
+    /// was not handed over comes with the next call.
+    pub async fn next(&mut self) -> Result<Vec<Row>, StoreError> {
+        loop {
+            let query = PageQuery {
+                span: Span::new(self.agent, self.after.next(), Seq(i64::MAX as u64)),
+                direction: Direction::Forwards,
+                limit: PAGE_ROWS,
+            };
+            let rows = self.store.page(query).await?;
+            if let Some(last) = rows.last() {
+                self.after = last.at.seq;
+                return Ok(rows);
+            }
+            if !self.watch.changed().await {
+                return Ok(Vec::new());
+            }
+        }
+    }
+}

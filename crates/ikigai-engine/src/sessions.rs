@@ -1,0 +1,66 @@
+//! Sessions: which directories have agents, and who was there last.
+
+use std::collections::HashMap;
+
+use ikigai_core::{Micros, SessionId};
+use ikigai_store::{AgentRecord, SessionRecord, Status};
+
+use crate::{Engine, EngineError};
+
+/// A session with what there is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionEntry {
+    /// The session.
+    pub session: SessionRecord,
+    /// How many of its agents live.
+    pub living: usize,
+    /// The living root that was used last.
+    pub latest: Option<AgentRecord>,
+    /// When something happened in it last.
+    pub touched_at: Micros,
+}
+
+impl Engine {
+    /// All sessions, the one that was used last first.
+    pub async fn session_entries(&self) -> Result<Vec<SessionEntry>, EngineError> {
+        let sessions = self.sessions().await?.into_iter();
+        let mut entries: HashMap<SessionId, SessionEntry> = sessions
+            .map(|session| {
+                let entry = SessionEntry {
+                    touched_at: session.created_at,
+                    living: 0,
+                    latest: None,
+                    session,
+                };
+                (entry.session.id, entry)
+            })
+            .collect();
+        for agent in self.agents().await? {
+            if let Some(entry) = entries.get_mut(&agent.session) {
+                entry.add(agent);
+            }
+        }
+        let mut entries: Vec<_> = entries.into_values().collect();
+        entries.sort_by(|one, other| {
+            let newest_first = other.touched_at.cmp(&one.touched_at);
+            newest_first.then_with(|| one.session.directory.cmp(&other.session.directory))
+        });
+        Ok(entries)
+    }
+}
+
+impl SessionEntry {
+    fn add(&mut self, agent: AgentRecord) {
+        let touched = agent.touched_at.unwrap_or(agent.created_at);
+        self.touched_at = self.touched_at.max(touched);
+        if agent.status != Status::Running {
+            return;
+        }
+        self.living += 1;
+        let last = self.latest.as_ref();
+        let is_newer = last.is_none_or(|last| agent.touched_at >= last.touched_at);
+        if agent.parent.is_none() && is_newer {
+            self.latest = Some(agent);
+        }
+    }
+}
