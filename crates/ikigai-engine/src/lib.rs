@@ -22,9 +22,8 @@ mod turn;
 mod window;
 mod worker;
 
-pub use agents::{Branch, Errand, ForkWish, Forked, Observer};
-pub use cost::{Cap, Cost, CostBy, Share};
 pub use agents::{Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer};
+pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::{Crowd, Engine};
 pub use environment::{Environment, POINTS, System};
 pub use error::EngineError;

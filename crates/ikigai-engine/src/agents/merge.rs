@@ -10,7 +10,7 @@ use ikigai_store::{Agent, AgentRecord};
 
 use crate::commands::Departure;
 use crate::worker::Tally;
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, figures};
 
 /// How many rows are read at a time.
 const PAGE_ROWS: usize = 256;
@@ -62,14 +62,8 @@ impl MergePreview {
         if let Some(changed) = &self.changed {
             let _ = write!(line, " · {changed}");
         }
-        let of = |amount: Option<u64>| amount.unwrap_or(0);
-        let tokens = of(self.spent.input) + of(self.spent.cache_read) + of(self.spent.output);
-        if tokens > 0 {
-            let _ = write!(line, " · {tokens} tokens");
-        }
-        if let Some(cost @ 1..) = self.spent.cost_nano_usd {
-            let cents = cost.div_ceil(10_000_000);
-            let _ = write!(line, " · ${}.{:02}", cents / 100, cents % 100);
+        if self.spent != Amounts::default() {
+            let _ = write!(line, " · {}", figures::amounts(&self.spent));
         }
         line
     }
