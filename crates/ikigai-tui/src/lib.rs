@@ -6,6 +6,7 @@
 
 pub mod input;
 pub mod key;
+pub mod keys;
 pub mod line;
 pub mod look;
 pub mod paint;
