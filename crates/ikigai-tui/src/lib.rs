@@ -10,5 +10,6 @@ pub mod keys;
 pub mod line;
 pub mod look;
 pub mod paint;
+pub mod terminal;
 pub mod text;
 pub mod width;
