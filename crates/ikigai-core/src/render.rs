@@ -3,8 +3,9 @@
 use std::fmt;
 
 use crate::data::{
-    self, AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, InterruptedData,
-    MarkData, RewindData, SummaryData, UsageData, UserData,
+    self, AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, ForkData, ForkRole,
+    InterruptedData, MarkData, Merge, RewindData, Shell, SummaryData, UsageData, UserData,
+    UserOrigin,
 };
 use crate::event::Row;
 use crate::ids::{AgentId, RowRef};
@@ -21,25 +22,55 @@ pub enum Shown {
     /// A system prompt.
     System(String),
     /// What was said to the agent.
-    User(String),
+    User {
+        /// What a person sees of it.
+        text: String,
+        /// What the model was told, if that is something else.
+        told: Option<String>,
+        /// Who said it, and how.
+        said: Said,
+    },
     /// What the model thought and said.
     Assistant { thinking: Vec<String>, text: String },
     /// A tool call.
-    ToolCall { name: String, text: String },
+    ToolCall {
+        /// What the model thought before it.
+        thinking: Vec<String>,
+        /// Which tool.
+        name: String,
+        /// The call in a line.
+        text: String,
+        /// All of it, as the model wrote it.
+        arguments: String,
+    },
     /// What came of one.
     ToolResult {
+        /// Which tool.
         name: String,
+        /// What a person sees of it: a line, and a diff if there is one.
         text: String,
+        /// What the model was given.
+        output: String,
+        /// Whether the tool succeeded.
         success: bool,
+        /// The call that is answered.
+        call: Option<RowRef>,
     },
     /// Nothing above is remembered.
     Cleared,
     /// A place to return to.
     Mark(Option<String>),
     /// A return to an earlier row.
-    Rewound(Option<RowRef>),
+    Rewound(RewindData),
     /// One side of a fork.
-    Forked(String),
+    Forked {
+        /// The line that was written for it.
+        text: String,
+        /// Whose side it is.
+        role: Option<ForkRole>,
+        /// The agent on the other side.
+        other: Option<AgentId>,
+    },
     /// A command's echo and output.
     Command { echo: String, output: String },
     /// Agents that were killed.
@@ -51,15 +82,46 @@ pub enum Shown {
     /// A turn failed.
     Failed {
         category: Option<Category>,
+        /// The status of the answer, if there was one.
+        status: Option<u16>,
         text: String,
     },
     /// What stands for a range of rows.
     Summary {
         range: Option<(RowRef, RowRef)>,
         text: Option<String>,
+        /// The summary that is taken back, if the row does that.
+        undo: Option<RowRef>,
     },
     /// A row that could not be read.
     Warning(String),
+}
+
+/// Who said something to an agent, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A person, or nobody knows who.
+    Typed,
+    /// It is a fork's prompt.
+    Fork,
+    /// It came as mail, from this agent.
+    Mail(Option<AgentId>),
+    /// A person ran this, and it is what came out.
+    Shell(Shell),
+    /// It is what came of a child.
+    Merge(Merge),
+}
+
+impl Said {
+    fn of(data: &UserData) -> Self {
+        match (&data.shell, &data.merge, data.origin) {
+            (Some(shell), _, _) => Self::Shell(shell.clone()),
+            (None, Some(merge), _) => Self::Merge(merge.clone()),
+            (None, None, Some(UserOrigin::Mail)) => Self::Mail(data.from),
+            (None, None, Some(UserOrigin::Fork)) => Self::Fork,
+            (None, None, Some(UserOrigin::Typed) | None) => Self::Typed,
+        }
+    }
 }
 
 impl Shown {
@@ -94,14 +156,24 @@ pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Sh
     let content = row.content.clone().unwrap_or_default();
     match kind {
         Kind::System => Shown::System(content),
-        Kind::User => Shown::User(data::read::<UserData>(data).typed.unwrap_or(content)),
-        Kind::Assistant => render_assistant(content, part),
+        Kind::User => render_user(content, data::read(data)),
+        Kind::Assistant => Shown::Assistant {
+            thinking: thinking_of(part),
+            text: content,
+        },
         Kind::ToolCall => render_call(row.content.as_deref(), part),
         Kind::ToolResult => render_result(row.content.as_deref(), part),
         Kind::Clear => Shown::Cleared,
         Kind::Mark => Shown::Mark(data::read::<MarkData>(data).label),
-        Kind::Rewind => Shown::Rewound(data::read::<RewindData>(data).target),
-        Kind::Fork => Shown::Forked(content),
+        Kind::Rewind => Shown::Rewound(data::read(data)),
+        Kind::Fork => {
+            let fork: ForkData = data::read(data);
+            Shown::Forked {
+                text: content,
+                role: fork.role,
+                other: fork.child_uuid.or(fork.parent_uuid),
+            }
+        }
         Kind::Command => match data::read::<CommandData>(data).echo {
             Some(echo) => Shown::Command {
                 echo,
@@ -116,17 +188,38 @@ pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Sh
         ),
         Kind::Usage => Shown::Usage(data::read::<UsageData>(data).amounts),
         Kind::Interrupted => Shown::Interrupted(data::read::<InterruptedData>(data).cause),
-        Kind::Error => Shown::Failed {
-            category: data::read::<ErrorData>(data).category,
-            text: content,
-        },
+        Kind::Error => {
+            let error: ErrorData = data::read(data);
+            Shown::Failed {
+                category: error.category,
+                status: error.status,
+                text: content,
+            }
+        }
         Kind::Summary => {
             let summary: SummaryData = data::read(data);
             Shown::Summary {
                 range: summary.from.zip(summary.to),
                 text: row.content.clone(),
+                undo: summary.undo,
             }
         }
+    }
+}
+
+fn render_user(content: String, data: UserData) -> Shown {
+    let said = Said::of(&data);
+    match data.typed {
+        Some(text) => Shown::User {
+            told: Some(content).filter(|told| *told != text),
+            text,
+            said,
+        },
+        None => Shown::User {
+            text: content,
+            told: None,
+            said,
+        },
     }
 }
 
@@ -134,15 +227,12 @@ fn blocks_of(part: Option<&Part>) -> &[Block] {
     part.map_or(&[], |part| part.message.blocks.as_slice())
 }
 
-fn render_assistant(text: String, part: Option<&Part>) -> Shown {
+fn thinking_of(part: Option<&Part>) -> Vec<String> {
     let thinking = blocks_of(part).iter().filter_map(|block| match block {
         Block::Thinking { text, .. } => Some(text.clone()),
         Block::Text { .. } | Block::ToolCall { .. } | Block::ToolResult { .. } => None,
     });
-    Shown::Assistant {
-        thinking: thinking.collect(),
-        text,
-    }
+    thinking.collect()
 }
 
 fn render_call(shown: Option<&str>, part: Option<&Part>) -> Shown {
@@ -154,8 +244,10 @@ fn render_call(shown: Option<&str>, part: Option<&Part>) -> Shown {
     });
     let (name, arguments) = called.unwrap_or_default();
     Shown::ToolCall {
+        thinking: thinking_of(part),
         name: name.to_owned(),
         text: shown.unwrap_or(arguments).to_owned(),
+        arguments: arguments.to_owned(),
     }
 }
 
@@ -170,7 +262,9 @@ fn render_result(shown: Option<&str>, part: Option<&Part>) -> Shown {
     Shown::ToolResult {
         name: part.and_then(|part| part.tool.clone()).unwrap_or_default(),
         text: shown.unwrap_or(content).to_owned(),
+        output: content.to_owned(),
         success,
+        call: part.and_then(|part| part.answers),
     }
 }
 
@@ -179,25 +273,29 @@ impl fmt::Display for Shown {
         match self {
             Self::Nothing => Ok(()),
             Self::System(text) => write!(f, "system: {text}"),
-            Self::User(text) => write!(f, "❯ {text}"),
+            Self::User { text, .. } => write!(f, "❯ {text}"),
             Self::Assistant { text, .. } => write!(f, "● {text}"),
-            Self::ToolCall { name, text } => write!(f, "→ {name}: {text}"),
+            Self::ToolCall { name, text, .. } => write!(f, "→ {name}: {text}"),
             Self::ToolResult {
                 name,
                 text,
                 success: true,
+                ..
             } => write!(f, "← {name}: {text}"),
             Self::ToolResult {
                 name,
                 text,
                 success: false,
+                ..
             } => write!(f, "✗ {name}: {text}"),
             Self::Cleared => f.write_str("── cleared ──"),
             Self::Mark(Some(label)) => write!(f, "⚑ {label}"),
             Self::Mark(None) => f.write_str("⚑"),
-            Self::Rewound(Some(target)) => write!(f, "↶ back to {target}"),
-            Self::Rewound(None) => f.write_str("↶"),
-            Self::Forked(text) => write!(f, "⑂ {text}"),
+            Self::Rewound(data) => match data.target {
+                Some(target) => write!(f, "↶ back to {target}"),
+                None => f.write_str("↶"),
+            },
+            Self::Forked { text, .. } => write!(f, "⑂ {text}"),
             Self::Command { echo, output } if output.is_empty() => f.write_str(echo),
             Self::Command { echo, output } => write!(f, "{echo}\n\n{output}"),
             Self::Killed(killed) => {

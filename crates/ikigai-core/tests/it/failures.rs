@@ -2,10 +2,10 @@
 
 use ikigai_core::data::{
     AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, ForkData, InterruptedData,
-    KilledBy, MarkData, SummaryData, SystemOrigin, UsageData, Via,
+    KilledBy, MarkData, RewindData, SummaryData, SystemOrigin, UsageData, Via,
 };
 use ikigai_core::load::{LoadError, load};
-use ikigai_core::render::{Shown, render};
+use ikigai_core::render::{Said, Shown, render};
 use ikigai_core::state::ApplyError;
 use ikigai_core::{AgentId, AgentState, Event, Kind, Message, Micros, Role, RowRef, Seq};
 use ikigai_store::{Status, Store};
@@ -76,10 +76,57 @@ fn command_row_shape() {
     );
 }
 
+fn word(text: &str) -> String {
+    text.to_owned()
+}
+
+/// One event of each conversation kind, with what is shown of it.
+fn conversation(agent: AgentId) -> Vec<(Event, Shown)> {
+    vec![
+        (
+            Event::system("be terse", SystemOrigin::Typed),
+            Shown::System(word("be terse")),
+        ),
+        (
+            Event::user("why?"),
+            Shown::User {
+                text: word("why?"),
+                told: None,
+                said: Said::Typed,
+            },
+        ),
+        (
+            Event::assistant(1, "so"),
+            Shown::Assistant {
+                thinking: Vec::new(),
+                text: word("so"),
+            },
+        ),
+        (
+            Event::tool_call(1, "c", "ls", "{}"),
+            Shown::ToolCall {
+                thinking: Vec::new(),
+                name: word("ls"),
+                text: word("{}"),
+                arguments: word("{}"),
+            },
+        ),
+        (
+            Event::tool_result(RowRef::new(agent, Seq(4)), "c", "ls", "a", true),
+            Shown::ToolResult {
+                name: word("ls"),
+                text: word("a"),
+                output: word("a"),
+                success: true,
+                call: Some(RowRef::new(agent, Seq(4))),
+            },
+        ),
+    ]
+}
+
 /// One event of each kind, with what is shown of it.
 fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
     let first = RowRef::new(agent, Seq(1));
-    let word = |text: &str| text.to_owned();
     let amounts = Amounts {
         input: Some(2),
         output: Some(3),
@@ -100,41 +147,19 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
         ..ErrorData::default()
     };
     let forked = ForkData::default();
-    vec![
-        (
-            Event::system("be terse", SystemOrigin::Typed),
-            Shown::System(word("be terse")),
-        ),
-        (Event::user("why?"), Shown::User(word("why?"))),
-        (
-            Event::assistant(1, "so"),
-            Shown::Assistant {
-                thinking: Vec::new(),
-                text: word("so"),
-            },
-        ),
-        (
-            Event::tool_call(1, "c", "ls", "{}"),
-            Shown::ToolCall {
-                name: word("ls"),
-                text: word("{}"),
-            },
-        ),
-        (
-            Event::tool_result(RowRef::new(agent, Seq(4)), "c", "ls", "a", true),
-            Shown::ToolResult {
-                name: word("ls"),
-                text: word("a"),
-                success: true,
-            },
-        ),
+    let mut all = conversation(agent);
+    all.extend([
         (Event::mark(Some("here")), Shown::Mark(Some(word("here")))),
         (
             Event::Fork {
                 text: word("Forked child"),
                 data: Box::new(forked),
             },
-            Shown::Forked(word("Forked child")),
+            Shown::Forked {
+                text: word("Forked child"),
+                role: None,
+                other: None,
+            },
         ),
         (
             command("out", "", Some("/say")),
@@ -157,6 +182,7 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
             },
             Shown::Failed {
                 category: Some(Category::Provider),
+                status: None,
                 text: word("overloaded"),
             },
         ),
@@ -165,6 +191,7 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
             Shown::Summary {
                 range: Some((first, first)),
                 text: Some(word("short")),
+                undo: None,
             },
         ),
         (
@@ -173,10 +200,16 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
                 RowRef::new(agent, Seq(14)),
                 Via::Undo,
             ),
-            Shown::Rewound(Some(RowRef::new(agent, Seq(14)))),
+            Shown::Rewound(RewindData {
+                target: Some(RowRef::new(agent, Seq(14))),
+                from: Some(RowRef::new(agent, Seq(14))),
+                via: Some(Via::Undo),
+                files: None,
+            }),
         ),
         (Event::Clear, Shown::Cleared),
-    ]
+    ]);
+    all
 }
 
 /// S3-26: the scrollback is given every row on the path, whatever its kind.

@@ -9,7 +9,6 @@ use ikigai_core::data::{
 use ikigai_core::fork::ForkOrder;
 use ikigai_core::load::{Loaded, load};
 use ikigai_core::project::{ToolSpec, assemble};
-use ikigai_core::render::Shown;
 use ikigai_core::{
     AgentId, Block, Budget, CannotProject, Event, Kind, Message, Request, Role, RowRef, Target,
     project,
@@ -98,7 +97,7 @@ fn restart_preserves_next_request() {
     }
     assert_eq!(requests, 6);
     let screen: Vec<_> = log.replayed(agent).view.scrollback().collect();
-    assert_eq!(screen[1], Shown::User("one".to_owned()));
+    assert_eq!(screen[1].to_string(), "❯ one");
     assert_eq!(screen[2].to_string(), "● look");
 }
 

@@ -4,7 +4,6 @@ use ikigai_core::data::{
     AssistantData, ForkContext, Opaque, StoredThinking, SystemOrigin, Tagged, Via,
 };
 use ikigai_core::message::{BlockItem, Payload};
-use ikigai_core::render::Shown;
 use ikigai_core::{
     AgentId, AgentState, Block, Event, Message, Micros, Role, Row, RowRef, Seq, Span, StoredKind,
     View,
@@ -45,28 +44,17 @@ fn restore_fills_view_and_conversation() {
     let mut log = TestLog::default();
     let agent = log.root();
     tool_turn(&mut log, agent, 1, "a");
-    let scrollback = [
-        Shown::User("read a".to_owned()),
-        Shown::ToolCall {
-            name: "read".to_owned(),
-            text: "a".to_owned(),
-        },
-        Shown::ToolResult {
-            name: "read".to_owned(),
-            text: "text of a".to_owned(),
-            success: true,
-        },
-        Shown::Assistant {
-            thinking: Vec::new(),
-            text: "a is read".to_owned(),
-        },
-    ];
+    let scrollback = ["❯ read a", "→ read: a", "← read: text of a", "● a is read"];
     let messages = tool_messages("a");
 
     let mut restored = block_on(Agent::restore(&log.store, agent)).unwrap();
 
     for read in 0..=4 {
-        let shown: Vec<_> = restored.view.scrollback().collect();
+        let shown: Vec<_> = restored
+            .view
+            .scrollback()
+            .map(|row| row.to_string())
+            .collect();
         assert_eq!(shown, scrollback[4 - read..]);
         assert_eq!(
             restored.view.conversation().messages(),
