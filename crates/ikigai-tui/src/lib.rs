@@ -6,10 +6,9 @@
 
 pub mod input;
 pub mod key;
-pub mod keys;
 pub mod line;
 pub mod look;
 pub mod paint;
-pub mod terminal;
+pub mod rows;
 pub mod text;
 pub mod width;

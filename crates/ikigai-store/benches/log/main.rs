@@ -13,7 +13,6 @@
 mod append;
 mod compare;
 mod measured;
-mod search;
 mod watch;
 
 use divan::Bencher;

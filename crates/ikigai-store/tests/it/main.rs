@@ -11,6 +11,5 @@ mod crash;
 mod disk;
 mod outcome;
 mod processes;
-mod search;
 mod support;
 mod versions;

@@ -29,11 +29,7 @@ pub(super) fn commit(
         done: Committed::default(),
     };
     match writing.all(batch) {
-        Ok(()) => {
-            let done = writing.done;
-            log.stored.extend(&done.rows);
-            Ok(done)
-        }
+        Ok(()) => Ok(writing.done),
         Err(error) => {
             for step in writing.undo.into_iter().rev() {
                 step(log);

@@ -33,6 +33,15 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
+/// The same on one line: line ends and tabs become spaces.
+pub fn clean_line(text: &str) -> Cow<'_, str> {
+    let cleaned = clean(text);
+    if cleaned.contains(['\n', '\t']) {
+        return Cow::Owned(cleaned.replace(['\n', '\t'], " "));
+    }
+    cleaned
+}
+
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\t')
 }

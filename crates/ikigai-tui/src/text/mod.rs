@@ -5,5 +5,5 @@ mod clean;
 mod tests;
 mod wrap;
 
-pub use clean::clean;
+pub use clean::{clean, clean_line};
 pub use wrap::{Place, Rows, cut, wrap, wrap_some};

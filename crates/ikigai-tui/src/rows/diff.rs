@@ -1,0 +1,101 @@
+//! A diff in colour, with the numbers of its lines.
+
+use super::told::{Hidden, Lead, add_line};
+use super::{MOST_ROWS, Manner};
+use crate::line::{Line, Span};
+use crate::look::Role;
+use crate::text::clean;
+
+/// Whether a text is the hunks of a diff.
+pub(super) fn is_diff(text: &str) -> bool {
+    text.starts_with("@@ -")
+}
+
+/// The rows of a unified diff, with the number of each line in the file after it, or before it if
+/// the line is gone.
+pub fn diff(text: &str, manner: &Manner<'_>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    add_diff(&mut lines, text, 0, manner, MOST_ROWS);
+    lines
+}
+
+/// Adds at most so many rows under some columns of space; says what is left.
+pub(super) fn add_diff(
+    lines: &mut Vec<Line>,
+    text: &str,
+    indent: usize,
+    manner: &Manner<'_>,
+    most: usize,
+) -> Hidden {
+    let end = lines.len() + most.min(MOST_ROWS);
+    let digits = digits(text);
+    let mut numbers = (0, 0);
+    let mut is_first = true;
+    let mut rest = text.trim_end_matches('\n');
+    while !rest.is_empty() {
+        let left = end.saturating_sub(lines.len());
+        if left == 0 {
+            return Hidden::of(rest);
+        }
+        let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+        let (number, sign, role, words) = match line.split_at_checked(1) {
+            Some(("@", _)) => {
+                if let Some(begins) = begins(line) {
+                    numbers = begins;
+                }
+                if std::mem::take(&mut is_first) {
+                    rest = after;
+                    continue;
+                }
+                (None, " ", Role::Faint, "⋯")
+            }
+            Some(("+", words)) => (Some(next(&mut numbers.1)), "+", Role::Added, words),
+            Some(("-", words)) => (Some(next(&mut numbers.0)), "-", Role::Removed, words),
+            Some((" ", words)) => {
+                next(&mut numbers.0);
+                (Some(next(&mut numbers.1)), " ", Role::Text, words)
+            }
+            // The end of the file, or of what is told of the diff.
+            _ => (None, " ", Role::Faint, line),
+        };
+        let number = number.map_or_else(String::new, |number: u64| number.to_string());
+        let space = " ".repeat(indent);
+        let lead = Lead {
+            first: vec![
+                Span::new(format!("{space}{number:>digits$} "), Role::Faint),
+                Span::new(format!("{sign} "), role),
+            ],
+            ..Lead::space(indent + digits + 3)
+        };
+        let words = words.get(..words.floor_char_boundary(super::tools::MOST_LINE_BYTES));
+        let spans = vec![Span::new(clean(words.unwrap_or_default()), role)];
+        add_line(lines, spans, &lead, manner, left);
+        rest = after;
+    }
+    Hidden::default()
+}
+
+fn next(number: &mut u64) -> u64 {
+    let this = *number;
+    *number = number.saturating_add(1);
+    this
+}
+
+/// Where a hunk begins before and after: `@@ -12,7 +12,9 @@`.
+fn begins(header: &str) -> Option<(u64, u64)> {
+    let mut parts = header.split(' ');
+    let mut of = |sign| -> Option<u64> {
+        let part = parts.find_map(|part| part.strip_prefix(sign))?;
+        part.split(',').next()?.parse().ok()
+    };
+    Some((of('-')?, of('+')?))
+}
+
+/// How many digits the largest line number has.
+fn digits(text: &str) -> usize {
+    let headers = text.lines().filter(|line| line.starts_with("@@ -"));
+    let last = headers.filter_map(begins).next_back().unwrap_or_default();
+    let rows = u64::try_from(text.lines().count()).unwrap_or_default();
+    let most = last.0.max(last.1).saturating_add(rows);
+    most.to_string().len()
+}

@@ -1,0 +1,534 @@
+//! What each kind of event looks like, live and replayed alike.
+//!
+//! Nothing from outside comes into a line as it is: all of it goes through
+//! [`clean`](crate::text::clean).
+
+mod diff;
+mod figures;
+mod signs;
+#[cfg(test)]
+mod tests;
+mod told;
+mod tools;
+
+use ikigai_core::data::{Category, Cause, ForkRole, Merge, RewindData, Shell, Via};
+use ikigai_core::render::{Said, Shown};
+use ikigai_core::{AgentId, RowRef};
+
+pub use diff::diff;
+pub use figures::{Turn, bytes, duration, money, tokens, turn_line};
+pub use signs::{Sign, Symbols};
+
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::text::{clean, clean_line};
+use told::{Hidden, Lead, MOST_ROWS, add_folded, add_line, add_text, led, tail};
+
+/// Below so many columns tools take one row each.
+pub const NARROW: u16 = 60;
+
+/// How many rows of a message, or of what a command printed, are shown before it is unfolded.
+const LONG: usize = 40;
+
+/// How many lines of a shell command's output are shown before it is unfolded: its first and its
+/// last.
+const SHELL: (usize, usize) = (5, 15);
+
+/// How rows are to look.
+#[derive(Clone, Copy)]
+pub struct Manner<'a> {
+    /// How many columns there are.
+    pub width: u16,
+    /// Which characters the terminal can show.
+    pub symbols: Symbols,
+    /// Whose rows these are: others are named when they are referred to.
+    pub agent: Option<AgentId>,
+    /// What agents are called.
+    pub name_of: &'a dyn Fn(AgentId) -> Option<String>,
+}
+
+impl Manner<'_> {
+    fn sign(&self, sign: Sign) -> &'static str {
+        sign.text(self.symbols)
+    }
+
+    fn lead(&self, sign: Sign, look: impl Into<Look>) -> Lead {
+        Lead::sign(self.sign(sign), look)
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.width < NARROW
+    }
+
+    fn name(&self, agent: AgentId) -> String {
+        let name = (self.name_of)(agent).unwrap_or_else(|| agent.to_string());
+        clean_line(&name).into_owned()
+    }
+
+    /// `#12`, or `#docs.12` if it is another agent's row.
+    fn row(&self, row: RowRef) -> String {
+        if self.agent == Some(row.agent) {
+            return format!("#{}", row.seq);
+        }
+        format!("#{}.{}", self.name(row.agent), row.seq)
+    }
+}
+
+/// Whether somebody wants to see all of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fold {
+    /// The first rows, or the first words.
+    #[default]
+    Folded,
+    /// All of it.
+    Open,
+}
+
+impl Fold {
+    fn most(self, folded: usize) -> usize {
+        match self {
+            Self::Folded => folded,
+            Self::Open => MOST_ROWS,
+        }
+    }
+}
+
+/// An event as rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Its rows; none if it draws nothing.
+    pub lines: Vec<Line>,
+    /// About how many more there are to unfold.
+    pub folded: Option<usize>,
+}
+
+impl Block {
+    fn of(lines: Vec<Line>, hidden: Hidden) -> Self {
+        Self {
+            lines,
+            folded: (!hidden.is_nothing()).then_some(hidden.lines.max(1)),
+        }
+    }
+}
+
+/// Draws an event. Total.
+pub fn block(shown: &Shown, fold: Fold, manner: &Manner<'_>) -> Block {
+    match shown {
+        // What a response cost is told after the turn.
+        Shown::Nothing | Shown::Usage(_) => Block::default(),
+        Shown::System(text) => system(text, fold, manner),
+        Shown::User { text, told, said } => user(text, told.as_deref(), said, fold, manner),
+        Shown::Assistant { thinking, text } => assistant(thinking, text, fold, manner),
+        Shown::ToolCall {
+            thinking,
+            name,
+            text,
+            arguments,
+        } => {
+            let mut block = thought(thinking, fold, manner);
+            let call = tools::call(name, text, arguments, fold, manner);
+            block.lines.extend(call.lines);
+            block.folded = block.folded.max(call.folded);
+            block
+        }
+        Shown::ToolResult {
+            name,
+            text,
+            output,
+            success,
+            call: _,
+        } => tools::result(name, text, output, *success, fold, manner),
+        Shown::Cleared => rule("cleared", manner),
+        Shown::Mark(label) => {
+            let label = label.as_deref().unwrap_or_default();
+            signed(Sign::Mark, Role::Agent, label, Role::Text, fold, manner)
+        }
+        Shown::Rewound(data) => rewound(data, manner),
+        Shown::Forked { text, role, other } => {
+            let line = forked(text, *role, *other);
+            signed(Sign::Forked, Role::Agent, &line, Role::Agent, fold, manner)
+        }
+        Shown::Command { echo, output } => command(echo, output, fold, manner),
+        Shown::Killed(killed) => {
+            let names: Vec<_> = killed.iter().map(|agent| manner.name(*agent)).collect();
+            let line = format!("killed {}", names.join(", "));
+            signed(Sign::Failed, Role::Error, &line, Role::Text, fold, manner)
+        }
+        Shown::Interrupted(cause) => interrupted(*cause, manner),
+        Shown::Failed {
+            category,
+            status,
+            text,
+        } => failed(*category, *status, text, fold, manner),
+        Shown::Summary { range, text, undo } => {
+            summary(*range, text.as_deref(), *undo, fold, manner)
+        }
+        Shown::Warning(text) => {
+            signed(Sign::Warning, Role::Warning, text, Role::Text, fold, manner)
+        }
+    }
+}
+
+/// A sign and a text.
+fn signed(
+    sign: Sign,
+    look: Role,
+    text: &str,
+    text_look: Role,
+    fold: Fold,
+    manner: &Manner<'_>,
+) -> Block {
+    let mut lines = Vec::new();
+    let lead = manner.lead(sign, look);
+    let hidden = add_folded(&mut lines, text, text_look, &lead, manner, fold.most(LONG));
+    Block::of(lines, hidden)
+}
+
+fn rule(word: &str, manner: &Manner<'_>) -> Block {
+    let dash = manner.sign(Sign::Rule);
+    let line = Line::of(format!("{dash} {word} {dash}"), Role::Rule);
+    Block {
+        lines: vec![crate::text::cut(&line, manner.width, "")],
+        folded: None,
+    }
+}
+
+fn system(text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
+    if text.trim().is_empty() {
+        return Block::default();
+    }
+    let mut lines = Vec::new();
+    let text = format!("system: {}", text.trim());
+    let lead = Lead {
+        first: Vec::new(),
+        ..Lead::space(2)
+    };
+    let hidden = add_text(&mut lines, &text, Role::Faint, &lead, manner, fold.most(1));
+    Block::of(lines, hidden)
+}
+
+fn user(text: &str, told: Option<&str>, said: &Said, fold: Fold, manner: &Manner<'_>) -> Block {
+    let more = told.map_or_else(Hidden::default, Hidden::of);
+    let mut block = match said {
+        Said::Typed | Said::Fork => signed(Sign::User, Role::User, text, Role::User, fold, manner),
+        Said::Mail(from) => {
+            let sign = Sign::Mail.text(Symbols::Utf8);
+            let text = match (text.strip_prefix(sign), from) {
+                (Some(line), _) => line.trim_start().to_owned(),
+                (None, Some(from)) => format!("{}: {text}", manner.name(*from)),
+                (None, None) => text.to_owned(),
+            };
+            signed(Sign::Mail, Role::Agent, &text, Role::Text, fold, manner)
+        }
+        Said::Shell(data) => return shell(text, data, fold, manner),
+        Said::Merge(merge) => {
+            let line = merged(text, merge, manner);
+            signed(Sign::Merged, Role::Agent, &line, Role::Agent, fold, manner)
+        }
+    };
+    // What the model was told beside what was typed: files, or what a child said.
+    if let (Some(told), false) = (told, matches!(said, Said::Mail(_))) {
+        match fold {
+            Fold::Folded => block.folded = block.folded.max(Some(more.lines.max(1))),
+            Fold::Open => {
+                let lead = Lead::space(2);
+                add_folded(
+                    &mut block.lines,
+                    told,
+                    Role::Faint,
+                    &lead,
+                    manner,
+                    MOST_ROWS,
+                );
+            }
+        }
+    }
+    block
+}
+
+fn merged(text: &str, merge: &Merge, manner: &Manner<'_>) -> String {
+    if let (Some(agent), Some(from), Some(to)) = (merge.agent, merge.from, merge.to) {
+        return format!("{} #{from}–#{to}", manner.name(agent));
+    }
+    let line = text.strip_prefix(Sign::Merged.text(Symbols::Utf8));
+    line.unwrap_or(text).trim_start().to_owned()
+}
+
+/// A shell line of the user: the text is the command, what came out, and how it ended.
+fn shell(text: &str, data: &Shell, fold: Fold, manner: &Manner<'_>) -> Block {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let typed = first.strip_prefix("$ ").unwrap_or(first);
+    // A command of several lines is told in full before the output.
+    let command = data.command.as_deref().unwrap_or(typed);
+    let output = text
+        .strip_prefix("$ ")
+        .and_then(|text| text.strip_prefix(command));
+    let output = output.map_or(rest, |output| output.strip_prefix('\n').unwrap_or(output));
+    ran(command, output, data.exit == Some(0), fold, manner)
+}
+
+fn ran(command: &str, output: &str, success: bool, fold: Fold, manner: &Manner<'_>) -> Block {
+    let mut lines = Vec::new();
+    let lead = manner.lead(Sign::Shell, Role::Command);
+    let mut hidden = add_text(
+        &mut lines,
+        command,
+        Role::Command,
+        &lead,
+        manner,
+        fold.most(3),
+    );
+    let below = lead.below();
+    let (output, ending) = match output.rsplit_once('\n') {
+        Some((output, ending)) if ending.starts_with('(') => (output, ending),
+        None if output.starts_with('(') => ("", output),
+        _ => (output, ""),
+    };
+    match fold {
+        Fold::Folded => {
+            let (head, last) = tail(output, SHELL.1);
+            let left = add_text(&mut lines, head, Role::Text, &below, manner, SHELL.0);
+            if !left.is_nothing() && !head.is_empty() {
+                lines.push(left.line(&below, manner));
+                hidden = left;
+            }
+            if !last.is_empty() {
+                add_folded(&mut lines, last, Role::Text, &below, manner, LONG);
+            }
+        }
+        Fold::Open => {
+            add_folded(&mut lines, output, Role::Text, &below, manner, MOST_ROWS);
+        }
+    }
+    if !success {
+        add_text(&mut lines, ending, Role::Error, &below, manner, 3);
+    }
+    Block::of(lines, hidden)
+}
+
+/// What the model thought: its first words, or all of it.
+fn thought(thinking: &[String], fold: Fold, manner: &Manner<'_>) -> Block {
+    if thinking.is_empty() {
+        return Block::default();
+    }
+    let text = thinking.join("\n\n");
+    let text = text.trim();
+    let look = Look::of(Role::Thinking).with(Look::DIM);
+    let lead = manner.lead(Sign::Thought, look);
+    let words = text.split_whitespace().count();
+    let mut lines = Vec::new();
+    if words == 0 {
+        // The provider keeps it to itself.
+        add_line(
+            &mut lines,
+            vec![Span::new("thought", look)],
+            &lead,
+            manner,
+            1,
+        );
+        return Block {
+            lines,
+            folded: None,
+        };
+    }
+    if fold == Fold::Open {
+        let look = look.with(Look::ITALIC);
+        add_folded(&mut lines, text, look, &lead, manner, MOST_ROWS);
+        return Block {
+            lines,
+            folded: None,
+        };
+    }
+    let count = match words {
+        1 => "1 word".to_owned(),
+        words => format!("{words} words"),
+    };
+    let first = text.lines().next().unwrap_or_default();
+    let first = first
+        .get(..first.floor_char_boundary(4096))
+        .unwrap_or_default();
+    let spans = vec![
+        Span::new(format!("thought, {count}: "), look),
+        Span::new(clean(first), look.with(Look::ITALIC)),
+    ];
+    let line = led(spans, &lead.first);
+    let more = manner.sign(Sign::More);
+    lines.push(crate::text::cut(&line, manner.width, more));
+    Block::of(lines, Hidden::of(text))
+}
+
+fn assistant(thinking: &[String], text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
+    let mut block = thought(thinking, fold, manner);
+    if text.trim().is_empty() {
+        return block;
+    }
+    let lead = manner.lead(Sign::Assistant, Role::Assistant);
+    add_folded(&mut block.lines, text, Role::Text, &lead, manner, MOST_ROWS);
+    block
+}
+
+fn rewound(data: &RewindData, manner: &Manner<'_>) -> Block {
+    let dot = manner.sign(Sign::Dot);
+    let by = match data.via {
+        None | Some(Via::Rewind) => "",
+        Some(Via::Undo) => "undo: ",
+        Some(Via::Redo) => "redo: ",
+        Some(Via::Retry) => "retry: ",
+    };
+    let line = match data.target {
+        Some(target) => format!("{by}back to {}", manner.row(target)),
+        None => format!("{by}back"),
+    };
+    let mut spans = vec![Span::new(line, Role::Agent)];
+    if let Some(files) = data.files.as_deref().filter(|files| !files.is_empty()) {
+        let named: Vec<_> = files.iter().take(8).map(|file| clean_line(file)).collect();
+        let more = match files.len().saturating_sub(named.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let files = named.join(", ");
+        spans.push(Span::new(
+            format!(" {dot} not restored: {files}{more}"),
+            Role::Warning,
+        ));
+    }
+    let mut lines = Vec::new();
+    let lead = manner.lead(Sign::Rewound, Role::Agent);
+    add_line(&mut lines, spans, &lead, manner, LONG);
+    Block {
+        lines,
+        folded: None,
+    }
+}
+
+/// The stored line names the other agent by its id and, in brackets, its name.
+fn forked(text: &str, role: Option<ForkRole>, other: Option<AgentId>) -> String {
+    let name = other
+        .and_then(|other| text.split_once(&other.to_string()))
+        .and_then(|(_, rest)| rest.trim().strip_prefix('(')?.strip_suffix(')'));
+    match (role, name) {
+        (Some(ForkRole::Parent), Some(name)) => format!("child {name}"),
+        (Some(ForkRole::Child), Some(name)) => format!("forked from {name}"),
+        _ => text.to_owned(),
+    }
+}
+
+fn command(echo: &str, output: &str, fold: Fold, manner: &Manner<'_>) -> Block {
+    if let Some(typed) = echo.strip_prefix("!!") {
+        let shown = output
+            .strip_prefix("$ ")
+            .and_then(|text| text.strip_prefix(typed.trim()));
+        let shown = shown.map_or(output, |text| text.strip_prefix('\n').unwrap_or(text));
+        let success = shown.trim_end().ends_with("(exit 0)");
+        return ran(&format!("! {}", typed.trim()), shown, success, fold, manner);
+    }
+    let mut lines = Vec::new();
+    let lead = Lead {
+        first: Vec::new(),
+        ..Lead::space(2)
+    };
+    let mut hidden = add_folded(&mut lines, echo, Role::Command, &lead, manner, fold.most(3));
+    let role = if output.starts_with(Sign::Warning.text(Symbols::Utf8)) {
+        Role::Warning
+    } else {
+        Role::Text
+    };
+    if !output.trim().is_empty() {
+        let most = fold.most(LONG);
+        let left = add_folded(&mut lines, output, role, &lead.below(), manner, most);
+        hidden = Hidden {
+            lines: hidden.lines + left.lines,
+            bytes: hidden.bytes + left.bytes,
+        };
+    }
+    Block::of(lines, hidden)
+}
+
+fn interrupted(cause: Option<Cause>, manner: &Manner<'_>) -> Block {
+    let told = Shown::Interrupted(cause).to_string();
+    let told = told
+        .trim_start_matches(Sign::Failed.text(Symbols::Utf8))
+        .trim();
+    let mut spans = vec![Span::new(told, Role::Text)];
+    // A killed agent does not go on.
+    if cause != Some(Cause::Kill) {
+        let dot = manner.sign(Sign::Dot);
+        spans.push(Span::new(format!(" {dot} /resume goes on"), Role::Faint));
+    }
+    let mut lines = Vec::new();
+    let lead = manner.lead(Sign::Failed, Role::Error);
+    add_line(&mut lines, spans, &lead, manner, LONG);
+    Block {
+        lines,
+        folded: None,
+    }
+}
+
+/// The provider's words, and what can be done.
+fn failed(
+    category: Option<Category>,
+    status: Option<u16>,
+    text: &str,
+    fold: Fold,
+    manner: &Manner<'_>,
+) -> Block {
+    if category == Some(Category::Omitted) {
+        let text = format!("left out from here on: {text}");
+        return signed(
+            Sign::Warning,
+            Role::Warning,
+            &text,
+            Role::Text,
+            fold,
+            manner,
+        );
+    }
+    let mut block = signed(Sign::Failed, Role::Error, text, Role::Error, fold, manner);
+    let dot = manner.sign(Sign::Dot);
+    let advice = match (category, status) {
+        (Some(Category::Provider), Some(401 | 403)) => {
+            format!("/key PROVIDER sets a key {dot} /model takes another {dot} then /retry")
+        }
+        (Some(Category::Budget), _) => format!("/budget raises it {dot} then /retry"),
+        (Some(Category::Limit), _) => "/resume goes on".to_owned(),
+        _ => format!("/retry sends it again {dot} /model takes another"),
+    };
+    let lead = manner.lead(Sign::Failed, Role::Error).below();
+    let spans = vec![Span::new(advice, Role::Faint)];
+    add_line(&mut block.lines, spans, &lead, manner, 3);
+    block
+}
+
+fn summary(
+    range: Option<(RowRef, RowRef)>,
+    text: Option<&str>,
+    undo: Option<RowRef>,
+    fold: Fold,
+    manner: &Manner<'_>,
+) -> Block {
+    if undo.is_some() {
+        return rule("summary taken back", manner);
+    }
+    let Some(text) = text else {
+        return rule("context", manner);
+    };
+    let of = range.map_or_else(String::new, |(from, to)| {
+        format!(" of {} to {}", manner.row(from), manner.row(to))
+    });
+    let mut block = rule(&format!("summary{of}"), manner);
+    match fold {
+        Fold::Folded => block.folded = Some(Hidden::of(text).lines.max(1)),
+        Fold::Open => {
+            let lead = Lead::space(2);
+            add_folded(
+                &mut block.lines,
+                text,
+                Role::Faint,
+                &lead,
+                manner,
+                MOST_ROWS,
+            );
+        }
+    }
+    block
+}

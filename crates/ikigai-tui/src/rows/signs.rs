@@ -1,0 +1,97 @@
+//! The signs before rows, and what stands for them where the terminal has only ASCII.
+
+/// Which characters the terminal can show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Symbols {
+    /// All of them.
+    #[default]
+    Utf8,
+    /// ASCII only.
+    Ascii,
+}
+
+/// A sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sign {
+    /// Before what a person said.
+    User,
+    /// Before what the model said.
+    Assistant,
+    /// Before what it thought.
+    Thought,
+    /// Before a tool call.
+    Call,
+    /// Before what came of it.
+    Result,
+    /// Before something that failed or was stopped.
+    Failed,
+    /// Before a warning.
+    Warning,
+    /// Before a mark.
+    Mark,
+    /// Before a return.
+    Rewound,
+    /// Before a fork.
+    Forked,
+    /// Before mail.
+    Mail,
+    /// Before what came of a child.
+    Merged,
+    /// Before a shell line of the user.
+    Shell,
+    /// Instead of what is left out.
+    More,
+    /// Between parts of a line.
+    Dot,
+    /// At both ends of a line that divides.
+    Rule,
+    /// Before an item of a list.
+    Bullet,
+    /// Before what is quoted.
+    Quote,
+    /// Before something that is done.
+    Done,
+    /// Before something that is to be done.
+    Open,
+    /// Between the columns of a table.
+    Column,
+    /// Where a column crosses a line.
+    Cross,
+    /// A piece of a line.
+    Dash,
+}
+
+impl Sign {
+    /// How it is written.
+    pub const fn text(self, symbols: Symbols) -> &'static str {
+        let (utf8, ascii) = match self {
+            Self::User => ("❯", ">"),
+            Self::Assistant => ("●", "*"),
+            Self::Thought => ("✻", "~"),
+            Self::Call => ("→", "->"),
+            Self::Result => ("←", "<-"),
+            Self::Failed => ("✗", "x"),
+            Self::Warning => ("⚠", "!"),
+            Self::Mark => ("⚑", "^"),
+            Self::Rewound => ("↶", "<<"),
+            Self::Forked => ("⑂", "Y"),
+            Self::Mail => ("✉", "@"),
+            Self::Merged => ("⇐", "<="),
+            Self::Shell => ("!", "!"),
+            Self::More => ("…", "..."),
+            Self::Dot => ("·", "-"),
+            Self::Rule => ("──", "--"),
+            Self::Bullet => ("•", "-"),
+            Self::Quote => ("▌", "|"),
+            Self::Done => ("☑", "[x]"),
+            Self::Open => ("☐", "[ ]"),
+            Self::Column => ("│", "|"),
+            Self::Cross => ("┼", "+"),
+            Self::Dash => ("─", "-"),
+        };
+        match symbols {
+            Symbols::Utf8 => utf8,
+            Symbols::Ascii => ascii,
+        }
+    }
+}

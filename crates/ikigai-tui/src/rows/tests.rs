@@ -1,0 +1,406 @@
+use std::time::Duration;
+
+use ikigai_core::data::{
+    AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, ForkData, ForkRole, Merge,
+    RewindData, Shell, SummaryData, SystemOrigin, ToolResultData, UsageData, UserData, UserOrigin,
+    Verdict, Via,
+};
+use ikigai_core::render::render;
+use ikigai_core::{Event, Micros, Row, Seq, StoredKind};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::width::width;
+
+fn agent(byte: u8) -> AgentId {
+    AgentId::from_random([byte; 16]).unwrap()
+}
+
+fn own() -> AgentId {
+    agent(1)
+}
+
+fn at(seq: u64) -> RowRef {
+    RowRef::new(own(), Seq(seq))
+}
+
+fn name_of(agent_id: AgentId) -> Option<String> {
+    (agent_id == agent(2)).then(|| "count-src".to_owned())
+}
+
+fn manner(width: u16) -> Manner<'static> {
+    Manner {
+        width,
+        symbols: Symbols::Utf8,
+        agent: Some(own()),
+        name_of: &name_of,
+    }
+}
+
+/// The event as it comes back from a store.
+fn stored(event: Event) -> Shown {
+    let row = event.into_row(own(), Micros(0));
+    render(&Row {
+        at: at(7),
+        kind: StoredKind::Known(row.kind),
+        content: row.content,
+        data: row.data,
+        created_at: row.created_at,
+    })
+}
+
+fn drawn(shown: &Shown, fold: Fold, manner: &Manner<'_>) -> Vec<String> {
+    let lines = block(shown, fold, manner).lines;
+    lines.iter().map(Line::text).collect()
+}
+
+fn user(text: &str, data: UserData) -> Event {
+    Event::User {
+        text: text.to_owned(),
+        data,
+    }
+}
+
+fn result(name: &str, shown: &str, output: &str, success: bool) -> Event {
+    Event::ToolResult {
+        shown: Some(shown.to_owned()),
+        data: ToolResultData {
+            tool_call_id: Some("c".to_owned()),
+            name: Some(name.to_owned()),
+            output: Some(output.to_owned()),
+            success: Some(success),
+            call: Some(at(3)),
+            verdict: Some(Verdict::Ran),
+            ..ToolResultData::default()
+        },
+    }
+}
+
+/// One event of every kind and form, made of these words.
+fn every_form(word: &str) -> Vec<Event> {
+    let mut all = messages(word);
+    all.extend(tool_events(word));
+    all.extend(moves(word));
+    all.extend(endings(word));
+    all
+}
+
+fn messages(word: &str) -> Vec<Event> {
+    let typed = UserData {
+        typed: Some(word.to_owned()),
+        ..UserData::default()
+    };
+    let shell = |command, exit| UserData {
+        shell: Some(Shell { command, exit }),
+        ..UserData::default()
+    };
+    let merge = |agent| UserData {
+        merge: Some(Merge {
+            agent,
+            from: Some(Seq(1)),
+            to: Some(Seq(41)),
+        }),
+        ..typed.clone()
+    };
+    let mail = |from| UserData {
+        origin: Some(UserOrigin::Mail),
+        from,
+        ..typed.clone()
+    };
+    let fork = UserData {
+        origin: Some(UserOrigin::Fork),
+        ..UserData::default()
+    };
+    let ran = format!("$ {word}\n{word}\n(exit 1)");
+    vec![
+        Event::system(word, SystemOrigin::Typed),
+        Event::user(word),
+        user(&format!("more {word}"), typed.clone()),
+        user(word, fork),
+        user(word, mail(Some(agent(2)))),
+        user(word, mail(None)),
+        user(&ran, shell(Some(word.to_owned()), Some(1))),
+        user(word, shell(None, None)),
+        user(word, merge(Some(agent(2)))),
+        user(word, merge(None)),
+        Event::assistant(1, word),
+        thinking(word, word),
+    ]
+}
+
+fn thinking(thought: &str, text: &str) -> Event {
+    let data = json!({"response": 1, "opaque": {"thinking": [{"text": thought}]}});
+    Event::Assistant {
+        text: text.to_owned(),
+        data: serde_json::from_value(data).unwrap(),
+    }
+}
+
+fn tool_events(word: &str) -> Vec<Event> {
+    let hunk = format!("a\n@@ -1,2 +3,4 @@\n+{word}\n-{word}\n {word}\n{word}");
+    let many = format!("{word}\nmore\nlines\nhere\nand\nthere\nend");
+    vec![
+        Event::tool_call(1, "c", word, word),
+        Event::tool_call(1, "c", "bash", json!({"key": word, word: 1}).to_string()),
+        result(word, word, word, true),
+        result("bash", word, &many, false),
+        result("file_edit", &hunk, "", true),
+    ]
+}
+
+fn rewind(via: Via, files: Vec<String>) -> Event {
+    Event::Rewind(RewindData {
+        target: Some(at(4)),
+        from: Some(at(9)),
+        via: Some(via),
+        files: Some(files),
+    })
+}
+
+fn fork(role: ForkRole, other: Option<AgentId>, name: &str) -> Event {
+    Event::Fork {
+        text: format!("Forked child {} ({name})", agent(2)),
+        data: Box::new(ForkData {
+            role: Some(role),
+            child_uuid: other,
+            ..ForkData::default()
+        }),
+    }
+}
+
+fn command(echo: &str, output: &str) -> Event {
+    Event::Command {
+        output: Some(output.to_owned()),
+        data: CommandData {
+            echo: Some(echo.to_owned()),
+            ..CommandData::default()
+        },
+    }
+}
+
+fn moves(word: &str) -> Vec<Event> {
+    let files = || vec![word.to_owned(); 12];
+    vec![
+        Event::Clear,
+        Event::mark(Some(word)),
+        Event::mark(None),
+        rewind(Via::Rewind, files()),
+        rewind(Via::Undo, files()),
+        rewind(Via::Redo, files()),
+        rewind(Via::Retry, files()),
+        fork(ForkRole::Parent, Some(agent(2)), word),
+        fork(ForkRole::Child, None, word),
+        command(word, word),
+        command(&format!("!!{word}"), &format!("$ {word}\n{word}\n(exit 0)")),
+    ]
+}
+
+fn error(category: Category, status: Option<u16>, text: &str) -> Event {
+    Event::Error {
+        text: text.to_owned(),
+        data: ErrorData {
+            category: Some(category),
+            status,
+            ..ErrorData::default()
+        },
+    }
+}
+
+fn summary(text: Option<&str>, undo: Option<RowRef>) -> Event {
+    Event::Summary {
+        text: text.map(str::to_owned),
+        data: SummaryData {
+            from: Some(at(1)),
+            to: Some(at(5)),
+            undo,
+        },
+    }
+}
+
+fn killed() -> Event {
+    Event::AgentKilled(AgentKilledData {
+        target: Some(own()),
+        killed: Some(vec![own(), agent(2)]),
+        by: None,
+    })
+}
+
+fn endings(word: &str) -> Vec<Event> {
+    let usage = UsageData {
+        amounts: Amounts {
+            input: Some(1),
+            ..Amounts::default()
+        },
+        ..UsageData::default()
+    };
+    vec![
+        killed(),
+        Event::Usage(usage),
+        Event::interrupted(Cause::User),
+        Event::interrupted(Cause::Exit),
+        Event::interrupted(Cause::Crash),
+        Event::interrupted(Cause::Kill),
+        error(Category::Provider, Some(401), word),
+        error(Category::Provider, None, word),
+        error(Category::Limit, None, word),
+        error(Category::Budget, None, word),
+        error(Category::Omitted, Some(400), word),
+        error(Category::Internal, None, word),
+        summary(Some(word), None),
+        summary(None, None),
+        summary(None, Some(at(5))),
+    ]
+}
+
+fn check(shown: &Shown, manner: &Manner<'_>) -> Result<(), TestCaseError> {
+    for fold in [Fold::Folded, Fold::Open] {
+        for line in block(shown, fold, manner).lines {
+            prop_assert!(line.lead <= line.spans.len());
+            let mut total = 0;
+            for span in &line.spans {
+                let steers = |c: char| c.is_control() || c == '\u{202e}' || c == '\u{2028}';
+                prop_assert!(!span.text.contains(steers), "{line:?} of {shown:?}");
+                total += width(&span.text);
+            }
+            prop_assert!(total <= usize::from(manner.width), "{line:?} of {shown:?}");
+        }
+    }
+    Ok(())
+}
+
+/// Text that would like to do something to a terminal, or to whoever reads it.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        any::<String>(),
+        "[a-z日本👩\u{301}\u{200d}]{0,40}",
+        Just("\u{1b}]0;title\u{7}\u{1b}[2J\u{9b}1m".to_owned()),
+        Just("\r\n\r\t\0\u{7f}\u{8}".to_owned()),
+        Just("\u{202e}\u{2066}\u{2028}\u{feff}".to_owned()),
+        Just("\n@@ -1 +1 @@\n+x\n# h\n```rust\n| a | b |\n|---|---|\n| 1 | 2\n".to_owned()),
+        "[\\PC\n]{0,60}",
+    ];
+    prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn nothing_from_outside_reaches_the_screen_as_it_is(word in hostile(), columns in 1..130_u16, ascii in any::<bool>()) {
+        let symbols = if ascii { Symbols::Ascii } else { Symbols::Utf8 };
+        let call = |_| Some(word.clone());
+        let manner = Manner { width: columns, symbols, agent: None, name_of: &call };
+        for event in every_form(&word) {
+            check(&stored(event), &manner)?;
+        }
+        for shown in [Shown::Warning(word.clone()), Shown::Nothing] {
+            check(&shown, &manner)?;
+        }
+        let turn = Turn { clock: word.clone(), ..Turn::default() };
+        let line = turn_line(&turn, symbols).text();
+        prop_assert!(!line.contains(char::is_control));
+    }
+}
+
+#[test]
+fn figures_are_short() {
+    let counts = [
+        (0, "0"),
+        (940, "940"),
+        (999, "999"),
+        (2100, "2.1k"),
+        (9_960, "10k"),
+        (48_300, "48k"),
+        (999_600, "1.0M"),
+        (1_234_000, "1.2M"),
+        (u64::MAX, "18446744073G"),
+    ];
+    for (count, expected) in counts {
+        assert_eq!(tokens(count), expected);
+    }
+    let amounts = [
+        (0, "$0.00"),
+        (1, "<$0.01"),
+        (12_000_000, "$0.01"),
+        (12_400_000_000, "$12.40"),
+    ];
+    for (nano, expected) in amounts {
+        assert_eq!(money(nano), expected);
+    }
+    let spans = [
+        (0, "0 s"),
+        (430, "0.4 s"),
+        (12_999, "12 s"),
+        (125_000, "2 min 5 s"),
+        (7_200_000, "2 h"),
+        (187_200_000, "2 d 4 h"),
+    ];
+    for (millis, expected) in spans {
+        assert_eq!(duration(Duration::from_millis(millis)), expected);
+    }
+}
+
+#[test]
+fn the_line_after_a_turn_tells_what_is_known() {
+    let turn = Turn {
+        took: Duration::from_secs(12),
+        tools: 3,
+        tokens: 2100,
+        cost_nano_usd: Some(12_000_000),
+        clock: "14:03".to_owned(),
+    };
+    let short = Turn {
+        took: Duration::from_secs(1),
+        ..Turn::default()
+    };
+
+    assert_eq!(
+        turn_line(&turn, Symbols::Utf8).text(),
+        "12 s · 3 tools · 2.1k tokens · $0.01 · 14:03"
+    );
+    assert_eq!(turn_line(&short, Symbols::Utf8).text(), "1 s");
+}
+
+#[test]
+fn a_result_is_folded_to_its_first_lines() {
+    let output = (1..=41)
+        .map(|n| format!("line {n}"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let shown = stored(result("bash", "exit 0 · 41 lines", &output, true));
+
+    let folded = block(&shown, Fold::Folded, &manner(80));
+    let open = block(&shown, Fold::Open, &manner(80));
+
+    assert_eq!(
+        drawn(&shown, Fold::Folded, &manner(80)),
+        [
+            "← bash: exit 0 · 41 lines",
+            "  line 1",
+            "  line 2",
+            "  line 3",
+            "  … 38 more lines"
+        ]
+    );
+    assert_eq!(folded.folded, Some(38));
+    assert_eq!((open.lines.len(), open.folded), (42, None));
+    assert_eq!(
+        drawn(&shown, Fold::Folded, &manner(40)),
+        ["← bash: exit 0 · 41 lines"]
+    );
+}
+
+#[test]
+fn a_huge_message_costs_what_is_seen_of_it() {
+    let shown = Shown::User {
+        text: "x".repeat(5_000_000),
+        told: None,
+        said: Said::Typed,
+    };
+
+    let folded = block(&shown, Fold::Folded, &manner(80));
+
+    assert_eq!(folded.lines.len(), LONG + 1);
+    assert_eq!(folded.lines[LONG].text(), "  … 5.0 MB more");
+}

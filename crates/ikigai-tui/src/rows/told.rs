@@ -1,0 +1,183 @@
+//! Text that becomes rows under a sign, and what of it is folded away.
+
+use super::Manner;
+use super::figures;
+use super::signs::Sign;
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::text::{Rows, clean};
+use crate::width::width;
+
+/// However far something is unfolded, no event has more rows: what is longer is for a pager.
+pub(super) const MOST_ROWS: usize = 2000;
+
+/// How many bytes a column needs at most, but for texts of marks upon marks.
+const COLUMN_BYTES: usize = 8;
+
+/// What stands before the first row of a text and before all others.
+#[derive(Clone, Debug)]
+pub(super) struct Lead {
+    pub(super) first: Vec<Span>,
+    pub(super) rest: Vec<Span>,
+}
+
+impl Lead {
+    /// A sign and a space, and as much space below.
+    pub(super) fn sign(sign: &str, look: impl Into<Look>) -> Self {
+        Self {
+            first: vec![Span::new(format!("{sign} "), look)],
+            rest: vec![Span::new(" ".repeat(width(sign) + 1), Role::Text)],
+        }
+    }
+
+    /// Space only.
+    pub(super) fn space(columns: usize) -> Self {
+        let space = vec![Span::new(" ".repeat(columns), Role::Text)];
+        Self {
+            first: space.clone(),
+            rest: space,
+        }
+    }
+
+    /// The same for the rows after the first.
+    pub(super) fn below(&self) -> Self {
+        Self {
+            first: self.rest.clone(),
+            rest: self.rest.clone(),
+        }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.rest.iter().map(|span| width(&span.text)).sum()
+    }
+}
+
+/// What of a text is not among its rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hidden {
+    pub(super) lines: usize,
+    pub(super) bytes: usize,
+}
+
+impl Hidden {
+    pub(super) fn of(text: &str) -> Self {
+        Self {
+            lines: text.lines().count(),
+            bytes: text.len(),
+        }
+    }
+
+    pub(super) fn is_nothing(self) -> bool {
+        self.bytes == 0
+    }
+
+    /// `… 38 more lines`, or how much more of a line.
+    pub(super) fn line(self, lead: &Lead, manner: &Manner<'_>) -> Line {
+        let more = manner.sign(Sign::More);
+        let text = match self.lines {
+            0 => {
+                let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
+                format!("{more} {} more", figures::bytes(bytes))
+            }
+            1 => format!("{more} 1 more line"),
+            lines => format!("{more} {lines} more lines"),
+        };
+        let line = led(vec![Span::new(text, Role::Faint)], &lead.rest);
+        crate::text::cut(&line, manner.width, "")
+    }
+}
+
+/// A line under a lead.
+pub(super) fn led(spans: Vec<Span>, lead: &[Span]) -> Line {
+    Line {
+        lead: lead.len(),
+        spans: lead.iter().cloned().chain(spans).collect(),
+        joined: None,
+    }
+}
+
+/// Adds the rows of pieces that are one line, at most so many; says whether there are more.
+pub(super) fn add_line(
+    lines: &mut Vec<Line>,
+    spans: Vec<Span>,
+    lead: &Lead,
+    manner: &Manner<'_>,
+    most: usize,
+) -> bool {
+    let line = led(spans, &lead.first);
+    let mut rows = Rows::new(&line, manner.width, &lead.rest);
+    lines.extend(rows.by_ref().take(most));
+    rows.place().is_some()
+}
+
+/// Adds the rows of a text from outside, at most so many; says what is left. Only what is shown
+/// is looked at, and the ends of lines in the rest counted.
+pub(super) fn add_text(
+    lines: &mut Vec<Line>,
+    text: &str,
+    look: impl Into<Look>,
+    lead: &Lead,
+    manner: &Manner<'_>,
+    most: usize,
+) -> Hidden {
+    let look = look.into();
+    let text = text.trim_end();
+    let end = lines.len() + most.min(MOST_ROWS);
+    let mut lead = lead.clone();
+    let mut rest = text;
+    loop {
+        let left = end.saturating_sub(lines.len());
+        if left == 0 {
+            return Hidden::of(rest);
+        }
+        let (line, after) = match rest.split_once('\n') {
+            Some((line, after)) => (line.strip_suffix('\r').unwrap_or(line), Some(after)),
+            None => (rest, None),
+        };
+        let enough = left * (usize::from(manner.width) + 1) * COLUMN_BYTES;
+        let near = line.get(..line.floor_char_boundary(enough));
+        let near = near.unwrap_or_default();
+        let spans = vec![Span::new(clean(near), look)];
+        let has_more = add_line(lines, spans, &lead, manner, left);
+        lead = lead.below();
+        if has_more || near.len() < line.len() {
+            // Some of the last line is shown: it is not one of those that are not.
+            let shown = left * usize::from(manner.width);
+            let after = after.map_or_else(Hidden::default, Hidden::of);
+            return Hidden {
+                lines: after.lines,
+                bytes: after.bytes + line.len().saturating_sub(shown).max(1),
+            };
+        }
+        match after {
+            Some(after) => rest = after,
+            None => return Hidden::default(),
+        }
+    }
+}
+
+/// The same, and a row that says what is left.
+pub(super) fn add_folded(
+    lines: &mut Vec<Line>,
+    text: &str,
+    look: impl Into<Look>,
+    lead: &Lead,
+    manner: &Manner<'_>,
+    most: usize,
+) -> Hidden {
+    let hidden = add_text(lines, text, look, lead, manner, most);
+    if !hidden.is_nothing() {
+        lines.push(hidden.line(lead, manner));
+    }
+    hidden
+}
+
+/// The last lines of a text, and what stands before them.
+pub(super) fn tail(text: &str, most: usize) -> (&str, &str) {
+    let text = text.trim_end();
+    let start = text
+        .rmatch_indices('\n')
+        .nth(most.saturating_sub(1))
+        .map_or(0, |(end, _)| end + 1);
+    text.split_at(if most == 0 { text.len() } else { start })
+}

@@ -1,0 +1,201 @@
+//! Tool calls and what came of them.
+
+use serde_json::Value;
+
+use super::diff::{add_diff, is_diff};
+use super::told::{Hidden, add_folded, add_line, add_text, tail};
+use super::{Block, Fold, MOST_ROWS, Manner, Sign};
+use crate::line::Span;
+use crate::look::{Look, Role};
+use crate::text::{clean, clean_line};
+use crate::width::width;
+
+/// How much of one line is looked at: a few screens.
+pub(super) const MOST_LINE_BYTES: usize = 16 * 1024;
+
+/// How many rows of a call are shown before it is unfolded.
+const CALL: usize = 3;
+
+/// How many rows of most outputs are shown before they are unfolded.
+const PEEK: usize = 3;
+
+/// The same of one that failed: its last ones, which tell why.
+const PEEK_FAILED: usize = 5;
+
+/// The same of a diff.
+const PEEK_DIFF: usize = 12;
+
+/// How many lines of a tool's output are shown before it is unfolded.
+fn peek(tool: &str) -> usize {
+    match tool {
+        // The line says enough; the output is what the model wanted to read.
+        "file_read" | "glob" | "grep" | "web_fetch" | "web_search" | "fork" | "kill" | "send"
+        | "wait" => 0,
+        // What the model is about to do.
+        "list" => 20,
+        _ => PEEK,
+    }
+}
+
+/// `→ bash: cargo test`.
+pub(super) fn call(
+    name: &str,
+    text: &str,
+    arguments: &str,
+    fold: Fold,
+    manner: &Manner<'_>,
+) -> Block {
+    let mut lines = Vec::new();
+    let lead = manner.lead(Sign::Call, Role::Tool);
+    let title = |colon: &str| {
+        let look = Look::of(Role::Tool).with(Look::BOLD);
+        Span::new(format!("{}{colon}", clean_line(name)), look)
+    };
+    if let (Fold::Open, Some(pairs)) = (fold, pairs(arguments)) {
+        add_line(&mut lines, vec![title("")], &lead, manner, 1);
+        let lead = lead.below();
+        for (key, value) in pairs {
+            let key = Span::new(format!("{}: ", clean_line(&key)), Role::Faint);
+            let (first, rest) = value.split_once('\n').unwrap_or((&value, ""));
+            let first = first.get(..first.floor_char_boundary(MOST_LINE_BYTES));
+            let first = Span::new(clean(first.unwrap_or_default()), Role::Text);
+            add_line(&mut lines, vec![key, first], &lead, manner, MOST_ROWS);
+            if !rest.is_empty() {
+                add_folded(&mut lines, rest, Role::Text, &lead, manner, MOST_ROWS);
+            }
+        }
+        return Block {
+            lines,
+            folded: None,
+        };
+    }
+    let line = text.split('\n').next().unwrap_or_default();
+    let line = line.get(..line.floor_char_boundary(MOST_LINE_BYTES));
+    let mut spans = vec![title(if text.is_empty() { "" } else { ": " })];
+    spans.push(Span::new(clean(line.unwrap_or_default()), Role::Text));
+    let most = if manner.is_narrow() { 1 } else { CALL };
+    let is_cut = add_cut(&mut lines, spans, &lead, manner, most);
+    let is_short = text.ends_with('…') || text.contains('\n') || is_cut;
+    let hidden = if is_short {
+        Hidden::of(arguments)
+    } else {
+        Hidden::default()
+    };
+    Block::of(lines, hidden)
+}
+
+/// The arguments of a call and their values, texts as they are.
+fn pairs(arguments: &str) -> Option<Vec<(String, String)>> {
+    let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
+        return None;
+    };
+    let text = |value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let pairs = object.into_iter().map(|(key, value)| (key, text(value)));
+    Some(pairs.collect())
+}
+
+/// `← bash: 41 lines`, a few of them, and how many more.
+pub(super) fn result(
+    name: &str,
+    text: &str,
+    output: &str,
+    success: bool,
+    fold: Fold,
+    manner: &Manner<'_>,
+) -> Block {
+    let (sign, role) = if success {
+        (Sign::Result, Role::Tool)
+    } else {
+        (Sign::Failed, Role::Error)
+    };
+    let mut lines = Vec::new();
+    let lead = manner.lead(sign, role);
+    let below = lead.below();
+    let (line, more) = text.split_once('\n').unwrap_or((text, ""));
+    let near = line.get(..line.floor_char_boundary(MOST_LINE_BYTES));
+    let spans = vec![
+        Span::new(format!("{}: ", clean_line(name)), role),
+        Span::new(clean(near.unwrap_or_default()), Role::Text),
+    ];
+    let rows = match (fold, manner.is_narrow()) {
+        (Fold::Open, _) => MOST_ROWS,
+        (Fold::Folded, true) => 1,
+        (Fold::Folded, false) => PEEK,
+    };
+    let is_cut = add_cut(&mut lines, spans, &lead, manner, rows);
+    let body = if more.trim().is_empty() { output } else { more };
+    let body = body.trim_end();
+    if body.trim_start() == line.trim() || body.is_empty() {
+        return Block::of(
+            lines,
+            if is_cut {
+                Hidden::of(line)
+            } else {
+                Hidden::default()
+            },
+        );
+    }
+    if fold == Fold::Folded && manner.is_narrow() {
+        return Block::of(lines, Hidden::of(body));
+    }
+    if is_diff(body) {
+        let hidden = add_diff(
+            &mut lines,
+            body,
+            below.width(),
+            manner,
+            fold.most(PEEK_DIFF),
+        );
+        if !hidden.is_nothing() {
+            lines.push(hidden.line(&below, manner));
+        }
+        return Block::of(lines, hidden);
+    }
+    let hidden = match fold {
+        Fold::Open => add_folded(&mut lines, body, Role::Faint, &below, manner, MOST_ROWS),
+        Fold::Folded if peek(name) == 0 => Hidden::of(body),
+        Fold::Folded if success => {
+            add_folded(&mut lines, body, Role::Faint, &below, manner, peek(name))
+        }
+        Fold::Folded => {
+            let (before, last) = tail(body, PEEK_FAILED);
+            let hidden = Hidden::of(before);
+            if !hidden.is_nothing() {
+                lines.push(hidden.line(&below, manner));
+            }
+            add_text(
+                &mut lines,
+                last,
+                Role::Faint,
+                &below,
+                manner,
+                2 * PEEK_FAILED,
+            );
+            hidden
+        }
+    };
+    Block::of(lines, hidden)
+}
+
+/// Adds a line in at most so many rows, the last of which says if there is more.
+fn add_cut(
+    lines: &mut Vec<crate::line::Line>,
+    spans: Vec<Span>,
+    lead: &super::Lead,
+    manner: &Manner<'_>,
+    most: usize,
+) -> bool {
+    let before = lines.len();
+    let is_cut = add_line(lines, spans, lead, manner, most);
+    if let (true, Some(last)) = (is_cut && lines.len() > before, lines.last_mut()) {
+        let more = Span::new(manner.sign(Sign::More), Role::Faint);
+        let room = usize::from(manner.width).saturating_sub(width(&more.text));
+        *last = crate::text::cut(last, u16::try_from(room).unwrap_or(u16::MAX), "");
+        last.spans.push(more);
+        *last = crate::text::cut(last, manner.width, "");
+    }
+    is_cut
+}
