@@ -7,6 +7,7 @@ mod amounts;
 mod compose;
 pub mod data;
 pub mod event;
+pub mod find;
 pub mod fork;
 pub mod ids;
 pub mod kind;

@@ -5,6 +5,7 @@ pub mod blobs;
 pub mod error;
 pub mod history;
 pub mod records;
+pub mod search;
 pub mod sqlite;
 mod watch;
 
@@ -20,6 +21,7 @@ pub use records::{
     AgentRecord, BlobHash, Draft, EffectClass, Head, Kin, MailId, MailRecord, MailState, Opening,
     ProcessRecord, Pulse, RunId, RunRecord, SessionRecord, Snapshot, Status,
 };
+pub use search::{Cursor, Hit, Order, SearchPage, SearchQuery};
 pub use sqlite::SqliteStore;
 pub use watch::Watch;
 
@@ -173,6 +175,17 @@ pub trait Store: Send + Sync {
 
     /// The bytes of a blob; none unless all its parts up to the last stored one are there.
     fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>>;
+
+    /// Finds rows by words and other conditions. What was committed before is found.
+    ///
+    /// It ends in a short time: an answer says what it left out for that.
+    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage>;
+
+    /// Brings what [`Self::search`] looks into one step nearer to the log, and tells how many rows
+    /// are left. Searching does so by itself; this is for whoever wants to show how far it is.
+    fn catch_up(&self) -> Reading<'_, u64> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
 
     /// Starts to listen for commits, of this and of other processes.
     fn watch(&self) -> Result<Watch, StoreError>;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Kin, MailRecord,
-    Pulse, Reading, RunRecord, SessionRecord, Snapshot, Store, StoreError, Watch,
+    Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord, Snapshot, Store, StoreError,
+    Watch,
 };
 
 /// How a commit fails.
@@ -291,6 +292,14 @@ impl Store for FaultyStore {
 
     fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
         self.read(move |store| store.blob(hash))
+    }
+
+    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+        self.read(move |store| store.search(query))
+    }
+
+    fn catch_up(&self) -> Reading<'_, u64> {
+        self.read(|store| store.catch_up())
     }
 
     fn watch(&self) -> Result<Watch, StoreError> {

@@ -6,9 +6,11 @@
 
 pub mod input;
 pub mod key;
+pub mod keys;
 pub mod line;
 pub mod look;
 pub mod paint;
 pub mod rows;
+pub mod terminal;
 pub mod text;
 pub mod width;

@@ -59,7 +59,7 @@ pub(crate) enum Verb {
     /// List the tools that agents have here, and those that cannot be used, with the reason
     Tools(ToolsOrder),
     /// Check store and surroundings, and say what to do about each finding
-    Doctor,
+    Doctor(DoctorOrder),
 }
 
 /// What `run` is asked.
@@ -216,4 +216,12 @@ pub(crate) struct ToolsOrder {
     /// Print one line of JSON for each tool: name, description and schema
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What `doctor` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorOrder {
+    /// Make the search index again of the log, and check nothing
+    #[arg(long)]
+    pub(crate) reindex: bool,
 }

@@ -12,8 +12,9 @@ use ikigai_store::{Agent, AgentRecord, Status, Store, StoreError};
 use ikigai_tools::sandbox::{self, Force};
 use rustix::fs::{Access, access, statvfs};
 
-use crate::arguments::exit;
+use crate::arguments::{DoctorOrder, exit};
 use crate::config::Config;
+use crate::index;
 use crate::output::{print, visible};
 use crate::place::{self, Here};
 use crate::tools;
@@ -35,7 +36,10 @@ enum Finding {
     Bad(String, String),
 }
 
-pub(crate) fn doctor(db: Option<String>) -> Result<ExitCode> {
+pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode> {
+    if order.reindex {
+        return index::make_again(&World::open(db)?);
+    }
     let config = configuration()?;
     let path = place::database(db, config.store.as_deref())?;
     let mut findings = check_place(&path);

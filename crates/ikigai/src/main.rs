@@ -6,6 +6,7 @@ mod config;
 mod cost;
 mod diagnostics;
 mod doctor;
+mod index;
 mod log;
 mod models;
 mod output;
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         Verb::Cost(order) => cost::cost(arguments.db, &order),
         Verb::Models(order) => models::models(&order),
         Verb::Tools(order) => tool_list::tools(arguments.db, &order),
-        Verb::Doctor => doctor::doctor(arguments.db),
+        Verb::Doctor(order) => doctor::doctor(arguments.db, &order),
     };
     ended.unwrap_or_else(|error| output::report(&error))
 }

@@ -110,6 +110,11 @@ impl World {
         self.store.integrity().await
     }
 
+    /// Throws the search index away.
+    pub(crate) async fn forget_index(&self) -> Result<u64, StoreError> {
+        self.store.forget_index().await
+    }
+
     /// Finds the agent that is named, or the one used last in this directory.
     pub(crate) fn find(&self, name: Option<&str>) -> Result<Option<AgentRecord>> {
         self.runtime.block_on(async {

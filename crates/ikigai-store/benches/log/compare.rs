@@ -5,20 +5,21 @@ use ikigai_testkit::stores::Sample;
 use ikigai_testkit::stores::rounds::{Case, Figures, rounds};
 
 use crate::measured::{Forker, World, timed};
-use crate::{append, watch};
+use crate::{append, search, watch};
 
 const ROUNDS: usize = 500;
 const ROUNDS_PER_OPENING: usize = 20;
 
 /// Compares what has this name, or everything.
 pub(crate) fn run(name: Option<&str>) {
-    let all: [(&str, fn()); 6] = [
+    let all: [(&str, fn()); 7] = [
         ("append", append::compare),
         ("path", path),
         ("first-page", first_page),
         ("whole-path", whole_path),
         ("fork", fork),
         ("watch", watch::compare),
+        ("search", search::compare),
     ];
     for (_, compare) in all
         .iter()

@@ -13,6 +13,7 @@
 mod append;
 mod compare;
 mod measured;
+mod search;
 mod watch;
 
 use divan::Bencher;

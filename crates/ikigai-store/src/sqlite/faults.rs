@@ -1,6 +1,6 @@
 //! Failures that tests bring about, because a real disk does not fail on demand.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// What goes wrong with the next commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub enum CommitFault {
 pub struct Faults {
     commit: AtomicU8,
     page_limit: AtomicU32,
+    slow_search: AtomicBool,
 }
 
 impl Faults {
@@ -32,6 +33,15 @@ impl Faults {
     /// Lets the database have at most so many pages; 0 is no limit.
     pub fn limit_pages(&self, pages: u32) {
         self.page_limit.store(pages, Ordering::SeqCst);
+    }
+
+    /// Lets searches for words that may go on take too long.
+    pub fn slow_search(&self) {
+        self.slow_search.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_search_slow(&self) -> bool {
+        self.slow_search.load(Ordering::SeqCst)
     }
 
     pub(super) fn take_commit(&self) -> CommitFault {

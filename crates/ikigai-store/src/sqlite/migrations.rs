@@ -21,6 +21,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/002.sql"),
     include_str!("schema/003.sql"),
     include_str!("schema/004.sql"),
+    include_str!("schema/005.sql"),
 ];
 
 /// How many copies of one version may lie beside the database before somebody must look.

@@ -17,6 +17,7 @@ mod queries;
 mod queue;
 mod readback;
 mod reader;
+mod search;
 mod values;
 mod watch;
 mod writer;
@@ -35,6 +36,7 @@ use crate::records::{
     AgentRecord, BlobHash, Draft, Head, Kin, MailRecord, Opening, ProcessRecord, Pulse, RunRecord,
     SessionRecord, Snapshot,
 };
+use crate::search::{SearchPage, SearchQuery};
 use crate::watch::Watch;
 use crate::{BoxFuture, Reading, Store};
 
@@ -44,7 +46,7 @@ use place::Place;
 use queue::{Queue, queue};
 use reader::{QUESTIONS, Question, Reader};
 use watch::{Changes, Listening, Notifier};
-use writer::{BATCHES, Job, Writer};
+use writer::{BATCHES, Begin, Job, Task, Writer};
 
 #[doc(hidden)]
 pub use faults::{CommitFault, Faults};
@@ -89,7 +91,7 @@ impl OpenOptions {
 pub struct SqliteStore {
     process: ProcessId,
     target: Arc<Target>,
-    jobs: Queue<Job>,
+    tasks: Queue<Task>,
     questions: Queue<Question>,
     listening: Listening,
     faults: Arc<Faults>,
@@ -124,7 +126,7 @@ impl SqliteStore {
         let changes = Changes::new();
         let faults = Arc::new(Faults::default());
         let (questions, asked) = queue(QUESTIONS);
-        let (jobs, ordered) = queue(BATCHES);
+        let (tasks, ordered) = queue(BATCHES);
         let reader = Reader::spawn(Arc::clone(&target), connection, asked).map_err(io)?;
         let writer = Writer::spawn(
             Arc::clone(&target),
@@ -138,7 +140,7 @@ impl SqliteStore {
             process,
             listening: Listening::new(Arc::clone(&target), changes),
             target,
-            jobs,
+            tasks,
             questions,
             faults,
             threads: Mutex::new(vec![writer, reader]),
@@ -157,7 +159,7 @@ impl SqliteStore {
     pub fn close(&self) {
         self.listening.close();
         self.questions.close();
-        self.jobs.close();
+        self.tasks.close();
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
@@ -171,6 +173,19 @@ impl SqliteStore {
         self.ask(queries::integrity)
     }
 
+    /// Throws the search index away, so that it is made again of the log.
+    pub fn forget_index(&self) -> Reading<'_, u64> {
+        self.index(Begin::Anew)
+    }
+
+    fn index(&self, begin: Begin) -> Reading<'_, u64> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            self.tasks.put(Task::Index { begin, answer }).await?;
+            answered.await.map_err(|_| StoreError::Closed)?
+        })
+    }
+
     /// Failures to be brought about, for tests.
     #[doc(hidden)]
     pub fn faults(&self) -> &Faults {
@@ -181,11 +196,18 @@ impl SqliteStore {
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Reading<'_, T> {
+        self.ask_reader(move |reader| reader.read(read))
+    }
+
+    fn ask_reader<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&mut Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Reading<'_, T> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let question: Question = Box::new(move |reader| {
                 // A caller that went away does not care.
-                let _ = answer.send(reader.read(read));
+                let _ = answer.send(ask(reader));
             });
             self.questions.put(question).await?;
             answered.await.map_err(|_| StoreError::Closed)?
@@ -207,7 +229,7 @@ impl Store for SqliteStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            self.jobs.put(Job { batch, answer }).await?;
+            self.tasks.put(Task::Write(Job { batch, answer })).await?;
             answered.await.map_err(|_| StoreError::Closed)?
         })
     }
@@ -296,6 +318,33 @@ impl Store for SqliteStore {
 
     fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
         self.ask(move |connection| queries::blob(connection, hash))
+    }
+
+    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+        Box::pin(async move {
+            // An index that cannot be written is asked as far as it goes.
+            let mut is_behind = false;
+            loop {
+                match self.catch_up().await {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(StoreError::Closed) => return Err(StoreError::Closed),
+                    Err(_) => {
+                        is_behind = true;
+                        break;
+                    }
+                }
+            }
+            let faults = Arc::clone(&self.faults);
+            let found = self.ask_reader(move |reader| search::within_time(reader, query, &faults));
+            let mut page = found.await?;
+            page.cut |= is_behind;
+            Ok(page)
+        })
+    }
+
+    fn catch_up(&self) -> Reading<'_, u64> {
+        self.index(Begin::Here)
     }
 
     fn watch(&self) -> Result<Watch, StoreError> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use rusqlite::{Connection, ErrorCode};
 
@@ -15,6 +16,9 @@ pub(super) type Question = Box<dyn FnOnce(&mut Reader) + Send>;
 
 /// How many questions may wait.
 pub(super) const QUESTIONS: usize = 256;
+
+/// How many of SQLite's operations pass between two looks at the clock.
+const CLOCK_OPERATIONS: i32 = 64;
 
 /// The reading thread's own.
 pub(super) struct Reader {
@@ -64,6 +68,32 @@ impl Reader {
                 }
                 Err(migrated.unwrap_or_else(|| sql_error(self.target.path(), error)))
             }
+        }
+    }
+
+    /// Reads something that SQLite gives up at the deadline, as interrupted.
+    pub(super) fn read_until<T>(
+        &mut self,
+        deadline: Instant,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        self.watch_clock(Some(deadline))?;
+        let result = self.read(read);
+        self.watch_clock(None)?;
+        result
+    }
+
+    fn watch_clock(&mut self, deadline: Option<Instant>) -> Result<(), StoreError> {
+        let fail = |error| sql_error(self.target.path(), error);
+        if self.connection.is_none() {
+            self.connection = Some(self.target.connect_reading().map_err(fail)?);
+        }
+        let over = deadline.map(|deadline| move || Instant::now() >= deadline);
+        match &mut self.connection {
+            Some(connection) => connection
+                .progress_handler(CLOCK_OPERATIONS, over)
+                .map_err(fail),
+            None => Ok(()),
         }
     }
 

@@ -16,6 +16,7 @@ use super::faults::{CommitFault, Faults};
 use super::locks::Owner;
 use super::queue::Orders;
 use super::readback::{self, Outcome};
+use super::search;
 use super::watch::Notifier;
 use crate::batch::{Batch, Committed};
 use crate::error::{CommitError, StoreError};
@@ -31,6 +32,26 @@ const IDLE_LOG_BYTES: u64 = 256 * 1024;
 
 /// SQLite's own limit of pages.
 const MAX_PAGES: u32 = 0xffff_fffe;
+
+/// What the thread is asked for.
+pub(super) enum Task {
+    /// To write a batch.
+    Write(Job),
+    /// To bring the search index nearer to the log; the answer says how many rows are left.
+    Index {
+        begin: Begin,
+        answer: oneshot::Sender<Result<u64, StoreError>>,
+    },
+}
+
+/// Where the search index goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// Where it ends.
+    Here,
+    /// At the first row: what it has is thrown away.
+    Anew,
+}
 
 /// A batch with the way its answer goes.
 pub(super) struct Job {
@@ -68,14 +89,14 @@ enum Trouble {
 }
 
 impl Trouble {
-    fn error(&self, target: &Target) -> CommitError {
-        CommitError::Store(match self {
+    fn store_error(&self, target: &Target) -> StoreError {
+        match self {
             Self::Sql(cause) => store_error(target.path(), cause),
             Self::Migrated { store, program } => StoreError::Migrated {
                 store: *store,
                 program: *program,
             },
-        })
+        }
     }
 }
 
@@ -92,7 +113,7 @@ impl Writer {
         owner: Owner,
         notifier: Notifier,
         faults: Arc<Faults>,
-        jobs: Orders<Job>,
+        tasks: Orders<Task>,
     ) -> std::io::Result<JoinHandle<()>> {
         let mut writer = Self {
             target,
@@ -104,41 +125,101 @@ impl Writer {
         };
         thread::Builder::new()
             .name("ikigai-store-write".to_owned())
-            .spawn(move || writer.run(&jobs))
+            .spawn(move || writer.run(&tasks))
     }
 
-    fn run(&mut self, jobs: &Orders<Job>) {
-        // Whether anything was written since the log was last looked at.
+    fn run(&mut self, tasks: &Orders<Task>) {
+        // Whether anything was written since the log was last looked at, and how long to wait
+        // for more of it.
         let mut grown = false;
+        let mut pause = IDLE;
         loop {
             let first = if grown {
-                match jobs.next_within(IDLE) {
-                    Ok(job) => job,
+                match tasks.next_within(pause) {
+                    Ok(task) => task,
                     Err(RecvTimeoutError::Timeout) => {
-                        self.fold_idle_log();
-                        grown = false;
+                        let is_done = self.index_idle();
+                        if is_done {
+                            self.fold_idle_log();
+                        }
+                        pause = if is_done { IDLE } else { Duration::ZERO };
+                        grown = !is_done;
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
             } else {
-                match jobs.next() {
-                    Some(job) => job,
+                match tasks.next() {
+                    Some(task) => task,
                     None => break,
                 }
             };
-            let mut waiting = vec![first];
-            while waiting.len() < BATCHES
-                && let Ok(job) = jobs.at_once()
-            {
-                waiting.push(job);
-            }
-            while !waiting.is_empty() {
-                waiting = self.write(waiting);
-            }
+            self.carry_out(first, tasks);
             grown = true;
+            pause = IDLE;
         }
         self.finish();
+    }
+
+    /// Carries out a task with all that wait behind it.
+    fn carry_out(&mut self, first: Task, tasks: &Orders<Task>) {
+        let mut waiting = Vec::new();
+        let mut asked = Vec::new();
+        let mut next = Some(first);
+        while let Some(task) = next {
+            match task {
+                Task::Write(job) => waiting.push(job),
+                Task::Index { begin, answer } => asked.push((begin, answer)),
+            }
+            let is_room = waiting.len() + asked.len() < BATCHES;
+            next = is_room.then(|| tasks.at_once().ok()).flatten();
+        }
+        while !waiting.is_empty() {
+            waiting = self.write(waiting);
+        }
+        for (begin, answer) in asked {
+            // A caller that went away does not care.
+            let _ = answer.send(self.index(begin));
+        }
+    }
+
+    /// Brings the search index one step nearer to the log, and says how many rows are left.
+    fn index(&mut self, begin: Begin) -> Result<u64, StoreError> {
+        let target = Arc::clone(&self.target);
+        let fail = |error| sql_error(target.path(), error);
+        // Whoever only searches does not keep others from writing.
+        let connection = self.connect().map_err(fail)?;
+        let behind = search::behind(&connection);
+        self.connection = Some(connection);
+        if begin == Begin::Here && behind.map_err(fail)? == 0 {
+            return Ok(0);
+        }
+        let connection = self
+            .begin()
+            .map_err(|trouble| trouble.store_error(&target))?;
+        let indexed = match begin {
+            Begin::Here => search::step(&connection),
+            Begin::Anew => search::forget(&connection),
+        };
+        let indexed = indexed
+            .and_then(|()| search::behind(&connection))
+            .and_then(|left| run(&connection, "COMMIT").map(|()| left));
+        match indexed {
+            Ok(left) => {
+                self.connection = Some(connection);
+                Ok(left)
+            }
+            Err(error) => {
+                self.give_up(connection, breaks_connection(&error));
+                Err(sql_error(target.path(), error))
+            }
+        }
+    }
+
+    /// Uses a quiet moment for the search index; says whether nothing is left to do. One that
+    /// cannot be written is left to whoever searches.
+    fn index_idle(&mut self) -> bool {
+        self.index(Begin::Here).unwrap_or(0) == 0
     }
 
     /// Writes the batches in one transaction, and returns those that must be tried again because
@@ -148,7 +229,7 @@ impl Writer {
             Ok(connection) => connection,
             Err(trouble) => {
                 for job in jobs {
-                    job.answer(Err(trouble.error(&self.target)));
+                    job.answer(Err(trouble.store_error(&self.target).into()));
                 }
                 return Vec::new();
             }
@@ -184,13 +265,16 @@ impl Writer {
         Vec::new()
     }
 
+    fn connect(&mut self) -> rusqlite::Result<Connection> {
+        if let Some(connection) = self.connection.take() {
+            return Ok(connection);
+        }
+        self.page_limit = 0;
+        self.target.connect()
+    }
+
     fn begin(&mut self) -> Result<Connection, Trouble> {
-        let connection = if let Some(connection) = self.connection.take() {
-            connection
-        } else {
-            self.page_limit = 0;
-            self.target.connect()?
-        };
+        let connection = self.connect()?;
         let limit = self.faults.page_limit();
         if limit != self.page_limit {
             let pages = if limit == 0 { MAX_PAGES } else { limit };

@@ -11,5 +11,6 @@ mod crash;
 mod disk;
 mod outcome;
 mod processes;
+mod search;
 mod support;
 mod versions;

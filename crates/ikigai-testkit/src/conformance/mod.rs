@@ -25,6 +25,7 @@ mod leases;
 mod mail;
 mod rows;
 mod samples;
+mod search;
 
 use std::sync::Arc;
 
@@ -136,6 +137,15 @@ macro_rules! store_checks {
                 watch_tells_of_commits
                 the_pulse_beats_with_rows_and_mail_only
                 effects_of_a_failed_batch_are_taken_back
+            ;
+            search:
+                rows_are_found_by_their_words
+                tool_output_is_found_in_rows_and_blobs
+                what_is_typed_has_no_meaning_but_quotes_and_stars
+                hits_are_narrowed_by_agent_kind_model_time_and_directory
+                hits_come_newest_first_in_pages
+                the_best_hits_come_first_if_they_are_asked_for
+                rows_that_cannot_be_read_are_searched_too
             ;
         }
     };

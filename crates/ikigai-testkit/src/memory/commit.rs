@@ -29,7 +29,11 @@ pub(super) fn commit(
         done: Committed::default(),
     };
     match writing.all(batch) {
-        Ok(()) => Ok(writing.done),
+        Ok(()) => {
+            let done = writing.done;
+            log.stored.extend(&done.rows);
+            Ok(done)
+        }
         Err(error) => {
             for step in writing.undo.into_iter().rev() {
                 step(log);

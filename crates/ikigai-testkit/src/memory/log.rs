@@ -19,6 +19,8 @@ pub(super) struct Log {
     pub(super) agents: HashMap<AgentId, AgentLog>,
     /// The agents in the order in which they were made.
     pub(super) made: Vec<AgentId>,
+    /// All rows in the order in which they were stored.
+    pub(super) stored: Vec<RowRef>,
     pub(super) mail: Vec<MailRecord>,
     pub(super) runs: Vec<RunRecord>,
     pub(super) blobs: HashMap<BlobHash, BTreeMap<u32, Vec<u8>>>,

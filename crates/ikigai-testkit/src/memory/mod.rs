@@ -2,6 +2,7 @@
 
 mod commit;
 mod log;
+mod search;
 
 use std::fmt;
 use std::future::ready;
@@ -12,7 +13,8 @@ use ikigai_core::{
 };
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, MailRecord,
-    Pulse, Reading, RunRecord, SessionRecord, Snapshot, Store, StoreError, Watch,
+    Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord, Snapshot, Store, StoreError,
+    Watch,
 };
 use tokio::sync::watch;
 
@@ -103,6 +105,7 @@ impl MemoryStore {
             },
             control,
         );
+        guard.stored.push(at);
         drop(guard);
         self.tell();
         at
@@ -205,6 +208,10 @@ impl Store for MemoryStore {
 
     fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
         self.read(|log| log.blob(hash))
+    }
+
+    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+        self.read(|log| search::search(log, &query))
     }
 
     fn watch(&self) -> Result<Watch, StoreError> {

@@ -361,3 +361,14 @@ fn lines_for_the_shell_files_and_pins_reach_the_model() {
         "{switched}"
     );
 }
+
+#[test]
+fn the_search_index_can_be_made_again() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+
+    let said = newcomer.ikigai(&["doctor", "--reindex"]);
+
+    let expected = "the search index was made again of 5 rows\n";
+    assert_eq!((said.out.as_str(), said.code), (expected, Some(0)));
+}

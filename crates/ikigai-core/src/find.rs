@@ -1,0 +1,311 @@
+//! Finding rows by words: what is searched of a row, how text is split, and what is shown of a hit.
+//!
+//! Text is split as SQLite's `unicode61` does it: letters and digits make words, case and the
+//! accents of Latin letters do not matter.
+
+mod fold;
+mod snippet;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use crate::data::{self, AssistantData, BlobRef, CommandData, MarkData, data_type};
+use crate::event::Row;
+use crate::kind::Kind;
+use crate::load::{Loaded, Part, load};
+use crate::message::Block;
+
+pub use snippet::Snippet;
+
+/// How many terms a search has at most; further ones are not looked at.
+pub const MOST_TERMS: usize = 32;
+
+/// How much of one row is searched: of a longer text the first and the last half of this.
+pub const SEARCHED_BYTES: usize = 1024 * 1024;
+
+/// What is searched of a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Searched {
+    /// Its own text: what was said, called, or came of a call.
+    pub text: String,
+    /// The hash of a larger output, which is searched too.
+    pub blob: Option<String>,
+    /// The model that the row names.
+    pub model: Option<String>,
+}
+
+data_type! {
+    /// The part of a result's data that only a search looks at.
+    Larger {
+        /// The whole output, if it was larger.
+        blob: BlobRef,
+    }
+}
+
+/// Tells what is searched of a row. Total.
+pub fn searched(row: &Row) -> Searched {
+    let data = row.data.as_deref();
+    let content = row.content.as_deref().unwrap_or_default();
+    let mut found = Searched::default();
+    match row.kind.read_as() {
+        Some(Kind::Assistant | Kind::ToolCall | Kind::ToolResult) => {
+            let read = load(row);
+            if let Ok(Loaded::Message(part)) = &read {
+                let larger: Larger = data::read(data);
+                found.blob = larger.blob.and_then(|blob| blob.hash);
+                found.model = data::read::<AssistantData>(data).model;
+                found.text = text_of(part, content, found.blob.is_some());
+            } else {
+                found.text = joined(&[content]);
+            }
+        }
+        Some(Kind::Command) => {
+            let command: CommandData = data::read(data);
+            found.text = joined(&[command.echo.as_deref().unwrap_or_default(), content]);
+        }
+        Some(Kind::Mark) => {
+            let mark: MarkData = data::read(data);
+            found.text = joined(&[mark.label.as_deref().unwrap_or_default()]);
+        }
+        _ => found.text = joined(&[content]),
+    }
+    found
+}
+
+/// The text of a message, with what a person is shown of it.
+fn text_of(part: &Part, shown: &str, has_blob: bool) -> String {
+    let mut texts: Vec<String> = part.tool.iter().cloned().collect();
+    for block in &part.message.blocks {
+        match block {
+            Block::Thinking { text, .. } => texts.push(text.clone()),
+            Block::ToolCall {
+                name, arguments, ..
+            } => {
+                texts.push(name.clone());
+                // They are JSON: what a person looks for is written there with escapes.
+                texts.push(serde_json::from_str(arguments).map_or_else(
+                    |_| arguments.clone(),
+                    |value: serde_json::Value| words_of(&value),
+                ));
+            }
+            // What the model was given of a larger output is a part of it.
+            Block::ToolResult { content, .. } if !has_blob => texts.push(content.clone()),
+            // A text is what is shown.
+            Block::ToolResult { .. } | Block::Text { .. } => {}
+        }
+    }
+    texts.push(shown.to_owned());
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    joined(&texts)
+}
+
+/// Names and texts of a JSON value, one on each line.
+fn words_of(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    let mut text = String::new();
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::String(found) => push_line(&mut text, found),
+            Value::Number(number) => push_line(&mut text, &number.to_string()),
+            Value::Array(values) => left.extend(values.iter().rev()),
+            Value::Object(fields) => left.extend(fields.values().rev()),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+    text
+}
+
+fn joined(parts: &[&str]) -> String {
+    let mut text = String::new();
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        push_line(&mut text, part);
+    }
+    ends(&text, SEARCHED_BYTES).into_owned()
+}
+
+fn push_line(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(line);
+}
+
+/// The first and the last half of `most` bytes of a text; all of it if it is not longer.
+pub fn ends(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
+    if text.len() <= most {
+        return text.into();
+    }
+    let head = text.floor_char_boundary(most / 2);
+    let tail = text.ceil_char_boundary(text.len() - most / 2);
+    format!("{}\n…\n{}", &text[..head], &text[tail..]).into()
+}
+
+/// One word of a text, as it is compared, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Its letters, without case and accents.
+    pub folded: String,
+    /// Where it stands.
+    pub at: Range<usize>,
+}
+
+/// The words of a text.
+pub fn tokens(text: &str) -> impl Iterator<Item = Token> {
+    let mut chars = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        while chars.next_if(|(_, c)| !c.is_alphanumeric()).is_some() {}
+        let (start, _) = *chars.peek()?;
+        let mut folded = String::new();
+        let mut end = start;
+        while let Some((at, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() || fold::is_accent(*c))
+        {
+            fold::push(&mut folded, c);
+            end = at + c.len_utf8();
+        }
+        Some(Token {
+            folded,
+            at: start..end,
+        })
+    })
+}
+
+/// Words that stand one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// As typed, without quotes; it has at least one letter or digit.
+    pub text: String,
+    /// Whether the last word may go on.
+    pub is_prefix: bool,
+    words: Vec<String>,
+}
+
+impl Term {
+    /// Makes a term; none if there is nothing to compare.
+    pub fn new(text: &str, is_prefix: bool) -> Option<Self> {
+        let words: Vec<String> = tokens(text).map(|token| token.folded).collect();
+        (!words.is_empty()).then(|| Self {
+            text: text.replace('\0', " "),
+            is_prefix,
+            words,
+        })
+    }
+
+    /// Whether the term begins at the first of these words; with how many it takes.
+    fn begins(&self, found: &[Token]) -> Option<usize> {
+        let (last, first) = self.words.split_last()?;
+        let whole = found.get(..self.words.len())?;
+        let (found_last, found_first) = whole.split_last()?;
+        let is_last = if self.is_prefix {
+            found_last.folded.starts_with(last.as_str())
+        } else {
+            found_last.folded == *last
+        };
+        let same = found_first.iter().zip(first);
+        let is_it = is_last && same.into_iter().all(|(found, word)| found.folded == *word);
+        is_it.then_some(self.words.len())
+    }
+
+    /// How often it stands in a text.
+    pub fn count_in(&self, text: &str) -> usize {
+        let found: Vec<Token> = tokens(text).collect();
+        let begins = (0..found.len()).filter(|at| self.begins(&found[*at..]).is_some());
+        begins.count()
+    }
+}
+
+/// What is looked for: terms that must all be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words(Vec<Term>);
+
+/// Where a term stands in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) at: Range<usize>,
+    pub(crate) term: usize,
+}
+
+impl Words {
+    /// Reads what somebody typed: words, `"several words"` that stand together, and `begin*`.
+    /// Nothing else has a meaning, and what has no letter or digit is left out.
+    pub fn parse(typed: &str) -> Self {
+        let mut terms = Vec::new();
+        let mut rest = typed.trim_start();
+        while let Some(first) = rest.chars().next() {
+            let (text, after) = if first == '"' {
+                let inner = &rest[1..];
+                inner.split_once('"').unwrap_or((inner, ""))
+            } else {
+                let end = rest.find(|c: char| c.is_whitespace() || c == '"');
+                rest.split_at(end.unwrap_or(rest.len()))
+            };
+            // The star of a phrase stands behind its quotes.
+            let starred = first == '"' && after.starts_with('*');
+            let is_prefix = starred || (first != '"' && text.ends_with('*'));
+            terms.extend(Term::new(text, is_prefix));
+            rest = after.trim_start_matches('*').trim_start();
+        }
+        terms.truncate(MOST_TERMS);
+        Self(terms)
+    }
+
+    /// The terms.
+    pub fn terms(&self) -> &[Term] {
+        &self.0
+    }
+
+    /// Whether nothing is looked for.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether some word may go on.
+    pub fn has_prefix(&self) -> bool {
+        self.0.iter().any(|term| term.is_prefix)
+    }
+
+    /// The same with whole words only.
+    #[must_use]
+    pub fn whole(mut self) -> Self {
+        for term in &mut self.0 {
+            term.is_prefix = false;
+        }
+        self
+    }
+
+    /// Whether all terms stand in a text.
+    pub fn are_in(&self, text: &str) -> bool {
+        self.0.iter().all(|term| term.count_in(text) > 0)
+    }
+
+    /// Where the terms stand in a text, at most `most` places.
+    pub(crate) fn places(&self, text: &str, most: usize) -> Vec<Place> {
+        let longest = self.0.iter().map(|term| term.words.len()).max();
+        let longest = longest.unwrap_or(1);
+        let mut places = Vec::new();
+        let mut ahead: Vec<Token> = Vec::new();
+        let mut left = tokens(text);
+        loop {
+            ahead.extend(left.by_ref().take(longest - ahead.len().min(longest)));
+            let Some(first) = ahead.first() else {
+                return places;
+            };
+            for (number, term) in self.0.iter().enumerate() {
+                if let Some(taken) = term.begins(&ahead) {
+                    let end = ahead
+                        .get(taken - 1)
+                        .map_or(first.at.end, |last| last.at.end);
+                    places.push(Place {
+                        at: first.at.start..end,
+                        term: number,
+                    });
+                }
+            }
+            if places.len() >= most {
+                return places;
+            }
+            ahead.remove(0);
+        }
+    }
+}

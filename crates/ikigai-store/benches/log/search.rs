@@ -1,0 +1,80 @@
+//! Searching a million rows for the newest 50.
+
+use std::time::Instant;
+
+use ikigai_core::Kind;
+use ikigai_core::find::Words;
+use ikigai_store::{Order, SearchQuery, Store};
+use ikigai_testkit::stores::Sample;
+use ikigai_testkit::stores::rounds::{Case, judge, rounds};
+
+use crate::measured::{World, timed};
+
+const ROUNDS: usize = 50;
+const HITS: usize = 50;
+const MOST_MILLIS: f64 = 50.0;
+
+/// Each line is judged alone; the index is filled before, once for each kept store.
+pub(crate) fn compare() {
+    let world = World::new(Sample::MILLION.kept());
+    let store = world.kept.open();
+    let begun = Instant::now();
+    while world.runtime.block_on(store.catch_up()).unwrap() > 0 {}
+    println!(
+        "\nthe index was filled within {} s",
+        begun.elapsed().as_secs()
+    );
+    let of = |typed: &str| SearchQuery {
+        words: Words::parse(typed),
+        limit: HITS,
+        ..SearchQuery::default()
+    };
+    let queries = [
+        ("a word of most rows", of("function")),
+        ("two of them", of("function error")),
+        ("a phrase of two", of("\"returns error\"")),
+        ("a rare word", of("module_4711")),
+        ("a rare and a common word", of("4711 function")),
+        ("no such word", of("nowhere")),
+        (
+            "a common word of one kind",
+            SearchQuery {
+                kinds: vec![Kind::ToolResult],
+                ..of("function")
+            },
+        ),
+        (
+            "a rare word, the best first",
+            SearchQuery {
+                order: Order::Relevance,
+                ..of("4711")
+            },
+        ),
+    ];
+    let cases = queries.iter().map(|(name, query)| {
+        let (world, store) = (&world, &store);
+        Case::new(name, move || {
+            timed(|| world.runtime.block_on(store.search(query.clone())).unwrap())
+        })
+    });
+    let figures = rounds(ROUNDS, cases.collect());
+    figures.print("search: the newest 50 of 10⁶ rows");
+    for (name, _) in &queries {
+        let millis = figures.median(name).as_secs_f64() * 1e3;
+        judge(&format!("search, {name}"), millis, MOST_MILLIS, " ms");
+    }
+    for typed in ["f*", "mod*", "47*"] {
+        let begun = Instant::now();
+        let page = world.runtime.block_on(store.search(of(typed))).unwrap();
+        let millis = begun.elapsed().as_millis();
+        let whole = if page.whole_words {
+            ", as whole words"
+        } else {
+            ""
+        };
+        println!(
+            "      search, {typed}: {} hits in {millis} ms{whole}",
+            page.hits.len()
+        );
+    }
+}

@@ -1,0 +1,339 @@
+//! The search index: how it follows the log, and how it is asked.
+
+use std::time::{Duration, Instant};
+
+use ikigai_core::find::{SEARCHED_BYTES, Words, searched};
+use ikigai_core::{Kind, Row};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params};
+
+use super::faults::Faults;
+use super::reader::Reader;
+use super::values::{log_row, parsed, stored_limit};
+use crate::blobs::PART_BYTES;
+use crate::error::StoreError;
+use crate::records::BlobHash;
+use crate::search::{Cursor, Hit, MOST_HITS, MOST_RANKED, Order, SearchPage, SearchQuery};
+
+/// How many rows one step takes into the index: the more, the less each costs.
+const STEP_ROWS: usize = 1024;
+
+/// A step ends after so much text, because nobody else writes meanwhile.
+const STEP_BYTES: usize = 4 * SEARCHED_BYTES;
+
+/// How long a search takes at most, and how long one with words that may go on.
+const LIMIT: Duration = Duration::from_millis(500);
+const PREFIX_LIMIT: Duration = Duration::from_millis(50);
+
+/// How many agents one search is narrowed to at most.
+const MOST_AGENTS: usize = 64;
+
+/// How many parts of a blob are searched at each end.
+const END_PARTS: usize = SEARCHED_BYTES / 2 / PART_BYTES;
+
+/// How many messages the index does not have yet.
+pub(super) fn behind(connection: &Connection) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached(
+            "SELECT coalesce((SELECT max(id) FROM messages), 0) - message FROM search_upto",
+        )?
+        .query_row([], |row| row.get(0))
+        .map(|behind: i64| u64::try_from(behind).unwrap_or(0))
+}
+
+/// Takes the next rows into the index. To be called in a write transaction.
+pub(super) fn step(connection: &Connection) -> rusqlite::Result<()> {
+    let upto: i64 = connection
+        .prepare_cached("SELECT message FROM search_upto")?
+        .query_row([], |row| row.get(0))?;
+    let mut waiting = connection.prepare_cached(
+        "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, m.agent, a.session, a.uuid
+         FROM messages m JOIN agents a ON a.id = m.agent
+         WHERE m.id > ?1 ORDER BY m.id LIMIT ?2",
+    )?;
+    let mut insert = connection
+        .prepare_cached("INSERT INTO search (rowid, text, tags, model) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut rows = waiting.query(params![upto, stored_limit(STEP_ROWS)])?;
+    let mut last = upto;
+    let mut bytes = 0;
+    while bytes < STEP_BYTES
+        && let Some(found) = rows.next()?
+    {
+        let row = log_row(parsed(found, 8)?, found)?;
+        let id: i64 = found.get(5)?;
+        let (agent, session): (i64, i64) = (found.get(6)?, found.get(7)?);
+        let mut searched = searched(&row);
+        if let Some(hash) = &searched.blob
+            && let Some(text) = blob_text(connection, hash)?
+        {
+            searched.text.push('\n');
+            searched.text.push_str(&text);
+        }
+        bytes += searched.text.len();
+        let kind = row.kind.read_as().map(kind_tag).unwrap_or_default();
+        let tags = format!("a{agent} s{session} {kind}");
+        insert.execute(params![id, searched.text, tags, searched.model])?;
+        last = id;
+    }
+    connection
+        .prepare_cached("UPDATE search_upto SET message = ?1")?
+        .execute([last])?;
+    Ok(())
+}
+
+/// Empties the index. To be called in a write transaction.
+pub(super) fn forget(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "INSERT INTO search (search) VALUES ('delete-all');
+         UPDATE search_upto SET message = 0;",
+    )
+}
+
+/// A word for a kind: what splits words is left out of its name.
+fn kind_tag(kind: Kind) -> String {
+    format!("k{}", kind.name().replace('_', ""))
+}
+
+/// The searched parts of a blob.
+fn blob_text(connection: &Connection, hash: &str) -> rusqlite::Result<Option<String>> {
+    let Ok(hash) = hash.parse::<BlobHash>() else {
+        return Ok(None);
+    };
+    let mut statement = connection.prepare_cached(
+        "SELECT part, bytes FROM blobs WHERE hash = ?1 AND
+             (part < ?2 OR part > (SELECT max(part) FROM blobs WHERE hash = ?1) - ?2)
+         ORDER BY part",
+    )?;
+    let mut bytes = Vec::new();
+    let mut next = None;
+    let mut rows = statement.query(params![hash.0, stored_limit(END_PARTS)])?;
+    while let Some(row) = rows.next()? {
+        let part: i64 = row.get(0)?;
+        if next.is_some_and(|next| next != part) {
+            bytes.extend_from_slice("\n…\n".as_bytes());
+        }
+        next = Some(part + 1);
+        bytes.extend_from_slice(row.get_ref(1)?.as_blob()?);
+    }
+    Ok(next.map(|_| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// What a search came to before its time was over.
+enum Came {
+    /// To its end.
+    Whole(SearchPage),
+    /// To these hits.
+    Cut(SearchPage),
+}
+
+/// Asks the index, and ends in a short time: words that may go on are then taken as whole ones.
+pub(super) fn within_time(
+    reader: &mut Reader,
+    query: SearchQuery,
+    faults: &Faults,
+) -> Result<SearchPage, StoreError> {
+    let mut query = query;
+    let mut whole_words = false;
+    if query.words.has_prefix() {
+        let limit = if faults.is_search_slow() {
+            Duration::ZERO
+        } else {
+            PREFIX_LIMIT
+        };
+        match reader.read_until(Instant::now() + limit, |it| search(it, &query))? {
+            Came::Whole(page) => return Ok(page),
+            Came::Cut(_) => query.words = query.words.whole(),
+        }
+        whole_words = true;
+    }
+    let came = reader.read_until(Instant::now() + LIMIT, |it| search(it, &query))?;
+    let (page, cut) = match came {
+        Came::Whole(page) => (page, false),
+        Came::Cut(page) => (page, true),
+    };
+    Ok(SearchPage {
+        whole_words,
+        cut,
+        ..page
+    })
+}
+
+/// Asks the index. The connection stops by itself when the time is over.
+fn search(connection: &Connection, query: &SearchQuery) -> rusqlite::Result<Came> {
+    let Some(narrowed) = Narrowed::new(connection, query)? else {
+        return Ok(Came::Whole(SearchPage::default()));
+    };
+    let limit = query.limit.clamp(1, MOST_HITS);
+    match narrowed.order(connection, query) {
+        Ok(order) => narrowed.page(connection, query, order, limit),
+        Err(error) if is_cut(&error) => Ok(Came::Cut(SearchPage::default())),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_cut(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+}
+
+/// A search as SQLite is asked for it.
+struct Narrowed {
+    /// What the index must match; none if only times are asked for.
+    expression: Option<String>,
+    before: i64,
+    after: i64,
+}
+
+impl Narrowed {
+    /// None if nothing can be found, because what it is narrowed to is not there.
+    fn new(connection: &Connection, query: &SearchQuery) -> rusqlite::Result<Option<Self>> {
+        let mut parts = Vec::new();
+        parts.extend(in_column("text", &query.words));
+        parts.extend(
+            query
+                .model
+                .as_ref()
+                .and_then(|model| in_column("model", model)),
+        );
+        if let Some(agents) = &query.agents {
+            let mut keys = connection.prepare_cached("SELECT id FROM agents WHERE uuid = ?1")?;
+            let mut tags = Vec::new();
+            for agent in agents.iter().take(MOST_AGENTS) {
+                let key = keys.query_row([agent.to_string()], |row| row.get(0));
+                tags.extend(key.optional()?.map(|key: i64| format!("a{key}")));
+            }
+            let Some(part) = one_of(&tags) else {
+                return Ok(None);
+            };
+            parts.push(part);
+        }
+        if let Some(directory) = &query.directory {
+            let mut sessions = connection.prepare_cached(
+                "SELECT id FROM sessions
+                 WHERE directory = ?1 OR substr(directory, 1, length(?1) + 1) = ?1 || '/'
+                 ORDER BY id DESC LIMIT ?2",
+            )?;
+            let limit = stored_limit(MOST_AGENTS);
+            let directory = directory.trim_end_matches('/');
+            let tags = sessions.query_map(params![directory, limit], |row| row.get(0))?;
+            let tags = tags
+                .map(|key| key.map(|key: i64| format!("s{key}")))
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            let Some(part) = one_of(&tags) else {
+                return Ok(None);
+            };
+            parts.push(part);
+        }
+        let kinds: Vec<_> = query.kinds.iter().map(|kind| kind_tag(*kind)).collect();
+        parts.extend(one_of(&kinds));
+        Ok(Some(Self {
+            expression: (!parts.is_empty()).then(|| parts.join(" AND ")),
+            before: query.before.map_or(i64::MAX, |before| before.0),
+            after: query.after.map_or(i64::MIN, |after| after.0),
+        }))
+    }
+
+    /// In which order hits are told: the best first only if that was asked and they are few.
+    fn order(&self, connection: &Connection, query: &SearchQuery) -> rusqlite::Result<Order> {
+        let Some(expression) = self.expression.as_ref().filter(|_| !query.words.is_empty()) else {
+            return Ok(Order::Newest);
+        };
+        if query.order == Order::Newest {
+            return Ok(Order::Newest);
+        }
+        let hits: i64 = connection
+            .prepare_cached(
+                "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH ?1 LIMIT ?2)",
+            )?
+            .query_row(params![expression, stored_limit(MOST_RANKED + 1)], |row| {
+                row.get(0)
+            })?;
+        Ok(if hits > stored_limit(MOST_RANKED) {
+            Order::Newest
+        } else {
+            Order::Relevance
+        })
+    }
+
+    fn page(
+        &self,
+        connection: &Connection,
+        query: &SearchQuery,
+        order: Order,
+        limit: usize,
+    ) -> rusqlite::Result<Came> {
+        // One more is asked for, to know whether there are more.
+        let asked = stored_limit(limit + 1);
+        let skipped = query.cursor.map_or(0, |cursor| cursor.0.max(0));
+        let newest = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
+        let expression: &dyn ToSql = &self.expression;
+        let (sql, place): (_, &dyn ToSql) = match (order, &self.expression) {
+            (Order::Relevance, _) => (BEST, &skipped),
+            (Order::Newest, Some(_)) => (NEWEST, &newest),
+            (Order::Newest, None) => (ANY, &newest),
+        };
+        let mut statement = connection.prepare_cached(sql)?;
+        let values: &[&dyn ToSql] = &[expression, place, &self.after, &self.before, &asked];
+        let mut rows = statement.query(values)?;
+        let mut page = SearchPage {
+            order,
+            ..SearchPage::default()
+        };
+        let mut last = 0;
+        loop {
+            let row = match rows.next() {
+                Ok(Some(row)) if page.hits.len() < limit => row,
+                Ok(Some(_)) => {
+                    page.next = Some(match order {
+                        Order::Newest => Cursor(last),
+                        Order::Relevance => Cursor(skipped.saturating_add(stored_limit(limit))),
+                    });
+                    return Ok(Came::Whole(page));
+                }
+                Ok(None) => return Ok(Came::Whole(page)),
+                Err(error) if is_cut(&error) => return Ok(Came::Cut(page)),
+                Err(error) => return Err(error),
+            };
+            last = row.get(5)?;
+            let found: Row = log_row(parsed(row, 6)?, row)?;
+            let hit = Hit::of(&found, &query.words, |hash| blob_text(connection, hash));
+            match hit {
+                Ok(hit) => page.hits.push(hit),
+                Err(error) if is_cut(&error) => return Ok(Came::Cut(page)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The index leads, so that its order is that of the answer and nothing is sorted.
+const NEWEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, a.uuid
+     FROM search CROSS JOIN messages m ON m.id = search.rowid JOIN agents a ON a.id = m.agent
+     WHERE search MATCH ?1 AND search.rowid < ?2 AND m.created_at >= ?3 AND m.created_at < ?4
+     ORDER BY search.rowid DESC LIMIT ?5";
+
+const BEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, a.uuid
+     FROM search CROSS JOIN messages m ON m.id = search.rowid JOIN agents a ON a.id = m.agent
+     WHERE search MATCH ?1 AND m.created_at >= ?3 AND m.created_at < ?4
+     ORDER BY bm25(search, 1.0, 0.0, 0.0), search.rowid DESC LIMIT ?5 OFFSET ?2";
+
+const ANY: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, a.uuid
+     FROM messages m JOIN agents a ON a.id = m.agent
+     WHERE ?1 IS NULL AND m.id < ?2 AND m.created_at >= ?3 AND m.created_at < ?4
+     ORDER BY m.id DESC LIMIT ?5";
+
+/// All terms in one column, as the index's own language says it: nothing that was typed has a
+/// meaning there, because all of it stands in quotes.
+fn in_column(column: &str, words: &Words) -> Option<String> {
+    let terms: Vec<String> = words
+        .terms()
+        .iter()
+        .map(|term| {
+            let star = if term.is_prefix { " *" } else { "" };
+            format!("\"{}\"{star}", term.text.replace('"', "\"\""))
+        })
+        .collect();
+    (!terms.is_empty()).then(|| format!("{column} : ({})", terms.join(" AND ")))
+}
+
+fn one_of(tags: &[String]) -> Option<String> {
+    (!tags.is_empty()).then(|| format!("tags : ({})", tags.join(" OR ")))
+}

@@ -1,0 +1,286 @@
+//! What keys mean: one table of named actions, which the configuration can bind to other keys, and
+//! from which the help on the screen and `docs/keys.md` are made.
+
+mod name;
+mod table;
+
+use std::fmt::Write as _;
+
+use thiserror::Error;
+
+use crate::key::Key;
+
+pub use name::NoSuchKey;
+pub use table::{Action, Entry, entries};
+
+/// Where a key is pressed. Several can hold at once: then the first that knows the key decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// The input.
+    Input,
+    /// The input as long as it is empty; it stands before the input.
+    Empty,
+    /// Everywhere; it stands behind all others by itself.
+    Always,
+    /// The list of completions; it stands before the input.
+    List,
+    /// The search in what was sent; it stands before the input, whose edits change what is sought.
+    Search,
+    /// A question that does not yet take keys; it stands before the input.
+    Asked,
+    /// A question that takes keys.
+    Question,
+    /// Questions of other agents; it stands before the input.
+    Others,
+    /// Browsing the conversation.
+    Browse,
+    /// The board.
+    Board,
+    /// Choosing from a list; it may stand before the input, whose edits change what narrows it.
+    Picker,
+    /// Something shown above all, such as help.
+    Overlay,
+}
+
+impl Mode {
+    /// All modes, in the order in which help shows them.
+    pub const ALL: [Self; 12] = [
+        Self::Input,
+        Self::Empty,
+        Self::Always,
+        Self::List,
+        Self::Search,
+        Self::Asked,
+        Self::Question,
+        Self::Others,
+        Self::Browse,
+        Self::Board,
+        Self::Picker,
+        Self::Overlay,
+    ];
+
+    /// Says whether a key that the user binds in this mode is meant for another mode too.
+    fn covers(self, other: Self) -> bool {
+        let empty = self == Self::Input && other == Self::Empty;
+        self == other || self == Self::Always || empty
+    }
+
+    /// The heading of its keys.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Input => "Input",
+            Self::Empty => "Empty input",
+            Self::Always => "Everywhere",
+            Self::List => "Completion list",
+            Self::Search => "Search in what was sent",
+            Self::Asked => "A question arrives while you type",
+            Self::Question => "Question",
+            Self::Others => "Other agents ask",
+            Self::Browse => "Browse mode",
+            Self::Board => "Board",
+            Self::Picker => "Pickers",
+            Self::Overlay => "Help and other overlays",
+        }
+    }
+}
+
+/// What keys pressed one after the other mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// This.
+    Action(Action),
+    /// They are the beginning of something: the next key tells.
+    Prefix,
+    /// Nothing: a character is typed, all else is ignored.
+    Nothing,
+}
+
+/// Why keys cannot be bound as the configuration says.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BindError {
+    /// A key has no such name.
+    #[error("`{keys}`: {source}")]
+    Key {
+        /// The keys as they are configured.
+        keys: String,
+        /// Which is wrong.
+        source: NoSuchKey,
+    },
+    /// Not one key, nor two.
+    #[error("`{0}`: give one key, or two with a space between them")]
+    Length(String),
+    /// An action has no such name.
+    #[error("`{keys}`: there is no action `{action}`")]
+    Action {
+        /// The keys as they are configured.
+        keys: String,
+        /// The name.
+        action: String,
+    },
+}
+
+/// Which keys mean what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bindings {
+    bound: Vec<Binding>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Binding {
+    mode: Mode,
+    /// One, or two that are pressed one after the other.
+    keys: Vec<Key>,
+    action: Action,
+}
+
+/// What takes a key's meaning away, in place of an action.
+const NONE: &str = "none";
+
+impl Default for Bindings {
+    fn default() -> Self {
+        let mut bound = Vec::new();
+        for entry in entries() {
+            for (mode, names) in entry.keys {
+                for keys in names.iter().filter_map(|names| parsed(names).ok()) {
+                    bound.push(Binding {
+                        mode: *mode,
+                        keys,
+                        action: entry.action,
+                    });
+                }
+            }
+        }
+        Self { bound }
+    }
+}
+
+impl Bindings {
+    /// The default ones with those of the configuration: pairs of keys and an action, such as
+    /// `ctrl-x a` and `board`. The action `none` takes away what the keys mean everywhere.
+    pub fn with(configured: &[(String, String)]) -> Result<Self, BindError> {
+        let mut bindings = Self::default();
+        for (names, action) in configured {
+            let keys = parsed(names)?;
+            if action == NONE {
+                bindings.bound.retain(|bound| bound.keys != keys);
+                continue;
+            }
+            let unknown = || BindError::Action {
+                keys: names.clone(),
+                action: action.clone(),
+            };
+            let found = entries().find(|entry| entry.name == action);
+            let entry = found.ok_or_else(unknown)?;
+            let (mode, _) = entry.keys.first().ok_or_else(unknown)?;
+            // What would hide the new keys, or be hidden by them, goes.
+            bindings.bound.retain(|bound| {
+                let meets = bound.keys.starts_with(&keys) || keys.starts_with(&bound.keys);
+                !meets || !mode.covers(bound.mode)
+            });
+            bindings.bound.push(Binding {
+                mode: *mode,
+                keys,
+                action: entry.action,
+            });
+        }
+        Ok(bindings)
+    }
+
+    /// What keys mean that were pressed one after the other, in the first of these modes that knows
+    /// them, or everywhere.
+    pub fn meaning(&self, modes: &[Mode], pressed: &[Key]) -> Meaning {
+        let pressed: Vec<Key> = pressed.iter().map(|key| key.plain()).collect();
+        for mode in modes.iter().chain([&Mode::Always]) {
+            let here = || self.bound.iter().filter(|bound| bound.mode == *mode);
+            if let Some(bound) = here().find(|bound| bound.keys == pressed) {
+                return Meaning::Action(bound.action);
+            }
+            if here().any(|bound| bound.keys.starts_with(&pressed)) {
+                return Meaning::Prefix;
+            }
+        }
+        Meaning::Nothing
+    }
+
+    /// The names of the keys that do something in a mode.
+    pub fn keys_of(&self, mode: Mode, action: Action) -> Vec<String> {
+        let bound = self.bound.iter();
+        let found = bound.filter(|bound| bound.mode == mode && bound.action == action);
+        found.map(|bound| names(&bound.keys)).collect()
+    }
+
+    /// What keys do, under headings.
+    pub fn help(&self) -> Vec<Help> {
+        let all = Mode::ALL.into_iter().map(|mode| {
+            let here = entries().filter(|entry| entry.keys.iter().any(|(known, _)| *known == mode));
+            let rows = here.filter_map(|entry| {
+                let keys = self.keys_of(mode, entry.action);
+                (!keys.is_empty()).then_some((keys, entry))
+            });
+            Help {
+                heading: mode.heading(),
+                rows: rows.collect(),
+            }
+        });
+        all.filter(|help| !help.rows.is_empty()).collect()
+    }
+}
+
+/// What the keys of a mode do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Help {
+    /// Where.
+    pub heading: &'static str,
+    /// Which keys do what.
+    pub rows: Vec<(Vec<String>, &'static Entry)>,
+}
+
+/// `docs/keys.md`, made from the table.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Keys\n\n\
+         This page is made from the table of actions; `?` with empty input shows the same.\n\n\
+         Every action has a name, to which the configuration can bind other keys:\n\n\
+         ```toml\n\
+         [keys]\n\
+         \"ctrl-o\" = \"newline\"\n\
+         \"ctrl-x b\" = \"board\"\n\
+         \"alt-n\" = \"none\"\n\
+         ```\n\n\
+         A key is a character or one of `enter tab backspace delete insert home end page-up page-down up down left right esc \
+         space f1` … `f24`, with `ctrl-`, `alt-` and `shift-` before it. Two keys with a space between them are pressed one \
+         after the other. An action of one mode is bound in that mode; `none` takes a key's meaning away everywhere.\n",
+    );
+    for help in Bindings::default().help() {
+        let _ = write!(page, "\n## {}\n\n", help.heading);
+        page.push_str("| keys | action | what it does |\n|---|---|---|\n");
+        for (keys, entry) in help.rows {
+            let keys: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
+            let (keys, name, help) = (keys.join(" "), entry.name, entry.help);
+            let _ = writeln!(page, "| {keys} | `{name}` | {help} |");
+        }
+    }
+    page
+}
+
+fn parsed(names: &str) -> Result<Vec<Key>, BindError> {
+    let keys = names.split_whitespace().map(str::parse);
+    let keys: Vec<Key> = keys
+        .collect::<Result<_, _>>()
+        .map_err(|source| BindError::Key {
+            keys: names.to_owned(),
+            source,
+        })?;
+    if keys.is_empty() || keys.len() > 2 {
+        return Err(BindError::Length(names.to_owned()));
+    }
+    Ok(keys)
+}
+
+fn names(keys: &[Key]) -> String {
+    let names: Vec<_> = keys.iter().map(Key::to_string).collect();
+    names.join(" ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Names of keys: `ctrl-x`, `alt-enter`, `shift-tab`, `f1`, `?`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::key::{Code, Key};
+
+/// A text that is no name of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no key `{0}`")]
+pub struct NoSuchKey(pub String);
+
+/// Keys that have a name; all others are called as the character that they make.
+const NAMED: &[(&str, Code)] = &[
+    ("enter", Code::Enter),
+    ("tab", Code::Tab),
+    ("backspace", Code::Backspace),
+    ("delete", Code::Delete),
+    ("insert", Code::Insert),
+    ("home", Code::Home),
+    ("end", Code::End),
+    ("page-up", Code::PageUp),
+    ("page-down", Code::PageDown),
+    ("up", Code::Up),
+    ("down", Code::Down),
+    ("left", Code::Left),
+    ("right", Code::Right),
+    ("esc", Code::Escape),
+    ("space", Code::Char(' ')),
+];
+
+/// How many function keys there are.
+const FUNCTION_KEYS: u8 = 24;
+
+impl FromStr for Key {
+    type Err = NoSuchKey;
+
+    fn from_str(name: &str) -> Result<Self, NoSuchKey> {
+        let mut key = Self::of(Code::Escape);
+        let mut rest = name;
+        loop {
+            let (held, behind) = if let Some(behind) = rest.strip_prefix("ctrl-") {
+                (&mut key.ctrl, behind)
+            } else if let Some(behind) = rest.strip_prefix("alt-") {
+                (&mut key.alt, behind)
+            } else if let Some(behind) = rest.strip_prefix("shift-") {
+                (&mut key.shift, behind)
+            } else {
+                break;
+            };
+            *held = true;
+            rest = behind;
+        }
+        key.code = code(rest).ok_or_else(|| NoSuchKey(name.to_owned()))?;
+        Ok(key.plain())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = [
+            (self.ctrl, "ctrl-"),
+            (self.alt, "alt-"),
+            (self.shift, "shift-"),
+        ];
+        for (is_held, name) in held {
+            if is_held {
+                f.write_str(name)?;
+            }
+        }
+        if let Some((name, _)) = NAMED.iter().find(|(_, code)| *code == self.code) {
+            return f.write_str(name);
+        }
+        match self.code {
+            Code::Char(letter) => write!(f, "{letter}"),
+            Code::F(number) => write!(f, "f{number}"),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+impl Key {
+    /// The same key in the one form in which keys are compared: a letter tells itself whether Shift
+    /// was held, and with Ctrl it is small.
+    #[must_use]
+    pub fn plain(self) -> Self {
+        let Code::Char(letter) = self.code else {
+            return self;
+        };
+        let letter = match (self.ctrl, self.shift) {
+            (true, _) => letter.to_ascii_lowercase(),
+            (false, true) => letter.to_ascii_uppercase(),
+            (false, false) => letter,
+        };
+        Self {
+            code: Code::Char(letter),
+            shift: self.shift && (self.ctrl || letter == ' '),
+            ..self
+        }
+    }
+}
+
+fn code(name: &str) -> Option<Code> {
+    if let Some((_, code)) = NAMED.iter().find(|(known, _)| *known == name) {
+        return Some(*code);
+    }
+    let mut letters = name.chars();
+    match (letters.next(), letters.next()) {
+        (Some(letter), None) if !letter.is_control() && !letter.is_whitespace() => {
+            Some(Code::Char(letter))
+        }
+        (Some('f'), Some(_)) => {
+            let number = name.get(1..)?.parse().ok()?;
+            (1..=FUNCTION_KEYS)
+                .contains(&number)
+                .then_some(Code::F(number))
+        }
+        _ => None,
+    }
+}

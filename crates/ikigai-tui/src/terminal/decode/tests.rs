@@ -1,0 +1,295 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// What these bytes are if no more come.
+fn read(bytes: &[u8]) -> Vec<Happening> {
+    let mut out = Vec::new();
+    let mut decoder = Decoder::default();
+    decoder.feed(bytes, &mut out);
+    decoder.finish(&mut out);
+    out
+}
+
+fn keys(bytes: &[u8]) -> Vec<Key> {
+    read(bytes)
+        .into_iter()
+        .map(|happening| match happening {
+            Happening::Key(key) => key,
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+const fn key(code: Code) -> Key {
+    Key::of(code)
+}
+
+const fn char(char: char) -> Key {
+    Key::of(Code::Char(char))
+}
+
+const CTRL_SHIFT_A: Key = Key {
+    shift: true,
+    ..Key::ctrl('a')
+};
+
+const CTRL_LEFT: Key = Key {
+    ctrl: true,
+    ..Key::of(Code::Left)
+};
+
+#[test]
+fn keys_of_all_kinds_of_terminals_are_understood() {
+    let table: &[(&str, &[Key])] = &[
+        ("aÄ中🙂", &[char('a'), char('Ä'), char('中'), char('🙂')]),
+        (
+            "\r\n\t",
+            &[key(Code::Enter), Key::ctrl('j'), key(Code::Tab)],
+        ),
+        ("\u{7f}\u{8}", &[key(Code::Backspace), key(Code::Backspace)]),
+        ("\u{1}\u{1a}", &[Key::ctrl('a'), Key::ctrl('z')]),
+        (
+            "\0\u{1f}\u{1c}",
+            &[Key::ctrl(' '), Key::ctrl('_'), Key::ctrl('\\')],
+        ),
+        ("\x1b", &[key(Code::Escape)]),
+        ("\x1b\x1b", &[key(Code::Escape), key(Code::Escape)]),
+        (
+            "\x1bx\x1bä",
+            &[Key::alt(Code::Char('x')), Key::alt(Code::Char('ä'))],
+        ),
+        (
+            "\x1b\r\x1b\u{7f}",
+            &[Key::alt(Code::Enter), Key::alt(Code::Backspace)],
+        ),
+        ("\x1b[", &[Key::alt(Code::Char('['))]),
+        ("\x1bO", &[Key::alt(Code::Char('O'))]),
+        ("\x1b]", &[Key::alt(Code::Char(']'))]),
+        ("\x1b[A\x1bOB", &[key(Code::Up), key(Code::Down)]),
+        (
+            "\x1b[H\x1b[4~\x1bOF",
+            &[key(Code::Home), key(Code::End), key(Code::End)],
+        ),
+        ("\x1b[1;5D\x1bO5D", &[CTRL_LEFT, CTRL_LEFT]),
+        (
+            "\x1b[1;2A\x1b[a",
+            &[Key::shift(Code::Up), Key::shift(Code::Up)],
+        ),
+        (
+            "\x1b[3~\x1b[3;3~",
+            &[key(Code::Delete), Key::alt(Code::Delete)],
+        ),
+        (
+            "\x1b[5~\x1b[6~\x1b[2~",
+            &[key(Code::PageUp), key(Code::PageDown), key(Code::Insert)],
+        ),
+        (
+            "\x1b[Z\x1b[9;2u",
+            &[Key::shift(Code::Tab), Key::shift(Code::Tab)],
+        ),
+        (
+            "\x1bOP\x1b[15~\x1b[24~\x1b[[C",
+            &[
+                key(Code::F(1)),
+                key(Code::F(5)),
+                key(Code::F(12)),
+                key(Code::F(3)),
+            ],
+        ),
+        (
+            "\x1b[1;2R\x1b[25~",
+            &[Key::shift(Code::F(3)), key(Code::F(13))],
+        ),
+        (
+            "\x1bOj\x1bOp\x1bOM",
+            &[char('*'), char('0'), key(Code::Enter)],
+        ),
+        // The kitty protocol: disambiguated keys, alternates, kinds of events, text.
+        (
+            "\x1b[27u\x1b[13;2u",
+            &[key(Code::Escape), Key::shift(Code::Enter)],
+        ),
+        ("\x1b[97;5u\x1b[97:65;6u", &[Key::ctrl('a'), CTRL_SHIFT_A]),
+        (
+            "\x1b[97:65;2u\x1b[97;4u",
+            &[char('A'), Key::alt(Code::Char('A'))],
+        ),
+        ("\x1b[49:33;2u\x1b[228;;228u", &[char('!'), char('ä')]),
+        (
+            "\x1b[97;1:1u\x1b[97;1:2u\x1b[97;1:3u",
+            &[char('a'), char('a')],
+        ),
+        ("\x1b[1;1:3A\x1b[3;5:3~", &[]),
+        ("\x1b[97;65u\x1b[97;129u", &[char('a'), char('a')]),
+        (
+            "\x1b[57400u\x1b[57421u\x1b[57376u",
+            &[char('1'), key(Code::PageUp), key(Code::F(13))],
+        ),
+        ("\x1b[57441;2u\x1b[97;9u\x1b[0u\x1b[4294967295u", &[]),
+        // The same of xterm.
+        (
+            "\x1b[27;2;13~\x1b[27;5;97~\x1b[27;6;65~",
+            &[Key::shift(Code::Enter), Key::ctrl('a'), CTRL_SHIFT_A],
+        ),
+    ];
+
+    for (bytes, expected) in table {
+        assert_eq!(keys(bytes.as_bytes()), *expected, "{bytes:?}");
+    }
+}
+
+#[test]
+fn what_is_no_key_is_swallowed_whole() {
+    let table: [&[u8]; 15] = [
+        b"\x1b[?62;4c",
+        b"\x1b[>0;276;0c",
+        b"\x1b[?1u",
+        b"\x1b[?2026;2$y",
+        b"\x1b[12;40R",
+        b"\x1b]11;rgb:0000/0000/0000\x1b\\",
+        b"\x1b]11;rgb:0000/0000/0000\x07",
+        b"\x1bP>|xterm(390)\x1b\\",
+        b"\x1b_Gi=1;OK\x1b\\",
+        b"\x1b[201~",
+        b"\x1b[1;2;3;4x",
+        b"\x1b[M !\"",
+        b"\x1b[<35;1;1M",
+        b"\x1b[<0;1M\x1b[<:;1;1M",
+        b"\x80\xff\xc0\xed\xa0\x80",
+    ];
+
+    for bytes in table {
+        let mut bytes = bytes.to_vec();
+        assert_eq!(read(&bytes), [], "{:?}", String::from_utf8_lossy(&bytes));
+        bytes.push(b'k');
+        assert_eq!(keys(&bytes), [char('k')]);
+    }
+}
+
+#[test]
+fn an_endless_sequence_is_swallowed_in_little_room() {
+    let mut decoder = Decoder::default();
+    let mut out = Vec::new();
+
+    decoder.feed(b"\x1b[", &mut out);
+    for _ in 0..1_000 {
+        decoder.feed(&[b'1'; 1_000], &mut out);
+    }
+    decoder.feed(b"~a", &mut out);
+
+    assert_eq!(out, [Happening::Key(char('a'))]);
+    assert!(decoder.held.capacity() <= 2 * LONGEST_SEQUENCE + 2);
+}
+
+#[test]
+fn a_key_ends_an_answer_that_never_ends() {
+    assert_eq!(keys(b"\x1b]11;rgb\x03"), [Key::ctrl('c')]);
+    assert_eq!(keys(b"\x1b]11;rgb\x1b[A"), [key(Code::Up)]);
+    assert_eq!(keys(b"\x1b[12\x03"), [Key::ctrl('c')]);
+    assert_eq!(keys(b"\xc3a"), [char('a')]);
+}
+
+#[test]
+fn the_mouse_tells_where_it_did_what() {
+    let mouse = |deed, column, row| Happening::Mouse(Mouse { deed, column, row });
+
+    let read =
+        read(b"\x1b[<0;1;1M\x1b[<32;5;2M\x1b[<0;5;2m\x1b[<64;9;9M\x1b[<81;300;9M\x1b[<2;1;1M");
+
+    assert_eq!(
+        read,
+        [
+            mouse(Deed::Press, 0, 0),
+            mouse(Deed::Drag, 4, 1),
+            mouse(Deed::Release, 4, 1),
+            mouse(Deed::WheelUp, 8, 8),
+            mouse(Deed::WheelDown, 299, 8),
+        ]
+    );
+}
+
+#[test]
+fn the_focus_comes_and_goes() {
+    assert_eq!(
+        read(b"\x1b[I\x1b[O"),
+        [Happening::Focus(true), Happening::Focus(false)]
+    );
+}
+
+#[test]
+fn a_paste_is_text_whatever_it_holds() {
+    let paste = |text: &str| Happening::Paste(text.to_owned());
+    let table: [(&[u8], &str); 5] = [
+        (b"a\rb\r\nc\nd\t\x03", "a\nb\nc\nd\t\u{3}"),
+        (b"\x1b[A\x1b[20\x1b", "\x1b[A\x1b[20\x1b"),
+        (b"\x1b[200~x\x1b\x1b[201", "\x1b[200~x\x1b\x1b[201"),
+        (b"\xff\xc3", "\u{fffd}\u{fffd}"),
+        (b"", ""),
+    ];
+
+    for (bytes, text) in table {
+        let whole = [b"\x1b[200~".as_slice(), bytes, b"\x1b[201~z"].concat();
+
+        assert_eq!(read(&whole), [paste(text), Happening::Key(char('z'))]);
+    }
+}
+
+#[test]
+fn a_paste_without_end_is_bounded() {
+    let mut decoder = Decoder::default();
+    let mut out = Vec::new();
+    decoder.feed(b"\x1b[200~", &mut out);
+    let part = vec![b'x'; 1 << 20];
+
+    for _ in 0..20 {
+        decoder.feed(&part, &mut out);
+        decoder.finish(&mut out);
+    }
+    decoder.feed(b"\x1b[201~a", &mut out);
+
+    let text = "x".repeat(LONGEST_PASTE);
+    assert_eq!(out, [Happening::Paste(text), Happening::Key(char('a'))]);
+}
+
+/// Bytes as terminals send them, and others.
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let part = prop_oneof![
+        any::<Vec<u8>>(),
+        "[a-zÄ中🙂]{1,3}".prop_map(String::into_bytes),
+        "\x1b\\[[0-9;:<?]{0,8}[A-Za-z~$]".prop_map(String::into_bytes),
+        "\x1b[O\\]P_]?[a-z0-9]{0,3}(\x1b\\\\|\x07)?".prop_map(String::into_bytes),
+        "\x1b\\[200~[a-z\x1b\\[2]{0,6}(\x1b\\[201~)?".prop_map(String::into_bytes),
+    ];
+    prop::collection::vec(part, 0..6).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn in_whatever_parts_bytes_come_they_are_the_same(
+        bytes in bytes(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let mut decoder = Decoder::default();
+        let mut out = Vec::new();
+
+        for cut in cuts.windows(2) {
+            decoder.feed(&bytes[cut[0]..cut[1]], &mut out);
+        }
+        decoder.finish(&mut out);
+
+        prop_assert_eq!(out, read(&bytes));
+    }
+
+    #[test]
+    fn no_key_is_a_control_character(bytes in bytes()) {
+        for happening in read(&bytes) {
+            if let Happening::Key(Key { code: Code::Char(char), .. }) = happening {
+                prop_assert!(!char.is_control());
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The search index: filled before something is looked for, and made again by `doctor --reindex`.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use ikigai_store::Store;
+
+use crate::output::print;
+use crate::world::World;
+
+/// Fewer rows than this are indexed before anybody could read about it.
+const WORTH_TELLING: u64 = 20_000;
+
+/// Brings the index up to the log; on a terminal one line tells how far it is, if it takes long.
+pub(crate) async fn catch_up(store: &dyn Store) -> Result<()> {
+    let mut all = 0;
+    loop {
+        let left = store.catch_up().await?;
+        all = all.max(left);
+        let tells = all >= WORTH_TELLING && io::stderr().is_terminal();
+        if left == 0 {
+            if tells {
+                let _ = write!(io::stderr(), "\r\x1b[K");
+            }
+            return Ok(());
+        }
+        if tells {
+            let done = (all - left) * 100 / all;
+            let _ = write!(io::stderr(), "\rindexing … {done} %\x1b[K");
+        }
+    }
+}
+
+/// `ikigai doctor --reindex`.
+pub(crate) fn make_again(world: &World) -> Result<ExitCode> {
+    world.runtime.block_on(async {
+        let rows = world.forget_index().await?;
+        catch_up(world.engine.store()).await?;
+        print(&format!("the search index was made again of {rows} rows\n"))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
