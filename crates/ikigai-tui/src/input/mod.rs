@@ -1,6 +1,7 @@
 //! The input: an editor of several lines that knows no terminal.
 
 mod clip;
+mod history;
 mod past;
 mod rows;
 mod shown;
@@ -13,6 +14,7 @@ use crate::line::{Line, Span};
 use crate::look::Role;
 
 use clip::Clip;
+pub use history::{History, Search};
 use past::{Change, Kills, Side, Steps};
 use rows::{Rows, units};
 
@@ -89,11 +91,24 @@ pub struct Layout {
     pub total_rows: usize,
 }
 
-/// A text as it was at some time, with its cursor.
+/// A text as it was at some time, with its cursor and what can be undone.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     text: Clip,
     cursor: usize,
+    steps: Steps,
+}
+
+impl From<&str> for Draft {
+    /// A text with the cursor at its end.
+    fn from(text: &str) -> Self {
+        let text = Clip::plain(without_returns(text));
+        Self {
+            cursor: text.len(),
+            text,
+            steps: Steps::default(),
+        }
+    }
 }
 
 /// A text, a cursor in it, and what was done to them.
@@ -164,9 +179,7 @@ impl Editor {
 
     /// Takes the text out, with what is folded; it cannot be undone. Kills are kept.
     pub fn take(&mut self) -> String {
-        let text = self.text();
-        self.restore(Draft::default());
-        text
+        self.restore(Draft::default()).text.whole()
     }
 
     /// Takes the text out as a kill.
@@ -181,17 +194,26 @@ impl Editor {
         Draft {
             text: self.text.clone(),
             cursor: self.cursor,
+            steps: self.steps.clone(),
         }
     }
 
-    /// Comes back to a text. It begins a new one: there is nothing to undo.
-    pub fn restore(&mut self, draft: Draft) {
-        *self = Self {
+    /// Comes back to a text; what was killed since stays killed. Returns the text before it.
+    pub fn restore(&mut self, draft: Draft) -> Draft {
+        let after = Self {
+            rows: self.rows.of(&draft.text),
             text: draft.text,
             cursor: draft.cursor,
-            kills: std::mem::take(&mut self.kills),
+            steps: draft.steps,
             ..Self::default()
         };
+        let before = std::mem::replace(self, after);
+        self.kills = before.kills;
+        Draft {
+            text: before.text,
+            cursor: before.cursor,
+            steps: before.steps,
+        }
     }
 
     /// Puts typed text in; says whether there was room.

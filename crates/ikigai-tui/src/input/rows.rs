@@ -30,6 +30,15 @@ impl Rows {
         self.wrap(clip, 0, clip.len());
     }
 
+    /// The rows of another text at the same width.
+    pub(super) fn of(&self, clip: &Clip) -> Self {
+        let mut rows = Self::default();
+        if self.width > 0 {
+            rows.fit(clip, self.width);
+        }
+        rows
+    }
+
     /// Wraps again what a change touched: from two rows above it up to the end of its last line. The
     /// rows below just move.
     pub(super) fn changed(&mut self, clip: &Clip, at: usize, removed: usize, inserted: usize) {

@@ -1,0 +1,203 @@
+//! What was sent before: going through it from the input, and searching it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+
+use super::{Draft, Edit, Editor};
+
+/// How many texts are kept.
+const MOST_ENTRIES: usize = 1_000;
+/// How much text is kept; the newest always is.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// What was sent before, and where in it the input is.
+///
+/// Places are counted from the newest, which is 1; 0 is what was typed last.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// The newest last.
+    entries: Vec<String>,
+    bytes: usize,
+    at: usize,
+    /// Texts that were left with changes, until one is sent.
+    left: BTreeMap<usize, Draft>,
+}
+
+impl History {
+    /// Texts that were sent, the newest last.
+    pub fn new(sent: impl IntoIterator<Item = String>) -> Self {
+        let mut history = Self::default();
+        for text in sent {
+            history.sent(text);
+        }
+        history
+    }
+
+    /// Takes in what was just sent. The input is then at the end again.
+    pub fn sent(&mut self, text: String) {
+        self.at = 0;
+        self.left.clear();
+        if text.trim().is_empty() || self.entries.last() == Some(&text) {
+            return;
+        }
+        self.bytes += text.len();
+        self.entries.push(text);
+        let mut gone = 0;
+        while self.entries.len() - gone > 1
+            && (self.entries.len() - gone > MOST_ENTRIES || self.bytes > MOST_BYTES)
+        {
+            self.bytes -= self.entries.get(gone).map_or(0, String::len);
+            gone += 1;
+        }
+        self.entries.drain(..gone);
+    }
+
+    /// Takes in texts that were sent before all others, the newest last; as many as are kept.
+    pub fn older(&mut self, sent: Vec<String>) {
+        for text in sent.into_iter().rev() {
+            let bytes = self.bytes + text.len();
+            if self.entries.len() >= MOST_ENTRIES || bytes > MOST_BYTES {
+                return;
+            }
+            if !text.trim().is_empty() && self.entries.first() != Some(&text) {
+                self.bytes = bytes;
+                self.entries.insert(0, text);
+            }
+        }
+    }
+
+    /// Puts the text sent before into the input; says whether there was one. What was typed is kept,
+    /// and so are changes to a text that was sent.
+    pub fn previous(&mut self, editor: &mut Editor) -> bool {
+        let went = self.at < self.entries.len() && self.go(self.at + 1, editor);
+        if went {
+            // In the first line, so that the next step up goes further back.
+            let line = editor.shown().find('\n').unwrap_or(usize::MAX);
+            editor.move_to(line);
+        }
+        went
+    }
+
+    /// Puts the text sent after into the input, or what was typed; says whether there was one.
+    pub fn next(&mut self, editor: &mut Editor) -> bool {
+        self.at.checked_sub(1).is_some_and(|at| self.go(at, editor))
+    }
+
+    /// Says whether the input is at the oldest text that is known.
+    pub fn is_at_oldest(&self) -> bool {
+        self.at == self.entries.len()
+    }
+
+    fn go(&mut self, to: usize, editor: &mut Editor) -> bool {
+        let draft = match self.left.remove(&to) {
+            Some(draft) => draft,
+            None => Draft::from(self.entry(to).unwrap_or_default()),
+        };
+        let left = editor.restore(draft);
+        if self.at == 0 || self.entry(self.at) != Some(&left.text.whole()) {
+            self.left.insert(self.at, left);
+        }
+        self.at = to;
+        true
+    }
+
+    fn entry(&self, at: usize) -> Option<&str> {
+        let index = self.entries.len().checked_sub(at)?;
+        self.entries.get(index).map(String::as_str)
+    }
+}
+
+/// A search in what was sent: what is sought, and which of the matches is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    /// What is sought. Change it by [`Search::insert`] and [`Search::apply`].
+    sought: Editor,
+    /// Places in the history, the newest first, each text once.
+    matches: Vec<usize>,
+    marked: usize,
+}
+
+impl Search {
+    /// Begins a search.
+    pub fn new(history: &History) -> Self {
+        let mut search = Self::default();
+        search.look(history);
+        search
+    }
+
+    /// What is sought.
+    pub fn sought(&self) -> &Editor {
+        &self.sought
+    }
+
+    /// Seeks more than before.
+    pub fn insert(&mut self, text: &str, history: &History) {
+        self.sought.insert(&text.replace(['\n', '\r'], " "));
+        self.look(history);
+    }
+
+    /// Edits what is sought.
+    pub fn apply(&mut self, edit: Edit, history: &History) -> bool {
+        let changed = edit != Edit::Newline && self.sought.apply(edit);
+        if changed {
+            self.look(history);
+        }
+        changed
+    }
+
+    /// Goes to an older match; says whether there is one.
+    pub fn older(&mut self) -> bool {
+        let more = self.marked + 1 < self.matches.len();
+        self.marked += usize::from(more);
+        more
+    }
+
+    /// Goes to a newer match; says whether there is one.
+    pub fn newer(&mut self) -> bool {
+        let more = self.marked > 0;
+        self.marked -= usize::from(more);
+        more
+    }
+
+    /// Which of how many matches is shown, from 1; none if there are none.
+    pub fn place(&self) -> Option<(usize, usize)> {
+        let count = self.matches.len();
+        (count > 0).then_some((self.marked + 1, count))
+    }
+
+    /// The match that is shown, and where in it is what was sought.
+    pub fn found<'h>(&self, history: &'h History) -> Option<(&'h str, Range<usize>)> {
+        let text = history.entry(*self.matches.get(self.marked)?)?;
+        Some((text, find(text, self.sought.shown())?))
+    }
+
+    fn look(&mut self, history: &History) {
+        let sought = self.sought.shown();
+        let mut seen = HashSet::new();
+        let entries = history.entries.iter().rev().enumerate();
+        let fits = entries.filter(|(_, text)| find(text, sought).is_some());
+        let once = fits.filter(|(_, text)| seen.insert(text.as_str()));
+        self.matches = once.map(|(index, _)| index + 1).collect();
+        self.marked = 0;
+    }
+}
+
+/// Where in a text something is; capital letters matter if there are any in what is sought.
+fn find(text: &str, sought: &str) -> Option<Range<usize>> {
+    if sought.chars().any(char::is_uppercase) {
+        let start = text.find(sought)?;
+        return Some(start..start + sought.len());
+    }
+    let small = |c: char| c.to_lowercase().next().unwrap_or(c);
+    let starts = text.char_indices().map(|(start, _)| start);
+    starts.chain([text.len()]).find_map(|start| {
+        let mut rest = text.get(start..)?.chars();
+        let fits = sought
+            .chars()
+            .all(|letter| rest.next().map(small) == Some(small(letter)));
+        fits.then(|| start..text.len() - rest.as_str().len())
+    })
+}
+
+#[cfg(test)]
+mod tests;
