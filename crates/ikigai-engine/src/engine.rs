@@ -18,6 +18,7 @@ use tokio::sync::OnceCell;
 use crate::agents::{Hub, Observer};
 use crate::environment::{Environment, draw_agent, draw_mail, draw_session};
 use crate::front::Intent;
+use crate::stopped::Resume;
 use crate::tools::{Safety, Tools, Toolset};
 use crate::turn::Limits;
 use crate::worker::Worker;
@@ -76,6 +77,8 @@ pub struct Engine {
     pub(crate) limits: Limits,
     pub(crate) crowd: Crowd,
     pub(crate) hub: Arc<Hub>,
+    /// What is done at start with turns that stopped in the middle.
+    pub(crate) resume: Resume,
     /// Whether processes can be confined here, once that is known.
     pub(crate) confines: Arc<OnceCell<Sandbox>>,
 }
@@ -97,6 +100,7 @@ impl Engine {
             limits: Limits::default(),
             crowd: Crowd::default(),
             hub: Arc::new(Hub::new(Crowd::default().requests)),
+            resume: Resume::default(),
             confines: Arc::default(),
         }
     }

@@ -224,8 +224,13 @@ impl Worker {
             }
             let expected = self.agent.state.head();
             let batch = self.batch(&attempt.rows, beside(expected));
+            let sends = |effect: &Effect| matches!(effect, Effect::SendMail { .. });
+            let mails = batch.with.iter().any(sends);
             match self.engine.store.commit(batch).await {
                 Ok(_) => {
+                    if mails {
+                        self.engine.hub.bump();
+                    }
                     attempt.perhaps_after = Some(expected);
                     return self.apply(expected, &attempt.rows).await;
                 }

@@ -95,7 +95,8 @@ impl World {
             .with_window_tokens(window)
             .with_tools(tools.clone(), safety)
             .with_limits(config.work().limits.limits())
-            .with_crowd(config.work().agents.crowd());
+            .with_crowd(config.work().agents.crowd())
+            .with_resume(config.resume());
         let runtime = runtime()?;
         Ok(Self {
             runtime,

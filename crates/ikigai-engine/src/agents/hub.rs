@@ -1,21 +1,21 @@
 //! The agents at work in this process, and how they hear of each other.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
-use ikigai_store::{Status, Store, Watch};
+use ikigai_store::{Pulse, Store, Watch};
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 
 use crate::front::{INTENTS, Intent, Stop, Update};
 
-/// How often it is looked at most whether another process killed agents of this one: a log that
-/// grows all the time must not have all agents read all the time.
-const LOOK_PAUSE: Duration = Duration::from_millis(100);
+/// How often it is looked at most what other processes did: a log that grows all the time must not
+/// be read all the time.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// A turn that is over sooner is not worth a watch: to end one takes the kernel longer than many a
 /// whole turn takes.
@@ -34,6 +34,8 @@ pub(crate) struct Hub {
     seats: AtomicU64,
     /// Grows whenever something happened that somebody may wait for.
     changes: watch::Sender<u64>,
+    /// Somebody has asked how an agent of another process goes on.
+    outside: AtomicBool,
     /// How many requests run at the same time.
     pub(crate) requests: Semaphore,
     /// Held by whoever opens an agent to have it live here, so that none is opened twice.
@@ -85,6 +87,7 @@ impl Hub {
             slots: Mutex::default(),
             seats: AtomicU64::new(0),
             changes: watch::channel(0).0,
+            outside: AtomicBool::new(false),
             requests: Semaphore::new(requests),
             door: Semaphore::new(1),
             front: Mutex::default(),
@@ -211,15 +214,24 @@ impl Hub {
     /// Stops the agents of this process that others have killed.
     async fn stop_the_dead(&self, store: &dyn Store) {
         let own: Vec<_> = self.slots().keys().copied().collect();
-        for agent in own {
-            // A store that fails tells nothing; the next change is another occasion.
-            let Ok(Some(record)) = store.agent(agent).await else {
-                continue;
-            };
-            if record.status != Status::Running {
-                self.kill(agent);
-            }
+        // A store that fails tells nothing; the next change is another occasion.
+        let dead = store.dead_of(own).await.unwrap_or_default();
+        for agent in &dead {
+            self.kill(*agent);
         }
+        if !dead.is_empty() {
+            self.bump();
+        }
+    }
+
+    /// Notes that somebody wants to know how an agent of another process goes on.
+    pub(crate) fn look_outside(&self) {
+        self.outside.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody wanted that since they were woken last.
+    fn looks_outside(&self) -> bool {
+        self.outside.swap(false, Ordering::Relaxed)
     }
 
     /// Says who sees agents that have no front end, and whether somebody answers for them.
@@ -235,44 +247,45 @@ impl Hub {
     }
 }
 
-/// Wakes whoever waits whenever the log grows, and has the killed stopped. Keeps neither the
-/// agents nor the store alive.
+/// Wakes whoever waits when mail came or an agent of another process went on, and has the killed
+/// stopped. What is only streamed wakes nobody, and a log that grows all the time is looked at now
+/// and then. Keeps neither the agents nor the store alive.
 async fn look_on(hub: Weak<Hub>, store: Weak<dyn Store>) {
-    let Some(mut watch) = start_watching(&hub, &store).await else {
+    let Some((mut watch, mut seen)) = start_watching(&hub, &store).await else {
         return;
     };
-    let mut next = Instant::now();
-    let mut due: Option<Instant> = None;
-    loop {
-        tokio::select! {
-            more = watch.changed() => {
-                let (true, Some(hub)) = (more, hub.upgrade()) else { return };
-                hub.bump();
-                due = due.or_else(|| Some(next.max(Instant::now())));
-            }
-            () = sleep_until(due.unwrap_or(next)), if due.is_some() => {
-                let (Some(hub), Some(store)) = (hub.upgrade(), store.upgrade()) else { return };
+    while watch.changed().await {
+        let (Some(hub), Some(store)) = (hub.upgrade(), store.upgrade()) else {
+            return;
+        };
+        // A store that fails tells nothing; the next change is another occasion.
+        if let Ok(pulse) = store.pulse().await {
+            if pulse.rows != seen.rows {
                 hub.stop_the_dead(&*store).await;
-                due = None;
-                next = Instant::now() + LOOK_PAUSE;
             }
+            if pulse.mail != seen.mail || pulse.rows != seen.rows && hub.looks_outside() {
+                hub.bump();
+            }
+            seen = pulse;
         }
+        drop((hub, store));
+        sleep(LOOK_PAUSE).await;
     }
 }
 
 /// Begins to watch the log, once somebody has worked for a moment; a store that fails is asked
 /// again. None if nobody is there any more.
-async fn start_watching(hub: &Weak<Hub>, store: &Weak<dyn Store>) -> Option<Watch> {
+async fn start_watching(hub: &Weak<Hub>, store: &Weak<dyn Store>) -> Option<(Watch, Pulse)> {
     let mut pause = MOMENT;
     loop {
         sleep(pause).await;
-        let watch = store.upgrade()?.watch();
-        if let Ok(watch) = watch {
+        let store = store.upgrade()?;
+        if let (Ok(watch), Ok(pulse)) = (store.watch(), store.pulse().await) {
             // What happened before it was watched.
             let hub = hub.upgrade()?;
             hub.bump();
-            hub.stop_the_dead(&*store.upgrade()?).await;
-            return Some(watch);
+            hub.stop_the_dead(&*store).await;
+            return Some((watch, pulse));
         }
         pause = AGAIN;
     }

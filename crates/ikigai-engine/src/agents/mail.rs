@@ -68,7 +68,6 @@ impl Worker {
         match self.commit_held(vec![result], vec![send], desk).await {
             Ok(rows) => {
                 desk.told(rows);
-                self.engine.hub.bump();
                 Ok(Ok(Dealt::Done))
             }
             Err(EngineError::Commit(CommitError::Dead(_))) => {

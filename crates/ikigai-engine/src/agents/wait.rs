@@ -215,6 +215,7 @@ impl crate::Engine {
         if let Some(working) = self.hub.is_working(agent) {
             return Ok(working);
         }
+        self.hub.look_outside();
         // What its log says is going on goes on only if somebody is there to do it.
         let record = self.store.agent(agent).await?;
         let owner = record.and_then(|record| record.owner);

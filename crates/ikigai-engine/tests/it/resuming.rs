@@ -1,9 +1,9 @@
 //! Going on with a turn that was stopped, and sending one again: only when the user says so.
 
-use ikigai_core::data::{self, CommandData, ErrorData, RewindData, Verdict, Via};
+use ikigai_core::data::{self, Cause, CommandData, ErrorData, RewindData, Verdict, Via};
 use ikigai_core::settings::Approve;
 use ikigai_core::{Row, RowRef, Seq};
-use ikigai_engine::{EngineError, Outcome};
+use ikigai_engine::{EngineError, Outcome, Resume, Update};
 use ikigai_testkit::{Step, check_request};
 use serde_json::json;
 
@@ -64,6 +64,114 @@ async fn resume_goes_on_with_a_settled_turn() {
     assert_eq!(verdicts, [Verdict::Ran, Verdict::Interrupted]);
     let request = restarted.provider.requests().pop().unwrap();
     check_request(&request, &target_of(&worker)).unwrap();
+}
+
+/// E9b: `resume = "auto"` goes on at start with turns that an exit or a crash stopped, and not with
+/// those that their user stopped; any other choice goes on with none.
+#[tokio::test(start_paused = true)]
+async fn auto_goes_on_with_what_a_program_left() {
+    for (resume, lines, requests) in [
+        (
+            Resume::Auto,
+            "▶ 1 agent stopped in the middle (0 s ago): parser · going on",
+            1,
+        ),
+        (
+            Resume::Ask,
+            "⏸ 1 agent stopped in the middle (0 s ago): parser · /resume all",
+            0,
+        ),
+        (Resume::Never, "", 0),
+    ] {
+        let (world, _) = World::with_fakes();
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        let mut other = world.engine.create_root("/other", "/other").await.unwrap();
+        world
+            .provider
+            .will([Step::Say("so far".to_owned()), Step::Hang]);
+        let stop = |update: &Update| match update {
+            Update::Text(_) => vec![interrupt()],
+            _ => Vec::new(),
+        };
+        let stopped = attended(&mut other, Errand::Say("mine"), stop).await.0;
+        assert_eq!(stopped.unwrap(), Outcome::Interrupted(Cause::User));
+        let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
+        world.provider.will(calling(&[long]));
+        dies_after(100, &mut worker, Errand::Say("go")).await;
+
+        let restarted = world.restarted();
+        let engine = restarted.engine.clone().with_resume(resume);
+        restarted.provider.will_say("done");
+        let sent = restarted.provider.requests().len();
+        let found = engine.supervise().await.unwrap();
+        let told = engine.stopped_lines(&found).join("\n");
+        while !engine.working().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        }
+
+        assert_eq!(told, lines, "{resume:?}");
+        assert_eq!(
+            restarted.provider.requests().len() - sent,
+            requests,
+            "{resume:?}"
+        );
+        let resumed = restarted
+            .rows(id)
+            .await
+            .into_iter()
+            .filter(|row| data::read::<CommandData>(row.data.as_deref()).resume == Some(true));
+        assert_eq!(resumed.count(), requests, "{resume:?}");
+        let settled = restarted.kinds(id).await;
+        assert!(settled.contains(&"interrupted".to_owned()), "{settled:?}");
+        engine.dismiss().await;
+        let again = engine.supervise().await.unwrap();
+        assert_eq!(
+            again.len(),
+            1 - requests,
+            "{resume:?}: it is found as long as it waits"
+        );
+    }
+}
+
+/// E9e: under `resume = "auto"` too a turn with a call of unknown outcome waits for its user, and a
+/// ⚠ line says so; after `/resume` it is a turn like any other.
+#[tokio::test(start_paused = true)]
+async fn auto_leaves_an_unknown_outcome_to_the_user() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    worker.approve_for_now(Approve::All).await.unwrap();
+    let long = Deed::new("act", "long").taking(std::time::Duration::from_hours(1));
+    world.provider.will(calling(&[long]));
+    dies_after(100, &mut worker, Errand::Say("go")).await;
+
+    let restarted = world.restarted();
+    let engine = restarted.engine.clone().with_resume(Resume::Auto);
+    let found = engine.supervise().await.unwrap();
+
+    assert!(engine.working().is_empty(), "it does not go on");
+    assert_eq!(restarted.provider.requests().len(), 1, "nothing is sent");
+    assert_eq!(diary.began(), ["long"]);
+    let lines = engine.stopped_lines(&found);
+    assert_eq!(
+        lines,
+        [
+            "⚠ parser: it is not known what a call did that was running · look, then /resume parser, or /retry there"
+        ]
+    );
+    let mut worker = restarted.reopened().await;
+    restarted
+        .provider
+        .will([Step::Say("so far".to_owned()), Step::Hang]);
+    dies_after(100, &mut worker, Errand::Resume).await;
+    let third = restarted.restarted();
+    let engine = third.engine.clone().with_resume(Resume::Auto);
+    third.provider.will_say("done");
+    let found = engine.supervise().await.unwrap();
+    assert_eq!(
+        found.iter().map(|one| one.goes_on).collect::<Vec<_>>(),
+        [true]
+    );
 }
 
 /// E9e: after a restart a turn with a call of unknown outcome sends and runs nothing by itself; the

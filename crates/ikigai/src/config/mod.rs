@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use ikigai_engine::Resume;
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
 use ikigai_providers::small_file;
@@ -28,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) store: Option<String>,
     /// The model of new agents: `[provider:]name[/level]`.
     pub(crate) model: Option<String>,
+    /// What is done at start with turns that stopped in the middle.
+    resume: Option<ResumeWord>,
     /// Requests are kept below this many tokens.
     pub(crate) budget_tokens: Option<u64>,
     /// Certificates that are trusted beside the usual ones.
@@ -39,6 +42,15 @@ pub(crate) struct Config {
     web: work::Web,
     limits: work::LimitsSection,
     agents: work::AgentsSection,
+}
+
+/// `resume`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum ResumeWord {
+    Ask,
+    Auto,
+    Never,
 }
 
 /// `[providers.NAME]`.
@@ -115,9 +127,11 @@ impl Config {
         let theirs = read_file(&file)?;
         // A repository must not send a key to an address of its own, nor run a command for one.
         let trusts = theirs.ca_file.is_some();
-        if !theirs.providers.is_empty() || theirs.store.is_some() || trusts {
+        // Nor have anything sent by itself.
+        let sends = theirs.resume.is_some();
+        if !theirs.providers.is_empty() || theirs.store.is_some() || trusts || sends {
             bail!(
-                "`{}` may not set `providers`, `store` or `ca_file`\nhint: put them into your own configuration",
+                "`{}` may not set `providers`, `store`, `ca_file` or `resume`\nhint: put them into your own configuration",
                 file.display()
             );
         }
@@ -132,6 +146,15 @@ impl Config {
             limits: work.limits,
             ..user
         })
+    }
+
+    /// What front ends that supervise agents do at start with turns that stopped in the middle.
+    pub(crate) fn resume(&self) -> Resume {
+        match self.resume {
+            None | Some(ResumeWord::Ask) => Resume::Ask,
+            Some(ResumeWord::Auto) => Resume::Auto,
+            Some(ResumeWord::Never) => Resume::Never,
+        }
     }
 
     /// What agents may do.

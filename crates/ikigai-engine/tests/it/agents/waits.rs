@@ -166,3 +166,39 @@ async fn waits_go_on_side_by_side() {
     assert_eq!(outputs[3], "one: received\nslowly");
     assert_eq!(begun.elapsed().as_secs(), 50);
 }
+
+/// Answers that come word by word wake nobody who waits: what is read does not follow how much is
+/// streamed.
+#[tokio::test(start_paused = true)]
+async fn streaming_children_cost_a_waiting_parent_no_reading() {
+    const CHILDREN: usize = 20;
+    const WORDS: usize = 100;
+    let world = World::new();
+    let mut worker = world.root().await;
+    let names: Vec<_> = (0..CHILDREN).map(|n| format!("child-{n}")).collect();
+    for (name, n) in names.iter().zip(0..) {
+        let spoken = [
+            Step::Say("word ".to_owned()),
+            Step::Sleep(Duration::from_millis(300 + 7 * n)),
+        ];
+        let spoken = spoken.iter().cycle().take(2 * WORDS).cloned();
+        world.provider.will_to(name, spoken.chain([Step::Finish]));
+    }
+    let forks = names.iter().map(|name| fork(name, name));
+    world.provider.will_to("go", calls(forks));
+    let all: Vec<_> = names.iter().map(String::as_str).collect();
+    world.provider.will_to("go", calls([wait(600, &all)]));
+    world.provider.will_say_to("go", "well");
+    let before = (world.store.reads(), world.store.commits());
+
+    assert_eq!(work(&mut worker, "go").await, Outcome::Completed);
+
+    let reads = world.store.reads() - before.0;
+    let commits = world.store.commits() - before.1;
+    assert!(
+        commits > (CHILDREN * WORDS / 2) as u64,
+        "words were stored as they came: {commits}"
+    );
+    // Twenty for each child to open, answer and report, and one look at a time at the log.
+    assert!(reads < 2 * commits, "{reads} reads while {commits} commits");
+}

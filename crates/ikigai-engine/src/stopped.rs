@@ -1,0 +1,244 @@
+//! Turns that stopped in the middle because a program ended: found at start, and gone on with if
+//! the user wants that. Only front ends that supervise all agents ask for this.
+
+use ikigai_core::data::{
+    self, Cause, CommandData, ErrorData, ForkData, ForkRole, InterruptedData, ToolResultData,
+    UserData, Verdict,
+};
+use ikigai_core::{Kind, Micros};
+use ikigai_store::{Agent, AgentRecord, CommitError, Status};
+
+use crate::agents::{since, start};
+use crate::{Engine, EngineError, Errand, Worker};
+
+/// How many rows are read at a time, and at most, to find out about one agent.
+const PAGE_ROWS: usize = 64;
+const MOST_ROWS: usize = 4096;
+
+/// How many agents a line names before the rest is counted.
+const MOST_NAMED: usize = 5;
+
+/// What is done at start with turns that stopped in the middle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resume {
+    /// They are told, and wait for `/resume`.
+    #[default]
+    Ask,
+    /// They go on, but for those with a call of unknown outcome.
+    Auto,
+    /// They wait for `/resume`, and nothing is said.
+    Never,
+}
+
+/// A turn that stopped in the middle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Whose turn it is.
+    pub agent: AgentRecord,
+    /// When it stopped.
+    pub at: Micros,
+    /// A call of it may have done all, part or nothing of its work: only its user goes on with it.
+    pub unknown: bool,
+    /// Whether it goes on.
+    pub goes_on: bool,
+}
+
+/// What an agent's newest rows tell of a turn that stopped in the middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// There is none.
+    Nothing,
+    /// There is one; whether a call of it has an unknown outcome.
+    Stopped { at: Micros, unknown: bool },
+    /// More rows are needed.
+    More,
+}
+
+impl Engine {
+    /// Says what is done at start with turns that stopped in the middle.
+    #[must_use]
+    pub fn with_resume(mut self, resume: Resume) -> Self {
+        self.resume = resume;
+        self
+    }
+
+    /// Settles what processes that are gone left unfinished, and finds the turns that stopped in
+    /// the middle; those that may go on by themselves do. An agent that another process holds is
+    /// left alone. Costs a page of rows for each living agent.
+    pub async fn supervise(&self) -> Result<Vec<Stopped>, EngineError> {
+        let mut stopped = Vec::new();
+        for agent in self.agents().await? {
+            if agent.status != Status::Running || self.hub.is_working(agent.id).is_some() {
+                continue;
+            }
+            match self.look_after(agent).await {
+                Ok(found) => stopped.extend(found),
+                // Somebody else has it, or killed it meanwhile.
+                Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(stopped)
+    }
+
+    async fn look_after(&self, agent: AgentRecord) -> Result<Option<Stopped>, EngineError> {
+        let _door = self.hub.door.acquire().await;
+        let settled = match &agent.owner {
+            // Its lease was not given back.
+            Some(_) => Some(self.open(&agent).await?),
+            None => None,
+        };
+        let found = self.stop_of(&agent).await?;
+        let goes_on = |unknown: bool| self.resume == Resume::Auto && !unknown;
+        let stopped = found.map(|(at, unknown)| Stopped {
+            goes_on: goes_on(unknown),
+            agent: agent.clone(),
+            at,
+            unknown,
+        });
+        let worker = match (settled, &stopped) {
+            (None, Some(stopped)) if stopped.goes_on => Some(self.open(&agent).await?),
+            (settled, _) => settled,
+        };
+        match (worker, stopped) {
+            (Some(worker), Some(stopped)) if stopped.goes_on => {
+                Ok(Some(go_on(worker, stopped).await?))
+            }
+            (Some(worker), stopped) => {
+                worker.release().await?;
+                Ok(stopped)
+            }
+            (None, stopped) => Ok(stopped),
+        }
+    }
+
+    /// When an agent's turn stopped in the middle, if it did, and whether a call of it has an
+    /// unknown outcome.
+    async fn stop_of(&self, agent: &AgentRecord) -> Result<Option<(Micros, bool)>, EngineError> {
+        let mut agent = Agent::restore(self.store(), agent.id).await?;
+        loop {
+            let is_whole = agent.view.is_complete(agent.state.path());
+            let enough = is_whole || agent.view.entries().len() >= MOST_ROWS;
+            match told_by(&agent, enough) {
+                Told::Nothing => return Ok(None),
+                Told::Stopped { at, unknown } => return Ok(Some((at, unknown))),
+                Told::More => {}
+            }
+            agent.lengthen(self.store(), PAGE_ROWS).await?;
+        }
+    }
+}
+
+/// Has a stopped turn go on. One that cannot waits for its user.
+async fn go_on(mut worker: Worker, mut stopped: Stopped) -> Result<Stopped, EngineError> {
+    match worker.check_resumable().await {
+        Ok(()) => start(worker, Some(Errand::Resume)),
+        Err(EngineError::NothingToResume | EngineError::NoModel(_)) => {
+            stopped.goes_on = false;
+            worker.release().await?;
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(stopped)
+}
+
+/// Reads off an agent's rows, newest first, whether a turn stopped in the middle. With `enough`
+/// there are no more rows that could tell.
+fn told_by(agent: &Agent, enough: bool) -> Told {
+    let starts = agent.view.turn_starts(agent.state.path());
+    let mut stopped: Option<Micros> = None;
+    for entry in agent.view.entries().iter().rev() {
+        let data = entry.row.data.as_deref();
+        let ends_turn = match entry.kind() {
+            Some(Kind::Interrupted) => {
+                let cause = data::read::<InterruptedData>(data).cause;
+                if stopped.is_none() && matches!(cause, Some(Cause::Exit | Cause::Crash)) {
+                    stopped = Some(entry.row.created_at);
+                    false
+                } else {
+                    true
+                }
+            }
+            Some(Kind::ToolResult) => {
+                let result: ToolResultData = data::read(data);
+                match stopped {
+                    None => true,
+                    Some(at) if result.verdict == Some(Verdict::Unknown) => {
+                        return Told::Stopped { at, unknown: true };
+                    }
+                    Some(_) => false,
+                }
+            }
+            Some(Kind::Assistant | Kind::ToolCall) => stopped.is_none(),
+            Some(Kind::User) => {
+                let user: UserData = data::read(data);
+                let is_message = user.shell.is_none() && user.merge.is_none();
+                stopped.is_none() && is_message || starts.contains(&entry.at())
+            }
+            // What was unknown before it is known to whoever said so.
+            Some(Kind::Command) => data::read::<CommandData>(data).resume == Some(true),
+            Some(Kind::Error) => data::read::<ErrorData>(data).omit.is_none(),
+            Some(Kind::Fork) => data::read::<ForkData>(data).role == Some(ForkRole::Child),
+            Some(Kind::Clear | Kind::Rewind) => true,
+            Some(Kind::System | Kind::Mark | Kind::AgentKilled | Kind::Usage | Kind::Summary)
+            | None => false,
+        };
+        if ends_turn {
+            let unknown = false;
+            return stopped.map_or(Told::Nothing, |at| Told::Stopped { at, unknown });
+        }
+    }
+    match stopped {
+        // A turn too long to be looked through is its user's to judge.
+        Some(at) if enough => Told::Stopped { at, unknown: true },
+        None if enough => Told::Nothing,
+        _ => Told::More,
+    }
+}
+
+impl Engine {
+    /// What a person is told at start of turns that stopped in the middle, a line each.
+    pub fn stopped_lines(&self, stopped: &[Stopped]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let waits: Vec<_> = stopped.iter().filter(|one| !one.goes_on).collect();
+        let goes_on: Vec<_> = stopped.iter().filter(|one| one.goes_on).collect();
+        if !goes_on.is_empty() {
+            lines.push(format!(
+                "▶ {} · going on",
+                told(&goes_on, self.environment.now())
+            ));
+        }
+        if self.resume == Resume::Ask && !waits.is_empty() {
+            lines.push(format!(
+                "⏸ {} · /resume all",
+                told(&waits, self.environment.now())
+            ));
+        }
+        for one in waits.iter().filter(|one| one.unknown) {
+            let name = &one.agent.name;
+            lines.push(format!(
+                "⚠ {name}: it is not known what a call did that was running · look, then /resume {name}, or /retry there"
+            ));
+        }
+        lines
+    }
+}
+
+/// `3 agents stopped in the middle (2 h ago): a, b, c`.
+fn told(stopped: &[&Stopped], now: Micros) -> String {
+    let agents = match stopped.len() {
+        1 => "1 agent".to_owned(),
+        count => format!("{count} agents"),
+    };
+    let names = stopped.iter().take(MOST_NAMED);
+    let mut names: Vec<_> = names.map(|one| one.agent.name.clone()).collect();
+    if let more @ 1.. = stopped.len().saturating_sub(MOST_NAMED) {
+        names.push(format!("{more} more"));
+    }
+    let latest = stopped.iter().map(|one| one.at).max().unwrap_or(now);
+    let ago = since(latest, now);
+    format!(
+        "{agents} stopped in the middle ({ago} ago): {}",
+        names.join(", ")
+    )
+}
