@@ -1,5 +1,193 @@
-//! The terminal itself: what it sends, and what is done with it.
+//! The terminal itself: what it sends, what is sent to it, and that it is left as it was found.
 
 mod decode;
+mod input;
+mod modes;
+mod panic;
+mod signals;
+mod wire;
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
+
+use rustix::termios::tcgetwinsize;
+use thiserror::Error;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
 
 pub use decode::{Decoder, LONGEST_PASTE};
+pub use input::Input;
+pub use modes::restore;
+pub use panic::{hold_panics, take_panic};
+pub use signals::{Signals, Told};
+pub use wire::{BELL, LONGEST_COPY, clipboard, copy_to_tmux, notification, title};
+
+/// The largest screen that is drawn. A terminal may say anything about its size.
+const MOST_COLUMNS: u16 = 1_000;
+const MOST_ROWS: u16 = 500;
+
+/// How much is kept for a terminal that does not read. A frame is never as long.
+const MOST_WAITING: usize = 8 << 20;
+
+/// How long a terminal that does not read is waited for when it is left.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Why the terminal cannot be used.
+#[derive(Debug, Error)]
+pub enum TerminalError {
+    /// There is none.
+    #[error("this needs a terminal")]
+    None(#[source] io::Error),
+    /// It does not do what it is told.
+    #[error("cannot set up the terminal")]
+    SetUp(#[source] io::Error),
+    /// It was closed: there is nobody to show anything to.
+    #[error("the terminal is gone")]
+    Gone,
+}
+
+/// A terminal that shows a screen, in raw mode. It is as before when this is dropped.
+#[derive(Debug)]
+pub struct Terminal {
+    tty: OwnedFd,
+    mouse: bool,
+    shown: watch::Sender<bool>,
+    /// What the terminal has not taken yet.
+    waiting: Vec<u8>,
+}
+
+impl Terminal {
+    /// Takes the terminal of this process and makes it show a screen. Asks it nothing.
+    pub fn open(mouse: bool) -> Result<Self, TerminalError> {
+        let tty = modes::open().map_err(TerminalError::None)?;
+        let mut terminal = Self {
+            tty,
+            mouse,
+            shown: watch::Sender::new(false),
+            waiting: Vec::new(),
+        };
+        terminal.show()?;
+        Ok(terminal)
+    }
+
+    /// How many columns and rows it has, as far as it says so.
+    pub fn size(&self) -> (u16, u16) {
+        let size = tcgetwinsize(&self.tty).ok();
+        let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+        size.map_or((80, 24), |size| {
+            (size.ws_col.min(MOST_COLUMNS), size.ws_row.min(MOST_ROWS))
+        })
+    }
+
+    /// What comes from it. There must be one such reader only, within a runtime.
+    pub fn input(&self) -> Result<Input, TerminalError> {
+        let tty = self.tty.try_clone().map_err(TerminalError::SetUp)?;
+        Input::new(tty, self.shown.subscribe()).map_err(TerminalError::SetUp)
+    }
+
+    /// Sends bytes, without waiting: what the terminal does not take at once is kept. Nothing is
+    /// sent while it is not shown, or when far too much is kept already: the next frame is to be
+    /// made only when [`Terminal::is_clear`].
+    pub fn send(&mut self, bytes: &[u8]) -> Result<(), TerminalError> {
+        if !self.is_shown() || self.waiting.len() > MOST_WAITING {
+            return Ok(());
+        }
+        self.waiting.extend_from_slice(bytes);
+        self.push()
+    }
+
+    /// Whether the terminal has taken all that was sent.
+    pub fn is_clear(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Returns when the terminal has taken all that was sent. May be dropped at any time, and called
+    /// again.
+    pub async fn clear(&mut self) -> Result<(), TerminalError> {
+        while !self.waiting.is_empty() {
+            // Whether it can be written to is told of a terminal as of a pipe.
+            let tty = self.tty.try_clone().map_err(TerminalError::SetUp)?;
+            let tty = pipe::Sender::from_owned_fd_unchecked(tty).map_err(TerminalError::SetUp)?;
+            tty.writable().await.map_err(|_| TerminalError::Gone)?;
+            self.push()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the screen is shown: not while this process is suspended or in the background.
+    pub fn is_shown(&self) -> bool {
+        *self.shown.borrow()
+    }
+
+    /// Turns the mouse on or off.
+    pub fn set_mouse(&mut self, mouse: bool) -> Result<(), TerminalError> {
+        self.mouse = mouse;
+        self.send(modes::mouse(mouse))
+    }
+
+    /// Gives the terminal back and stops this process and its group, as a shell expects it of
+    /// Ctrl-Z. When [`Told::Continued`] comes, [`Terminal::resume`] is to be called. Does nothing and
+    /// returns false if there is no shell that could continue the process.
+    pub fn suspend(&mut self) -> Result<bool, TerminalError> {
+        if !signals::is_watched() {
+            return Ok(false);
+        }
+        self.hide();
+        signals::stop_group().map_err(TerminalError::SetUp)?;
+        Ok(true)
+    }
+
+    /// Gives the terminal back for another program that runs in the meantime, such as an editor.
+    /// [`Terminal::resume`] takes it again.
+    pub fn hide(&mut self) {
+        self.shown.send_replace(false);
+        self.flush();
+        modes::restore();
+    }
+
+    /// Shows the screen again after the process was continued or another program ended. Returns
+    /// false if the process is in the background, where it must not touch the terminal. Of what is
+    /// on the screen nothing is known then.
+    pub fn resume(&mut self) -> Result<bool, TerminalError> {
+        if !modes::is_foreground(self.tty.as_fd()) {
+            self.shown.send_replace(false);
+            return Ok(false);
+        }
+        self.show()?;
+        Ok(true)
+    }
+
+    fn show(&mut self) -> Result<(), TerminalError> {
+        modes::enter(&self.tty).map_err(TerminalError::SetUp)?;
+        self.waiting.clear();
+        self.shown.send_replace(true);
+        self.send(modes::ENTER)?;
+        if self.mouse {
+            self.send(modes::mouse(true))?;
+        }
+        Ok(())
+    }
+
+    /// Writes as much as the terminal takes.
+    fn push(&mut self) -> Result<(), TerminalError> {
+        let written = modes::write(self.tty.as_fd(), &self.waiting, Duration::ZERO);
+        let written = written.map_err(|_| TerminalError::Gone)?;
+        self.waiting.drain(..written.min(self.waiting.len()));
+        Ok(())
+    }
+
+    /// Writes the rest of a frame, lest the terminal takes what follows for a part of it.
+    fn flush(&mut self) {
+        // A terminal that takes nothing cannot be helped.
+        let _ = modes::write(self.tty.as_fd(), &self.waiting, PATIENCE);
+        self.waiting.clear();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.hide();
+        panic::tell();
+    }
+}

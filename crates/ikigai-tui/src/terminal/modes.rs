@@ -1,0 +1,133 @@
+//! Raw mode and back.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::termios::{
+    OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr, tcgetpgrp,
+    tcsetattr, ttyname,
+};
+
+use super::PATIENCE;
+
+/// What makes a terminal show a screen: the title kept, the other screen, pastes marked, the focus
+/// told, keys told apart (first as xterm does, then as kitty does). Terminals pass over what they do
+/// not know.
+pub(super) const ENTER: &[u8] =
+    b"\x1b[22;2t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[>4;1m\x1b[>1u\x1b[m";
+
+/// What undoes it, whatever the terminal was told last: half a sequence, half a frame, a region.
+const LEAVE: &[u8] = b"\x1b\\\x1b[?2026l\x1b[r\x1b[m\x1b]8;;\x1b\\\x1b[<1u\x1b[>4m\
+    \x1b[?1006l\x1b[?1002l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l\x1b[23;2t\x1b[m";
+
+/// A terminal that is in raw mode, and how it was before.
+static ENTERED: Mutex<Option<Entered>> = Mutex::new(None);
+
+struct Entered {
+    tty: OwnedFd,
+    before: Termios,
+}
+
+/// Opens the terminal anew, so that not waiting for it is for this process alone.
+pub(super) fn open() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let controlling = rustix::fs::open("/dev/tty", flags, Mode::empty());
+    let tty = controlling.or_else(|_| {
+        let name = ttyname(io::stdin(), Vec::new())?;
+        rustix::fs::open(name, flags, Mode::empty())
+    })?;
+    Ok(tty)
+}
+
+/// The sequence that turns the mouse on or off.
+pub(super) fn mouse(on: bool) -> &'static [u8] {
+    if on {
+        b"\x1b[?1002h\x1b[?1006h"
+    } else {
+        b"\x1b[?1006l\x1b[?1002l"
+    }
+}
+
+/// Sets raw mode, and remembers what was before.
+pub(super) fn enter(tty: &OwnedFd) -> io::Result<()> {
+    let mut entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = match entered.take() {
+        Some(entered) => entered.before,
+        None => tcgetattr(tty)?,
+    };
+    let mut raw = before.clone();
+    raw.make_raw();
+    raw.special_codes[SpecialCodeIndex::VMIN] = 1;
+    raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+    *entered = Some(Entered {
+        tty: tty.try_clone()?,
+        before,
+    });
+    tcsetattr(tty, OptionalActions::Now, &raw)?;
+    Ok(())
+}
+
+/// Whether this process's group is the one that may use the terminal.
+pub(super) fn is_foreground(tty: BorrowedFd<'_>) -> bool {
+    // A terminal that is not the controlling one has no such group.
+    tcgetpgrp(tty).map_or(true, |group| group == rustix::process::getpgrp())
+}
+
+/// Makes the terminal as it was. May be called at any time, also from a panic's hook: it waits for
+/// nobody and allocates nothing. Without a terminal in raw mode it does nothing.
+pub fn restore() {
+    let entered = match ENTERED.try_lock() {
+        Ok(mut entered) => entered.take(),
+        Err(TryLockError::Poisoned(entered)) => entered.into_inner().take(),
+        Err(TryLockError::WouldBlock) => None,
+    };
+    let Some(Entered { tty, before }) = entered else {
+        return;
+    };
+    // A terminal that is gone needs nothing.
+    let _ = write(tty.as_fd(), LEAVE, PATIENCE);
+    // What the mouse said meanwhile is not for the shell.
+    let _ = tcflush(&tty, QueueSelector::IFlush);
+    let _ = tcsetattr(&tty, OptionalActions::Now, &before);
+}
+
+/// Writes until all is written or the terminal takes no more for so long. Says how much it took.
+pub(super) fn write(tty: BorrowedFd<'_>, bytes: &[u8], patience: Duration) -> io::Result<usize> {
+    let end = Instant::now() + patience;
+    let mut written = 0;
+    while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::write(tty, rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => written += count,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                let timeout = Timespec::try_from(left).ok();
+                let mut polled = [PollFd::from_borrowed_fd(tty, PollFlags::OUT)];
+                match poll(&mut polled, timeout.as_ref()) {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(written)
+}
+
+/// Whether a terminal is in raw mode. One that is just entered or left counts as such.
+pub(super) fn is_entered() -> bool {
+    match ENTERED.try_lock() {
+        Ok(entered) => entered.is_some(),
+        Err(TryLockError::Poisoned(entered)) => entered.into_inner().is_some(),
+        Err(TryLockError::WouldBlock) => true,
+    }
+}
