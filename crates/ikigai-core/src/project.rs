@@ -1,6 +1,7 @@
 //! The projection: from an agent to the request that a provider is sent. Pure and total.
 
 mod budget;
+mod filling;
 mod pairing;
 mod scale;
 mod window;
@@ -12,12 +13,14 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::ids::RowRef;
+use crate::kind::Kind;
 use crate::message::{Message, Role};
 use crate::project::pairing::Sent;
 use crate::state::AgentState;
 use crate::view::View;
 
-pub use budget::{Budget, estimate_request, estimate_tokens};
+pub use budget::{Budget, Fixed, block_tokens, estimate_request, estimate_tokens};
+pub use filling::{Filling, Story, TurnSize, story};
 pub use scale::{SCALE_ROWS, Scale};
 pub use window::{Window, covered_since, cut_for, is_full};
 
@@ -91,11 +94,24 @@ pub fn project(
     target: &Target,
     budget: &Budget,
 ) -> Result<Request, CannotProject> {
-    let request = assemble(state, view, target, budget)?;
-    match request.messages.last().map(|message| message.role) {
-        Some(Role::User | Role::Tool) => Ok(request),
-        Some(Role::Assistant) | None => Err(CannotProject::NoUserMessage),
+    let sent = send(state, view, target, budget)?;
+    let asks = sent.last().is_some_and(|last| match last.message.role {
+        Role::Tool => true,
+        // What stands for turns that were answered is no question.
+        Role::User => !last.rows.iter().any(|row| is_summary(view, *row)),
+        Role::Assistant => false,
+    });
+    if asks {
+        Ok(request_of(state, target, sent))
+    } else {
+        Err(CannotProject::NoUserMessage)
     }
+}
+
+fn is_summary(view: &View, row: RowRef) -> bool {
+    let mut newest_first = view.entries().iter().rev();
+    let found = newest_first.find(|entry| entry.at() == row);
+    found.is_some_and(|entry| entry.kind() == Some(Kind::Summary))
 }
 
 /// Makes what a request would hold now, also when there is nothing to answer.
@@ -106,11 +122,15 @@ pub fn assemble(
     budget: &Budget,
 ) -> Result<Request, CannotProject> {
     let sent = send(state, view, target, budget)?;
-    Ok(Request {
+    Ok(request_of(state, target, sent))
+}
+
+fn request_of(state: &AgentState, target: &Target, sent: Vec<Sent>) -> Request {
+    Request {
         system: system_slot(state, target),
         messages: sent.into_iter().map(|sent| sent.message).collect(),
         tools: target.tools.clone(),
-    })
+    }
 }
 
 /// The rows to leave out if the provider refuses message `index` of the request: what only it can
@@ -141,6 +161,10 @@ fn send(
         let mut largest = fixed;
         largest.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
         largest.truncate(3);
+        let largest = largest
+            .into_iter()
+            .map(|(part, tokens)| (part.to_string(), tokens))
+            .collect();
         return Err(CannotProject::NoRoom {
             needed,
             window: budget.window,

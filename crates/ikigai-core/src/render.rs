@@ -313,6 +313,7 @@ impl fmt::Display for Shown {
             Self::Summary {
                 text: Some(text), ..
             } => write!(f, "── summary ──\n{text}"),
+            Self::Summary { range: None, .. } => f.write_str("── context, as it was before ──"),
             Self::Summary { text: None, .. } => f.write_str("── context ──"),
             Self::Warning(text) => write!(f, "⚠ {text}"),
         }

@@ -15,14 +15,15 @@ use ikigai_store::{
 use ikigai_tools::permission::Sandbox;
 use tokio::sync::OnceCell;
 
+use crate::EngineError;
 use crate::agents::{Hub, Observer};
+use crate::context::Counted;
 use crate::environment::{Environment, draw_agent, draw_mail, draw_session};
 use crate::front::Intent;
 use crate::stopped::Resume;
 use crate::tools::{Safety, Tools, Toolset};
 use crate::turn::Limits;
 use crate::worker::Worker;
-use crate::{EngineError, window};
 
 /// The shortest prefix of an id that names an agent.
 const SHORTEST_PREFIX: usize = 4;
@@ -79,6 +80,8 @@ pub struct Engine {
     pub(crate) hub: Arc<Hub>,
     /// What is done at start with turns that stopped in the middle.
     pub(crate) resume: Resume,
+    /// What was counted of paths.
+    pub(crate) counted: Arc<Counted>,
     /// Whether processes can be confined here, once that is known.
     pub(crate) confines: Arc<OnceCell<Sandbox>>,
 }
@@ -101,6 +104,7 @@ impl Engine {
             crowd: Crowd::default(),
             hub: Arc::new(Hub::new(Crowd::default().requests)),
             resume: Resume::default(),
+            counted: Arc::default(),
             confines: Arc::default(),
         }
     }
@@ -335,17 +339,11 @@ impl Engine {
 
     /// What the agent's next turn would send, as far as it is known before the user speaks.
     pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
-        let mut agent = Agent::restore(self.store(), agent).await?;
+        let agent = Agent::restore(self.store(), agent).await?;
         let choice = self.choice(agent.state.settings())?;
-        let tools = self.toolset(agent.state.settings()).await;
-        let target = Target {
-            documents: self.documents(agent.state.settings()).await?,
-            ..target_of(&choice, &tools)
-        };
-        let budget = self.budget(agent.state.settings(), self.models.window_tokens(&choice));
-        let first = self.models.token_scale(&choice);
-        let budget = window::read(self.store(), &mut agent, &target, budget, first).await?;
-        Ok(assemble(&agent.state, &agent.view, &target, &budget)?)
+        let ready = self.ready(agent, &choice).await?;
+        let Agent { state, view, .. } = &ready.agent;
+        Ok(assemble(state, view, &ready.target, &ready.budget)?)
     }
 
     /// The model under these settings.

@@ -5,6 +5,7 @@ mod agents;
 mod attend;
 mod calls;
 pub mod commands;
+mod context;
 mod cost;
 mod documents;
 mod engine;
@@ -24,6 +25,7 @@ mod window;
 mod worker;
 
 pub use agents::{Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer};
+pub use context::{Context, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::{Crowd, Engine};
 pub use environment::{Environment, POINTS, System};

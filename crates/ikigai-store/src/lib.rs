@@ -67,6 +67,9 @@ pub trait Store: Send + Sync {
         })
     }
 
+    /// How many rows of kind `user` these spans hold.
+    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64>;
+
     /// The newest snapshot of an agent at or before a row.
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>>;
 

@@ -242,6 +242,10 @@ impl Store for FaultyStore {
         self.read_rows(move |store| store.usage(span, limit))
     }
 
+    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+        self.read(move |store| store.count_messages(spans))
+    }
+
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
         self.read(move |store| store.snapshot(upto))
     }

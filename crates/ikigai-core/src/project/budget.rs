@@ -1,5 +1,7 @@
 //! Counting: how many tokens a text is likely to be, and how many there may be.
 
+use std::fmt;
+
 use crate::message::Block;
 use crate::project::{Request, Target, ToolSpec};
 use crate::state::AgentState;
@@ -33,22 +35,43 @@ pub fn estimate_tokens(text: &str) -> u64 {
     ascii.div_ceil(4) + others
 }
 
-/// What is sent with every request, by name, with its tokens.
-pub(crate) fn fixed_parts(state: &AgentState, target: &Target) -> Vec<(String, u64)> {
+/// One part of what is sent with every request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fixed {
+    /// The system prompt.
+    System,
+    /// A pinned document, by its path.
+    Pin(String),
+    /// A tool, by its name.
+    Tool(String),
+}
+
+impl fmt::Display for Fixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => f.write_str("system prompt"),
+            Self::Pin(path) => write!(f, "pin {path}"),
+            Self::Tool(name) => write!(f, "tool {name}"),
+        }
+    }
+}
+
+/// What is sent with every request, with its tokens.
+pub(crate) fn fixed_parts(state: &AgentState, target: &Target) -> Vec<(Fixed, u64)> {
     let prompt = (
-        "system prompt".to_owned(),
+        Fixed::System,
         estimate_tokens(state.system().unwrap_or_default()),
     );
     let pins = pinned(state, target).map(|(path, text)| {
         (
-            format!("pin {path}"),
+            Fixed::Pin(path.to_owned()),
             estimate_tokens(path) + estimate_tokens(text) + TOKENS_PER_BLOCK,
         )
     });
     let tools = target
         .tools
         .iter()
-        .map(|tool| (format!("tool {}", tool.name), tool_tokens(tool)));
+        .map(|tool| (Fixed::Tool(tool.name.clone()), tool_tokens(tool)));
     std::iter::once(prompt).chain(pins).chain(tools).collect()
 }
 
@@ -65,7 +88,8 @@ pub fn estimate_request(request: &Request) -> u64 {
     system + tools + blocks.map(block_tokens).sum::<u64>()
 }
 
-pub(crate) fn block_tokens(block: &Block) -> u64 {
+/// Estimates the tokens of a block.
+pub fn block_tokens(block: &Block) -> u64 {
     let texts = match block {
         Block::Text { text } => estimate_tokens(text),
         Block::ToolCall { arguments, .. } => estimate_tokens(arguments),

@@ -8,6 +8,7 @@ use crate::kind::Kind;
 use crate::load::{Loaded, Part};
 use crate::message::{Block, BlockItem, Message, Payload, Role};
 use crate::project::Target;
+use crate::project::budget::{TOKENS_PER_BLOCK, estimate_tokens};
 use crate::state::AgentState;
 use crate::view::{Entry, View};
 
@@ -352,22 +353,29 @@ impl Response {
         }
     }
 
-    /// Estimates how many bytes the texts of the response and its results hold, piece by piece.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.pieces.iter().flat_map(|piece| {
-            let (first, second) = match piece {
-                Piece::Thinking { text, payload } => (text.as_str(), payload.payload.as_str()),
-                Piece::Text { text, .. } => (text.as_str(), ""),
-                Piece::Call(call) => {
-                    let result = call
-                        .result
-                        .as_ref()
-                        .map_or("", |(content, _)| content.as_str());
-                    (call.arguments.as_str(), result)
-                }
-            };
-            [first, second]
-        })
+    /// The tokens of the blocks that it becomes.
+    pub(crate) fn tokens(&self) -> u64 {
+        if !self.speaks() {
+            return 0;
+        }
+        let of_piece = |piece: &Piece| match piece {
+            Piece::Thinking { text, payload } => {
+                estimate_tokens(text) + estimate_tokens(&payload.payload) + TOKENS_PER_BLOCK
+            }
+            Piece::Text { text, .. } => estimate_tokens(text) + TOKENS_PER_BLOCK,
+            Piece::Call(call) => {
+                let result = call.result.as_ref();
+                let result = result.map(|(content, _)| estimate_tokens(content) + TOKENS_PER_BLOCK);
+                estimate_tokens(&call.arguments) + TOKENS_PER_BLOCK + result.unwrap_or(0)
+            }
+        };
+        self.pieces.iter().map(of_piece).sum()
+    }
+
+    /// Says whether there is more than thinking in it, so that it is sent.
+    fn speaks(&self) -> bool {
+        let speaks = |piece: &Piece| !matches!(piece, Piece::Thinking { .. });
+        self.pieces.iter().any(speaks)
     }
 
     /// The results' texts, for cutting them.
@@ -381,8 +389,7 @@ impl Response {
     /// Appends what the response said to `sent`: an assistant message and, if it called tools, a
     /// tool message with all results in call order.
     pub(crate) fn emit(self, ids: &mut CallIds, sent: &mut Vec<Sent>) {
-        let speaks = |piece: &Piece| !matches!(piece, Piece::Thinking { .. });
-        if !self.pieces.iter().any(speaks) {
+        if !self.speaks() {
             return;
         }
         // Two responses with nothing between them are one turn of the assistant.

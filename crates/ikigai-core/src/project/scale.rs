@@ -135,7 +135,7 @@ impl Reports {
             let tokens: u64 = part.message.blocks.iter().map(block_tokens).sum();
             self.estimated = self.estimated.saturating_add(tokens);
         }
-        let Some(counted) = reported(entry, target) else {
+        let Some(counted) = reported(entry, target, self.response) else {
             return;
         };
         let report = Report {
@@ -164,15 +164,18 @@ impl Reports {
     }
 }
 
-/// What the target's model counted for a request, if the row tells that.
-fn reported(entry: &Entry, target: &Target) -> Option<u64> {
+/// What the target's model counted for the request of this response, if the row tells that. What
+/// was asked beside the conversation, a summary, has a number that no response has.
+fn reported(entry: &Entry, target: &Target, response: Option<u64>) -> Option<u64> {
     if entry.kind() != Some(Kind::Usage) {
         return None;
     }
     let usage: UsageData = data::read(entry.row.data.as_deref());
     let is_of_target = usage.provider.as_deref() == Some(target.provider.as_str())
         && usage.model.as_deref() == Some(target.model.as_str());
-    Some(usage.amounts.tokens_in()).filter(|counted| is_of_target && *counted > 0)
+    let is_of_response = usage.response.is_none() || usage.response == response;
+    let counted = usage.amounts.tokens_in();
+    (is_of_target && is_of_response && counted > 0).then_some(counted)
 }
 
 /// Says whether requests after the row hold something else than what came before, and more.

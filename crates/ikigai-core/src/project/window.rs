@@ -9,6 +9,7 @@ use crate::message::{Message, Role};
 use crate::path::Path;
 use crate::project::Target;
 use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
+use crate::project::filling::TurnSize;
 use crate::project::pairing::{CallIds, Exchange, Pairing, Response, Sent};
 use crate::state::AgentState;
 use crate::turns::turn_starts;
@@ -28,6 +29,8 @@ pub struct Window {
 struct WindowTurn {
     /// Index of the entry it begins with.
     start: usize,
+    /// Whether a summary covers it.
+    covered: bool,
     exchanges: Vec<Exchange>,
     tokens: u64,
 }
@@ -64,14 +67,19 @@ impl Window {
         }
         starts.sort_unstable();
         starts.dedup();
-        Self::split(&starts, pairing.finish())
+        Self::split(&starts, pairing.finish(), |at| covered(at).is_some())
     }
 
-    fn split(starts: &[usize], exchanges: Vec<(usize, Exchange)>) -> Self {
+    fn split(
+        starts: &[usize],
+        exchanges: Vec<(usize, Exchange)>,
+        is_covered: impl Fn(usize) -> bool,
+    ) -> Self {
         let mut turns: Vec<_> = starts
             .iter()
             .map(|start| WindowTurn {
                 start: *start,
+                covered: is_covered(*start),
                 exchanges: Vec::new(),
                 tokens: 0,
             })
@@ -94,17 +102,30 @@ impl Window {
     }
 
     /// What each turn that says anything needs, oldest first.
-    pub fn turn_tokens(&self) -> impl Iterator<Item = u64> + '_ {
-        self.turns
-            .iter()
-            .filter(|turn| !turn.exchanges.is_empty())
-            .map(|turn| turn.tokens)
+    pub(crate) fn sizes(&self, view: &View) -> Vec<TurnSize> {
+        let speaking = self.turns.iter().filter(|turn| !turn.exchanges.is_empty());
+        let sizes = speaking.filter_map(|turn| {
+            Some(TurnSize {
+                from: view.entries().get(turn.start)?.at(),
+                tokens: turn.tokens,
+                is_summary: turn.covered,
+            })
+        });
+        sizes.collect()
+    }
+
+    /// Leaves out the last turn in which the user says anything, and what follows it; returns the
+    /// index of the entry with which it begins.
+    pub(crate) fn drop_last_turn(&mut self) -> Option<usize> {
+        let last = self.last_of_user()?;
+        let first_left = self.turns.get(last)?.start;
+        self.turns.truncate(last);
+        Some(first_left)
     }
 
     /// The last turn in which the user says anything: without it there would be no request.
     fn last_of_user(&self) -> Option<usize> {
-        let of_user = |exchange: &Exchange| matches!(exchange, Exchange::User(..));
-        let says = |turn: &WindowTurn| turn.exchanges.iter().any(of_user);
+        let says = |turn: &WindowTurn| turn.exchanges.iter().any(is_of_user);
         self.turns.iter().rposition(says)
     }
 
@@ -125,7 +146,21 @@ impl Window {
     pub(crate) fn fit(&mut self, room: u64) {
         let surplus = self.surplus(room);
         self.turns.drain(..surplus);
+        self.begin_with_user();
         self.cut_outputs(room);
+    }
+
+    /// Leaves out what stands before the first message of a user.
+    fn begin_with_user(&mut self) {
+        for turn in &mut self.turns {
+            let first = turn.exchanges.iter().position(is_of_user);
+            let silent = first.unwrap_or(turn.exchanges.len());
+            turn.exchanges.drain(..silent);
+            turn.tokens = turn.exchanges.iter().map(tokens_of).sum();
+            if first.is_some() {
+                return;
+            }
+        }
     }
 
     fn cut_outputs(&mut self, room: u64) {
@@ -154,12 +189,12 @@ impl Window {
         responses.flat_map(Response::outputs_mut)
     }
 
-    /// The messages, beginning with the first of a user.
+    /// The messages of a window that was made to fit.
     pub(crate) fn into_messages(self) -> Vec<Sent> {
         let mut sent = Vec::new();
         let mut ids = CallIds::default();
         let exchanges = self.turns.into_iter().flat_map(|turn| turn.exchanges);
-        for exchange in exchanges.skip_while(|exchange| !matches!(exchange, Exchange::User(..))) {
+        for exchange in exchanges {
             match exchange {
                 Exchange::User(text, row) => sent.push(Sent {
                     message: Message::text(Role::User, text),
@@ -191,11 +226,12 @@ fn cut_middle(text: &str, limit: usize) -> String {
 fn tokens_of(exchange: &Exchange) -> u64 {
     match exchange {
         Exchange::User(text, _) | Exchange::Note(text) => estimate_tokens(text) + TOKENS_PER_BLOCK,
-        Exchange::Response(response) => response
-            .texts()
-            .map(|text| estimate_tokens(text) + TOKENS_PER_BLOCK)
-            .sum(),
+        Exchange::Response(response) => response.tokens(),
     }
+}
+
+fn is_of_user(exchange: &Exchange) -> bool {
+    matches!(exchange, Exchange::User(..))
 }
 
 /// Which entries are in the range of which summary.

@@ -24,6 +24,7 @@ mod shell;
 mod talk;
 mod time;
 mod tools;
+mod window;
 
 use ikigai_store::BoxFuture;
 
@@ -40,6 +41,7 @@ pub(crate) use line::Typed;
 pub use line::{Line, parse};
 pub use reply::Next;
 pub(crate) use reply::{Reply, Trouble};
+pub(crate) use rows::shortened;
 pub(crate) use time::leave_for;
 
 /// All commands, in the order in which help shows them.
@@ -68,6 +70,7 @@ pub static COMMANDS: &[&Command] = &[
     &place::SESSIONS,
     &talk::RESUME,
     // context
+    &window::CONTEXT,
     &context::PIN,
     &context::UNPIN,
     &context::SYSTEM,

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use ikigai_core::data::Amounts;
 use ikigai_core::project::{Scale, assemble, estimate_request};
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{Block, Request, Settings, Target};
+use ikigai_core::{Block, Request, Settings};
 use ikigai_providers::Offer;
+use ikigai_store::Agent;
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
-use crate::engine::target_of;
-use crate::{EngineError, Worker, figures, window};
+use crate::{EngineError, Worker, figures};
 
 pub(super) const MODEL: Command = Command {
     arguments: "[NAME[/LEVEL]]",
@@ -115,20 +115,11 @@ async fn request_to(
     worker: &Worker,
     choice: &ModelChoice,
 ) -> Result<Option<(Request, Scale)>, EngineError> {
-    let engine = &worker.engine;
     // A copy, so that the view that is sent does not grow; rows are shared.
-    let mut agent = worker.agent.clone();
-    let tools = engine.toolset(worker.settings()).await;
-    let target = Target {
-        documents: engine.documents(worker.settings()).await?,
-        ..target_of(choice, &tools)
-    };
-    let budget = engine.budget(worker.settings(), engine.models.window_tokens(choice));
-    let first = engine.models.token_scale(choice);
-    let budget = window::read(engine.store(), &mut agent, &target, budget, first).await?;
-    let scale = Scale::of(&agent.state, &agent.view, &target, first);
-    let request = assemble(&agent.state, &agent.view, &target, &budget);
-    Ok(request.ok().map(|request| (request, scale)))
+    let ready = worker.engine.ready(worker.agent.clone(), choice).await?;
+    let Agent { state, view, .. } = &ready.agent;
+    let request = assemble(state, view, &ready.target, &ready.budget);
+    Ok(request.ok().map(|request| (request, ready.scale)))
 }
 
 fn thinking_blocks(request: &Request) -> usize {

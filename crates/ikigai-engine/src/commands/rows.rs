@@ -100,7 +100,7 @@ pub(super) fn quoted(row: &Row) -> String {
 }
 
 /// The beginning of a text on one line.
-pub(super) fn shortened(text: &str, most: usize) -> String {
+pub(crate) fn shortened(text: &str, most: usize) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let line = words.join(" ");
     if line.chars().count() <= most {

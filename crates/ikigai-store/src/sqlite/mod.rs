@@ -254,6 +254,10 @@ impl Store for SqliteStore {
         self.ask(move |connection| queries::newest_usage(connection, &agents))
     }
 
+    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+        self.ask(move |connection| queries::count_messages(connection, &spans))
+    }
+
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
         self.ask(move |connection| queries::snapshot(connection, upto))
     }

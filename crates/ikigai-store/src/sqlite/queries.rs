@@ -106,6 +106,28 @@ pub(super) fn newest_usage(connection: &Connection, agents: &[AgentId]) -> Resul
     Ok(newest)
 }
 
+/// How many messages spans hold: only the index is read.
+pub(super) fn count_messages(connection: &Connection, spans: &[Span]) -> Result<u64> {
+    let mut messages = 0;
+    for span in spans {
+        messages += connection
+            .prepare_cached(
+                "SELECT count(*) FROM messages INDEXED BY messages_user
+                 WHERE agent = (SELECT id FROM agents WHERE uuid = ?1)
+                   AND kind = 'user' AND seq BETWEEN ?2 AND ?3",
+            )?
+            .query_row(
+                params![
+                    span.agent.to_string(),
+                    stored(span.from.0),
+                    stored(span.to.0)
+                ],
+                |row| number(row, 0),
+            )?;
+    }
+    Ok(messages)
+}
+
 pub(super) fn page(connection: &Connection, query: PageQuery) -> Result<Vec<Row>> {
     let span = query.span;
     let sql = match query.direction {

@@ -99,6 +99,7 @@ macro_rules! store_checks {
                 an_agent_is_opened_with_one_question
                 control_rows_come_newest_first
                 usage_rows_come_newest_first
+                messages_of_spans_are_counted
                 command_text_round_trips
                 clear_and_rewind_delete_no_rows
             ;

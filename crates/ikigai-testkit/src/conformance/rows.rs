@@ -455,6 +455,30 @@ pub(super) async fn usage_rows_come_newest_first(rig: &dyn Rig) {
     assert_eq!(newest, expected);
 }
 
+/// Only rows of kind `user` are counted, in the spans that are told, both ends included.
+pub(super) async fn messages_of_spans_are_counted(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let mut other = desk.agent("other").await;
+    other.append([user("said"), user("said")]).await.unwrap();
+    for n in 1..=4 {
+        holder.append([user("said"), usage(n)]).await.unwrap();
+    }
+    let span = |from, to| Span::new(holder.agent, Seq(from), Seq(to));
+    let cases = [
+        (vec![], 0),
+        (vec![span(1, 8)], 4),
+        (vec![span(3, 5)], 2),
+        (vec![span(4, 4)], 0),
+        (vec![span(1, 1), span(5, 8), Span::whole(other.agent)], 5),
+    ];
+
+    for (spans, expected) in cases {
+        let counted = desk.store.count_messages(spans.clone()).await.unwrap();
+        assert_eq!(counted, expected, "{spans:?}");
+    }
+}
+
 /// S3-22b: text and data are restored as they were stored, byte for byte.
 pub(super) async fn command_text_round_trips(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;

@@ -162,6 +162,15 @@ impl Log {
         usage.take(limit).collect()
     }
 
+    pub(super) fn count_messages(&self, spans: &[Span]) -> u64 {
+        let rows = spans.iter().filter_map(|span| {
+            let log = self.agents.get(&span.agent)?;
+            Some(&log.rows[log.places(*span)])
+        });
+        let messages = rows.flatten().filter(|row| row.kind.name() == "user");
+        messages.count() as u64
+    }
+
     pub(super) fn snapshot(&self, upto: RowRef) -> Option<Snapshot> {
         let log = self.agents.get(&upto.agent)?;
         let (seq, folded) = log.snapshots.range(..=upto.seq).next_back()?;

@@ -157,6 +157,10 @@ impl Store for MemoryStore {
         self.read(|log| log.usage(span, limit))
     }
 
+    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+        self.read(|log| log.count_messages(&spans))
+    }
+
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
         self.read(|log| log.snapshot(upto))
     }

@@ -13,6 +13,7 @@ use super::{Oracle, object, reference};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     User,
+    Summary,
     Note,
     Response { speaks: bool, calls: bool },
 }
@@ -160,13 +161,14 @@ impl Oracle {
     /// Says whether a request made of this path ends with something that is to be answered.
     pub fn can_be_answered(&self, path: &[RowRef]) -> bool {
         let said = self.said(path);
-        let from_user = said.iter().skip_while(|said| **said != Said::User);
+        let begins = |said: &Said| matches!(said, Said::User | Said::Summary);
+        let from_user = said.iter().skip_while(|said| !begins(said));
         let silent = Said::Response {
             speaks: false,
             calls: false,
         };
         match from_user.filter(|said| **said != silent).last() {
-            None => false,
+            None | Some(Said::Summary) => false,
             Some(Said::Response { calls, .. }) => *calls,
             Some(Said::User | Said::Note) => true,
         }
@@ -187,7 +189,7 @@ impl Oracle {
                 let covers_more = (index + 1..path.len()).any(|i| covers.get(&i) == Some(summary));
                 let text = self.row(*summary).content.as_deref().unwrap_or_default();
                 if !covers_more && !text.trim().is_empty() {
-                    said.push(Said::User);
+                    said.push(Said::Summary);
                 }
                 going_on = None;
                 continue;

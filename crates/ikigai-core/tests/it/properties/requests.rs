@@ -1,6 +1,8 @@
 //! Properties of requests: total, valid, the same however much was read, growing at their end.
 
-use ikigai_core::project::{estimate_tokens, is_full};
+use ikigai_core::project::{
+    Filling, assemble, block_tokens, estimate_request, estimate_tokens, is_full,
+};
 use ikigai_core::{
     Block, Budget, CannotProject, Kind, Request, Role, Row, RowRef, Seq, Target, View, project,
 };
@@ -69,6 +71,38 @@ proptest! {
                             prop_assert!(largest.iter().any(|(_, tokens)| *tokens > 0));
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// What is told to fill the window is what a recount of the request finds, and the request fits
+    /// whenever its last turn does with its outputs cut.
+    #[test]
+    fn prop_totals_equal_a_recount_of_the_request(
+        actions in actions(30),
+        picks in picks(3),
+        small in 0..400_u64,
+    ) {
+        let history = History::of(&actions);
+        for at in chosen(&history, &picks) {
+            let agent = restored(&history, at);
+            for target in targets() {
+                for window in [u64::MAX, small] {
+                    let budget = Budget::new(window, None);
+                    let filling = Filling::of(&agent.state, &agent.view, &target, &budget);
+                    let Ok(request) = assemble(&agent.state, &agent.view, &target, &budget) else {
+                        prop_assert!(filling.fixed_tokens() > window);
+                        continue;
+                    };
+                    let blocks = request.messages.iter().flat_map(|message| &message.blocks);
+                    let recount: u64 = blocks.map(block_tokens).sum();
+                    prop_assert_eq!(filling.turn_tokens(), recount);
+                    prop_assert!(estimate_request(&request) <= filling.fixed_tokens() + recount);
+                    let fits = filling.fixed_tokens().saturating_add(recount) <= window;
+                    prop_assert!(fits || outputs_are_short(&request), "{:?}", request);
+                    let summaries = filling.turns.iter().filter(|turn| turn.is_summary).count();
+                    prop_assert!(summaries <= agent.state.summaries().len());
                 }
             }
         }
@@ -147,6 +181,16 @@ proptest! {
             prop_assert_eq!(request, project(&agent.state, &agent.view, &target, &plenty()));
         }
     }
+}
+
+/// Says whether no tool output is left that could be cut, which is so when only the last turn is
+/// left and it is too large for the window.
+fn outputs_are_short(request: &Request) -> bool {
+    let mut blocks = request.messages.iter().flat_map(|message| &message.blocks);
+    blocks.all(|block| match block {
+        Block::ToolResult { content, .. } => content.len() <= 640,
+        _ => true,
+    })
 }
 
 /// What was open when a request was sent.

@@ -8,3 +8,4 @@ mod support;
 mod table;
 mod time;
 mod turns;
+mod window;

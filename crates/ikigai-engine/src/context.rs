@@ -1,0 +1,220 @@
+//! What fills an agent's window, as data: for `/context`, a status line and other programs.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use ikigai_core::data::{self, UserData};
+use ikigai_core::project::{Filling, Fixed, Scale, TurnSize};
+use ikigai_core::settings::ModelChoice;
+use ikigai_core::view::Entry;
+use ikigai_core::{AgentId, Budget, Kind, RowRef, Target};
+use ikigai_store::{Agent, StoreError};
+
+use crate::commands::shortened;
+use crate::engine::target_of;
+use crate::{Engine, EngineError, Worker, window};
+
+/// An agent, read as far as a request to a model can hold, and what goes with that request.
+pub(crate) struct Ready {
+    pub(crate) agent: Agent,
+    pub(crate) target: Target,
+    /// How large requests may be in estimated tokens.
+    pub(crate) budget: Budget,
+    /// The same in the tokens that the model counts.
+    pub(crate) counted: Budget,
+    /// How these two are related.
+    pub(crate) scale: Scale,
+}
+
+/// What fills an agent's window, in tokens as its model is likely to count them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// The system prompt.
+    pub system: u64,
+    /// Pinned documents, by path.
+    pub pins: Vec<(String, u64)>,
+    /// Tools, by name.
+    pub tools: Vec<(String, u64)>,
+    /// The turns that are sent, oldest first, and summaries, which stand for others.
+    pub turns: Vec<ContextTurn>,
+    /// How many messages of the user came before the first turn that is sent as it was.
+    pub start_index: u64,
+    /// Beyond this a turn starts with a cut.
+    pub budget: u64,
+    /// What the model takes.
+    pub window: u64,
+    /// What is kept for its answer beside that, if it is known.
+    pub reserve: Option<u64>,
+}
+
+/// One turn in the window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextTurn {
+    /// Its first row.
+    pub from: RowRef,
+    /// What it needs.
+    pub tokens: u64,
+    /// Whether it is the text of a summary.
+    pub is_summary: bool,
+    /// How it begins.
+    pub title: String,
+}
+
+impl Context {
+    /// What is sent with every request: system prompt, pins and tools.
+    pub fn fixed_tokens(&self) -> u64 {
+        let parts = self.pins.iter().chain(&self.tools);
+        self.system + parts.map(|(_, tokens)| tokens).sum::<u64>()
+    }
+
+    /// What the turns need together.
+    pub fn total_tokens(&self) -> u64 {
+        self.turns.iter().map(|turn| turn.tokens).sum()
+    }
+
+    /// How much of the budget is used, in percent.
+    pub fn percent(&self) -> u64 {
+        let used = self.fixed_tokens() + self.total_tokens();
+        used.saturating_mul(100).div_ceil(self.budget.max(1))
+    }
+}
+
+/// How many messages came before some row, for each agent: the path of a row never changes, so
+/// what was counted once stays right.
+#[derive(Debug, Default)]
+pub(crate) struct Counted(Mutex<HashMap<AgentId, (RowRef, u64)>>);
+
+impl Counted {
+    fn before(&self, agent: AgentId, row: RowRef) -> Option<u64> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (counted, messages) = *known.get(&agent)?;
+        (counted == row).then_some(messages)
+    }
+
+    fn remember(&self, agent: AgentId, row: RowRef, messages: u64) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(agent, (row, messages));
+    }
+}
+
+impl Engine {
+    /// What fills the window of an agent that nobody needs to hold.
+    pub async fn context(&self, agent: AgentId) -> Result<Context, EngineError> {
+        self.context_of(Agent::restore(self.store(), agent).await?)
+            .await
+    }
+
+    /// Reads an agent as far as a request to a model can hold.
+    pub(crate) async fn ready(
+        &self,
+        mut agent: Agent,
+        choice: &ModelChoice,
+    ) -> Result<Ready, EngineError> {
+        let settings = agent.state.settings().clone();
+        let tools = self.toolset(&settings).await;
+        let target = Target {
+            documents: self.documents(&settings).await?,
+            ..target_of(choice, &tools)
+        };
+        let counted = self.budget(&settings, self.models.window_tokens(choice));
+        let first = self.models.token_scale(choice);
+        let budget = window::read(self.store(), &mut agent, &target, counted, first).await?;
+        Ok(Ready {
+            scale: Scale::of(&agent.state, &agent.view, &target, first),
+            agent,
+            target,
+            budget,
+            counted,
+        })
+    }
+
+    pub(crate) async fn context_of(&self, agent: Agent) -> Result<Context, EngineError> {
+        let choice = self.choice(agent.state.settings())?;
+        let Ready {
+            mut agent,
+            target,
+            budget,
+            counted,
+            scale,
+        } = self.ready(agent, &choice).await?;
+        let filling = Filling::of(&agent.state, &agent.view, &target, &budget);
+        let mut context = Context {
+            system: 0,
+            pins: Vec::new(),
+            tools: Vec::new(),
+            turns: Vec::new(),
+            start_index: 0,
+            budget: counted.cap,
+            window: counted.window,
+            reserve: self.reserve(&choice, counted.window),
+        };
+        for (part, tokens) in filling.fixed {
+            let tokens = scale.counted(tokens);
+            match part {
+                Fixed::System => context.system = tokens,
+                Fixed::Pin(path) => context.pins.push((path, tokens)),
+                Fixed::Tool(name) => context.tools.push((name, tokens)),
+            }
+        }
+        let turn = |size: TurnSize| ContextTurn {
+            tokens: scale.counted(size.tokens),
+            title: title(&agent, &size),
+            from: size.from,
+            is_summary: size.is_summary,
+        };
+        context.turns = filling.turns.into_iter().map(turn).collect();
+        let whole = context.turns.iter().find(|turn| !turn.is_summary);
+        if let Some(first) = whole.map(|turn| turn.from) {
+            context.start_index = self.messages_before(&mut agent, first).await?;
+        }
+        Ok(context)
+    }
+
+    /// What a model keeps for its answer.
+    fn reserve(&self, choice: &ModelChoice, window: u64) -> Option<u64> {
+        let context = self.models.describe(choice).context_tokens?;
+        context.checked_sub(window)
+    }
+
+    /// How many messages of the user stand before a row of the agent's path. Counted in an index,
+    /// and once for each row that a window begins with.
+    async fn messages_before(&self, agent: &mut Agent, row: RowRef) -> Result<u64, StoreError> {
+        let id = agent.state.agent();
+        if let Some(known) = self.counted.before(id, row) {
+            return Ok(known);
+        }
+        agent.know_all(self.store()).await?;
+        let before = agent.state.path().spans_before(Some(row), usize::MAX);
+        let messages = self.store.count_messages(before).await?;
+        self.counted.remember(id, row, messages);
+        Ok(messages)
+    }
+}
+
+/// How a turn begins, in a few words.
+fn title(agent: &Agent, size: &TurnSize) -> String {
+    if size.is_summary {
+        return "summary".to_owned();
+    }
+    let since = agent.view.entries().iter();
+    let mut since = since.skip_while(|entry| entry.at() != size.from);
+    let said = since.find(|entry| entry.kind() == Some(Kind::User));
+    said.map(words_of).unwrap_or_default()
+}
+
+/// The most characters of a title.
+const TITLE_CHARACTERS: usize = 40;
+
+fn words_of(entry: &Entry) -> String {
+    let typed = data::read::<UserData>(entry.row.data.as_deref()).typed;
+    let text = typed.or_else(|| entry.row.content.clone());
+    shortened(&text.unwrap_or_default(), TITLE_CHARACTERS)
+}
+
+impl Worker {
+    /// What fills the window now.
+    pub async fn context(&self) -> Result<Context, EngineError> {
+        // A copy, so that the view that is sent does not grow.
+        self.engine.context_of(self.agent.clone()).await
+    }
+}
