@@ -1,5 +1,7 @@
 //! Completion: what can stand where the cursor is. Pure, so that every screen has the same.
 
+use std::borrow::Cow;
+
 use super::line::command_word;
 use super::{COMMANDS, Command, Completes};
 
@@ -7,17 +9,17 @@ use super::{COMMANDS, Command, Completes};
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     /// Labels of marks, the newest first.
-    pub marks: Vec<String>,
+    pub marks: Vec<Candidate>,
     /// Names of agents.
-    pub agents: Vec<String>,
+    pub agents: Vec<Candidate>,
     /// Names of models.
-    pub models: Vec<String>,
+    pub models: Vec<Candidate>,
     /// Names of tools.
-    pub tools: Vec<String>,
+    pub tools: Vec<Candidate>,
     /// Files of the directory that is being typed, as they would be typed; directories end with `/`.
-    pub paths: Vec<String>,
+    pub paths: Vec<Candidate>,
     /// Files that are pinned.
-    pub pins: Vec<String>,
+    pub pins: Vec<Candidate>,
 }
 
 /// What is being typed.
@@ -36,12 +38,45 @@ pub struct Wanted {
 pub struct Candidate {
     /// What is put there.
     pub text: String,
-    /// What it is.
-    pub help: &'static str,
+    /// What it is; may be empty.
+    pub help: Cow<'static, str>,
+    /// Which of its characters were typed, by their places in bytes.
+    pub matched: Vec<usize>,
 }
+
+impl Candidate {
+    /// Something that explains itself by a few words.
+    pub fn new(text: impl Into<String>, help: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            text: text.into(),
+            help: help.into(),
+            matched: Vec::new(),
+        }
+    }
+}
+
+impl From<&str> for Candidate {
+    fn from(text: &str) -> Self {
+        Self::new(text, "")
+    }
+}
+
+impl From<String> for Candidate {
+    fn from(text: String) -> Self {
+        Self::new(text, "")
+    }
+}
+
+/// The longest word that is completed, in bytes. Longer ones are no names.
+const LONGEST_WORD: usize = 1024;
 
 /// What stands at the cursor, a place in the line in bytes; none if nothing completes there.
 pub fn wanted(line: &str, cursor: usize) -> Option<Wanted> {
+    let at_cursor = word_at(line, cursor)?;
+    (at_cursor.typed.len() <= LONGEST_WORD).then_some(at_cursor)
+}
+
+fn word_at(line: &str, cursor: usize) -> Option<Wanted> {
     let before = line.get(..cursor)?;
     if before.starts_with('/') && !before.contains(char::is_whitespace) {
         let typed = before.get(1..)?.to_owned();
@@ -77,45 +112,63 @@ pub fn wanted(line: &str, cursor: usize) -> Option<Wanted> {
     })
 }
 
-/// What the word at the cursor can be completed to: what begins so first, then what has the typed
-/// letters in their order.
+/// What the word at the cursor can be completed to: first what begins so, then what has a word that
+/// begins so, then what has it anywhere, then what has the typed letters in their order.
 pub fn complete(line: &str, cursor: usize, context: &Context) -> Vec<Candidate> {
     let Some(wanted) = wanted(line, cursor) else {
         return Vec::new();
     };
-    let plain = |texts: &[String]| -> Vec<Candidate> {
-        let candidate = |text: &String| Candidate {
-            text: text.clone(),
-            help: "",
-        };
-        texts.iter().map(candidate).collect()
+    let letters = small(&wanted.typed);
+    let fits = choices(wanted.what, context).into_iter();
+    let mut ranked: Vec<_> = fits
+        .filter_map(|mut candidate| {
+            let (rank, matched) = rank(&candidate.text, &wanted.typed, &letters)?;
+            candidate.matched = matched;
+            Some((rank, candidate))
+        })
+        .collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// Says whether a line can be carried out as it is typed: the word at the cursor is all of something
+/// that can stand there, or is none and need not be there.
+pub fn is_complete(line: &str, cursor: usize, context: &Context) -> bool {
+    let Some(wanted) = wanted(line, cursor) else {
+        return true;
     };
-    let all = match wanted.what {
+    if wanted.what == Completes::Commands && wanted.from == 1 {
+        return Command::find(&wanted.typed).is_some();
+    }
+    if wanted.typed.is_empty() {
+        let needed = command_word(line).is_some_and(|(name, before)| {
+            let is_first = before.trim().is_empty();
+            let command = Command::find(name);
+            is_first && command.is_some_and(|command| !command.arguments.starts_with('['))
+        });
+        return !needed;
+    }
+    let found = complete(line, cursor, context);
+    found.is_empty() || found.iter().any(|found| found.text == wanted.typed)
+}
+
+fn choices(what: Completes, context: &Context) -> Vec<Candidate> {
+    match what {
         Completes::Nothing => Vec::new(),
         Completes::Commands => commands(),
-        Completes::Marks => plain(&context.marks),
-        Completes::Agents => plain(&context.agents),
-        Completes::Models => plain(&context.models),
-        Completes::Tools => plain(&context.tools),
-        Completes::Paths => plain(&context.paths),
+        Completes::Marks => context.marks.clone(),
+        Completes::Agents => context.agents.clone(),
+        Completes::Models => context.models.clone(),
+        Completes::Tools => context.tools.clone(),
+        Completes::Paths => context.paths.clone(),
         Completes::Directories => {
-            let mut paths = plain(&context.paths);
-            paths.retain(|path| path.text.ends_with('/'));
-            paths
+            let paths = context.paths.iter();
+            let directories = paths.filter(|path| path.text.ends_with('/'));
+            directories.cloned().collect()
         }
-        Completes::Pins => plain(&context.pins),
-        Completes::Words(words) => {
-            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-            plain(&words)
-        }
-    };
-    let (first, rest): (Vec<_>, Vec<_>) = all
-        .into_iter()
-        .partition(|candidate| candidate.text.starts_with(&wanted.typed));
-    let fuzzy = rest
-        .into_iter()
-        .filter(|candidate| has_in_order(&candidate.text, &wanted.typed));
-    first.into_iter().chain(fuzzy).collect()
+        Completes::Pins => context.pins.clone(),
+        Completes::Words(words) => words.iter().map(|word| (*word).into()).collect(),
+    }
 }
 
 fn commands() -> Vec<Candidate> {
@@ -123,21 +176,74 @@ fn commands() -> Vec<Candidate> {
         let names = [command.name]
             .into_iter()
             .chain(command.aliases.iter().copied());
-        names.map(|name| Candidate {
-            text: name.to_owned(),
-            help: command.help,
-        })
+        names.map(|name| Candidate::new(name, command.help))
     });
     candidates.collect()
 }
 
-/// Says whether a text has these letters in this order.
-fn has_in_order(text: &str, letters: &str) -> bool {
-    let mut left = text.chars().flat_map(char::to_lowercase);
-    letters
-        .chars()
-        .flat_map(char::to_lowercase)
-        .all(|letter| left.any(|c| c == letter))
+/// How well something fits what was typed, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// It begins so.
+    Begins,
+    /// It begins so but for capital letters.
+    BeginsAlike,
+    /// A word of it begins so.
+    Word,
+    /// It has it somewhere.
+    Within,
+    /// It has the letters in their order, in so many pieces.
+    Scattered(usize),
+}
+
+/// How well a text fits what was typed, and which of its letters were; none if it does not.
+fn rank(text: &str, typed: &str, letters: &[char]) -> Option<(Rank, Vec<usize>)> {
+    let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let own = small(text);
+    let run = |from: usize| {
+        let places = places.iter().skip(from).take(letters.len());
+        places.copied().collect()
+    };
+    if own.starts_with(letters) {
+        let same = text.starts_with(typed);
+        let rank = if same {
+            Rank::Begins
+        } else {
+            Rank::BeginsAlike
+        };
+        return Some((rank, run(0)));
+    }
+    let mut within = None;
+    for (from, window) in own.windows(letters.len()).enumerate().skip(1) {
+        if window == letters {
+            let before = own.get(from - 1);
+            if before.is_some_and(|before| !before.is_alphanumeric()) {
+                return Some((Rank::Word, run(from)));
+            }
+            within = within.or(Some(from));
+        }
+    }
+    if let Some(from) = within {
+        return Some((Rank::Within, run(from)));
+    }
+    let mut left = letters.iter().peekable();
+    let (mut matched, mut pieces, mut last) = (Vec::new(), 0, None);
+    for (index, (letter, place)) in own.iter().zip(&places).enumerate() {
+        if left.next_if_eq(&letter).is_some() {
+            matched.push(*place);
+            pieces += usize::from(last.map(|last| last + 1) != Some(index));
+            last = Some(index);
+        }
+    }
+    left.peek()
+        .is_none()
+        .then_some((Rank::Scattered(pieces), matched))
+}
+
+/// The letters of a text as small ones, one for each character.
+fn small(text: &str) -> Vec<char> {
+    let small = |letter: char| letter.to_lowercase().next().unwrap_or(letter);
+    text.chars().map(small).collect()
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use ikigai_store::BoxFuture;
 use crate::Worker;
 use crate::front::Desk;
 
-pub use complete::{Candidate, Context, Wanted, complete, wanted};
+pub use complete::{Candidate, Context, Wanted, complete, is_complete, wanted};
 pub(crate) use departure::Departure;
 pub use dispatch::Done;
 pub(crate) use dispatch::during;

@@ -1,7 +1,7 @@
-use super::{Context, complete};
+use super::{Context, complete, is_complete};
 
 fn context() -> Context {
-    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).into()).collect();
     Context {
         marks: texts(&["after", "before"]),
         agents: texts(&["docs", "fix-lexer"]),
@@ -50,4 +50,74 @@ fn only_what_stands_before_the_cursor_counts() {
     assert!(at(3) >= 4, "retry, redo, rewind, resume");
     assert_eq!(complete("/rewind ä", 9, &context()), []);
     assert_eq!(complete("é", 1, &context()), []);
+    let endless = format!("@{}", "R".repeat(2_000));
+    assert_eq!(complete(&endless, endless.len(), &context()), []);
+}
+
+#[test]
+fn what_fits_best_comes_first() {
+    let names = [
+        "re-do", "xfoo", "oof-o", "a-foo", "Foo", "f-o-o", "foo", "fo-o", "bar",
+    ];
+    let context = Context {
+        agents: names.iter().map(|name| (*name).into()).collect(),
+        ..Context::default()
+    };
+
+    let found = complete("/switch foo", 11, &context);
+
+    let texts: Vec<_> = found.iter().map(|found| found.text.as_str()).collect();
+    assert_eq!(texts, ["foo", "Foo", "a-foo", "xfoo", "fo-o", "f-o-o"]);
+    let matched: Vec<_> = found.iter().map(|found| found.matched.clone()).collect();
+    let expected = [
+        vec![0, 1, 2],
+        vec![0, 1, 2],
+        vec![2, 3, 4],
+        vec![1, 2, 3],
+        vec![0, 1, 3],
+        vec![0, 2, 4],
+    ];
+    assert_eq!(matched, expected);
+}
+
+#[test]
+fn letters_are_found_by_their_places_in_bytes() {
+    let context = Context {
+        agents: vec!["über-İx".into()],
+        ..Context::default()
+    };
+
+    let found = complete("/switch ÜX", 11, &context);
+
+    assert_eq!(found[0].matched, [0, 8]);
+}
+
+#[test]
+fn a_line_is_complete_if_its_last_word_is() {
+    let cases = [
+        ("hello", true),
+        ("/rew", false),
+        ("/rewind", true),
+        ("/exit", true),
+        ("/nonsense", false),
+        ("/rewind ", true),
+        ("/rewind aft", false),
+        ("/rewind after", true),
+        ("/rewind #12", true),
+        ("/switch ", false),
+        ("/switch docs", true),
+        ("/switch doc", false),
+        ("/switch docs ", true),
+        ("look at @READ", false),
+        ("look at @README.md", true),
+        ("look at @", true),
+    ];
+
+    for (line, expected) in cases {
+        assert_eq!(
+            is_complete(line, line.len(), &context()),
+            expected,
+            "{line}"
+        );
+    }
 }
