@@ -4,6 +4,7 @@
 //! rows. Everything that can be seen is drawn into a [`Grid`](paint::Grid) by code that knows no
 //! terminal, so that a program without one shows the same.
 
+pub mod complete;
 pub mod input;
 pub mod key;
 pub mod keys;

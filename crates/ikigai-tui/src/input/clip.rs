@@ -151,7 +151,7 @@ impl Clip {
     }
 
     /// The next place at or after this one where a cursor can be.
-    pub(super) fn settle(&self, at: usize) -> usize {
+    pub(super) fn cursor_place(&self, at: usize) -> usize {
         let at = self.text.ceil_char_boundary(at);
         if let Some(fold) = self.fold_around(at) {
             return fold.end;

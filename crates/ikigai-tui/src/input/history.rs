@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use super::{Draft, Edit, Editor};
+use super::{Edit, Editor, Unsent};
 
 /// How many texts are kept.
 const MOST_ENTRIES: usize = 1_000;
@@ -20,7 +20,7 @@ pub struct History {
     bytes: usize,
     at: usize,
     /// Texts that were left with changes, until one is sent.
-    left: BTreeMap<usize, Draft>,
+    left: BTreeMap<usize, Unsent>,
 }
 
 impl History {
@@ -89,11 +89,11 @@ impl History {
     }
 
     fn go(&mut self, to: usize, editor: &mut Editor) -> bool {
-        let draft = match self.left.remove(&to) {
-            Some(draft) => draft,
-            None => Draft::from(self.entry(to).unwrap_or_default()),
+        let unsent = match self.left.remove(&to) {
+            Some(unsent) => unsent,
+            None => Unsent::from(self.entry(to).unwrap_or_default()),
         };
-        let left = editor.restore(draft);
+        let left = editor.restore(unsent);
         if self.at == 0 || self.entry(self.at) != Some(&left.text.whole()) {
             self.left.insert(self.at, left);
         }

@@ -93,13 +93,13 @@ pub struct Layout {
 
 /// A text as it was at some time, with its cursor and what can be undone.
 #[derive(Clone, Debug, Default)]
-pub struct Draft {
+pub struct Unsent {
     text: Clip,
     cursor: usize,
     steps: Steps,
 }
 
-impl From<&str> for Draft {
+impl From<&str> for Unsent {
     /// A text with the cursor at its end.
     fn from(text: &str) -> Self {
         let text = Clip::plain(without_returns(text));
@@ -167,8 +167,8 @@ impl Editor {
 
     /// Moves the cursor to a place in the text as it is shown, or to the next where it can be.
     pub fn move_to(&mut self, at: usize) {
-        self.cursor = self.text.settle(at.min(self.text.len()));
-        self.settle_down(Last::Other);
+        self.cursor = self.text.cursor_place(at.min(self.text.len()));
+        self.did(Last::Other);
     }
 
     /// Replaces the whole text and goes to its end. It can be undone.
@@ -179,19 +179,19 @@ impl Editor {
 
     /// Takes the text out, with what is folded; it cannot be undone. Kills are kept.
     pub fn take(&mut self) -> String {
-        self.restore(Draft::default()).text.whole()
+        self.restore(Unsent::default()).text.whole()
     }
 
     /// Takes the text out as a kill.
     pub fn clear(&mut self) {
-        self.settle_down(Last::Other);
+        self.did(Last::Other);
         self.kill(0..self.text.len(), Side::Behind);
-        self.settle_down(Last::Other);
+        self.did(Last::Other);
     }
 
     /// The text and the cursor, to come back to.
-    pub fn draft(&self) -> Draft {
-        Draft {
+    pub fn unsent(&self) -> Unsent {
+        Unsent {
             text: self.text.clone(),
             cursor: self.cursor,
             steps: self.steps.clone(),
@@ -199,17 +199,17 @@ impl Editor {
     }
 
     /// Comes back to a text; what was killed since stays killed. Returns the text before it.
-    pub fn restore(&mut self, draft: Draft) -> Draft {
+    pub fn restore(&mut self, unsent: Unsent) -> Unsent {
         let after = Self {
-            rows: self.rows.of(&draft.text),
-            text: draft.text,
-            cursor: draft.cursor,
-            steps: draft.steps,
+            rows: self.rows.of(&unsent.text),
+            text: unsent.text,
+            cursor: unsent.cursor,
+            steps: unsent.steps,
             ..Self::default()
         };
         let before = std::mem::replace(self, after);
         self.kills = before.kills;
-        Draft {
+        Unsent {
             text: before.text,
             cursor: before.cursor,
             steps: before.steps,
@@ -244,7 +244,7 @@ impl Editor {
         let start = self.text.text().floor_char_boundary(start);
         let fold = self.text.fold_around(start);
         let start = fold.map_or(start, |fold| fold.start);
-        let end = self.text.settle(end.max(start));
+        let end = self.text.cursor_place(end.max(start));
         let text = Clip::plain(without_returns(text));
         self.change(start..end, &text, Last::Other)
     }
@@ -362,11 +362,11 @@ impl Editor {
     }
 
     fn nothing(&mut self) -> bool {
-        self.settle_down(Last::Other);
+        self.did(Last::Other);
         false
     }
 
-    fn settle_down(&mut self, last: Last) {
+    fn did(&mut self, last: Last) {
         self.last = last;
         self.column = None;
     }
@@ -374,7 +374,7 @@ impl Editor {
     fn go(&mut self, to: usize) -> bool {
         let moves = self.cursor != to;
         self.cursor = to;
-        self.settle_down(Last::Other);
+        self.did(Last::Other);
         moves
     }
 
@@ -385,7 +385,7 @@ impl Editor {
             Side::Behind => Some(row + 1).filter(|next| *next < self.rows.count()),
         };
         let column = self.column.unwrap_or(column);
-        self.settle_down(Last::Other);
+        self.did(Last::Other);
         let Some(next) = next else {
             return false;
         };
@@ -402,7 +402,7 @@ impl Editor {
     /// Puts something in the place of a part and the cursor behind it, as a step that can be undone.
     fn change(&mut self, part: Range<usize>, by: &Clip, last: Last) -> bool {
         let goes_on = last == self.last && matches!(last, Last::Typed | Last::Erased);
-        self.settle_down(Last::Other);
+        self.did(Last::Other);
         if part.is_empty() && by.is_empty() {
             return true;
         }
@@ -426,7 +426,7 @@ impl Editor {
         let at = part.start;
         let removed = self.text.replace(part, by);
         self.rows.changed(&self.text, at, removed.len(), by.len());
-        self.cursor = self.text.settle(at + by.len());
+        self.cursor = self.text.cursor_place(at + by.len());
         removed
     }
 
@@ -450,7 +450,7 @@ impl Editor {
     }
 
     fn undo(&mut self) -> bool {
-        self.settle_down(Last::Other);
+        self.did(Last::Other);
         let Some(change) = self.steps.undo().cloned() else {
             return false;
         };
@@ -463,7 +463,7 @@ impl Editor {
     }
 
     fn redo(&mut self) -> bool {
-        self.settle_down(Last::Other);
+        self.did(Last::Other);
         let Some(change) = self.steps.redo().cloned() else {
             return false;
         };

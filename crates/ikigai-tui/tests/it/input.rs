@@ -360,7 +360,7 @@ proptest! {
             prop_assert_eq!(editor.text(), model.text(), "{:?}", deed);
             // What is wrapped step by step is what is wrapped at once.
             let mut afresh = Editor::default();
-            afresh.restore(editor.draft());
+            afresh.restore(editor.unsent());
             let layout = editor.layout(columns, u16::MAX);
             prop_assert_eq!(layout, afresh.layout(columns, u16::MAX), "{:?}", deed);
         }
