@@ -37,3 +37,8 @@ pub use stopped::{Resume, Stopped};
 pub use tools::{Blank, Probe, Safety, Tools};
 pub use turn::Limits;
 pub use worker::Worker;
+
+// What front ends read, so that they need not know where it lies.
+pub use ikigai_store::{
+    Agent, AgentError, AgentRecord, CommitError, MailId, ProcessRecord, Status, StoreError,
+};

@@ -158,6 +158,11 @@ impl Engine {
     }
 
     /// Whether processes of calls of this class are confined here.
+    /// Whether what tools run is confined here. Found out by trying, once.
+    pub async fn confines(&self) -> bool {
+        self.sandbox().await == Sandbox::InForce
+    }
+
     pub(crate) async fn sandbox_for(&self, class: EffectClass) -> Sandbox {
         match class {
             EffectClass::Execute => self.sandbox().await,

@@ -4,6 +4,7 @@
 //! rows. Everything that can be seen is drawn into a [`Grid`](paint::Grid) by code that knows no
 //! terminal, so that a program without one shows the same.
 
+pub mod app;
 pub mod complete;
 pub mod input;
 pub mod key;
@@ -12,6 +13,8 @@ pub mod line;
 pub mod look;
 pub mod paint;
 pub mod rows;
+pub mod screen;
+pub mod scrollback;
 pub mod terminal;
 pub mod text;
 pub mod width;

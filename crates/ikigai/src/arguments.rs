@@ -28,20 +28,41 @@ cannot be used · 4 no such agent, or another process holds it (the message is l
 there as mail) · 130 interrupted
 
 Try:
+  ikigai                             the screen, with this directory's agent
   ikigai run \"hello\"                 one turn with this directory's agent
   ikigai run \"what did I say\"        it remembers
   ikigai log --request               what the model would be given next";
 
 /// An operating environment for living LLM agents: whatever happens is an event in a database.
 #[derive(Debug, Parser)]
-#[command(name = "ikigai", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+#[command(name = "ikigai", version, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     /// The database: `sqlite:PATH`, or just PATH
     #[arg(long, global = true, value_name = "STORE")]
     pub(crate) db: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) screen: ScreenOrder,
+
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: Option<Verb>,
+}
+
+/// What the screen is asked.
+#[derive(Debug, Args)]
+pub(crate) struct ScreenOrder {
+    /// What to say at once
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+
+    /// Show this agent (name, id, or the beginning of an id) instead of the one that was used last
+    /// in this directory
+    #[arg(long, value_name = "AGENT", conflicts_with = "new")]
+    pub(crate) agent: Option<String>,
+
+    /// Make a new agent in this directory
+    #[arg(long)]
+    pub(crate) new: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,12 +12,14 @@ mod models;
 mod output;
 mod place;
 mod run;
+mod screen;
 mod tool_list;
 mod tools;
 mod world;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser;
 
 use arguments::{Arguments, Verb};
@@ -27,13 +29,20 @@ fn main() -> ExitCode {
     ikigai_tools::process::protect();
     diagnostics::start();
     let ended = match arguments.verb {
-        Verb::Run(order) => run::run(arguments.db, &order),
-        Verb::Log(order) => log::log(arguments.db, &order),
-        Verb::Agents(order) => agents::agents(arguments.db, &order),
-        Verb::Cost(order) => cost::cost(arguments.db, &order),
-        Verb::Models(order) => models::models(&order),
-        Verb::Tools(order) => tool_list::tools(arguments.db, &order),
-        Verb::Doctor(order) => doctor::doctor(arguments.db, &order),
+        None => screen::screen(arguments.db, &arguments.screen),
+        Some(verb) => carry_out(arguments.db, verb),
     };
     ended.unwrap_or_else(|error| output::report(&error))
+}
+
+fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
+    match verb {
+        Verb::Run(order) => run::run(db, &order),
+        Verb::Log(order) => log::log(db, &order),
+        Verb::Agents(order) => agents::agents(db, &order),
+        Verb::Cost(order) => cost::cost(db, &order),
+        Verb::Models(order) => models::models(&order),
+        Verb::Tools(order) => tool_list::tools(db, &order),
+        Verb::Doctor(order) => doctor::doctor(db, &order),
+    }
 }

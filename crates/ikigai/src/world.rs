@@ -77,9 +77,13 @@ pub(crate) fn registry(config: &Config) -> Result<Registry> {
 impl World {
     /// Opens the store, creating it if it is missing.
     pub(crate) fn open(db: Option<String>) -> Result<Self> {
-        let config = configuration()?;
+        Self::open_with(db, &configuration()?)
+    }
+
+    /// The same with a configuration that was read already.
+    pub(crate) fn open_with(db: Option<String>, config: &Config) -> Result<Self> {
         let path = place::database(db, config.store.as_deref())?;
-        Self::open_at(&path, &config)
+        Self::open_at(&path, config)
     }
 
     /// Opens the store at a path.

@@ -336,6 +336,9 @@ pub(crate) fn start(worker: Worker, errand: Option<Errand>) {
     let engine = worker.engine.clone();
     let agent = worker.agent.state.agent();
     let (seat, intents) = engine.hub.enlist(agent);
+    if errand.is_none() {
+        engine.hub.set_working(agent, false);
+    }
     let task = tokio::spawn(live(worker, errand, intents));
     tokio::spawn(async move {
         if let Err(broken) = task.await

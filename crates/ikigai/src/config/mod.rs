@@ -31,6 +31,14 @@ pub(crate) struct Config {
     pub(crate) model: Option<String>,
     /// What is done at start with turns that stopped in the middle.
     resume: Option<ResumeWord>,
+    /// How the screen looks.
+    pub(crate) theme: Option<String>,
+    /// Which signs it uses: `unicode` or `ascii`.
+    pub(crate) symbols: Option<String>,
+    /// Whether it listens to the mouse.
+    pub(crate) mouse: Option<bool>,
+    /// What keys mean.
+    pub(crate) keys: BTreeMap<String, String>,
     /// Requests are kept below this many tokens.
     pub(crate) budget_tokens: Option<u64>,
     /// Certificates that are trusted beside the usual ones.

@@ -1,0 +1,304 @@
+//! Drawing: where everything stands on the screen.
+
+use ikigai_core::render::{Shown, render};
+use ikigai_core::{AgentId, Kind};
+
+use super::{App, Pane, lines, welcome};
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::paint::Grid;
+use crate::rows::{self, Fold, Manner, Sign, Symbols};
+use crate::scrollback::{Id, Item, Layout, What};
+use crate::text::{clean, cut, wrap};
+
+/// Below this the screen says only that it is too small.
+const LEAST_COLUMNS: u16 = 20;
+const LEAST_ROWS: u16 = 6;
+
+/// Below this many rows everything is drawn tightly.
+const ROOMY_ROWS: u16 = 15;
+
+/// How many rows the input grows to.
+const INPUT_ROWS: u16 = 10;
+const TIGHT_INPUT_ROWS: u16 = 3;
+
+/// The sign before the input.
+const PROMPT_COLUMNS: u16 = 2;
+
+/// How many of the last lines that a shell printed are shown before they are stored.
+const PRINTED_ROWS: usize = 12;
+
+/// How items are laid out at the moment.
+pub(super) struct Eye<'a> {
+    app: &'a App,
+    agent: AgentId,
+}
+
+impl Layout for Eye<'_> {
+    fn lay_out(&self, item: &Item, unfolded: bool) -> Vec<Line> {
+        let name_of = |agent| self.app.name_of(agent);
+        let manner = self.manner(&name_of);
+        let fold = if unfolded { Fold::Open } else { Fold::Folded };
+        match &item.what {
+            What::Row { row, problem: None } => rows::block(&render(row), fold, &manner).lines,
+            What::Row {
+                row,
+                problem: Some(problem),
+            } => {
+                let warning = format!("row {} is skipped: {problem}", row.at);
+                rows::block(&Shown::Warning(warning), fold, &manner).lines
+            }
+            What::Turn(turn) => {
+                let clock = (self.app.around.time_of_day)(turn.ended);
+                vec![rows::turn_line(&turn.told(clock), manner.symbols)]
+            }
+            What::Context => {
+                let cut = Shown::Summary {
+                    range: None,
+                    text: None,
+                    undo: None,
+                };
+                rows::block(&cut, fold, &manner).lines
+            }
+        }
+    }
+
+    fn generation(&self) -> u64 {
+        u64::from(self.app.columns) << 16 | u64::from(self.is_airy()) << 8 | self.app.names
+    }
+
+    fn is_airy(&self) -> bool {
+        self.app.rows >= ROOMY_ROWS
+    }
+}
+
+impl<'a> Eye<'a> {
+    pub(super) fn new(app: &'a App, agent: AgentId) -> Self {
+        Self { app, agent }
+    }
+
+    pub(super) fn manner<'n>(&self, name_of: &'n dyn Fn(AgentId) -> Option<String>) -> Manner<'n> {
+        Manner {
+            width: self.app.columns,
+            symbols: self.app.around.symbols,
+            agent: Some(self.agent),
+            name_of,
+        }
+    }
+}
+
+impl App {
+    /// Draws everything.
+    pub fn draw(&mut self, grid: &mut Grid) {
+        grid.resize(self.columns, self.rows);
+        grid.cursor = None;
+        if self.columns < LEAST_COLUMNS || self.rows < LEAST_ROWS {
+            let text = format!("too small: {}×{}", self.columns, self.rows);
+            grid.put(0, 0, &text, Role::Warning);
+            return;
+        }
+        // Taken out, because laying out looks at everything else.
+        let Some(mut pane) = self.panes.remove(&self.current) else {
+            return;
+        };
+        self.draw_pane(&mut pane, grid);
+        self.panes.insert(self.current, pane);
+    }
+
+    fn draw_pane(&mut self, pane: &mut Pane, grid: &mut Grid) {
+        let columns = self.columns;
+        let status = lines::status(self, pane.agent.state.settings(), columns);
+        let mut bottom = self.rows - 1;
+        grid.line(bottom, 0, &status);
+        if self.draw_overlay(grid, bottom) {
+            return;
+        }
+        let most = if self.is_tight() {
+            TIGHT_INPUT_ROWS
+        } else {
+            INPUT_ROWS
+        };
+        let layout = pane
+            .editor
+            .layout(columns - PROMPT_COLUMNS, most.min(bottom - 2));
+        let input = u16::try_from(layout.rows.len()).unwrap_or(most).max(1);
+        bottom -= input;
+        self.input_row = bottom;
+        let prompt = Sign::User.text(self.around.symbols);
+        grid.put(bottom, 0, prompt, Role::User);
+        for (row, line) in (bottom..).zip(&layout.rows) {
+            grid.line(row, PROMPT_COLUMNS, line);
+        }
+        let cursor_row = bottom + u16::try_from(layout.cursor.0).unwrap_or(0);
+        let cursor_column = PROMPT_COLUMNS + u16::try_from(layout.cursor.1).unwrap_or(0);
+        grid.cursor = Some((cursor_row, cursor_column.min(columns - 1)));
+        bottom = self.draw_question(pane, grid, bottom);
+        if bottom == 0 {
+            return;
+        }
+        bottom -= 1;
+        grid.line(bottom, 0, &lines::tree(self, columns));
+        if let Some(line) = self.busy_line(pane)
+            && bottom > 1
+        {
+            bottom -= 1;
+            grid.line(bottom, 0, &cut(&line, columns, "…"));
+        }
+        self.draw_scrollback(pane, grid, bottom);
+    }
+
+    pub(super) fn is_tight(&self) -> bool {
+        self.rows < ROOMY_ROWS
+    }
+
+    /// What goes on, or what was said to the user a moment ago.
+    fn busy_line(&self, pane: &Pane) -> Option<Line> {
+        if let Some((text, _)) = &self.said {
+            return Some(Line::of(clean(text), Role::Busy));
+        }
+        let model = pane.agent.state.settings().model.as_ref();
+        let provider = model.and_then(|model| model.provider.as_deref());
+        let live = self.roster.live(self.current)?;
+        lines::busy(
+            live,
+            provider.unwrap_or("the model"),
+            self.around.symbols,
+            self.now,
+        )
+    }
+
+    fn draw_scrollback(&mut self, pane: &mut Pane, grid: &mut Grid, height: u16) {
+        let eye = Eye::new(self, self.current);
+        let live = self.live_lines(pane);
+        pane.scrollback.set_live(live);
+        let visible = pane.scrollback.visible(usize::from(height), &eye);
+        let places = |id: Id| pane.scrollback.place(id);
+        // What does not fill the screen stands at its top.
+        for (row, visible) in (0..).zip(&visible) {
+            if let Some(line) = visible.line() {
+                grid.line(row, 0, line);
+            }
+            let selected = self.selection.as_ref();
+            if let Some((from, to)) = selected.and_then(|all| all.columns(visible, &places)) {
+                let columns = narrow(from)..narrow(to);
+                grid.restyle(row, columns, Role::Selected);
+            }
+        }
+        if !pane.scrollback.is_at_end() && height > 0 {
+            let new = pane.scrollback.new_rows(&eye);
+            let text = match new {
+                0 => " ↓ End ".to_owned(),
+                new => format!(" ↓ {new} new lines · End "),
+            };
+            let column = self
+                .columns
+                .saturating_sub(narrow(crate::width::width(&text)));
+            grid.put(
+                height - 1,
+                column,
+                &text,
+                Look::of(Role::Status).with(Look::REVERSE),
+            );
+        }
+        self.visible = visible;
+    }
+
+    /// What is not stored yet, below everything that is.
+    fn live_lines(&self, pane: &Pane) -> Vec<Line> {
+        let symbols = self.around.symbols;
+        let mut lines = Vec::new();
+        let is_new = !pane.scrollback.items().iter().any(is_users);
+        if is_new && pane.is_complete {
+            lines.extend(welcome::lines(
+                &self.around,
+                pane.agent.state.settings(),
+                self.columns,
+            ));
+        }
+        for note in &self.notes {
+            let role = if note.starts_with('⚠') {
+                Role::Warning
+            } else {
+                Role::Agent
+            };
+            part(&mut lines);
+            lines.extend(wrap(&Line::of(clean(note), role), self.columns, &[]));
+        }
+        let Some(live) = self.roster.live(self.current) else {
+            return lines;
+        };
+        if !live.thinking.is_empty() && live.is_busy() {
+            part(&mut lines);
+            lines.push(thinking(&live.thinking, symbols, self.columns));
+        }
+        if !live.text.is_empty() {
+            part(&mut lines);
+            let said = Shown::Assistant {
+                thinking: Vec::new(),
+                text: live.text.clone(),
+            };
+            let name_of = |agent| self.name_of(agent);
+            let manner = Eye::new(self, self.current).manner(&name_of);
+            lines.extend(rows::block(&said, Fold::Open, &manner).lines);
+        }
+        if !live.printed.is_empty() {
+            part(&mut lines);
+            let first = live.printed.len().saturating_sub(PRINTED_ROWS);
+            for printed in &live.printed[first..] {
+                lines.push(cut(
+                    &Line::of(format!("  {}", clean(printed)), Role::Faint),
+                    self.columns,
+                    "…",
+                ));
+            }
+        }
+        let children = self.roster.children(self.current);
+        let at_work = children.filter(|(_, known)| known.is_worth_a_row());
+        let rows: Vec<_> = at_work
+            .map(|(_, known)| lines::child(known, symbols, self.columns, self.now))
+            .collect();
+        if !rows.is_empty() {
+            part(&mut lines);
+            lines.extend(rows);
+        }
+        for (index, (_, text)) in live.queued.iter().enumerate() {
+            if index == 0 {
+                part(&mut lines);
+            }
+            let text = lines::first_line(text);
+            let mut queued = Line::of(format!("⋯ queued: {}", clean(text)), Role::Faint);
+            queued
+                .spans
+                .push(Span::new("   ↑ edit · Ctrl-S send now", Role::Faint));
+            lines.push(cut(&queued, self.columns, "…"));
+        }
+        lines
+    }
+}
+
+/// Parts what follows from what is there.
+fn part(lines: &mut Vec<Line>) {
+    if !lines.is_empty() {
+        lines.push(Line::default());
+    }
+}
+
+/// The newest line of what the model thinks.
+fn thinking(text: &str, symbols: Symbols, columns: u16) -> Line {
+    let last = text.trim_end().lines().next_back().unwrap_or_default();
+    let sign = Sign::Thought.text(symbols);
+    let look = Look::of(Role::Thinking).with(Look::DIM);
+    cut(
+        &Line::of(format!("{sign} {}", clean(last)), look),
+        columns,
+        "…",
+    )
+}
+
+fn is_users(item: &Item) -> bool {
+    matches!(&item.what, What::Row { row, .. } if row.kind.read_as() == Some(Kind::User))
+}
+
+fn narrow(columns: usize) -> u16 {
+    u16::try_from(columns).unwrap_or(u16::MAX)
+}

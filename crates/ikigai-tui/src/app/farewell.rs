@@ -1,0 +1,90 @@
+//! What remains on the normal screen after leaving.
+
+use std::fmt::Write as _;
+
+use ikigai_core::{Kind, Row};
+
+use super::App;
+use crate::rows::money;
+use crate::scrollback::What;
+use crate::text::clean;
+
+/// How much of the last answer remains.
+const LINES: usize = 20;
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Farewell {
+    /// The end of the last answer.
+    pub answer: String,
+    /// Who it was, and how to go on.
+    pub line: String,
+}
+
+impl App {
+    /// What remains after leaving.
+    pub fn farewell(&self) -> Farewell {
+        let Some(pane) = self.pane() else {
+            return Farewell::default();
+        };
+        let rows = pane
+            .scrollback
+            .items()
+            .iter()
+            .rev()
+            .filter_map(|item| match &item.what {
+                What::Row { row, .. } => Some(row),
+                What::Turn(_) | What::Context => None,
+            });
+        let is_answer = |row: &&std::sync::Arc<Row>| {
+            let text = row.content.as_deref().unwrap_or_default();
+            row.kind.read_as() == Some(Kind::Assistant) && !text.trim().is_empty()
+        };
+        let answer = rows
+            .clone()
+            .find(is_answer)
+            .and_then(|row| row.content.clone());
+        let answer = clean(&answer.unwrap_or_default()).into_owned();
+        let lines: Vec<_> = answer.trim().lines().collect();
+        let first = lines.len().saturating_sub(LINES);
+        let turns = rows
+            .filter(|row| row.kind.read_as() == Some(Kind::User))
+            .count();
+        let settings = pane.agent.state.settings();
+        let name = settings.name.as_deref().unwrap_or_default();
+        let mut line = format!(
+            "ikigai: {name} · {turns} turn{}",
+            if turns == 1 { "" } else { "s" }
+        );
+        let known = self.roster.get(self.current);
+        if let Some(cost) = known.and_then(|known| known.cost).filter(|cost| *cost > 0) {
+            let _ = write!(line, " · {}", money(cost));
+        }
+        match self.roster.working() {
+            0 => {}
+            1 => line.push_str(" · 1 agent paused"),
+            several => {
+                let _ = write!(line, " · {several} agents paused");
+            }
+        }
+        let _ = write!(line, " · go on with: ikigai --agent {name}");
+        Farewell {
+            answer: lines[first..].join("\n"),
+            line,
+        }
+    }
+
+    /// The title of the window.
+    pub fn title(&self) -> String {
+        let name = self.name_of(self.current).unwrap_or_default();
+        let sign = if self.is_busy() { " ◐" } else { "" };
+        format!("ikigai {name}{sign}")
+    }
+
+    /// Puts a text into the input.
+    pub fn set_input(&mut self, text: &str) {
+        if let Some(pane) = self.panes.get_mut(&self.current) {
+            pane.editor.set(text);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The lines around the scrollback: what goes on, where one is in the tree, and the status.
+
+use std::time::Instant;
+
+use ikigai_core::AgentId;
+use ikigai_core::settings::{Approve, Settings};
+
+use super::{App, Known, Live, Phase, Roster, State};
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::rows::{Symbols, duration, money, tokens};
+use crate::text::{clean, cut};
+use crate::width::width;
+
+/// Silence shorter than this is not worth telling.
+const SILENT_SECONDS: u64 = 5;
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const SPINNER_ASCII: [&str; 4] = ["|", "/", "-", "\\"];
+
+/// The spinner at some time since the turn began.
+pub(super) fn spinner(symbols: Symbols, since: Instant, now: Instant) -> &'static str {
+    let step = usize::try_from(now.saturating_duration_since(since).as_millis() / 125).unwrap_or(0);
+    match symbols {
+        Symbols::Utf8 => SPINNER[step % SPINNER.len()],
+        Symbols::Ascii => SPINNER_ASCII[step % SPINNER_ASCII.len()],
+    }
+}
+
+/// The sign of a state.
+pub(super) fn sign(state: State, symbols: Symbols) -> &'static str {
+    match (state, symbols) {
+        (State::Asks, _) => "?",
+        (State::Works, Symbols::Utf8) => "◐",
+        (State::Works, Symbols::Ascii) => "*",
+        (State::Done, Symbols::Utf8) => "✓",
+        (State::Done, Symbols::Ascii) => "+",
+        (State::Idle, Symbols::Utf8) => "·",
+        (State::Idle, Symbols::Ascii) => ".",
+        (State::Dead, Symbols::Utf8) => "✗",
+        (State::Dead, Symbols::Ascii) => "x",
+    }
+}
+
+/// What goes on, if anything does; it tells the truth about silence.
+pub(super) fn busy(agent: &Live, provider: &str, symbols: Symbols, now: Instant) -> Option<Line> {
+    if let Some(reason) = &agent.store_away {
+        let text = format!("⏸ the store is away, nothing is lost · trying again · {reason}");
+        return Some(Line::of(clean(&text), Role::Warning));
+    }
+    let doing = agent.turn.as_ref()?;
+    let since = |since: Instant| now.saturating_duration_since(since);
+    let silent = since(doing.heard);
+    let silence = |text: &str| match silent.as_secs() {
+        ..SILENT_SECONDS => String::new(),
+        _ => format!(", {text} {}", duration(silent)),
+    };
+    let whole = duration(since(doing.since));
+    let came = match doing.letters / 4 {
+        0 => String::new(),
+        estimated => format!(" · {} tokens", tokens(estimated as u64)),
+    };
+    let text = match &doing.phase {
+        Phase::Retries { text, at } => {
+            let left = at.saturating_duration_since(now).as_secs();
+            let text = format!("↻ {text} in {left} s · Esc stop");
+            return Some(Line::of(clean(&text), Role::Warning));
+        }
+        _ if !agent.questions.is_empty() => format!("Waiting for your answer · {whole}"),
+        Phase::Asked => format!("Waiting for {provider} {whole}{}", silence("no bytes for")),
+        Phase::Thinks => format!("Thinking {whole}{came}{}", silence("silent for")),
+        Phase::Says => format!("Answering {whole}{came}{}", silence("silent for")),
+        Phase::Calls(name) => format!("Calling {name} {whole}{came}"),
+        Phase::Runs => match agent.running.as_slice() {
+            [] => format!("Working {whole}"),
+            [one] => {
+                let printed = match one.line.trim() {
+                    "" => String::new(),
+                    last => format!(" · last line: {last}"),
+                };
+                format!(
+                    "{} {}{printed}",
+                    first_line(&one.shown),
+                    duration(since(one.since))
+                )
+            }
+            several => format!("{} tools at work {whole}", several.len()),
+        },
+    };
+    let spinner = spinner(symbols, doing.since, now);
+    let mut line = Line::of(format!("{spinner} {}", clean(&text)), Role::Busy);
+    line.spans
+        .push(Span::new(" · Esc to interrupt", Role::Faint));
+    Some(line)
+}
+
+/// Where one is in the tree.
+pub(super) fn tree(app: &App, columns: u16) -> Line {
+    let roster = &app.roster;
+    let symbols = app.around.symbols;
+    let rule = match symbols {
+        Symbols::Utf8 => "─",
+        Symbols::Ascii => "-",
+    };
+    let mut line = Line::of(format!("{rule} "), Role::Rule);
+    let name = |id: AgentId| roster.get(id).map(|known| named(known, symbols));
+    let own = roster.get(app.current);
+    let own_name = own.map_or_else(String::new, |known| named(known, symbols));
+    let own_span = Span::new(
+        format!("[{own_name}]"),
+        Look::of(Role::Text).with(Look::BOLD),
+    );
+    let below = children(roster, app.current, symbols);
+    if columns < 60 {
+        line.spans.push(own_span);
+        line.spans.extend(below);
+    } else {
+        let siblings = roster.siblings(app.current);
+        let place = siblings.iter().position(|id| *id == app.current);
+        let beside = |step: isize| {
+            let index = place?.checked_add_signed(step)?;
+            siblings.get(index).copied().and_then(name)
+        };
+        let parent = own
+            .and_then(|known| known.branch.agent.parent)
+            .and_then(name);
+        let sides = [("↑", parent), ("←", beside(-1))];
+        for (arrow, found) in sides {
+            line.spans
+                .extend(found.map(|name| Span::new(format!("{arrow}{name}  "), Role::Faint)));
+        }
+        line.spans.push(own_span);
+        line.spans
+            .extend(beside(1).map(|name| Span::new(format!("  →{name}"), Role::Faint)));
+        line.spans.extend(below);
+    }
+    if let Some(holder) = &app.holder {
+        line.spans
+            .push(Span::new(format!("  {holder}"), Role::Warning));
+    }
+    let line = cut(&line, columns, "…");
+    let used = width(&line.text());
+    let mut line = line;
+    let left = usize::from(columns).saturating_sub(used + 1);
+    line.spans
+        .push(Span::new(format!(" {}", rule.repeat(left)), Role::Rule));
+    line
+}
+
+fn named(known: &Known, symbols: Symbols) -> String {
+    let name = &known.branch.agent.name;
+    match known.state() {
+        State::Idle => name.clone(),
+        state => format!("{name} {}", sign(state, symbols)),
+    }
+}
+
+/// How many children there are, and how they are: `↓5 (3◐ 1✓ 1?)`.
+fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<Span> {
+    let states: Vec<_> = roster
+        .children(parent)
+        .map(|(_, known)| known.state())
+        .collect();
+    if states.is_empty() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for state in [State::Works, State::Done, State::Asks] {
+        let count = states.iter().filter(|one| **one == state).count();
+        if count > 0 {
+            parts.push(format!("{count}{}", sign(state, symbols)));
+        }
+    }
+    let parts = match parts.as_slice() {
+        [] => String::new(),
+        parts => format!(" ({})", parts.join(" ")),
+    };
+    let arrow = match symbols {
+        Symbols::Utf8 => "↓",
+        Symbols::Ascii => "v",
+    };
+    Some(Span::new(
+        format!("  {arrow}{}{parts}", states.len()),
+        Role::Agent,
+    ))
+}
+
+/// The line at the bottom. What does not fit goes: keys, branch, cost, "of 200k", directory but for
+/// its last part, level.
+pub(super) fn status(app: &App, settings: &Settings, columns: u16) -> Line {
+    let directory = settings.workdir.as_deref().unwrap_or_default();
+    let directory = match app.around.home.as_deref() {
+        Some(home) if directory == home => "~".to_owned(),
+        Some(home) => match directory.strip_prefix(home) {
+            Some(rest) if rest.starts_with('/') => format!("~{rest}"),
+            _ => directory.to_owned(),
+        },
+        None => directory.to_owned(),
+    };
+    let last = directory.rsplit('/').next().unwrap_or_default().to_owned();
+    let choice = settings.model.as_ref();
+    let model = choice
+        .and_then(|choice| choice.model.clone())
+        .unwrap_or_else(|| "demo".to_owned());
+    let level = choice.and_then(|choice| choice.level.clone());
+    let mode = settings.approve.unwrap_or(Approve::Ask);
+    let known = app.roster.get(app.current);
+    let cost = known.and_then(|known| known.cost).filter(|cost| *cost > 0);
+    for dropped in 0..=6 {
+        let directory = if dropped >= 5 { &last } else { &directory };
+        let branch = app.branch.as_ref().filter(|_| dropped < 2);
+        let level = level.as_ref().filter(|_| dropped < 6);
+        let mut parts = vec![match branch {
+            Some(branch) => format!("{directory} ({branch})"),
+            None => directory.clone(),
+        }];
+        parts.push(match level {
+            Some(level) => format!("{model}/{level}"),
+            None => model.clone(),
+        });
+        if let Some(filled) = app.filled.filter(|filled| filled.of > 0) {
+            let share = filled.used.saturating_mul(100) / filled.of;
+            parts.push(if dropped < 4 {
+                format!("{share}% of {}", tokens(filled.of))
+            } else {
+                format!("{share}%")
+            });
+        }
+        if let Some(cost) = cost.filter(|_| dropped < 3) {
+            parts.push(money(cost));
+        }
+        let before = format!(" {} · ", clean(&parts.join(" · ")));
+        let confined = if app.around.is_confined {
+            ""
+        } else {
+            "·nosandbox"
+        };
+        let mode_text = format!("{}{confined}", mode.word());
+        let keys = if dropped < 1 { " · ? keys" } else { "" };
+        let total = width(&before) + width(&mode_text) + width(keys);
+        if total <= usize::from(columns) || dropped == 6 {
+            let mode_look = match mode {
+                Approve::All => Look::of(Role::Alert).with(Look::REVERSE),
+                Approve::Read | Approve::Ask | Approve::Edits => Look::of(Role::Status),
+            };
+            let line = Line::new(vec![
+                Span::new(before, Role::Status),
+                Span::new(mode_text, mode_look),
+                Span::new(keys, Role::Faint),
+            ]);
+            return cut(&line, columns, "…");
+        }
+    }
+    Line::default()
+}
+
+/// A child at work, live: what it does, since when, what it used.
+pub(super) fn child(known: &Known, symbols: Symbols, columns: u16, now: Instant) -> Line {
+    let state = known.state();
+    let mut facts = Vec::new();
+    if let Some(doing) = &known.live.turn {
+        facts.push(duration(now.saturating_duration_since(doing.since)));
+        let silent = now.saturating_duration_since(doing.heard);
+        if silent.as_secs() >= 3 {
+            facts.push(format!("silent {}", duration(silent)));
+        }
+    }
+    if known.tokens > 0 {
+        facts.push(tokens(known.tokens));
+    }
+    facts.extend(known.cost.filter(|cost| *cost > 0).map(money));
+    let facts = facts.join(" · ");
+    let name = format!(
+        "  {} {:<12} ",
+        sign(state, symbols),
+        known.branch.agent.name
+    );
+    let question = known.live.questions.first();
+    let doing = match question {
+        Some(question) => format!("asks: {} {}", question.tool, first_line(&question.shown)),
+        None => last_line(&known.last).to_owned(),
+    };
+    let room = usize::from(columns).saturating_sub(width(&name) + width(&facts) + 2);
+    let doing = cut(
+        &Line::of(clean(&doing), Role::Faint),
+        u16::try_from(room).unwrap_or(columns),
+        "…",
+    );
+    let gap = room.saturating_sub(width(&doing.text()));
+    let mut line = Line::of(
+        name,
+        if question.is_some() {
+            Role::Question
+        } else {
+            Role::Agent
+        },
+    );
+    line.spans.extend(doing.spans);
+    line.spans.push(Span::new(
+        format!("{} {facts}", " ".repeat(gap)),
+        Role::Faint,
+    ));
+    line
+}
+
+pub(super) fn first_line(text: &str) -> &str {
+    text.trim_start().lines().next().unwrap_or_default()
+}
+
+fn last_line(text: &str) -> &str {
+    text.trim_end().lines().next_back().unwrap_or_default()
+}

@@ -1,0 +1,319 @@
+//! The screen as a whole: what is shown, and what follows from keys and from what the engine tells.
+//!
+//! It knows neither a terminal nor a runtime. What it cannot do itself it hands out as a [`Wish`];
+//! whoever drives it carries that out.
+
+mod draw;
+mod farewell;
+mod leaving;
+mod lines;
+mod live;
+mod mouse;
+mod overlay;
+mod pane;
+mod press;
+mod question;
+mod roster;
+mod told;
+mod welcome;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use ikigai_core::{AgentId, Micros};
+use ikigai_engine::{Branch, Intent};
+
+pub use farewell::Farewell;
+pub use live::{Doing, Live, Phase, Running};
+pub use pane::Pane;
+pub use roster::{Known, Roster, State};
+
+use self::overlay::Overlay;
+use self::press::Armed;
+use self::question::Asked;
+use crate::key::{Happening, Key};
+use crate::keys::Bindings;
+use crate::rows::Symbols;
+use crate::scrollback::{Selection, Visible};
+
+/// How long something that is said to the user stays.
+const SAID: Duration = Duration::from_secs(4);
+
+/// How often the screen moves while something goes on.
+const STEP: Duration = Duration::from_millis(125);
+
+/// What the screen wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Say this to an agent.
+    Say(AgentId, Intent),
+    /// Show another agent.
+    Show(AgentId),
+    /// Read more above of the agent that is shown.
+    ReadOlder,
+    /// Read the tree of agents anew.
+    ReadTree,
+    /// Put this where other programs paste from.
+    Copy(String),
+    /// Let the user edit the input in their editor.
+    Edit(String),
+    /// Stop the program until it is told to go on.
+    Suspend,
+    /// Tell somebody who does not look.
+    Notify(String),
+    /// Write the whole screen anew.
+    Redraw,
+    /// End the program.
+    Quit,
+}
+
+/// What the screen is told about where it is.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Which signs are used.
+    pub symbols: Symbols,
+    /// The user's home, which is shown as `~`.
+    pub home: Option<String>,
+    /// Tells the time of day of an event: `14:03`.
+    pub time_of_day: fn(Micros) -> String,
+    /// The program's name and version.
+    pub program: &'static str,
+    /// Whether tools are confined; the status says so if not.
+    pub is_confined: bool,
+    /// A model server that was found on this machine, and how to use it.
+    pub local_server: Option<String>,
+}
+
+/// What fills the window of the agent that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// How many tokens the next request has.
+    pub used: u64,
+    /// How many it may have.
+    pub of: u64,
+}
+
+/// What keys go to, beside a question.
+enum Mode {
+    /// The input.
+    Input,
+    /// Something that lies over the scrollback.
+    Overlay(Overlay),
+    /// Whether to leave although agents work.
+    Leaving,
+}
+
+/// See the module.
+pub struct App {
+    around: Surroundings,
+    bindings: Bindings,
+    /// Keys that are the beginning of something.
+    pressed: Vec<Key>,
+    columns: u16,
+    rows: u16,
+    panes: HashMap<AgentId, Pane>,
+    current: AgentId,
+    /// The agent that was shown before.
+    before: Option<AgentId>,
+    roster: Roster,
+    mode: Mode,
+    asked: Asked,
+    selection: Option<Selection>,
+    /// What pressing a key once more would do.
+    armed: Option<Armed>,
+    /// Whether messages that an interrupt hands back are sent at once.
+    sends_now: bool,
+    /// What stays in sight below the conversation until something is sent.
+    notes: Vec<String>,
+    /// What is said to the user at the moment, and until when.
+    said: Option<(String, Option<Instant>)>,
+    /// The branch of the working directory, if it is under version control.
+    branch: Option<String>,
+    filled: Option<Filled>,
+    /// Who else holds the agent that is shown.
+    holder: Option<String>,
+    /// Counts how often names changed, because rows show them.
+    names: u64,
+    is_focused: bool,
+    /// When something was typed last.
+    typed_at: Option<Instant>,
+    /// The rows of the scrollback as they were drawn last.
+    visible: Vec<Visible>,
+    /// Where the input was drawn last.
+    input_row: u16,
+    wishes: Vec<Wish>,
+    now: Instant,
+}
+
+impl App {
+    /// A screen that shows one agent.
+    pub fn new(
+        around: Surroundings,
+        bindings: Bindings,
+        (columns, rows): (u16, u16),
+        pane: Pane,
+        now: Instant,
+    ) -> Self {
+        let current = pane.agent.state.agent();
+        Self {
+            around,
+            bindings,
+            pressed: Vec::new(),
+            columns,
+            rows,
+            panes: HashMap::from([(current, pane)]),
+            current,
+            before: None,
+            roster: Roster::default(),
+            mode: Mode::Input,
+            asked: Asked::default(),
+            selection: None,
+            armed: None,
+            sends_now: false,
+            notes: Vec::new(),
+            said: None,
+            branch: None,
+            filled: None,
+            holder: None,
+            names: 0,
+            is_focused: true,
+            typed_at: None,
+            visible: Vec::new(),
+            input_row: 0,
+            wishes: Vec::new(),
+            now,
+        }
+    }
+
+    /// The agent that is shown.
+    pub fn current(&self) -> AgentId {
+        self.current
+    }
+
+    /// The agent that is shown, as far as it was read.
+    pub fn pane(&self) -> Option<&Pane> {
+        self.panes.get(&self.current)
+    }
+
+    /// The same, to read more of it.
+    pub fn pane_mut(&mut self, agent: AgentId) -> Option<&mut Pane> {
+        self.panes.get_mut(&agent)
+    }
+
+    /// All agents, as far as they are known.
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// Shows another agent. What is typed for the one before, and where it is looked at, stays there.
+    pub fn show(&mut self, pane: Pane) {
+        let agent = pane.agent.state.agent();
+        self.panes.insert(agent, pane);
+        self.show_again(agent);
+    }
+
+    /// Shows an agent that was shown before; `false` if none such was.
+    pub fn show_again(&mut self, agent: AgentId) -> bool {
+        if !self.panes.contains_key(&agent) {
+            return false;
+        }
+        if agent != self.current {
+            self.before = Some(self.current);
+        }
+        self.current = agent;
+        self.selection = None;
+        self.filled = None;
+        self.holder = None;
+        self.mode = Mode::Input;
+        self.roster.look_at(agent);
+        true
+    }
+
+    /// Takes in the tree as it is stored.
+    pub fn set_tree(&mut self, tree: Vec<Branch>) {
+        self.roster.set(tree);
+        self.names = self.names.wrapping_add(1) & 0xff;
+    }
+
+    /// Takes in what fills the window.
+    pub fn set_filled(&mut self, filled: Option<Filled>) {
+        self.filled = filled;
+    }
+
+    /// Shows lines below the conversation until something is sent.
+    pub fn set_notes(&mut self, notes: Vec<String>) {
+        self.notes = notes;
+    }
+
+    /// Takes in the branch of the working directory.
+    pub fn set_branch(&mut self, branch: Option<String>) {
+        self.branch = branch;
+    }
+
+    /// Takes in who else holds the agent that is shown.
+    pub fn set_holder(&mut self, holder: Option<String>) {
+        self.holder = holder;
+    }
+
+    /// Takes in that a model server was found on this machine.
+    pub fn set_local_server(&mut self, found: String) {
+        self.around.local_server = Some(found);
+    }
+
+    /// Takes in how tools are confined.
+    pub fn set_confined(&mut self, is_confined: bool) {
+        self.around.is_confined = is_confined;
+    }
+
+    /// What is to be done now, in this order.
+    pub fn take_wishes(&mut self) -> Vec<Wish> {
+        std::mem::take(&mut self.wishes)
+    }
+
+    /// Says something to the user for a moment.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.said = Some((text.into(), Some(self.now + SAID)));
+    }
+
+    /// Takes in what happened at the terminal.
+    pub fn happened(&mut self, happening: Happening, now: Instant) {
+        self.tick(now);
+        match happening {
+            Happening::Key(key) => self.press(key),
+            Happening::Paste(text) => self.paste(&text),
+            Happening::Mouse(mouse) => self.mouse(mouse),
+            Happening::Focus(is_focused) => self.is_focused = is_focused,
+            Happening::Resize { columns, rows } => (self.columns, self.rows) = (columns, rows),
+        }
+        self.mind_question();
+    }
+
+    /// Lets time pass.
+    pub fn tick(&mut self, now: Instant) {
+        self.now = now;
+        let is_over = |until: &Option<Instant>| until.is_some_and(|until| now >= until);
+        if self.said.as_ref().is_some_and(|(_, until)| is_over(until)) {
+            self.said = None;
+        }
+        self.disarm();
+        self.mind_question();
+    }
+
+    /// When the screen changes by itself next; never, if nothing goes on.
+    pub fn next_tick(&self) -> Option<Instant> {
+        let moves = self.roster.live(self.current).is_some_and(Live::is_busy)
+            || self
+                .roster
+                .children(self.current)
+                .any(|(_, child)| child.live.is_busy());
+        let step = moves.then(|| self.now + STEP);
+        let said = self.said.as_ref().and_then(|(_, until)| *until);
+        let times = [step, said, self.question_opens_at(), self.armed_until()];
+        times.into_iter().flatten().min()
+    }
+
+    /// What an agent is called.
+    fn name_of(&self, agent: AgentId) -> Option<String> {
+        Some(self.roster.get(agent)?.branch.agent.name.clone())
+    }
+}

@@ -1,0 +1,103 @@
+//! Text that lies over the scrollback until it is put away: help, lists, what a command shows.
+
+use super::{App, Mode};
+use crate::keys::{Action, Bindings};
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::paint::Grid;
+use crate::text::{clean, cut, wrap};
+
+/// See the module.
+pub(super) struct Overlay {
+    title: String,
+    lines: Vec<Line>,
+    top: usize,
+}
+
+impl Overlay {
+    /// Text as it is.
+    pub(super) fn of_text(title: &str, text: &str) -> Self {
+        let lines = clean(text);
+        let lines = lines.lines().map(|line| Line::of(line, Role::Text));
+        Self::of_lines(title, lines.collect())
+    }
+
+    /// Lines as they are.
+    pub(super) fn of_lines(title: &str, lines: Vec<Line>) -> Self {
+        Self {
+            title: clean(title).into_owned(),
+            lines,
+            top: 0,
+        }
+    }
+}
+
+/// What keys do, in groups.
+pub(super) fn help(bindings: &Bindings) -> Overlay {
+    let mut lines = Vec::new();
+    for group in bindings.help() {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        let heading = Look::of(Role::Heading).with(Look::BOLD);
+        lines.push(Line::of(group.heading, heading));
+        for (keys, entry) in group.rows {
+            let keys = format!("  {:<22} ", keys.join(", "));
+            lines.push(Line::new(vec![
+                Span::new(keys, Role::Code),
+                Span::new(entry.help, Role::Text),
+            ]));
+        }
+    }
+    Overlay::of_lines("Keys · /help lists the commands", lines)
+}
+
+impl App {
+    /// Does what a key means for an overlay; says whether it means something there.
+    pub(super) fn act_in_overlay(&mut self, action: Action) -> bool {
+        let page = usize::from(self.rows.saturating_sub(4)).max(1);
+        let Mode::Overlay(overlay) = &mut self.mode else {
+            return false;
+        };
+        match action {
+            Action::OverlayUp => overlay.top = overlay.top.saturating_sub(1),
+            Action::OverlayDown => overlay.top += 1,
+            Action::OverlayPageUp => overlay.top = overlay.top.saturating_sub(page),
+            Action::OverlayPageDown => overlay.top += page,
+            Action::OverlayTop => overlay.top = 0,
+            Action::OverlayBottom => overlay.top = usize::MAX,
+            Action::OverlayLeave => self.mode = Mode::Input,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Draws an overlay above a row, if there is one.
+    pub(super) fn draw_overlay(&mut self, grid: &mut Grid, bottom: u16) -> bool {
+        let columns = self.columns;
+        let Mode::Overlay(overlay) = &mut self.mode else {
+            return false;
+        };
+        let hanging = [Span::new("  ", Role::Text)];
+        let lines = overlay.lines.iter();
+        let rows: Vec<Line> = lines
+            .flat_map(|line| wrap(line, columns, &hanging))
+            .collect();
+        let room = usize::from(bottom.saturating_sub(2)).max(1);
+        overlay.top = overlay.top.min(rows.len().saturating_sub(room));
+        let title = Look::of(Role::Heading).with(Look::BOLD);
+        grid.put(0, 0, &overlay.title, title);
+        for (row, line) in (1..).zip(rows.iter().skip(overlay.top).take(room)) {
+            grid.line(row, 0, line);
+        }
+        let below = rows.len().saturating_sub(overlay.top + room);
+        let more = if below > 0 {
+            format!("↓ {below} more · ")
+        } else {
+            String::new()
+        };
+        let keys = Line::of(format!("{more}↑↓ scroll · Esc back"), Role::Faint);
+        grid.line(bottom - 1, 0, &cut(&keys, columns, "…"));
+        true
+    }
+}

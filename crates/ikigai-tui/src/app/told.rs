@@ -1,0 +1,101 @@
+//! What the engine tells.
+
+use std::time::{Duration, Instant};
+
+use ikigai_core::AgentId;
+use ikigai_engine::commands::Next;
+use ikigai_engine::{Intent, Outcome, Update};
+
+use super::{App, Mode, Overlay, Wish};
+
+/// A turn longer than this is worth a notice when it ends.
+const LONG_TURN: Duration = Duration::from_secs(10);
+
+impl App {
+    /// Takes in what the engine tells of an agent. Rows were applied to its pane before.
+    pub fn told(&mut self, agent: AgentId, update: Update, now: Instant) {
+        self.tick(now);
+        let is_current = agent == self.current;
+        self.notice(agent, &update);
+        self.roster.told(agent, &update, now, is_current);
+        if self.roster.get(agent).is_none() {
+            self.wishes.push(Wish::ReadTree);
+        }
+        match update {
+            Update::Stored(row) | Update::Settled(row) if changes_tree(&row) => {
+                self.wishes.push(Wish::ReadTree);
+            }
+            Update::TakenBack(text) if self.sends_now => {
+                self.wishes.push(Wish::Say(agent, Intent::Say(text)));
+            }
+            Update::TakenBack(text) | Update::Next(Next::Input(text)) => {
+                self.hand_back(agent, &text);
+            }
+            Update::NotStored { text, reason } => {
+                self.hand_back(agent, &text);
+                self.say(format!("⚠ not stored, nothing was done: {reason}"));
+            }
+            Update::Ended(_) => self.sends_now = false,
+            Update::Next(Next::Switch(other)) if is_current => self.wishes.push(Wish::Show(other)),
+            Update::Next(Next::Quit) => self.leave(),
+            Update::Preview { line, output } if is_current => {
+                self.mode = Mode::Overlay(Overlay::of_text(&line, &output));
+            }
+            Update::Notice(text) if is_current => self.say(text),
+            Update::Warning(text) => {
+                let name = self.name_of(agent).unwrap_or_default();
+                let whose = if is_current {
+                    String::new()
+                } else {
+                    format!("{name}: ")
+                };
+                self.say(format!("⚠ {whose}{text}"));
+            }
+            _ => {}
+        }
+        self.mind_question();
+    }
+
+    /// Puts text that is the user's again into the input of its agent.
+    fn hand_back(&mut self, agent: AgentId, text: &str) {
+        let Some(pane) = self.panes.get_mut(&agent) else {
+            return;
+        };
+        let typed = pane.editor.text();
+        let whole = if typed.is_empty() {
+            text.to_owned()
+        } else {
+            format!("{text}\n{typed}")
+        };
+        pane.editor.set(&whole);
+    }
+
+    /// Tells somebody who does not look what they wait for.
+    fn notice(&mut self, agent: AgentId, update: &Update) {
+        if self.is_focused {
+            return;
+        }
+        let name = self.name_of(agent).unwrap_or_default();
+        let live = self.roster.live(agent);
+        let text = match update {
+            Update::Question(question) => format!("{name} asks: {}", question.tool),
+            Update::Ended(outcome) => {
+                let doing = live.and_then(|live| live.turn.as_ref());
+                let is_long = doing.is_some_and(|doing| self.now - doing.since > LONG_TURN);
+                match outcome {
+                    Outcome::Completed if is_long => format!("{name} is done"),
+                    Outcome::Failed(reason) => format!("{name} failed: {reason}"),
+                    Outcome::Completed | Outcome::Interrupted(_) => return,
+                }
+            }
+            _ => return,
+        };
+        self.wishes.push(Wish::Notify(text));
+    }
+}
+
+/// Whether a row means that the tree looks different.
+fn changes_tree(row: &ikigai_core::Row) -> bool {
+    use ikigai_core::Kind::{AgentKilled, Command, Fork};
+    matches!(row.kind.read_as(), Some(Fork | AgentKilled | Command))
+}

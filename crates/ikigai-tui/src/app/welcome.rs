@@ -1,0 +1,66 @@
+//! What somebody sees first.
+
+use ikigai_core::settings::Settings;
+
+use super::Surroundings;
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::text::{clean, cut};
+
+/// How to begin: with which model one talks, what to try, how to get a real model, how to leave.
+pub(super) fn lines(around: &Surroundings, settings: &Settings, columns: u16) -> Vec<Line> {
+    let model = settings.model.as_ref();
+    let provider = model.and_then(|model| model.provider.as_deref());
+    let name = model
+        .and_then(|model| model.model.as_deref())
+        .unwrap_or("demo");
+    let is_demo = provider.is_none_or(|provider| provider == "demo");
+    let program = Span::new(around.program, Look::of(Role::Heading).with(Look::BOLD));
+    let about = if is_demo {
+        " · demo model: no API key found. It is scripted, works offline, and runs real tools."
+            .to_owned()
+    } else {
+        format!(" · {} answers", clean(name))
+    };
+    let mut lines = vec![Line::new(vec![program, Span::new(about, Role::Text)])];
+    let tried = [
+        ("list the rust files", "a tool at work"),
+        ("/fork count the tests", "a second agent, beside you"),
+        ("Esc Esc", "walk back through all of this"),
+    ];
+    for (index, (typed, what)) in tried.into_iter().enumerate() {
+        let lead = if index == 0 { "  try   " } else { "        " };
+        lines.push(Line::new(vec![
+            Span::new(lead, Role::Faint),
+            Span::new(format!("{typed:<28} "), Role::Code),
+            Span::new(what, Role::Faint),
+        ]));
+    }
+    if is_demo {
+        let mut real = vec![
+            Span::new("  real  ", Role::Faint),
+            Span::new("export ANTHROPIC_API_KEY=…", Role::Code),
+            Span::new("  (or OPENAI_, GEMINI_) and start again, or ", Role::Faint),
+            Span::new("/model NAME", Role::Code),
+        ];
+        if let Some(found) = &around.local_server {
+            real.push(Span::new(
+                format!("  ·  found {}", clean(found)),
+                Role::Good,
+            ));
+        }
+        lines.push(Line::new(real));
+    }
+    let keys = [
+        ("?", "keys"),
+        ("/", "commands"),
+        ("Ctrl-D", "leave: everything is kept"),
+    ];
+    let mut last = vec![Span::new("  ", Role::Faint)];
+    for (key, what) in keys {
+        last.push(Span::new(key, Role::Code));
+        last.push(Span::new(format!("  {what}     "), Role::Faint));
+    }
+    lines.push(Line::new(last));
+    lines.iter().map(|line| cut(line, columns, "…")).collect()
+}

@@ -1,0 +1,296 @@
+//! Drives the screen: hands it what the engine tells, reads pages for it, and carries its wishes out.
+//! It knows no terminal either: what only a terminal can do is handed on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ikigai_core::{AgentId, Row};
+use ikigai_engine::commands::{Line, parse};
+use ikigai_engine::{CommitError, Engine, EngineError, Follow, Intent, Update};
+
+use super::mailbox::Mailbox;
+use crate::app::{App, Pane, Surroundings, Wish};
+use crate::keys::Bindings;
+
+/// The tree is read at most this often, however much happens.
+const TREE_PAUSE: Duration = Duration::from_millis(250);
+
+/// Who is shown first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// This agent.
+    Agent(AgentId),
+    /// A new root.
+    New {
+        /// The directory of its session.
+        session: String,
+        /// Where its tools run.
+        workdir: String,
+    },
+}
+
+/// See the module.
+pub struct Driver {
+    /// All agents.
+    pub engine: Engine,
+    /// What is shown.
+    pub app: App,
+    mailbox: Arc<Mailbox>,
+    /// Follows the agent that is shown, if another process holds it.
+    follow: Option<Follow>,
+    /// What came of it and was not taken in.
+    followed: Vec<Row>,
+    /// When the tree may be read next, if it is to be read.
+    tree_due: Option<Instant>,
+    tree_read: Option<Instant>,
+}
+
+impl Driver {
+    /// Reads what the first frame shows. Nothing is stored, unless there is no agent yet.
+    pub async fn open(
+        engine: Engine,
+        whom: Whom,
+        around: Surroundings,
+        bindings: Bindings,
+        size: (u16, u16),
+    ) -> Result<Self, EngineError> {
+        let mailbox = Arc::<Mailbox>::default();
+        engine.observe(mailbox.observer(), true);
+        let agent = match whom {
+            Whom::Agent(agent) => agent,
+            Whom::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
+        };
+        let pane = Pane::open(&engine, agent).await?;
+        let app = App::new(around, bindings, size, pane, Instant::now());
+        Ok(Self {
+            engine,
+            app,
+            mailbox,
+            follow: None,
+            followed: Vec::new(),
+            tree_due: None,
+            tree_read: None,
+        })
+    }
+
+    /// After the first frame: takes care of the agent, and reads what stands around it.
+    pub async fn settle_in(&mut self) {
+        self.attend(self.app.current()).await;
+        self.read_tree().await;
+        self.look_around();
+        let confines = self.engine.confines().await;
+        self.app.set_confined(confines);
+        match self.engine.supervise().await {
+            Ok(stopped) => {
+                let lines = self.engine.stopped_lines(&stopped);
+                self.app.set_notes(lines);
+            }
+            Err(error) => self.app.say(format!("⚠ {error}")),
+        }
+    }
+
+    /// Waits until there is something to take in. Safe to drop.
+    pub async fn came(&mut self) {
+        let follow = async {
+            match &mut self.follow {
+                Some(follow) => follow.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let due = async {
+            match self.tree_due {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let rows = tokio::select! {
+            () = self.mailbox.came() => return,
+            () = due => return,
+            rows = follow => rows,
+        };
+        match rows {
+            Ok(rows) if rows.is_empty() => self.follow = None,
+            Ok(rows) => self.followed.extend(rows),
+            Err(error) => {
+                self.follow = None;
+                self.app.say(format!("⚠ {error}"));
+            }
+        }
+    }
+
+    /// Takes in what the engine told.
+    pub async fn take_in(&mut self) {
+        for row in std::mem::take(&mut self.followed) {
+            self.take_in_one(row.at.agent, Update::Stored(row)).await;
+        }
+        for (agent, update) in self.mailbox.take() {
+            self.take_in_one(agent, update).await;
+        }
+        if self.tree_due.is_some_and(|due| Instant::now() >= due) {
+            self.read_tree().await;
+        }
+    }
+
+    async fn take_in_one(&mut self, agent: AgentId, update: Update) {
+        if let Update::Stored(row) | Update::Settled(row) = &update
+            && let Some(pane) = self.app.pane_mut(agent)
+            && let Err(error) = pane.apply(&self.engine, row).await
+        {
+            self.app.say(format!("⚠ {error}"));
+        }
+        let is_end = matches!(update, Update::Ended(_));
+        self.app.told(agent, update, Instant::now());
+        if is_end && agent == self.app.current() {
+            self.look_around();
+        }
+    }
+
+    /// Carries out what the screen wants, and hands on what only a terminal can do.
+    pub async fn carry_out(&mut self) -> Vec<Wish> {
+        let mut left = Vec::new();
+        loop {
+            let wishes = self.app.take_wishes();
+            if wishes.is_empty() {
+                return left;
+            }
+            for wish in wishes {
+                match wish {
+                    Wish::Say(agent, intent) => self.say(agent, intent).await,
+                    Wish::Show(agent) => self.show(agent).await,
+                    Wish::ReadOlder => self.read_older().await,
+                    Wish::ReadTree => self.want_tree(),
+                    wish => left.push(wish),
+                }
+            }
+        }
+    }
+
+    async fn say(&mut self, agent: AgentId, intent: Intent) {
+        let said = match &intent {
+            Intent::Say(text) | Intent::Command(text) => Some(text.clone()),
+            _ => None,
+        };
+        let Err(error) = self.engine.say(agent, intent).await else {
+            return;
+        };
+        // What another process holds gets mail instead.
+        if let EngineError::Commit(CommitError::Held { owner, .. }) = &error
+            && let Some(text) = &said
+            && let Line::Message(text) = parse(text)
+        {
+            let where_to = format!("pid {} on {}", owner.pid, owner.host);
+            match self.engine.post(agent, text).await {
+                Ok(()) => self.app.say(format!(
+                    "⋯ left as mail for {where_to}, which holds this agent"
+                )),
+                Err(error) => self.not_said(agent, text, &error),
+            }
+            return;
+        }
+        match said {
+            Some(text) => self.not_said(agent, &text, &error),
+            None => self.app.say(format!("⚠ {error}")),
+        }
+    }
+
+    fn not_said(&mut self, agent: AgentId, text: &str, error: &EngineError) {
+        let update = Update::NotStored {
+            text: text.to_owned(),
+            reason: error.to_string(),
+        };
+        self.app.told(agent, update, Instant::now());
+    }
+
+    async fn show(&mut self, agent: AgentId) {
+        let is_known = match self.app.pane_mut(agent) {
+            Some(pane) => match pane.catch_up(&self.engine).await {
+                Ok(()) => true,
+                Err(error) => return self.app.say(format!("⚠ {error}")),
+            },
+            None => false,
+        };
+        if is_known {
+            self.app.show_again(agent);
+        } else {
+            match Pane::open(&self.engine, agent).await {
+                Ok(pane) => self.app.show(pane),
+                Err(error) => return self.app.say(format!("⚠ {error}")),
+            }
+        }
+        self.attend(agent).await;
+        self.look_around();
+    }
+
+    /// Takes care of an agent, or follows it if another process does.
+    async fn attend(&mut self, agent: AgentId) {
+        self.follow = None;
+        let record = match self.engine.store().agent(agent).await {
+            Ok(Some(record)) => record,
+            Ok(None) => return,
+            Err(error) => return self.app.say(format!("⚠ {error}")),
+        };
+        match self.engine.attend(&record).await {
+            Ok(()) | Err(EngineError::Dead(_)) => {}
+            Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
+                let holder = format!("open in pid {} on {}", owner.pid, owner.host);
+                self.app.set_holder(Some(holder));
+                let head = self.app.pane().map(|pane| pane.agent.state.head());
+                self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
+            }
+            Err(error) => self.app.say(format!("⚠ {error}")),
+        }
+    }
+
+    async fn read_older(&mut self) {
+        let agent = self.app.current();
+        if let Some(pane) = self.app.pane_mut(agent)
+            && let Err(error) = pane.read_older(&self.engine).await
+        {
+            self.app.say(format!("⚠ {error}"));
+        }
+    }
+
+    fn want_tree(&mut self) {
+        let earliest = self.tree_read.map(|read| read + TREE_PAUSE);
+        self.tree_due = Some(earliest.unwrap_or_else(Instant::now));
+    }
+
+    async fn read_tree(&mut self) {
+        self.tree_due = None;
+        self.tree_read = Some(Instant::now());
+        match self.engine.tree().await {
+            Ok(tree) => self.app.set_tree(tree),
+            Err(error) => self.app.say(format!("⚠ {error}")),
+        }
+    }
+
+    /// What the status tells beside settings.
+    fn look_around(&mut self) {
+        let settings = self.app.pane().map(|pane| pane.agent.state.settings());
+        let workdir = settings.and_then(|settings| settings.workdir.clone());
+        let branch = workdir.and_then(|workdir| branch_of(Path::new(&workdir)));
+        self.app.set_branch(branch);
+    }
+}
+
+/// The branch that is checked out in a directory, or the beginning of its commit.
+fn branch_of(directory: &Path) -> Option<String> {
+    let git = directory
+        .ancestors()
+        .map(|up| up.join(".git"))
+        .find(|git| git.exists())?;
+    let git = if git.is_dir() { git } else { linked(&git)? };
+    let head = std::fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = head.trim();
+    let name = head
+        .strip_prefix("ref: refs/heads/")
+        .unwrap_or(head.get(..7)?);
+    Some(name.to_owned())
+}
+
+/// Where the data of a linked work tree is.
+fn linked(git: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(git).ok()?;
+    Some(PathBuf::from(text.trim().strip_prefix("gitdir: ")?))
+}

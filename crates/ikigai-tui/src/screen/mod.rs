@@ -1,0 +1,252 @@
+//! The screen in motion: a terminal, what is typed, what the engine tells, and when to draw.
+
+mod driver;
+mod mailbox;
+mod outside;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use ikigai_core::data::Cause;
+use ikigai_engine::{Intent, Stop};
+use tokio::time::sleep_until;
+
+pub use driver::{Driver, Whom};
+
+use crate::app::{Farewell, Wish};
+use crate::key::{Happening, Key};
+use crate::paint::{Grid, Painter, Theme};
+use crate::terminal::{Input, Signals, Terminal, TerminalError, Told, title};
+
+/// Between two frames after a key, and at least between any two.
+const KEY_FRAME: Duration = Duration::from_millis(16);
+
+/// Between two frames of what streams in: more of them nobody can read.
+const STREAM_FRAME: Duration = Duration::from_millis(33);
+
+/// Shows agents on a terminal until the user leaves.
+pub struct Screen {
+    driver: Driver,
+    terminal: Terminal,
+    input: Input,
+    signals: Signals,
+    theme: Theme,
+    grid: Grid,
+    painter: Painter,
+    bytes: Vec<u8>,
+    title: String,
+    /// Something is to be seen that was not drawn.
+    is_dirty: bool,
+    /// A key waits to be seen.
+    is_typed: bool,
+    drawn: Option<Instant>,
+    happened: Vec<Happening>,
+}
+
+/// How the screen ended.
+enum End {
+    /// The user left.
+    Left,
+    /// The system said so.
+    Told,
+}
+
+impl Screen {
+    /// A screen that was not drawn yet. Within a runtime.
+    pub fn new(driver: Driver, terminal: Terminal, theme: Theme) -> Result<Self, TerminalError> {
+        Ok(Self {
+            input: terminal.input()?,
+            signals: Signals::new().map_err(TerminalError::SetUp)?,
+            driver,
+            terminal,
+            theme,
+            grid: Grid::default(),
+            painter: Painter::new(),
+            bytes: Vec::new(),
+            title: String::new(),
+            is_dirty: true,
+            is_typed: false,
+            drawn: None,
+            happened: Vec::new(),
+        })
+    }
+
+    /// Shows agents until the user leaves; `prompt` is sent at once. Whatever works then is stopped,
+    /// and all is stored.
+    pub async fn run(mut self, prompt: Option<String>) -> Result<Farewell, TerminalError> {
+        self.draw()?;
+        self.driver.settle_in().await;
+        if let Some(prompt) = prompt {
+            self.driver.app.submit(prompt);
+        }
+        self.is_dirty = true;
+        let ended = self.go().await;
+        self.driver.engine.leave().await;
+        self.driver.take_in().await;
+        let farewell = self.driver.app.farewell();
+        match ended {
+            Ok(End::Left | End::Told) => Ok(farewell),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn go(&mut self) -> Result<End, TerminalError> {
+        loop {
+            if let Some(end) = self.carry_out().await? {
+                return Ok(end);
+            }
+            if self.is_due() {
+                self.driver.take_in().await;
+                self.draw()?;
+                continue;
+            }
+            let due = self.due();
+            let tick = self.driver.app.next_tick();
+            let mut told = None;
+            let is_clear = self.terminal.is_clear();
+            tokio::select! {
+                biased;
+                read = self.input.read(&mut self.happened) => read?,
+                signal = self.signals.next() => told = Some(signal),
+                sent = self.terminal.clear(), if !is_clear => sent?,
+                () = at(due), if due.is_some() => {}
+                // What comes while a frame waits is drawn with it.
+                () = self.driver.came(), if due.is_none() => self.is_dirty = true,
+                () = at(tick), if tick.is_some() && due.is_none() => {
+                    self.driver.app.tick(Instant::now());
+                    self.is_dirty = true;
+                }
+            }
+            if let Some(end) = self.heed(told)? {
+                return Ok(end);
+            }
+            for happening in std::mem::take(&mut self.happened) {
+                self.is_dirty = true;
+                self.is_typed = true;
+                self.driver.app.happened(happening, Instant::now());
+            }
+        }
+    }
+
+    /// When the next frame is drawn, if one is to be.
+    fn due(&self) -> Option<Instant> {
+        let pause = if self.is_typed {
+            KEY_FRAME
+        } else {
+            STREAM_FRAME
+        };
+        let can = self.is_dirty && self.terminal.is_clear() && self.terminal.is_shown();
+        can.then(|| self.drawn.map_or_else(Instant::now, |drawn| drawn + pause))
+    }
+
+    fn is_due(&self) -> bool {
+        self.due().is_some_and(|due| Instant::now() >= due)
+    }
+
+    fn draw(&mut self) -> Result<(), TerminalError> {
+        self.is_dirty = false;
+        self.is_typed = false;
+        self.drawn = Some(Instant::now());
+        self.driver.app.draw(&mut self.grid);
+        self.bytes.clear();
+        self.painter.paint(&self.grid, self.theme, &mut self.bytes);
+        let new_title = self.driver.app.title();
+        if new_title != self.title {
+            self.bytes.extend(title(&new_title));
+            self.title = new_title;
+        }
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        self.terminal.send(&self.bytes)
+    }
+
+    fn heed(&mut self, told: Option<Told>) -> Result<Option<End>, TerminalError> {
+        match told {
+            None => {}
+            Some(Told::Resized) => {
+                let (columns, rows) = self.terminal.size();
+                self.happened.push(Happening::Resize { columns, rows });
+            }
+            Some(Told::Continued) => self.resume()?,
+            Some(Told::Stop) => self.suspend()?,
+            Some(Told::Interrupt) => self.happened.push(Happening::Key(Key::ctrl('c'))),
+            Some(Told::Terminate | Told::HangUp) => return Ok(Some(End::Told)),
+        }
+        Ok(None)
+    }
+
+    fn suspend(&mut self) -> Result<(), TerminalError> {
+        if !self.terminal.suspend()? {
+            self.driver.app.say("there is no shell to go back to");
+        }
+        Ok(())
+    }
+
+    /// Shows the screen again, of which nothing is known.
+    fn resume(&mut self) -> Result<(), TerminalError> {
+        if self.terminal.resume()? {
+            let (columns, rows) = self.terminal.size();
+            self.happened.push(Happening::Resize { columns, rows });
+            self.painter.forget();
+            self.is_dirty = true;
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&mut self) -> Result<Option<End>, TerminalError> {
+        for wish in self.driver.carry_out().await {
+            match wish {
+                Wish::Quit => return Ok(Some(End::Left)),
+                Wish::Suspend => {
+                    self.stop_agents();
+                    self.suspend()?;
+                }
+                Wish::Redraw => {
+                    self.painter.forget();
+                    self.is_dirty = true;
+                }
+                Wish::Copy(text) => self.copy(&text).await?,
+                Wish::Edit(text) => self.edit(&text).await?,
+                Wish::Notify(text) => outside::notify(&mut self.terminal, &text)?,
+                // The driver has carried all others out.
+                _ => {}
+            }
+            self.is_dirty = true;
+        }
+        Ok(None)
+    }
+
+    /// Pauses what works before the process itself is stopped.
+    fn stop_agents(&self) {
+        for agent in self.driver.engine.working() {
+            let stop = Intent::Stop(Stop::Interrupt(Cause::User));
+            self.driver.engine.tell(agent, stop);
+        }
+    }
+
+    async fn copy(&mut self, text: &str) -> Result<(), TerminalError> {
+        if !outside::copy(&mut self.terminal, text).await? {
+            self.driver.app.say("⚠ that is too much for the clipboard");
+        }
+        Ok(())
+    }
+
+    async fn edit(&mut self, text: &str) -> Result<(), TerminalError> {
+        self.terminal.hide();
+        let edited: io::Result<String> = outside::edit(text).await;
+        self.resume()?;
+        match edited {
+            Ok(text) => self.driver.app.set_input(&text),
+            Err(error) => self.driver.app.say(format!("⚠ {error}")),
+        }
+        Ok(())
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,90 @@
+//! What is done outside of the screen: the clipboard, the user's editor, notices.
+
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use tokio::process::Command;
+
+use crate::terminal::{BELL, Terminal, TerminalError, clipboard, copy_to_tmux, notification};
+
+/// The longest text that is taken from an editor.
+const LONGEST_TEXT: u64 = 16 * 1024 * 1024;
+
+/// Where an editor is looked for, and what is there if the user says nothing.
+const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
+const USUAL_EDITOR: &str = "vi";
+
+/// Puts text where other programs paste from; says whether it was short enough.
+pub(super) async fn copy(terminal: &mut Terminal, text: &str) -> Result<bool, TerminalError> {
+    let Some(bytes) = clipboard(text) else {
+        return Ok(false);
+    };
+    // Within tmux the sequence may be switched off; its own buffer never is.
+    if std::env::var_os("TMUX").is_some() && copy_to_tmux(text).await.is_ok() {
+        return Ok(true);
+    }
+    terminal.send(&bytes)?;
+    Ok(true)
+}
+
+/// Tells somebody who does not look.
+pub(super) fn notify(terminal: &mut Terminal, text: &str) -> Result<(), TerminalError> {
+    terminal.send(&notification(text))?;
+    terminal.send(BELL)
+}
+
+/// Lets the user edit a text in their editor. The terminal is theirs meanwhile.
+pub(super) async fn edit(text: &str) -> io::Result<String> {
+    let file = Scratch::new(text)?;
+    let editor = EDITORS.iter().find_map(|name| std::env::var(name).ok());
+    let editor = editor.filter(|editor| !editor.trim().is_empty());
+    let editor = editor.unwrap_or_else(|| USUAL_EDITOR.to_owned());
+    // As a shell reads it, because people put arguments into it.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "exec $0 \"$1\"", &editor])
+        .arg(&file.path);
+    let status = command.status().await?;
+    if !status.success() {
+        return Err(io::Error::other(format!(
+            "`{editor}` failed: the text is as before"
+        )));
+    }
+    file.read()
+}
+
+/// A file for one text, which only its user can read and which does not stay.
+struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    fn new(text: &str) -> io::Result<Self> {
+        let mut number = [0; 8];
+        rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
+        let number = u64::from_ne_bytes(number);
+        let path = std::env::temp_dir().join(format!("ikigai-{number:016x}.md"));
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
+        let scratch = Self { path };
+        std::fs::File::from(file).write_all(text.as_bytes())?;
+        Ok(scratch)
+    }
+
+    fn read(&self) -> io::Result<String> {
+        let file = std::fs::File::open(Path::new(&self.path))?;
+        let mut bytes = Vec::new();
+        file.take(LONGEST_TEXT).read_to_end(&mut bytes)?;
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| io::Error::other("what the editor wrote is not UTF-8"))?;
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It is in the directory for things that do not last.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

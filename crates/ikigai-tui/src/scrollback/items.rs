@@ -1,0 +1,179 @@
+//! What there is in a scrollback: the rows of the path, what each turn used, and where the window
+//! begins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::data::{self, CommandData, UsageData};
+use ikigai_core::view::Entry;
+use ikigai_core::{AgentState, Kind, Micros, Row, RowRef, View};
+
+use crate::rows;
+
+/// Names an item, whatever else comes and goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Id {
+    /// A row of the log.
+    Row(RowRef),
+    /// What the turn used that this row began.
+    Turn(RowRef),
+    /// What lies above is not sent any more; this is the last row of it.
+    Context(RowRef),
+}
+
+/// One thing in the scrollback.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its name.
+    pub id: Id,
+    /// What it is.
+    pub what: What,
+}
+
+/// What an item shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A row of the log.
+    Row {
+        /// As stored.
+        row: Arc<Row>,
+        /// It cannot be read, for this reason.
+        problem: Option<String>,
+    },
+    /// What a turn used.
+    Turn(Turn),
+    /// The window begins below.
+    Context,
+}
+
+/// What a turn used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// When it began.
+    pub began: Micros,
+    /// When its last row was stored.
+    pub ended: Micros,
+    /// How many calls were made.
+    pub calls: usize,
+    /// How many tokens were read and written.
+    pub tokens: u64,
+    /// What that cost, in 10⁻⁹ dollars, as far as it is known.
+    pub cost: Option<u64>,
+    /// Whether anything came of it.
+    pub answered: bool,
+}
+
+impl Turn {
+    /// For the line that tells it.
+    pub fn told(&self, clock: String) -> rows::Turn {
+        let took = self.ended.0.saturating_sub(self.began.0);
+        rows::Turn {
+            took: Duration::from_micros(u64::try_from(took).unwrap_or(0)),
+            tools: self.calls,
+            tokens: self.tokens,
+            cost_nano_usd: self.cost,
+            clock,
+        }
+    }
+
+    fn add(&mut self, entry: &Entry) {
+        self.ended = entry.row.created_at;
+        match entry.kind() {
+            Some(Kind::ToolCall) => {
+                self.calls += 1;
+                self.answered = true;
+            }
+            Some(Kind::Assistant) => self.answered = true,
+            Some(Kind::Usage) => {
+                let used: UsageData = data::read(entry.row.data.as_deref());
+                let amounts = used.amounts;
+                let parts = [
+                    amounts.input,
+                    amounts.cache_read,
+                    amounts.cache_write,
+                    amounts.output,
+                ];
+                self.tokens = parts
+                    .into_iter()
+                    .flatten()
+                    .fold(self.tokens, u64::saturating_add);
+                if let Some(cost) = amounts.cost_nano_usd {
+                    self.cost = Some(self.cost.unwrap_or(0).saturating_add(cost));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What there is to see of what an agent remembers, oldest first.
+pub(super) fn items(state: &AgentState, view: &View) -> Vec<Item> {
+    let mut starts = view.turn_starts(state.path()).into_iter().peekable();
+    let window = window_begins_after(state, view);
+    let mut items = Vec::new();
+    let mut turn: Option<(RowRef, Turn)> = None;
+    for (index, entry) in view.entries().iter().enumerate() {
+        let at = entry.at();
+        if starts.next_if_eq(&at).is_some() {
+            items.extend(turn.take().and_then(ended));
+            let new = Turn {
+                began: entry.row.created_at,
+                ..Turn::default()
+            };
+            turn = Some((at, new));
+        }
+        if let Some((_, turn)) = &mut turn {
+            turn.add(entry);
+        }
+        let problem = view.problem(index).map(|problem| problem.to_string());
+        if problem.is_some() || is_drawn(entry) {
+            let row = entry.row.clone();
+            items.push(Item {
+                id: Id::Row(at),
+                what: What::Row { row, problem },
+            });
+        }
+        if window == Some(at) {
+            items.push(Item {
+                id: Id::Context(at),
+                what: What::Context,
+            });
+        }
+    }
+    if view.is_busy(state.path()) == Some(false) {
+        items.extend(turn.and_then(ended));
+    }
+    items
+}
+
+fn ended((start, turn): (RowRef, Turn)) -> Option<Item> {
+    turn.answered.then_some(Item {
+        id: Id::Turn(start),
+        what: What::Turn(turn),
+    })
+}
+
+/// Some rows are only there for the program.
+fn is_drawn(entry: &Entry) -> bool {
+    let data = entry.row.data.as_deref();
+    match entry.kind() {
+        Some(Kind::Usage) => false,
+        Some(Kind::Command) => data::read::<CommandData>(data).echo.is_some(),
+        // A cut is seen where the window begins.
+        Some(Kind::Summary) => entry.row.content.is_some(),
+        _ => true,
+    }
+}
+
+/// The last row that is not sent any more, by the newest cut that holds.
+fn window_begins_after(state: &AgentState, view: &View) -> Option<RowRef> {
+    let summaries = state.summaries();
+    let cuts = view
+        .entries()
+        .iter()
+        .rev()
+        .filter(|entry| entry.kind() == Some(Kind::Summary) && entry.row.content.is_none());
+    cuts.filter_map(|cut| summaries.iter().find(|(row, _, _)| *row == cut.at()))
+        .map(|(_, _, to)| *to)
+        .next()
+}

@@ -1,0 +1,411 @@
+//! The scrollback of one agent: rows laid out once for a width, and only where somebody looks.
+//!
+//! What is above the screen is laid out when it is scrolled to; what was never looked at costs
+//! nothing. The place that is looked at is a row of an item, so that text which comes in below, or
+//! pages which are read above, never move it.
+
+mod items;
+mod select;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use ikigai_core::{AgentState, View};
+
+pub use items::{Id, Item, Turn, What};
+pub use select::{Place, Selection, joined};
+
+use crate::line::Line;
+
+/// Laid-out items that are kept beside those on the screen.
+const KEPT_BLOCKS: usize = 400;
+
+/// At most so many rows are counted below the screen.
+const MOST_COUNTED: usize = 9_999;
+
+/// Lays one item out.
+pub trait Layout {
+    /// The rows of an item, without the blank one after it. `unfolded` says that all of it is shown.
+    fn lay_out(&self, item: &Item, unfolded: bool) -> Vec<Line>;
+
+    /// Changes whenever the same items must be laid out anew: with the width, the theme's signs.
+    fn generation(&self) -> u64;
+
+    /// Whether a blank row follows each item.
+    fn is_airy(&self) -> bool;
+}
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Look {
+    /// The end, whatever comes.
+    End,
+    /// From this row of this item on.
+    From(Id, usize),
+}
+
+/// One row of the screen's scrollback.
+#[derive(Clone, Debug)]
+pub struct Visible {
+    /// Of which item; none if it is a blank row or of what is not stored yet.
+    pub id: Option<Id>,
+    /// Which row of it.
+    pub row: usize,
+    block: Rc<Vec<Line>>,
+}
+
+impl Visible {
+    /// What it shows; nothing if it is blank.
+    pub fn line(&self) -> Option<&Line> {
+        self.block.get(self.row)
+    }
+}
+
+/// See the module.
+pub struct Scrollback {
+    items: Vec<Item>,
+    places: HashMap<Id, usize>,
+    blocks: HashMap<Id, Rc<Vec<Line>>>,
+    unfolded: HashMap<Id, bool>,
+    all_unfolded: bool,
+    generation: u64,
+    look: Look,
+    /// The end of what had been seen when the end was left: its item and how many rows it had.
+    left_at: Option<(Id, usize)>,
+    live: Rc<Vec<Line>>,
+    height: usize,
+}
+
+impl Default for Scrollback {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            places: HashMap::new(),
+            blocks: HashMap::new(),
+            unfolded: HashMap::new(),
+            all_unfolded: false,
+            generation: 0,
+            look: Look::End,
+            left_at: None,
+            live: Rc::default(),
+            height: 0,
+        }
+    }
+}
+
+impl Scrollback {
+    /// Takes in what an agent remembers by now.
+    pub fn set(&mut self, state: &AgentState, view: &View) {
+        self.items = items::items(state, view);
+        let places = self.items.iter().enumerate();
+        self.places = places.map(|(index, item)| (item.id, index)).collect();
+        // What a turn used changes as long as it goes on.
+        for item in self.items.iter().rev().take(3) {
+            if !matches!(item.what, What::Row { .. }) {
+                self.blocks.remove(&item.id);
+            }
+        }
+        if let Look::From(id, _) = self.look
+            && !self.places.contains_key(&id)
+        {
+            self.look = Look::End;
+        }
+    }
+
+    /// All items, oldest first.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The item of this id.
+    pub fn item(&self, id: Id) -> Option<&Item> {
+        self.items.get(*self.places.get(&id)?)
+    }
+
+    /// Where an item stands among all.
+    pub fn place(&self, id: Id) -> Option<usize> {
+        self.places.get(&id).copied()
+    }
+
+    /// The item so many further down.
+    pub fn neighbour(&self, id: Id, by: isize) -> Option<&Item> {
+        let index = self.places.get(&id)?.checked_add_signed(by)?;
+        self.items.get(index)
+    }
+
+    /// Shows what is not stored yet below everything else.
+    pub fn set_live(&mut self, lines: Vec<Line>) {
+        self.live = Rc::new(lines);
+    }
+
+    /// Whether the end is looked at.
+    pub fn is_at_end(&self) -> bool {
+        self.look == Look::End
+    }
+
+    /// Looks at the end.
+    pub fn look_at_end(&mut self) {
+        self.look = Look::End;
+        self.left_at = None;
+    }
+
+    /// Unfolds an item, or folds it.
+    pub fn toggle(&mut self, id: Id) {
+        let unfolded = self.is_unfolded(id);
+        self.unfolded.insert(id, !unfolded);
+        self.blocks.remove(&id);
+    }
+
+    /// Unfolds everything, or folds it.
+    pub fn toggle_all(&mut self) {
+        self.all_unfolded = !self.all_unfolded;
+        self.unfolded.clear();
+        self.blocks.clear();
+    }
+
+    /// Lays everything out anew when it is looked at next.
+    pub fn forget_layout(&mut self) {
+        self.blocks.clear();
+    }
+
+    fn is_unfolded(&self, id: Id) -> bool {
+        *self.unfolded.get(&id).unwrap_or(&self.all_unfolded)
+    }
+
+    /// The rows to show, from top to bottom, at most `height`.
+    pub fn visible(&mut self, height: usize, layout: &dyn Layout) -> Vec<Visible> {
+        self.height = height;
+        if self.generation != layout.generation() {
+            self.generation = layout.generation();
+            self.blocks.clear();
+        }
+        let rows = match self.look {
+            Look::End => self.rows_before_end(height, layout),
+            Look::From(id, row) => {
+                let rows = self.rows_from(id, row, height, layout);
+                if rows.len() < height {
+                    // There is less below than fits: the end is looked at.
+                    self.look_at_end();
+                    self.rows_before_end(height, layout)
+                } else {
+                    rows
+                }
+            }
+        };
+        self.drop_far_blocks(&rows);
+        rows
+    }
+
+    /// Moves what is looked at by so many rows, up if negative. Says whether there is nothing above.
+    pub fn scroll(&mut self, by: isize, layout: &dyn Layout) -> bool {
+        let top = self.visible(self.height, layout).into_iter().next();
+        let Some(top) = top else { return true };
+        let index = match top.id {
+            Some(id) => self.places.get(&id).copied().unwrap_or(0),
+            None => self.items.len(),
+        };
+        let rows = by.unsigned_abs();
+        if by < 0 {
+            if self.is_at_end() {
+                self.remember_end(layout);
+            }
+            return self.look_above(index, top.row, rows, layout);
+        }
+        self.look_below(index, top.row, rows, layout);
+        false
+    }
+
+    /// Looks from so many rows above a place on; says whether there are fewer.
+    fn look_above(
+        &mut self,
+        mut index: usize,
+        mut row: usize,
+        rows: usize,
+        layout: &dyn Layout,
+    ) -> bool {
+        while rows > row {
+            let Some(above) = index.checked_sub(1) else {
+                self.look_from(0, 0);
+                return true;
+            };
+            index = above;
+            row += self.height_of(index, layout);
+        }
+        self.look_from(index, row - rows);
+        false
+    }
+
+    fn look_below(&mut self, index: usize, row: usize, rows: usize, layout: &dyn Layout) {
+        let (mut index, mut at) = (index, row + rows);
+        while index < self.items.len() {
+            let height = self.height_of(index, layout);
+            if at < height {
+                self.look_from(index, at);
+                return;
+            }
+            at -= height;
+            index += 1;
+        }
+        self.look_at_end();
+    }
+
+    /// Has an item on the screen, if it is not: the whole of it where it fits.
+    pub fn reveal(&mut self, id: Id, layout: &dyn Layout) {
+        let Some(&index) = self.places.get(&id) else {
+            return;
+        };
+        let rows = self.visible(self.height, layout);
+        let on_screen = rows.iter().filter(|row| row.id == Some(id)).count();
+        let wanted = self.height_of(index, layout);
+        if on_screen >= wanted.min(self.height) {
+            return;
+        }
+        if self.is_at_end() {
+            self.remember_end(layout);
+        }
+        let first = rows.iter().find_map(|row| row.id);
+        let first = first.and_then(|id| self.places.get(&id).copied());
+        if first.is_some_and(|first| index > first) && wanted <= self.height {
+            // It is further down: its last row becomes the screen's last.
+            self.look_above(index, 0, self.height - wanted, layout);
+        } else {
+            self.look_from(index, 0);
+        }
+    }
+
+    /// How many rows came since the end was left.
+    pub fn new_rows(&mut self, layout: &dyn Layout) -> usize {
+        let Some((id, seen)) = self.left_at else {
+            return 0;
+        };
+        let Some(&from) = self.places.get(&id) else {
+            return 0;
+        };
+        let mut count = self.height_of(from, layout).saturating_sub(seen);
+        for index in from + 1..=self.items.len() {
+            count = (count + self.height_of(index, layout)).min(MOST_COUNTED);
+        }
+        count
+    }
+
+    fn remember_end(&mut self, layout: &dyn Layout) {
+        let Some(last) = self.items.last().map(|item| item.id) else {
+            return;
+        };
+        let index = self.items.len() - 1;
+        self.left_at = Some((last, self.height_of(index, layout)));
+    }
+
+    fn look_from(&mut self, index: usize, row: usize) {
+        if let Some(item) = self.items.get(index) {
+            self.look = Look::From(item.id, row);
+        }
+    }
+
+    fn rows_before_end(&mut self, height: usize, layout: &dyn Layout) -> Vec<Visible> {
+        let mut rows = Vec::with_capacity(height + 1);
+        let mut index = self.items.len();
+        loop {
+            self.push_rows(index, layout, &mut rows, true);
+            if rows.len() > height || index == 0 {
+                break;
+            }
+            index -= 1;
+        }
+        rows.truncate(height);
+        rows.reverse();
+        rows
+    }
+
+    fn rows_from(
+        &mut self,
+        id: Id,
+        row: usize,
+        height: usize,
+        layout: &dyn Layout,
+    ) -> Vec<Visible> {
+        let Some(&first) = self.places.get(&id) else {
+            return Vec::new();
+        };
+        let mut rows = Vec::with_capacity(height + 1);
+        for index in first..=self.items.len() {
+            self.push_rows(index, layout, &mut rows, false);
+            let skipped = if index == first { row } else { 0 };
+            rows.drain(..skipped.min(rows.len()));
+            if rows.len() >= height {
+                break;
+            }
+        }
+        rows.truncate(height);
+        rows
+    }
+
+    /// Adds the rows of one item, in their order or from the last to the first.
+    fn push_rows(
+        &mut self,
+        index: usize,
+        layout: &dyn Layout,
+        rows: &mut Vec<Visible>,
+        backwards: bool,
+    ) {
+        let height = self.height_of(index, layout);
+        let block = self.block(index, layout);
+        let id = self.items.get(index).map(|item| item.id);
+        let visible = |row| Visible {
+            id,
+            row,
+            block: block.clone(),
+        };
+        if backwards {
+            rows.extend((0..height).rev().map(visible));
+        } else {
+            rows.extend((0..height).map(visible));
+        }
+    }
+
+    /// How many rows an item takes, with the blank one that parts it from the next.
+    fn height_of(&mut self, index: usize, layout: &dyn Layout) -> usize {
+        match self.block(index, layout).len() {
+            0 => 0,
+            rows => rows + usize::from(layout.is_airy() && !self.is_last(index, layout)),
+        }
+    }
+
+    /// Whether nothing is drawn below an item.
+    fn is_last(&mut self, index: usize, layout: &dyn Layout) -> bool {
+        (index + 1..=self.items.len()).all(|below| self.block(below, layout).is_empty())
+    }
+
+    /// The rows of an item; the one after the last is what is not stored yet.
+    fn block(&mut self, index: usize, layout: &dyn Layout) -> Rc<Vec<Line>> {
+        let Some(item) = self.items.get(index) else {
+            return self.live.clone();
+        };
+        if let Some(block) = self.blocks.get(&item.id) {
+            return block.clone();
+        }
+        let unfolded = self.is_unfolded(item.id);
+        let block = Rc::new(layout.lay_out(item, unfolded));
+        self.blocks.insert(item.id, block.clone());
+        block
+    }
+
+    /// Lets go of what is far from the screen, so that memory does not follow what was looked at.
+    fn drop_far_blocks(&mut self, rows: &[Visible]) {
+        if self.blocks.len() <= KEPT_BLOCKS {
+            return;
+        }
+        let here = rows.iter().filter_map(|row| row.id);
+        let here: Vec<_> = here.filter_map(|id| self.places.get(&id)).collect();
+        let (Some(first), Some(last)) = (here.iter().min(), here.iter().max()) else {
+            return self.blocks.clear();
+        };
+        let near = first.saturating_sub(KEPT_BLOCKS / 4)..=*last + KEPT_BLOCKS / 4;
+        let places = &self.places;
+        self.blocks
+            .retain(|id, _| places.get(id).is_some_and(|index| near.contains(index)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Selected text: a range of what is written, not of the cells it happens to stand in.
+
+use super::{Id, Visible};
+use crate::line::Line;
+use crate::width::{pieces, width};
+
+/// A place in the scrollback's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// In which item.
+    pub id: Id,
+    /// In which of its rows.
+    pub row: usize,
+    /// Before which cell of that row.
+    pub column: usize,
+}
+
+/// What is selected: from one place to another, in either order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Where it began.
+    pub from: Place,
+    /// Where it goes to.
+    pub to: Place,
+}
+
+impl Selection {
+    /// The columns of a visible row that are selected, from one up to but without the other; rows
+    /// are asked for from top to bottom with the order of their items.
+    pub fn columns(
+        &self,
+        visible: &Visible,
+        order: &dyn Fn(Id) -> Option<usize>,
+    ) -> Option<(usize, usize)> {
+        let line = visible.line()?;
+        let here = (order(visible.id?)?, visible.row);
+        let mut ends =
+            [self.from, self.to].map(|place| Some(((order(place.id)?, place.row), place.column)));
+        if ends[0]? > ends[1]? {
+            ends.swap(0, 1);
+        }
+        let [from, to] = [ends[0]?, ends[1]?];
+        if here < from.0 || here > to.0 {
+            return None;
+        }
+        let lead = lead_width(line);
+        let end = width(&line.text());
+        let first = if here == from.0 { from.1 } else { 0 };
+        let last = if here == to.0 { to.1 } else { end };
+        let (first, last) = (first.max(lead), last.min(end));
+        (first < last).then_some((first, last))
+    }
+}
+
+/// How many cells signs and indentation take.
+pub(super) fn lead_width(line: &Line) -> usize {
+    let lead = line.spans.iter().take(line.lead);
+    lead.map(|span| width(&span.text)).sum()
+}
+
+/// The text of some columns of a line, whole graphemes only, without its lead.
+pub(super) fn text_between(line: &Line, from: usize, to: usize) -> String {
+    let mut at = 0;
+    let mut found = String::new();
+    let text = line.text();
+    for piece in pieces(&text) {
+        if at >= from && at < to {
+            found.push_str(piece.text);
+        }
+        at += usize::from(piece.width);
+    }
+    found
+}
+
+/// Rows as they are copied: what was broken to fit is one line again.
+pub fn joined<'a>(rows: impl Iterator<Item = (&'a Line, usize, usize)>) -> String {
+    let mut text = String::new();
+    for (index, (line, from, to)) in rows.enumerate() {
+        if index > 0 {
+            text.push_str(line.joined.unwrap_or("\n"));
+        }
+        let part = text_between(line, from.max(lead_width(line)), to);
+        text.push_str(part.trim_end());
+    }
+    text
+}

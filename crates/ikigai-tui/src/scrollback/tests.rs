@@ -1,0 +1,214 @@
+use ikigai_core::data::{AssistantData, UserData, UserOrigin};
+use ikigai_core::{AgentId, Event};
+use ikigai_testkit::{TestLog, cases};
+use proptest::prelude::*;
+
+use super::*;
+use crate::look::Role;
+
+/// Shows each row as its own lines, four of them unless it is unfolded.
+struct Plain;
+
+impl Layout for Plain {
+    fn lay_out(&self, item: &Item, unfolded: bool) -> Vec<Line> {
+        let What::Row { row, .. } = &item.what else {
+            return Vec::new();
+        };
+        let text = row.content.clone().unwrap_or_default();
+        let most = if unfolded { usize::MAX } else { 4 };
+        let lines = text.lines().take(most);
+        lines.map(|line| Line::of(line, Role::Text)).collect()
+    }
+
+    fn generation(&self) -> u64 {
+        1
+    }
+
+    fn is_airy(&self) -> bool {
+        true
+    }
+}
+
+fn user(text: &str) -> Event {
+    let data = UserData {
+        origin: Some(UserOrigin::Typed),
+        ..UserData::default()
+    };
+    Event::User {
+        text: text.to_owned(),
+        data,
+    }
+}
+
+fn assistant(text: &str) -> Event {
+    Event::Assistant {
+        text: text.to_owned(),
+        data: AssistantData {
+            response: Some(1),
+            ..AssistantData::default()
+        },
+    }
+}
+
+/// A scrollback over rows with so many lines each.
+fn with_rows(heights: &[usize]) -> (TestLog, AgentId, Scrollback) {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    for (number, height) in heights.iter().enumerate() {
+        log.append(agent, user(&lines_of(number, *height)));
+    }
+    let mut scrollback = Scrollback::default();
+    take_in(&log, agent, &mut scrollback);
+    (log, agent, scrollback)
+}
+
+fn take_in(log: &TestLog, agent: AgentId, scrollback: &mut Scrollback) {
+    let agent = log.live(agent);
+    scrollback.set(&agent.state, &agent.view);
+}
+
+fn lines_of(number: usize, height: usize) -> String {
+    let lines: Vec<_> = (0..height).map(|line| format!("{number}.{line}")).collect();
+    lines.join("\n")
+}
+
+fn texts(rows: &[Visible]) -> Vec<String> {
+    let text = |row: &Visible| row.line().map_or_else(String::new, Line::text);
+    rows.iter().map(text).collect()
+}
+
+/// All rows from top to bottom, with the blank ones between them.
+fn all_rows(heights: &[usize]) -> Vec<String> {
+    let mut rows = Vec::new();
+    for (number, height) in heights.iter().enumerate() {
+        let shown = (*height).min(4);
+        rows.extend(lines_of(number, shown).lines().map(str::to_owned));
+        if shown > 0 {
+            rows.push(String::new());
+        }
+    }
+    rows.pop();
+    rows
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(200, 5_000)))]
+
+    #[test]
+    fn any_scrolling_shows_a_part_of_the_whole(
+        heights in prop::collection::vec(0_usize..7, 1..30),
+        height in 1_usize..12,
+        steps in prop::collection::vec(-15_isize..15, 0..12),
+    ) {
+        let (_, _, mut scrollback) = with_rows(&heights);
+        let all = all_rows(&heights);
+        let last = all.len().saturating_sub(height);
+        let mut top = last;
+
+        for step in steps {
+            scrollback.visible(height, &Plain);
+            scrollback.scroll(step, &Plain);
+            top = top.saturating_add_signed(step).min(last);
+            let shown = texts(&scrollback.visible(height, &Plain));
+
+            prop_assert_eq!(&shown[..], &all[top..all.len().min(top + height)]);
+        }
+    }
+}
+
+#[test]
+fn what_comes_below_does_not_move_what_is_looked_at() {
+    let (mut log, agent, mut scrollback) = with_rows(&[2; 20]);
+    scrollback.visible(6, &Plain);
+    scrollback.scroll(-10, &Plain);
+    let before = texts(&scrollback.visible(6, &Plain));
+
+    log.append(agent, assistant("one\ntwo"));
+    take_in(&log, agent, &mut scrollback);
+    scrollback.set_live(vec![Line::of("live", Role::Text)]);
+
+    assert_eq!(texts(&scrollback.visible(6, &Plain)), before);
+    assert_eq!(scrollback.new_rows(&Plain), 5);
+    scrollback.look_at_end();
+    let end = texts(&scrollback.visible(4, &Plain));
+    assert_eq!(end, ["one", "two", "", "live"]);
+    assert_eq!(scrollback.new_rows(&Plain), 0);
+}
+
+#[test]
+fn unfolding_shows_all_of_an_item() {
+    let (_, _, mut scrollback) = with_rows(&[6]);
+    let id = scrollback.items()[0].id;
+    let folded = texts(&scrollback.visible(9, &Plain));
+
+    scrollback.toggle(id);
+    let unfolded = texts(&scrollback.visible(9, &Plain));
+
+    assert_eq!(folded.len(), 4);
+    assert_eq!(unfolded.len(), 6);
+    scrollback.toggle_all();
+    scrollback.toggle(id);
+    assert_eq!(texts(&scrollback.visible(9, &Plain)), folded);
+}
+
+#[test]
+fn an_item_is_brought_onto_the_screen() {
+    let (_, _, mut scrollback) = with_rows(&[3; 10]);
+    let (first, fifth) = (scrollback.items()[0].id, scrollback.items()[4].id);
+    scrollback.visible(8, &Plain);
+
+    scrollback.reveal(first, &Plain);
+    assert_eq!(
+        texts(&scrollback.visible(8, &Plain))[..3],
+        ["0.0", "0.1", "0.2"]
+    );
+    scrollback.reveal(fifth, &Plain);
+    assert_eq!(
+        texts(&scrollback.visible(8, &Plain))[4..7],
+        ["4.0", "4.1", "4.2"]
+    );
+}
+
+#[test]
+fn a_turn_that_is_over_says_what_it_used() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    log.append(agent, user("hello"));
+    log.append(agent, assistant("hi"));
+    log.append(agent, user("again"));
+    let mut scrollback = Scrollback::default();
+    take_in(&log, agent, &mut scrollback);
+
+    let ids: Vec<_> = scrollback.items().iter().map(|item| item.id).collect();
+
+    let [first, second, third] =
+        [1, 2, 3].map(|seq| ikigai_core::RowRef::new(agent, ikigai_core::Seq(seq)));
+    assert_eq!(
+        ids,
+        [
+            Id::Row(first),
+            Id::Row(second),
+            Id::Turn(first),
+            Id::Row(third)
+        ]
+    );
+}
+
+#[test]
+fn selected_rows_are_copied_without_signs_and_joined_where_they_were_broken() {
+    let sign = crate::line::Span::new("❯ ", Role::User);
+    let row = |text: &str, joined| Line {
+        spans: vec![sign.clone(), crate::line::Span::new(text, Role::Text)],
+        lead: 1,
+        joined,
+    };
+    let rows = [
+        row("a word", None),
+        row("and more", Some(" ")),
+        row("end", None),
+    ];
+
+    let all = rows.iter().map(|row| (row, 0, usize::MAX));
+    assert_eq!(select::joined(all), "a word and more\nend");
+    assert_eq!(select::text_between(&rows[0], 4, 6), "wo");
+}

@@ -1,0 +1,113 @@
+//! `ikigai`: the screen.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use ikigai_core::Micros;
+use ikigai_tui::app::{Farewell, Surroundings};
+use ikigai_tui::keys::Bindings;
+use ikigai_tui::paint::Theme;
+use ikigai_tui::rows::Symbols;
+use ikigai_tui::screen::{Driver, Screen, Whom};
+use ikigai_tui::terminal::{Terminal, hold_panics};
+
+use crate::arguments::ScreenOrder;
+use crate::config::Config;
+use crate::output::print;
+use crate::place::Here;
+use crate::world::{World, configuration};
+
+const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
+
+pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
+    let config = configuration()?;
+    let theme = theme(&config)?;
+    let bindings = bindings(&config)?;
+    let around = surroundings(&config)?;
+    let world = World::open_with(db, &config)?;
+    hold_panics();
+    // Before anything is read, so that what is typed meanwhile is not lost on the screen before.
+    let terminal = Terminal::open(config.mouse.unwrap_or(true))
+        .context("the screen cannot be shown\nhint: `ikigai run PROMPT` needs none")?;
+    let shown = world.runtime.block_on(async {
+        let whom = whom(&world, order).await?;
+        let size = terminal.size();
+        let driver = Driver::open(world.engine.clone(), whom, around, bindings, size).await?;
+        let screen = Screen::new(driver, terminal, theme)?;
+        anyhow::Ok(screen.run(order.prompt.clone()).await?)
+    });
+    let Farewell { answer, line } = shown?;
+    if !answer.is_empty() {
+        print(&format!("{answer}\n\n"))?;
+    }
+    print(&format!("{line}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who is shown first.
+async fn whom(world: &World, order: &ScreenOrder) -> Result<Whom> {
+    if let Some(name) = &order.agent {
+        return Ok(Whom::Agent(world.engine.find(name).await?.id));
+    }
+    let Here { session, workdir } = Here::find()?;
+    if !order.new
+        && let Some(agent) = world.engine.latest(&session).await?
+    {
+        return Ok(Whom::Agent(agent.id));
+    }
+    Ok(Whom::New { session, workdir })
+}
+
+fn theme(config: &Config) -> Result<Theme> {
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        return Ok(Theme::Mono);
+    }
+    let Some(name) = &config.theme else {
+        return Ok(Theme::default());
+    };
+    Theme::named(name).with_context(|| {
+        format!("there is no theme `{name}`\nhint: terminal, dark, light, daltonized or mono")
+    })
+}
+
+fn bindings(config: &Config) -> Result<Bindings> {
+    let bound: Vec<_> = config.keys.clone().into_iter().collect();
+    Bindings::with(&bound)
+        .context("[keys] of the configuration\nhint: docs/keys.md lists keys and actions")
+}
+
+fn surroundings(config: &Config) -> Result<Surroundings> {
+    let symbols = match config.symbols.as_deref() {
+        Some("unicode") => Symbols::Utf8,
+        Some("ascii") => Symbols::Ascii,
+        Some(other) => bail!("`symbols` is `{other}`\nhint: unicode or ascii"),
+        None if speaks_utf8() => Symbols::Utf8,
+        None => Symbols::Ascii,
+    };
+    let home = std::env::home_dir().map(|home| home.to_string_lossy().into_owned());
+    Ok(Surroundings {
+        symbols,
+        home,
+        time_of_day,
+        program: PROGRAM,
+        is_confined: true,
+        local_server: None,
+    })
+}
+
+/// Whether the locale's characters are UTF-8, by the first variable that says anything.
+fn speaks_utf8() -> bool {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let values = names.iter().filter_map(|name| std::env::var(name).ok());
+    let said = values.into_iter().find(|value| !value.is_empty());
+    said.is_some_and(|value| {
+        let value = value.to_ascii_lowercase();
+        value.contains("utf-8") || value.contains("utf8")
+    })
+}
+
+fn time_of_day(at: Micros) -> String {
+    let time = jiff::Timestamp::from_microsecond(at.0).unwrap_or_default();
+    let local = time.to_zoned(jiff::tz::TimeZone::system());
+    local.strftime("%H:%M").to_string()
+}
