@@ -8,14 +8,32 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::clip::Clip;
 use super::shown::shown;
 
+/// How far a change is felt within a line: so many bytes further on, a row begins where it began
+/// before, and rows below just move. So a key costs little in a line of megabytes.
+const STRETCH: usize = 16 * 1024;
+
 /// Where the rows of a text begin at some width.
 ///
-/// Invariant: if `width` is not 0, `starts` is what wrapping the whole text afresh would give. A line
-/// that fills its last row has one more, empty row, because the cursor stands there at its end.
-#[derive(Clone, Debug, Default)]
+/// Invariant: if `width` is not 0, the rows fill the text, none is too wide, and every line begins one.
+/// A line that fills its last row has one more, empty row, because the cursor stands there at its end.
+#[derive(Clone, Debug)]
 pub(super) struct Rows {
     width: usize,
     starts: Vec<usize>,
+    /// Those starts within lines at which rows begin whatever changes before them, in order.
+    firm: Vec<usize>,
+    stretch: usize,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Self {
+            width: 0,
+            starts: Vec::new(),
+            firm: Vec::new(),
+            stretch: STRETCH,
+        }
+    }
 }
 
 impl Rows {
@@ -27,7 +45,8 @@ impl Rows {
         }
         self.width = width;
         self.starts.clear();
-        self.wrap(clip, 0, clip.len());
+        self.firm.clear();
+        self.wrap(clip, 0..clip.len(), 0, false);
     }
 
     /// The rows of another text at the same width.
@@ -39,27 +58,42 @@ impl Rows {
         rows
     }
 
-    /// Wraps again what a change touched: from two rows above it up to the end of its last line. The
-    /// rows below just move.
+    /// Wraps again what a change touched: from two rows above it up to the next firm row or the end
+    /// of its last line. The rows below just move.
     pub(super) fn changed(&mut self, clip: &Clip, at: usize, removed: usize, inserted: usize) {
         if self.width == 0 {
             return;
         }
+        let moved = |start: usize| start + inserted - removed;
+        // What stands at a firm row's beginning may join what is put before it.
+        let after = self.firm.partition_point(|start| *start <= at + removed);
+        let firm_below: Vec<_> = self.firm.split_off(after).into_iter().map(moved).collect();
+        self.firm
+            .truncate(self.firm.partition_point(|start| *start < at));
         let mut first = self.row_of(at);
         // A mark that joins the last grapheme of a row can change its width, and so let it stand one
         // row higher.
         for _ in 0..2 {
-            first -= usize::from(self.continues(clip, first));
+            let start = self.starts.get(first).copied().unwrap_or_default();
+            let is_firm = self.firm.last() == Some(&start);
+            first -= usize::from(!is_firm && self.continues(clip, first));
         }
         let from = self.starts.get(first).copied().unwrap_or_default();
-        let end = clip.line_end(at + inserted);
+        let begun = self.firm.last().copied().unwrap_or_default();
+        let begun = begun.max(clip.line_start(from));
+        let line_end = clip.line_end(at + inserted);
+        let next = firm_below.first().copied().filter(|next| *next <= line_end);
+        let end = next.unwrap_or(line_end);
         let end_before = end + removed - inserted;
-        let below = self.starts.partition_point(|start| *start <= end_before);
-        let rest = self.starts.split_off(below);
+        let below = self.starts.partition_point(|start| match next {
+            Some(_) => *start < end_before,
+            None => *start <= end_before,
+        });
+        let rows_below = self.starts.split_off(below);
         self.starts.truncate(first);
-        self.wrap(clip, from, end);
-        let moved = rest.into_iter().map(|start| start + inserted - removed);
-        self.starts.extend(moved);
+        self.wrap(clip, from..end, begun, next.is_some());
+        self.starts.extend(rows_below.into_iter().map(moved));
+        self.firm.extend(firm_below);
     }
 
     /// How many rows there are.
@@ -122,55 +156,100 @@ impl Rows {
         shown(unit, column, self.width)
     }
 
-    /// Wraps the lines from the beginning of a row up to the end of a line.
-    fn wrap(&mut self, clip: &Clip, from: usize, to: usize) {
-        self.starts.push(from);
-        let mut at = from;
+    /// Wraps a part from the beginning of a row up to the end of a line, or up to a row that is there
+    /// (`goes_on`). The last firm row, or the line, has begun at `begun`.
+    fn wrap(&mut self, clip: &Clip, part: Range<usize>, begun: usize, goes_on: bool) {
+        let Range { start: mut at, end } = part;
+        let next = if goes_on { end } else { usize::MAX };
+        let mut begun = begun;
         let mut column = 0;
-        while at < to {
-            // Plain letters are counted, not looked at one by one: a line may have megabytes.
-            let mut plain = plain_run(clip, at..to);
-            let room = self.width - column;
-            if plain > room {
-                at += room;
-                self.starts.push(at);
-                plain -= room;
-                let full = (plain - 1) / self.width;
-                self.starts
-                    .extend((1..=full).map(|row| at + row * self.width));
-                at += plain;
-                column = plain - full * self.width;
-                continue;
-            }
+        self.starts.push(at);
+        while at < end {
+            // Plain letters are counted, not looked at one by one.
+            let plain = plain_run(clip, at..end);
             if plain > 0 {
-                at += plain;
-                column += plain;
+                let row = plain.min(self.width - column);
+                if row == 0 {
+                    self.soft(at, &mut begun, next);
+                    column = 0;
+                    continue;
+                }
+                let mut left = plain - row;
+                at += row;
+                column += row;
+                while left > 0 {
+                    self.soft(at, &mut begun, next);
+                    column = left.min(self.width);
+                    at += column;
+                    left -= column;
+                }
                 continue;
             }
-            let Some(unit) = units(clip, at..to).next() else {
+            let Some((unit, columns)) = self.unit(clip, at..end, column) else {
                 break;
             };
             if unit == "\n" {
                 if column == self.width {
                     self.starts.push(at);
                 }
-                self.starts.push(at + 1);
+                at += 1;
+                self.starts.push(at);
+                (begun, column) = (at, 0);
+            } else if column + columns > self.width {
+                self.soft(at, &mut begun, next);
                 column = 0;
             } else {
-                let mut columns = self.shown(unit, column).1;
-                if columns > room {
-                    self.starts.push(at);
-                    column = 0;
-                    columns = self.shown(unit, 0).1;
-                }
+                at += unit.len();
                 column += columns;
             }
-            at += unit.len();
         }
-        if column == self.width {
-            self.starts.push(to);
+        if column == self.width && !goes_on {
+            self.starts.push(end);
         }
     }
+
+    /// A row begins within a line; it is firm if it is far from the firm ones before and after it.
+    fn soft(&mut self, at: usize, begun: &mut usize, next: usize) {
+        self.starts.push(at);
+        if at - *begun >= self.stretch && next - at >= self.stretch {
+            self.firm.push(at);
+            *begun = at;
+        }
+    }
+
+    /// The first grapheme of a part, and how many cells it takes in this column.
+    fn unit<'a>(
+        &self,
+        clip: &'a Clip,
+        part: Range<usize>,
+        column: usize,
+    ) -> Option<(&'a str, usize)> {
+        let end = clip.piece_end(part.start).0.min(part.end);
+        let rest = clip.text().get(part.start..end)?;
+        if let Some((length, columns)) = simple(rest)
+            && columns <= self.width
+        {
+            return Some((rest.get(..length)?, columns));
+        }
+        let unit = rest.graphemes(true).next()?;
+        Some((unit, self.shown(unit, column).1))
+    }
+}
+
+/// The length and width of a first letter that joins nothing, without the tables that know all
+/// letters: most of what is not ASCII is of these scripts.
+fn simple(text: &str) -> Option<(usize, usize)> {
+    let columns = |letter: char| match letter {
+        ' '..='~' | '\u{c0}'..='\u{24f}' | '\u{400}'..='\u{482}' => Some(1),
+        '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' => Some(2),
+        '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => Some(2),
+        _ => None,
+    };
+    let mut letters = text.chars();
+    let first = letters.next()?;
+    let width = columns(first)?;
+    let alone = letters.next().is_none_or(|next| columns(next).is_some());
+    alone.then_some((first.len_utf8(), width))
 }
 
 /// How many graphemes from here on are plain letters of one cell and one byte each.
@@ -202,3 +281,6 @@ pub(super) fn units(clip: &Clip, part: Range<usize>) -> impl Iterator<Item = &st
         Some(unit)
     })
 }
+
+#[cfg(test)]
+mod tests;
