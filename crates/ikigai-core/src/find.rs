@@ -24,6 +24,10 @@ pub const MOST_TERMS: usize = 32;
 /// How much of one row is searched: of a longer text the first and the last half of this.
 pub const SEARCHED_BYTES: usize = 1024 * 1024;
 
+/// The tool and the command whose rows are not searched, because they repeat others.
+pub const RECALL_TOOL: &str = "recall";
+pub const SEARCH_COMMAND: &str = "search";
+
 /// What is searched of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
@@ -52,6 +56,9 @@ pub fn searched(row: &Row) -> Searched {
         Some(Kind::Assistant | Kind::ToolCall | Kind::ToolResult) => {
             let read = load(row);
             if let Ok(Loaded::Message(part)) = &read {
+                if is_recall(part) {
+                    return found;
+                }
                 let larger: Larger = data::read(data);
                 found.blob = larger.blob.and_then(|blob| blob.hash);
                 found.model = data::read::<AssistantData>(data).model;
@@ -62,6 +69,9 @@ pub fn searched(row: &Row) -> Searched {
         }
         Some(Kind::Command) => {
             let command: CommandData = data::read(data);
+            if command.command.as_deref() == Some(SEARCH_COMMAND) {
+                return found;
+            }
             found.text = joined(&[command.echo.as_deref().unwrap_or_default(), content]);
         }
         Some(Kind::Mark) => {
@@ -71,6 +81,15 @@ pub fn searched(row: &Row) -> Searched {
         _ => found.text = joined(&[content]),
     }
     found
+}
+
+/// Whether a message only repeats what was found before: it would be found instead of that.
+fn is_recall(part: &Part) -> bool {
+    let called = part.message.blocks.iter().find_map(|block| match block {
+        Block::ToolCall { name, .. } => Some(name),
+        _ => None,
+    });
+    part.tool.as_ref().or(called).map(String::as_str) == Some(RECALL_TOOL)
 }
 
 /// The text of a message, with what a person is shown of it.

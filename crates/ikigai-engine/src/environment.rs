@@ -23,6 +23,11 @@ pub trait Environment: Send + Sync {
         universal_day(at)
     }
 
+    /// Where the user is, for times that are typed.
+    fn zone(&self) -> TimeZone {
+        TimeZone::UTC
+    }
+
     /// The user's home.
     fn home(&self) -> Option<PathBuf> {
         None
@@ -110,6 +115,10 @@ impl Environment for System {
         };
         let here = time.to_zoned(TimeZone::system());
         here.strftime("%Y-%m-%d").to_string()
+    }
+
+    fn zone(&self) -> TimeZone {
+        TimeZone::system()
     }
 
     fn home(&self) -> Option<PathBuf> {

@@ -16,6 +16,7 @@ mod follow;
 mod front;
 mod recall;
 mod response;
+pub mod search;
 mod sessions;
 mod settle;
 mod stopped;

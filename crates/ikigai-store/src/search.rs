@@ -4,8 +4,9 @@ use ikigai_core::find::{SEARCHED_BYTES, Searched, Snippet, Words, ends, searched
 use ikigai_core::render::render;
 use ikigai_core::{AgentId, Kind, Micros, Row, RowRef, StoredKind};
 
-/// How long the line is that is shown of a hit.
+/// How long the line is that is shown of a hit if nobody says, and at most.
 const SNIPPET_CHARS: usize = 160;
+const MOST_CHARS: usize = 2000;
 
 /// With more hits than this they are told newest first, whatever was asked.
 pub const MOST_RANKED: usize = 2000;
@@ -36,6 +37,8 @@ pub struct SearchQuery {
     pub cursor: Option<Cursor>,
     /// How many hits are wanted.
     pub limit: usize,
+    /// How long the line of a hit is; 0 is the usual length.
+    pub line_chars: usize,
 }
 
 /// In which order hits are told.
@@ -85,24 +88,29 @@ impl Hit {
     /// not stand in the row itself.
     pub fn of<E>(
         row: &Row,
-        words: &Words,
+        query: &SearchQuery,
         blob: impl FnOnce(&str) -> Result<Option<String>, E>,
     ) -> Result<Self, E> {
+        let words = &query.words;
+        let chars = match query.line_chars {
+            0 => SNIPPET_CHARS,
+            chars => chars.min(MOST_CHARS),
+        };
         let Searched {
             text, blob: hash, ..
         } = searched(row);
-        let mut snippet = Snippet::of(&text, words, SNIPPET_CHARS);
+        let mut snippet = Snippet::of(&text, words, chars);
         if !snippet.has_mark()
             && let Some(hash) = hash
             && let Some(text) = blob(&hash)?
         {
-            let larger = Snippet::of(&text, words, SNIPPET_CHARS);
+            let larger = Snippet::of(&text, words, chars);
             if larger.has_mark() || snippet.text.is_empty() {
                 snippet = larger;
             }
         }
         if snippet.text.is_empty() {
-            snippet = Snippet::of(&render(row).to_string(), words, SNIPPET_CHARS);
+            snippet = Snippet::of(&render(row).to_string(), words, chars);
         }
         Ok(Self {
             at: row.at,

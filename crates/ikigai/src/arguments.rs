@@ -73,6 +73,8 @@ pub(crate) enum Verb {
     Log(LogOrder),
     /// List the agents
     Agents(AgentsOrder),
+    /// Find words in all that any agent ever said, did or printed, the newest first
+    Search(SearchOrder),
     /// Print what agents cost, by agent, model or day
     Cost(CostOrder),
     /// List the models with their context, prices, thinking levels, and whether a key is present
@@ -169,6 +171,31 @@ pub(crate) struct LogOrder {
     /// Go on with the rows that come, until Ctrl-C, whoever works with the agent
     #[arg(long, short, conflicts_with = "request")]
     pub(crate) follow: bool,
+
+    /// Print one line of JSON for each row
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `search` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct SearchOrder {
+    /// Words that must all be there; `"in quotes"` as they stand, `begin*` for longer words, and
+    /// filters: agent:NAME kind:user,tool,… model:NAME before:2026-11-30 after:7d path:DIRECTORY
+    #[arg(value_name = "TEXT", required = true)]
+    pub(crate) text: Vec<String>,
+
+    /// Tell at most so many rows
+    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    pub(crate) limit: usize,
+
+    /// Tell those first that fit best, if they are few, instead of the newest
+    #[arg(long)]
+    pub(crate) best: bool,
+
+    /// Go on where the last answer ended, as it said
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) from: Option<i64>,
 
     /// Print one line of JSON for each row
     #[arg(long)]

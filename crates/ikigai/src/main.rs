@@ -13,6 +13,7 @@ mod output;
 mod place;
 mod run;
 mod screen;
+mod search;
 mod tool_list;
 mod tools;
 mod world;
@@ -40,6 +41,7 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Run(order) => run::run(db, &order),
         Verb::Log(order) => log::log(db, &order),
         Verb::Agents(order) => agents::agents(db, &order),
+        Verb::Search(order) => search::search(db, &order),
         Verb::Cost(order) => cost::cost(db, &order),
         Verb::Models(order) => models::models(&order),
         Verb::Tools(order) => tool_list::tools(db, &order),

@@ -26,7 +26,9 @@ impl Snippet {
     pub fn of(text: &str, words: &Words, chars: usize) -> Self {
         let places = words.places(text, WEIGHED_PLACES);
         let first = best(&places, chars).map_or(0, |place| place.at.start);
-        let start = before(text, first);
+        // What stands near the beginning is read from there.
+        let is_near = text[..first].chars().take(chars).count() < chars / 2;
+        let start = if is_near { 0 } else { before(text, first) };
         let mut line = Line::default();
         if start > 0 {
             line.push('…');

@@ -8,6 +8,7 @@ mod live;
 mod mail;
 mod merge;
 mod names;
+mod recall;
 mod tree;
 mod wait;
 
@@ -38,13 +39,14 @@ pub(crate) use wait::{Wait, consumed_by_next};
 const WAIT_SECONDS: u64 = 600;
 const MOST_WAIT_SECONDS: u64 = 86_400;
 
-/// The tools by which a model deals with agents.
+/// The tools by which a model deals with agents, and with what they said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AgentTool {
     Fork,
     Kill,
     Send,
     Wait,
+    Recall,
 }
 
 /// What a child remembers.
@@ -102,8 +104,26 @@ struct WaitArguments {
     from_agents: Vec<String>,
 }
 
+/// Arguments of `recall`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RecallArguments {
+    /// Words that must all be there. `"in quotes"` as they stand, `begin*`, `after:7d`,
+    /// `before:2026-11-30`.
+    query: String,
+    /// Only what this agent has, dead or alive.
+    #[serde(default)]
+    agent: Option<String>,
+    /// Only `user`, `assistant`, `tool_call`, `tool_result`, …
+    #[serde(default)]
+    kind: Option<String>,
+    /// At most so many; 10 if not given.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
 impl AgentTool {
-    const ALL: [Self; 4] = [Self::Fork, Self::Kill, Self::Send, Self::Wait];
+    const ALL: [Self; 5] = [Self::Fork, Self::Kill, Self::Send, Self::Wait, Self::Recall];
 
     /// The tool of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -116,7 +136,13 @@ impl AgentTool {
             Self::Kill => "kill",
             Self::Send => "send",
             Self::Wait => "wait",
+            Self::Recall => ikigai_core::find::RECALL_TOOL,
         }
+    }
+
+    /// Whether it changes nothing.
+    const fn only_reads(self) -> bool {
+        matches!(self, Self::Wait | Self::Recall)
     }
 
     /// What models are told of all of them.
@@ -143,6 +169,10 @@ impl AgentTool {
                 "Waits for messages of other agents, and tells of each that you name whether it \
                  sent one (received), has nothing more to say (idle), is dead, or still works (running).",
                 schema_of::<WaitArguments>(),
+            ),
+            Self::Recall => (
+                "Finds words in everything that was ever said, done or printed, here and by other agents.",
+                schema_of::<RecallArguments>(),
             ),
         };
         ToolSpec {
@@ -177,7 +207,7 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Dealt, EngineError> {
         let mode = self.approve.or(self.settings().approve);
-        if mode == Some(Approve::Read) && tool != AgentTool::Wait {
+        if mode == Some(Approve::Read) && !tool.only_reads() {
             let reason = format!(
                 "refused: this agent is in `read` mode, in which it may not `{}`.",
                 tool.name()
@@ -199,6 +229,10 @@ impl Worker {
             },
             AgentTool::Wait => match read(&call.arguments) {
                 Ok(arguments) => self.deal_wait(arguments, call).await?,
+                Err(bad) => Err(bad.0),
+            },
+            AgentTool::Recall => match read(&call.arguments) {
+                Ok(arguments) => self.deal_recall(arguments, call, desk).await?,
                 Err(bad) => Err(bad.0),
             },
         };

@@ -20,6 +20,7 @@ mod near;
 mod place;
 mod reply;
 mod rows;
+mod search;
 mod shell;
 mod talk;
 mod time;
@@ -39,6 +40,7 @@ pub use fork::HeldFork;
 pub use help::page;
 pub(crate) use line::Typed;
 pub use line::{Line, parse};
+pub(crate) use place::workdir;
 pub use reply::Next;
 pub(crate) use reply::{Reply, Trouble};
 pub(crate) use rows::shortened;
@@ -55,6 +57,7 @@ pub static COMMANDS: &[&Command] = &[
     &time::REWIND,
     &time::CLEAR,
     &history::HISTORY,
+    &search::SEARCH,
     // agents
     &fork::FORK,
     &merge::MERGE,

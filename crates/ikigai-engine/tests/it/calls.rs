@@ -105,7 +105,7 @@ async fn each_call_gets_own_result_row() {
     assert_eq!(outcome, Outcome::Completed);
     let broken = "the tool broke down; this is a mistake in ikigai";
     let strange =
-        "There is no tool `nonesuch`. You have: act, change, fork, kill, look, send, wait.";
+        "There is no tool `nonesuch`. You have: act, change, fork, kill, look, recall, send, wait.";
     let refused = Given {
         verdict: Verdict::Refused,
         ..ran("", false, strange)

@@ -405,7 +405,7 @@ async fn a_call_of_a_tool_that_is_not_there_is_answered_and_the_turn_goes_on() {
     assert_eq!(kinds[8..], ["assistant", "usage"]);
     let sent = serde_json::to_string(&world.provider.requests()[1]).unwrap();
     assert!(
-        sent.contains("There is no tool `bash`. You have: fork, kill, send, wait."),
+        sent.contains("There is no tool `bash`. You have: fork, kill, recall, send, wait."),
         "{sent}"
     );
 }

@@ -294,7 +294,7 @@ impl Narrowed {
             };
             last = row.get(5)?;
             let found: Row = log_row(parsed(row, 6)?, row)?;
-            let hit = Hit::of(&found, &query.words, |hash| blob_text(connection, hash));
+            let hit = Hit::of(&found, query, |hash| blob_text(connection, hash));
             match hit {
                 Ok(hit) => page.hits.push(hit),
                 Err(error) if is_cut(&error) => return Ok(Came::Cut(page)),

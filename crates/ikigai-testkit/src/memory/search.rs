@@ -113,7 +113,7 @@ fn weight(text: &str, query: &SearchQuery) -> u64 {
 
 fn hit(log: &Log, query: &SearchQuery, row: &Row) -> Hit {
     let blob = |hash: &str| Ok::<_, std::convert::Infallible>(blob_of(log, hash));
-    match Hit::of(row, &query.words, blob) {
+    match Hit::of(row, query, blob) {
         Ok(hit) => hit,
         Err(never) => match never {},
     }

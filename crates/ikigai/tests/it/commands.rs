@@ -372,3 +372,40 @@ fn the_search_index_can_be_made_again() {
     let expected = "the search index was made again of 5 rows\n";
     assert_eq!((said.out.as_str(), said.code), (expected, Some(0)));
 }
+
+#[test]
+fn words_are_found_as_text_and_json_with_filters_and_pages() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "the first marmalade"]);
+    newcomer.ikigai(&["run", "the second marmalade"]);
+
+    let text = newcomer.ikigai(&["search", "marmalade", "kind:user"]);
+    let json = newcomer.ikigai(&[
+        "search",
+        "marmalade kind:user path:.",
+        "--json",
+        "--limit",
+        "1",
+    ]);
+    let nothing = newcomer.ikigai(&["search", "marmalade", "path:/elsewhere"]);
+    let wrong = newcomer.ikigai(&["search", "kind:dream"]);
+
+    let lines: Vec<_> = text.out.lines().collect();
+    assert!(lines[0].starts_with("#project.6 "), "{}", text.out);
+    assert_eq!(lines[1], "  the second marmalade");
+    assert_eq!(lines[3], "  the first marmalade");
+    let hit: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(
+        (&hit["seq"], &hit["marks"][0]),
+        (&6.into(), &serde_json::json!([11, 20]))
+    );
+    let place = json.err.strip_prefix("more: --from ").unwrap().trim();
+    let more = newcomer.ikigai(&["search", "marmalade kind:user", "--from", place]);
+    assert!(
+        more.out.contains("the first") && !more.out.contains("the second"),
+        "{}",
+        more.out
+    );
+    assert_eq!((nothing.out.as_str(), nothing.code), ("", Some(1)));
+    assert_eq!(wrong.code, Some(2), "{}", wrong.err);
+}

@@ -3,6 +3,7 @@
 mod cost;
 mod lines;
 mod pins;
+mod search;
 mod settings;
 mod support;
 mod table;

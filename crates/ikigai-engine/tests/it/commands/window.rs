@@ -80,14 +80,14 @@ async fn context_is_shown_as_a_bar_and_a_table() {
     let shown = printed(&mut worker, "/context").await;
 
     let expected = "\
-████████████████████████░░░░░░░░░░░░░░░░ 63% of 1.0k
+█████████████████████████████████░░░░░░░ 83% of 1.0k
 system           3
 pins             0
-tools          480  fork 182 · wait 144 · send 88 …
+tools          638  fork 182 · recall 158 · wait 144 …
 summaries        0
-turns          141  3 turns · #33 \"question 9\" 47 · #36 \"question 10\" 47 · #39 \"question 11\" 47
-free           376
-9 earlier messages are not sent as they were · /context undo";
+turns          188  4 turns · #30 \"question 8\" 47 · #34 \"question 9\" 47 · #37 \"question 10\" 47
+free           171
+8 earlier messages are not sent as they were · /context undo";
     assert_eq!(shown, expected);
     let row = line(&mut worker, "/context sideways").await;
     assert!(row.warned);
@@ -137,12 +137,12 @@ async fn the_size_of_requests_is_set_and_taken_off() {
             "requests have at most 2.0M tokens · this model takes 1.0M",
         ),
         (
-            "/context budget 600",
-            "requests have at most 600 tokens · the next turn cuts off the oldest ones",
+            "/context budget 700",
+            "requests have at most 700 tokens · the next turn cuts off the oldest ones",
         ),
         (
-            "/context budget 483",
-            "requests have at most 483 tokens · ⚠ system prompt, pins and tools alone have 483",
+            "/context budget 641",
+            "requests have at most 641 tokens · ⚠ system prompt, pins and tools alone have 641",
         ),
         (
             "/context budget off",

@@ -1,0 +1,95 @@
+//! What a model recalls of everything that was ever said.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use ikigai_core::data::Verdict;
+
+use super::{Deal, Dealt, RecallArguments, done, since};
+use crate::calls::{Came, OpenCall};
+use crate::commands::workdir;
+use crate::front::Desk;
+use crate::search::{Asked, Found};
+use crate::{EngineError, Worker};
+use ikigai_store::Order;
+
+/// How many hits a model is told if it does not say, and at most.
+const HITS: usize = 10;
+const MOST_HITS: usize = 50;
+
+/// How much of each it reads.
+const LINE_CHARS: usize = 480;
+
+impl Worker {
+    /// Carries out a call of `recall`.
+    pub(super) async fn deal_recall(
+        &mut self,
+        arguments: RecallArguments,
+        call: &OpenCall,
+        desk: &mut Desk<'_>,
+    ) -> Deal {
+        let found = match self.recall(&arguments).await? {
+            Ok(found) => found,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let result = call.result(self.told(&found), Verdict::Ran);
+        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
+        desk.told(rows);
+        Ok(Ok(Dealt::Done))
+    }
+
+    async fn recall(
+        &self,
+        arguments: &RecallArguments,
+    ) -> Result<Result<Found, String>, EngineError> {
+        let mut typed = arguments.query.clone();
+        for (name, value) in [("agent", &arguments.agent), ("kind", &arguments.kind)] {
+            if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+                let _ = write!(typed, " {name}:\"{}\"", value.replace('"', ""));
+            }
+        }
+        let workdir = workdir(self);
+        let asked = Asked {
+            limit: arguments.limit.unwrap_or(HITS).clamp(1, MOST_HITS),
+            order: Order::Relevance,
+            workdir: Some(Path::new(&workdir)),
+            line_chars: LINE_CHARS,
+            ..Asked::default()
+        };
+        self.engine.search(&typed, asked).await
+    }
+
+    fn told(&self, found: &Found) -> Came {
+        let now = self.engine.environment.now();
+        let mut text = String::new();
+        for named in &found.hits {
+            let hit = &named.hit;
+            let name = named.reference(Some(self.agent.state.agent()));
+            let ago = since(hit.created_at, now);
+            let _ = writeln!(
+                text,
+                "{name} ({}, {ago} ago): {}",
+                hit.kind, hit.snippet.text
+            );
+        }
+        if found.hits.is_empty() {
+            text.push_str(
+                "Nothing was found. Fewer or other words may help; `begin*` finds longer ones.\n",
+            );
+        }
+        if found.next.is_some() {
+            text.push_str("There is more; further words narrow it.\n");
+        }
+        for note in &found.notes {
+            let _ = writeln!(text, "Note: {note}.");
+        }
+        let shown = match found.hits.len() {
+            1 => "1 row".to_owned(),
+            rows => format!("{rows} rows"),
+        };
+        Came {
+            shown: Some(shown),
+            ..done(text.trim_end())
+        }
+    }
+}

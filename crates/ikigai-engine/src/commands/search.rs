@@ -1,0 +1,65 @@
+//! Everything that was ever said: `/search`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use ikigai_core::find::SEARCH_COMMAND;
+
+use super::place::workdir;
+use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::Worker;
+use crate::agents::since;
+use crate::search::Asked;
+
+pub(super) const SEARCH: Command = Command {
+    arguments: "TEXT",
+    help: "find words in all that any agent said, did or printed, the newest first",
+    examples: &[
+        ("/search lexer \"off by one\"", "both, the second as it is"),
+        ("/search pars* agent:docs after:7d", "docs, within a week"),
+        (
+            "/search kind:error path:~/project",
+            "also model:NAME before:2026-11-30",
+        ),
+    ],
+    takes: Takes::WordsThenText(0),
+    shows: Shows::Overlay,
+    ..Command::new(SEARCH_COMMAND, Group::Time, |worker, typed, _| {
+        Box::pin(search(worker, typed))
+    })
+};
+
+async fn search(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let workdir = workdir(worker);
+    let asked = Asked {
+        workdir: Some(Path::new(&workdir)),
+        ..Asked::default()
+    };
+    let found = worker.engine.search(&typed.rest, asked).await??;
+    let now = worker.engine.environment.now();
+    let own = worker.agent.state.agent();
+    let names: Vec<_> = found
+        .hits
+        .iter()
+        .map(|named| named.reference(Some(own)))
+        .collect();
+    let widest = names.iter().map(|name| name.chars().count()).max();
+    let width = widest.unwrap_or(0);
+    let mut text = String::new();
+    for (named, name) in found.hits.iter().zip(&names) {
+        let hit = &named.hit;
+        let ago = since(hit.created_at, now);
+        let (kind, line) = (&hit.kind, &hit.snippet.text);
+        let _ = writeln!(text, "{name:<width$}  {ago:>8}  {kind:<11}  {line}");
+    }
+    if found.hits.is_empty() {
+        text.push_str("nothing was found\n");
+    }
+    if found.next.is_some() {
+        text.push_str("… and more: look for more words, or narrow it with before:\n");
+    }
+    for note in found.notes {
+        let _ = writeln!(text, "⚠ {note}");
+    }
+    Ok(Reply::says(text.trim_end()))
+}

@@ -1,0 +1,119 @@
+//! `ikigai search`: finds words in all that any agent ever said, did or printed.
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use ikigai_core::find::Snippet;
+use ikigai_engine::search::{Asked, Found, Named};
+use ikigai_store::{Cursor, Order};
+use serde_json::json;
+
+use crate::arguments::{SearchOrder, exit};
+use crate::index;
+use crate::output::{local_time, print, tell, visible};
+use crate::place::Here;
+use crate::world::World;
+
+pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode> {
+    let world = World::open(db)?;
+    let here = Here::find()?;
+    let asked = Asked {
+        limit: order.limit,
+        order: if order.best {
+            Order::Relevance
+        } else {
+            Order::Newest
+        },
+        cursor: order.from.map(Cursor),
+        workdir: Some(Path::new(&here.workdir)),
+        ..Asked::default()
+    };
+    let typed = order.text.join(" ");
+    let found = world.runtime.block_on(async {
+        // A store that cannot be written is searched as far as its index goes.
+        let _ = index::catch_up(world.engine.store()).await;
+        world.engine.search(&typed, asked).await
+    })?;
+    let found = match found {
+        Ok(found) => found,
+        Err(reason) => {
+            tell(&format!("error: {}", visible(&reason)));
+            return Ok(exit::USAGE.into());
+        }
+    };
+    show(&found, order.json)?;
+    Ok(if found.hits.is_empty() {
+        exit::FAILED.into()
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn show(found: &Found, as_json: bool) -> Result<()> {
+    let is_bold = !as_json && io::stdout().is_terminal();
+    for named in &found.hits {
+        print(&if as_json {
+            json_of(named)
+        } else {
+            let hit = &named.hit;
+            let (name, time) = (named.reference(None), local_time(hit.created_at));
+            let line = marked(&hit.snippet, is_bold);
+            format!(
+                "{} {time} {}\n  {line}\n",
+                visible(&name),
+                visible(hit.kind.name())
+            )
+        })?;
+    }
+    if found.hits.is_empty() && !as_json {
+        tell("nothing was found");
+    }
+    for note in &found.notes {
+        tell(&format!("warning: {note}"));
+    }
+    if let Some(next) = found.next {
+        tell(&format!("more: --from {}", next.0));
+    }
+    Ok(())
+}
+
+fn marked(snippet: &Snippet, is_bold: bool) -> String {
+    if !is_bold {
+        return visible(&snippet.text);
+    }
+    let mut line = String::new();
+    let mut done = 0;
+    for mark in &snippet.marks {
+        let before = snippet.text.get(done..mark.start).unwrap_or_default();
+        let word = snippet.text.get(mark.clone()).unwrap_or_default();
+        line.push_str(&visible(before));
+        line.push_str("\x1b[1m");
+        line.push_str(&visible(word));
+        line.push_str("\x1b[22m");
+        done = mark.end;
+    }
+    line.push_str(&visible(snippet.text.get(done..).unwrap_or_default()));
+    line
+}
+
+fn json_of(named: &Named) -> String {
+    let hit = &named.hit;
+    let marks: Vec<_> = hit
+        .snippet
+        .marks
+        .iter()
+        .map(|mark| [mark.start, mark.end])
+        .collect();
+    let line = json!({
+        "agent": hit.at.agent,
+        "name": named.agent,
+        "seq": hit.at.seq,
+        "kind": hit.kind.name(),
+        "created_at": hit.created_at,
+        "snippet": hit.snippet.text,
+        "marks": marks,
+    });
+    format!("{line}\n")
+}
