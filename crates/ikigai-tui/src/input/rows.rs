@@ -241,8 +241,10 @@ impl Rows {
 fn simple(text: &str) -> Option<(usize, usize)> {
     let columns = |letter: char| match letter {
         ' '..='~' | '\u{c0}'..='\u{24f}' | '\u{400}'..='\u{482}' => Some(1),
-        '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' => Some(2),
-        '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => Some(2),
+        '\u{3041}'..='\u{3096}'
+        | '\u{30a1}'..='\u{30fa}'
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7a3}' => Some(2),
         _ => None,
     };
     let mut letters = text.chars();
