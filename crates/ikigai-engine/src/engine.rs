@@ -7,7 +7,7 @@ use ikigai_core::names::name_from;
 use ikigai_core::project::assemble;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Budget, Epoch, Event, Request, Seq, Settings, Target};
-use ikigai_providers::Models;
+use ikigai_providers::{Models, Offer};
 use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
     Status, Store,
@@ -181,6 +181,11 @@ impl Engine {
     /// All sessions, in the order in which they were made.
     pub async fn sessions(&self) -> Result<Vec<SessionRecord>, EngineError> {
         Ok(self.store.sessions().await?)
+    }
+
+    /// All models that are known by name.
+    pub fn offers(&self) -> Vec<Offer> {
+        self.models.offers()
     }
 
     /// The log, for reading.

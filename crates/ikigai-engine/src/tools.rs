@@ -158,6 +158,16 @@ impl Engine {
     }
 
     /// Whether processes of calls of this class are confined here.
+    /// The names of all tools that agents can have in a directory.
+    pub async fn tool_names(&self, workdir: &str) -> Vec<String> {
+        let settings = Settings {
+            workdir: Some(workdir.to_owned()),
+            ..Settings::default()
+        };
+        let specs = self.toolset(&settings).await.specs();
+        specs.into_iter().map(|spec| spec.name).collect()
+    }
+
     /// Whether what tools run is confined here. Found out by trying, once.
     pub async fn confines(&self) -> bool {
         self.sandbox().await == Sandbox::InForce

@@ -34,7 +34,7 @@ pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode
         let size = terminal.size();
         let driver = Driver::open(world.engine.clone(), whom, around, bindings, size).await?;
         let screen = Screen::new(driver, terminal, theme)?;
-        anyhow::Ok(screen.run(order.prompt.clone()).await?)
+        anyhow::Ok(Box::pin(screen.run(order.prompt.clone())).await?)
     });
     let Farewell { answer, line } = shown?;
     if !answer.is_empty() {

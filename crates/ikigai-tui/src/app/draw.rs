@@ -113,6 +113,12 @@ impl App {
         if self.draw_overlay(grid, bottom) {
             return;
         }
+        let listed = if self.is_tight() { 3 } else { 8 };
+        for line in self.completion_lines(pane, listed).iter().rev() {
+            bottom -= 1;
+            grid.line(bottom, 0, line);
+        }
+        self.list_row = bottom;
         let most = if self.is_tight() {
             TIGHT_INPUT_ROWS
         } else {
@@ -128,6 +134,10 @@ impl App {
         grid.put(bottom, 0, prompt, Role::User);
         for (row, line) in (bottom..).zip(&layout.rows) {
             grid.line(row, PROMPT_COLUMNS, line);
+        }
+        if let Some(line) = self.search_line() {
+            grid.fill(bottom, Role::Text);
+            grid.line(bottom, 0, &line);
         }
         let cursor_row = bottom + u16::try_from(layout.cursor.0).unwrap_or(0);
         let cursor_column = PROMPT_COLUMNS + u16::try_from(layout.cursor.1).unwrap_or(0);

@@ -15,12 +15,15 @@ mod press;
 mod question;
 mod roster;
 mod told;
+mod typing;
 mod welcome;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Micros};
+use ikigai_engine::commands::Candidate;
 use ikigai_engine::{Branch, Intent};
 
 pub use farewell::Farewell;
@@ -31,6 +34,8 @@ pub use roster::{Known, Roster, State};
 use self::overlay::Overlay;
 use self::press::Armed;
 use self::question::Asked;
+use self::typing::Past;
+use crate::input::{History, Search};
 use crate::key::{Happening, Key};
 use crate::keys::Bindings;
 use crate::rows::Symbols;
@@ -57,6 +62,15 @@ pub enum Wish {
     Copy(String),
     /// Let the user edit the input in their editor.
     Edit(String),
+    /// Read what is in a directory that was typed so, for completion.
+    List {
+        /// As it was typed.
+        typed: String,
+        /// Where it is.
+        directory: PathBuf,
+    },
+    /// Read what was sent in former runs.
+    ReadHistory,
     /// Stop the program until it is told to go on.
     Suspend,
     /// Tell somebody who does not look.
@@ -118,6 +132,14 @@ pub struct App {
     roster: Roster,
     mode: Mode,
     asked: Asked,
+    /// What was sent before, to any agent.
+    history: History,
+    /// How much of it is known.
+    known_past: Past,
+    search: Option<Search>,
+    /// What can be chosen by name.
+    models: Vec<Candidate>,
+    tools: Vec<Candidate>,
     selection: Option<Selection>,
     /// What pressing a key once more would do.
     armed: Option<Armed>,
@@ -141,6 +163,8 @@ pub struct App {
     visible: Vec<Visible>,
     /// Where the input was drawn last.
     input_row: u16,
+    /// Where the list of completions was drawn last.
+    list_row: u16,
     wishes: Vec<Wish>,
     now: Instant,
 }
@@ -167,6 +191,11 @@ impl App {
             roster: Roster::default(),
             mode: Mode::Input,
             asked: Asked::default(),
+            history: History::default(),
+            known_past: Past::default(),
+            search: None,
+            models: Vec::new(),
+            tools: Vec::new(),
             selection: None,
             armed: None,
             sends_now: false,
@@ -180,6 +209,7 @@ impl App {
             typed_at: None,
             visible: Vec::new(),
             input_row: 0,
+            list_row: 0,
             wishes: Vec::new(),
             now,
         }
@@ -222,6 +252,7 @@ impl App {
         }
         self.current = agent;
         self.selection = None;
+        self.search = None;
         self.filled = None;
         self.holder = None;
         self.mode = Mode::Input;

@@ -19,7 +19,10 @@ impl App {
                     from: place,
                     to: place,
                 });
-                if mouse.row >= self.input_row
+                let listed = mouse.row.checked_sub(self.list_row);
+                if let Some(row) = listed.filter(|_| mouse.row + 1 < self.rows) {
+                    self.click_entry(usize::from(row));
+                } else if mouse.row >= self.input_row
                     && let Some(pane) = self.panes.get_mut(&self.current)
                 {
                     let row = usize::from(mouse.row - self.input_row);

@@ -3,6 +3,7 @@
 use ikigai_core::{AgentId, Direction, PageQuery, Row, Seq, Span};
 use ikigai_engine::{Agent, AgentError, Engine, StoreError};
 
+use crate::complete::Completion;
 use crate::input::Editor;
 use crate::scrollback::Scrollback;
 
@@ -26,6 +27,8 @@ pub struct Pane {
     pub scrollback: Scrollback,
     /// What is typed for it.
     pub editor: Editor,
+    /// What could stand where the cursor is.
+    pub completion: Completion,
     /// Whether everything above was read.
     pub is_complete: bool,
 }
@@ -37,6 +40,7 @@ impl Pane {
             agent: Agent::restore(engine.store(), agent).await?,
             scrollback: Scrollback::default(),
             editor: Editor::default(),
+            completion: Completion::default(),
             is_complete: false,
         };
         pane.lengthen(engine, FIRST_ROWS).await?;

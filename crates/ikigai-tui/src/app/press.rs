@@ -9,6 +9,7 @@ use ikigai_engine::commands::{Command, Line, Shows, parse};
 use ikigai_engine::{Answer, Intent, Stop};
 
 use super::overlay::help;
+use super::typing::Way;
 use super::{App, Mode, Phase, Wish};
 use crate::input::Edit;
 use crate::key::{Code, Key};
@@ -77,13 +78,18 @@ impl App {
         let Some(pane) = self.pane() else {
             return modes;
         };
+        if self.search.is_some() {
+            modes.push(keys::Mode::Search);
+        } else if pane.completion.is_open() {
+            modes.push(keys::Mode::List);
+        }
         if self.has_question() {
             modes.push(keys::Mode::Asked);
         }
         if self.others_ask() {
             modes.push(keys::Mode::Others);
         }
-        if pane.editor.is_empty() {
+        if pane.editor.is_empty() && self.search.is_none() {
             modes.push(keys::Mode::Empty);
         }
         modes.push(keys::Mode::Input);
@@ -114,6 +120,10 @@ impl App {
             Action::Agent(number) => self.go_to_number(number),
             Action::Send => self.send(),
             Action::SendNow => self.send_now(),
+            Action::Complete => self.complete(),
+            Action::SearchHistory => self.search_history(),
+            Action::HistoryPrevious => self.recall(Way::Older),
+            Action::HistoryNext => self.recall(Way::Newer),
             Action::Editor => {
                 let text = self.pane().map(|pane| pane.editor.text());
                 self.wishes.extend(text.map(Wish::Edit));
@@ -165,38 +175,14 @@ impl App {
                 self.go_to(asking, "no other agent asks");
             }
             action => {
-                if !self.act_in_question(action) {
+                if !self.act_in_list(action) && !self.act_in_question(action) {
                     self.act_in_overlay(action);
                 }
             }
         }
     }
 
-    /// Changes the input, or goes into the history at its edges.
-    fn edit(&mut self, edit: Edit) {
-        self.typed_at = Some(self.now);
-        let Some(pane) = self.panes.get_mut(&self.current) else {
-            return;
-        };
-        if !pane.editor.apply(edit) && edit == Edit::Up {
-            self.up();
-        }
-        self.typed();
-    }
-
-    /// Up in the first row: a message that waits comes back, else what was sent before.
-    fn up(&mut self) {
-        let queued = self
-            .roster
-            .live(self.current)
-            .and_then(|live| live.queued.last());
-        if let Some((mail, _)) = queued.filter(|_| self.input_is_empty()) {
-            let take_back = Intent::TakeBack(*mail);
-            self.wishes.push(Wish::Say(self.current, take_back));
-        }
-    }
-
-    fn input_is_empty(&self) -> bool {
+    pub(super) fn input_is_empty(&self) -> bool {
         self.pane().is_none_or(|pane| pane.editor.is_empty())
     }
 
@@ -209,6 +195,7 @@ impl App {
             return;
         }
         let text = pane.editor.take();
+        self.history.sent(text.clone());
         pane.scrollback.look_at_end();
         self.typed();
         self.submit(text);
@@ -275,7 +262,7 @@ impl App {
         if self.refuse_and_stop() {
             return;
         }
-        if self.selection.take().is_some() {
+        if self.close_list() || self.selection.take().is_some() {
             return;
         }
         match armed {
@@ -302,6 +289,7 @@ impl App {
             self.selection = None;
         } else if !matches!(self.mode, Mode::Input) {
             self.mode = Mode::Input;
+        } else if self.close_list() {
         } else if self.is_busy() {
             self.interrupt();
         } else if !self.input_is_empty() {
@@ -397,19 +385,7 @@ impl App {
         }
     }
 
-    /// Puts typed text in.
-    pub(super) fn type_text(&mut self, text: &str) {
-        let Some(pane) = self.panes.get_mut(&self.current) else {
-            return;
-        };
-        if !pane.editor.insert(text) {
-            self.say("⚠ the text is too large");
-        }
-        self.typed();
-    }
-
-    /// What was typed has changed.
-    fn typed(&mut self) {
+    pub(super) fn forget_armed(&mut self) {
         self.armed = None;
     }
 

@@ -6,15 +6,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Row};
-use ikigai_engine::commands::{Line, parse};
+use ikigai_engine::commands::{Candidate, Line, parse};
 use ikigai_engine::{CommitError, Engine, EngineError, Follow, Intent, Update};
 
 use super::mailbox::Mailbox;
-use crate::app::{App, Pane, Surroundings, Wish};
+use super::past;
+use crate::app::{App, Filled, Pane, Surroundings, Wish};
 use crate::keys::Bindings;
 
 /// The tree is read at most this often, however much happens.
 const TREE_PAUSE: Duration = Duration::from_millis(250);
+
+/// At most so many entries of a directory are offered.
+const MOST_ENTRIES: usize = 1000;
 
 /// Who is shown first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +82,20 @@ impl Driver {
     pub async fn settle_in(&mut self) {
         self.attend(self.app.current()).await;
         self.read_tree().await;
-        self.look_around();
+        self.look_around().await;
+        let models = self.engine.offers().into_iter().map(|offer| {
+            let about = if offer.reachable { "" } else { "no key" };
+            Candidate::new(format!("{}:{}", offer.provider, offer.model), about)
+        });
+        let models = models.collect();
+        let settings = self.app.pane().map(|pane| pane.agent.state.settings());
+        let workdir = settings.and_then(|settings| settings.workdir.clone());
+        let tools = self.engine.tool_names(&workdir.unwrap_or_default()).await;
+        let tools = tools
+            .into_iter()
+            .map(|name| Candidate::new(name, ""))
+            .collect();
+        self.app.set_choices(models, tools);
         let confines = self.engine.confines().await;
         self.app.set_confined(confines);
         match self.engine.supervise().await {
@@ -142,7 +159,7 @@ impl Driver {
         let is_end = matches!(update, Update::Ended(_));
         self.app.told(agent, update, Instant::now());
         if is_end && agent == self.app.current() {
-            self.look_around();
+            self.look_around().await;
         }
     }
 
@@ -160,6 +177,8 @@ impl Driver {
                     Wish::Show(agent) => self.show(agent).await,
                     Wish::ReadOlder => self.read_older().await,
                     Wish::ReadTree => self.want_tree(),
+                    Wish::ReadHistory => self.read_history().await,
+                    Wish::List { typed, directory } => self.list(&typed, &directory),
                     wish => left.push(wish),
                 }
             }
@@ -219,7 +238,7 @@ impl Driver {
             }
         }
         self.attend(agent).await;
-        self.look_around();
+        self.look_around().await;
     }
 
     /// Takes care of an agent, or follows it if another process does.
@@ -265,8 +284,35 @@ impl Driver {
         }
     }
 
+    /// What was sent in former runs: the newest of what agents of this session were told.
+    async fn read_history(&mut self) {
+        match past::sent_before(&self.engine, self.app.current()).await {
+            Ok(sent) => self.app.set_history(sent),
+            Err(error) => self.app.say(format!("⚠ {error}")),
+        }
+    }
+
+    fn list(&mut self, typed: &str, directory: &Path) {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let files = entries.take(MOST_ENTRIES).map(|entry| {
+            let is_directory = entry.path().is_dir();
+            (
+                entry.file_name().to_string_lossy().into_owned(),
+                is_directory,
+            )
+        });
+        self.app.set_listing(typed, files.collect());
+    }
+
     /// What the status tells beside settings.
-    fn look_around(&mut self) {
+    async fn look_around(&mut self) {
+        let agent = self.app.current();
+        // What cannot be told is not shown.
+        let filled = self.engine.context(agent).await.ok().map(|context| Filled {
+            used: context.fixed_tokens() + context.total_tokens(),
+            of: context.budget,
+        });
+        self.app.set_filled(filled);
         let settings = self.app.pane().map(|pane| pane.agent.state.settings());
         let workdir = settings.and_then(|settings| settings.workdir.clone());
         let branch = workdir.and_then(|workdir| branch_of(Path::new(&workdir)));

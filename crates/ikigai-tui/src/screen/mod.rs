@@ -3,6 +3,7 @@
 mod driver;
 mod mailbox;
 mod outside;
+mod past;
 
 use std::io;
 use std::time::{Duration, Instant};

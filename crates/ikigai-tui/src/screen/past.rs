@@ -1,0 +1,53 @@
+//! What was sent in former runs. It has no file of its own: it is in the log.
+
+use ikigai_core::data::{self, CommandData, UserData, UserOrigin};
+use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, Seq, Span};
+use ikigai_engine::{AgentRecord, Engine, StoreError};
+
+/// How many agents are looked at, those used last first.
+const MOST_AGENTS: usize = 8;
+
+/// How many rows of each.
+const MOST_ROWS: usize = 512;
+
+/// What was sent to the agents of one session, the newest last.
+pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<String>, StoreError> {
+    let session = engine.store().agent(own).await?.map(|agent| agent.session);
+    let mut agents = engine.store().agents(session).await?;
+    agents.sort_by_key(|agent| std::cmp::Reverse(agent.touched_at));
+    let mut sent: Vec<(Micros, String)> = Vec::new();
+    for AgentRecord { id, head, .. } in agents.into_iter().take(MOST_AGENTS) {
+        let query = PageQuery {
+            span: Span::new(id, Seq(1), head),
+            direction: Direction::Backwards,
+            limit: MOST_ROWS,
+        };
+        let rows = engine.store().page(query).await?;
+        sent.extend(
+            rows.iter()
+                .filter_map(|row| Some((row.created_at, typed(row)?))),
+        );
+    }
+    sent.sort_by_key(|(at, _)| *at);
+    Ok(sent.into_iter().map(|(_, text)| text).collect())
+}
+
+/// What the user typed that became this row.
+fn typed(row: &Row) -> Option<String> {
+    let data = row.data.as_deref();
+    match row.kind.read_as()? {
+        Kind::User => {
+            let user: UserData = data::read(data);
+            let command = user.shell.and_then(|shell| shell.command);
+            match (command, user.origin) {
+                (Some(command), _) => Some(format!("!{command}")),
+                (None, Some(UserOrigin::Typed)) if user.merge.is_none() => {
+                    user.typed.or_else(|| row.content.clone())
+                }
+                _ => None,
+            }
+        }
+        Kind::Command => data::read::<CommandData>(data).echo,
+        _ => None,
+    }
+}
