@@ -18,6 +18,7 @@ mod memory;
 mod oracle;
 mod player;
 mod provider;
+pub mod pty;
 pub mod server;
 pub mod stores;
 pub mod wire;

@@ -89,11 +89,11 @@ pub fn restore() {
     let Some(Entered { tty, before }) = entered else {
         return;
     };
-    // A terminal that is gone needs nothing.
-    let _ = write(tty.as_fd(), LEAVE, PATIENCE);
-    // What the mouse said meanwhile is not for the shell.
+    // What the mouse said meanwhile is not for the shell. What is typed once the screen is gone is,
+    // so that comes last. A terminal that is gone needs nothing of this.
     let _ = tcflush(&tty, QueueSelector::IFlush);
     let _ = tcsetattr(&tty, OptionalActions::Now, &before);
+    let _ = write(tty.as_fd(), LEAVE, PATIENCE);
 }
 
 /// Writes until all is written or the terminal takes no more for so long. Says how much it took.

@@ -1,3 +1,8 @@
 //! What the modules of the terminal do together, and what holds whatever is typed.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test at once when something is not as expected"
+)]
 
 mod input;
+mod terminal;

@@ -1,0 +1,51 @@
+use super::*;
+
+#[test]
+fn a_program_talks_to_a_terminal() {
+    let mut command = command("sh");
+    command.args([
+        "-c",
+        "stty size; tty >/dev/tty; read line; echo got $line; stty -echo raw",
+    ]);
+    let mut pty = Pty::start(command, 40, 6);
+    let before = pty.modes();
+
+    pty.wait_for_text("6 40");
+    pty.wait_for_text("/dev/pts/");
+    pty.send("words\r");
+    pty.wait_for_text("got words");
+    let ended = pty.wait_end();
+
+    assert!(ended.success());
+    assert_ne!(pty.modes(), before);
+    assert_eq!(pty.text().lines().nth(2), Some("words"));
+    assert_eq!(pty.listen(Duration::ZERO), 0);
+}
+
+#[test]
+fn a_new_size_is_told() {
+    let mut command = command("sh");
+    command.args([
+        "-c",
+        "trap 'stty size; exit' WINCH; echo ready; while :; do read line; done",
+    ]);
+    let mut pty = Pty::start(command, 40, 6);
+    pty.wait_for_text("ready");
+
+    pty.resize(50, 7);
+
+    pty.send("\r");
+    pty.wait_for_text("7 50");
+    assert_eq!(pty.screen().size(), (cells(7), cells(50)));
+}
+
+#[test]
+fn a_closed_terminal_ends_the_program() {
+    let mut pty = Pty::start(command("cat"), 40, 6);
+    pty.send("x\r");
+    pty.wait_for_text("x\nx");
+
+    let ended = pty.hang_up();
+
+    assert_eq!(ended.code(), None);
+}
