@@ -94,7 +94,7 @@ impl History {
             None => Unsent::from(self.entry(to).unwrap_or_default()),
         };
         let left = editor.restore(unsent);
-        if self.at == 0 || self.entry(self.at) != Some(&left.text.whole()) {
+        if self.entry(self.at) != Some(&left.text.whole()) {
             self.left.insert(self.at, left);
         }
         self.at = to;
