@@ -11,6 +11,7 @@ pub mod key;
 pub mod keys;
 pub mod line;
 pub mod look;
+pub mod markdown;
 pub mod paint;
 pub mod rows;
 pub mod screen;

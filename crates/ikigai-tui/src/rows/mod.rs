@@ -21,6 +21,7 @@ pub use signs::{Sign, Symbols};
 
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
+use crate::markdown::{self, Style};
 use crate::text::{clean, clean_line};
 use told::{Hidden, Lead, MOST_ROWS, add_folded, add_line, add_text, led, tail};
 
@@ -33,6 +34,9 @@ const LONG: usize = 40;
 /// How many lines of a shell command's output are shown before it is unfolded: its first and its
 /// last.
 const SHELL: (usize, usize) = (5, 15);
+
+/// How much of an answer is shown: more than any model says at once.
+const MOST_SPEECH_BYTES: usize = 1024 * 1024;
 
 /// How rows are to look.
 #[derive(Clone, Copy)]
@@ -362,9 +366,30 @@ fn assistant(thinking: &[String], text: &str, fold: Fold, manner: &Manner<'_>) -
     if text.trim().is_empty() {
         return block;
     }
-    let lead = manner.lead(Sign::Assistant, Role::Assistant);
-    add_folded(&mut block.lines, text, Role::Text, &lead, manner, MOST_ROWS);
+    let style = speech(manner);
+    let near = text.get(..text.floor_char_boundary(MOST_SPEECH_BYTES));
+    let near = near.unwrap_or_default();
+    block.lines.extend(markdown::lines(near, style));
+    if near.len() < text.len() {
+        let lead = manner.lead(Sign::Assistant, Role::Assistant);
+        let left = Hidden {
+            lines: 0,
+            bytes: text.len() - near.len(),
+        };
+        block.lines.push(left.line(&lead, manner));
+    }
     block
+}
+
+/// How what the model says is drawn, also while it still comes.
+pub fn speech(manner: &Manner<'_>) -> Style {
+    let lead = manner.lead(Sign::Assistant, Role::Assistant);
+    Style {
+        width: manner.width,
+        symbols: manner.symbols,
+        first: lead.first,
+        rest: lead.rest,
+    }
 }
 
 fn rewound(data: &RewindData, manner: &Manner<'_>) -> Block {

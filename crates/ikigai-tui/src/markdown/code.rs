@@ -1,0 +1,91 @@
+//! Blocks of code.
+
+use super::Style;
+use super::highlight::Highlighter;
+use crate::line::{Line, Span};
+use crate::look::Role;
+use crate::text::wrap;
+
+/// What stands before lines of code, after all that stands before the block.
+const INDENT: &str = "  ";
+
+/// Draws lines of code under a lead.
+pub(super) fn draw_line(
+    line: &str,
+    highlighter: &mut Highlighter,
+    lead: &[Span],
+    rest: &[Span],
+    width: u16,
+    lines: &mut Vec<Line>,
+) {
+    let indent = Span::new(INDENT, Role::Text);
+    let lead: Vec<_> = lead.iter().cloned().chain([indent.clone()]).collect();
+    let rest: Vec<_> = rest.iter().cloned().chain([indent]).collect();
+    let mut whole = Line {
+        lead: lead.len(),
+        spans: lead,
+        joined: None,
+    };
+    whole.spans.extend(highlighter.line(line));
+    lines.extend(wrap(&whole, width, &rest));
+}
+
+/// The language that a fence names.
+pub(super) fn language(info: &str) -> &str {
+    let end = |character: char| character.is_whitespace() || matches!(character, ',' | '{' | ':');
+    info.trim().split(end).next().unwrap_or_default()
+}
+
+/// A code block between fences of which not all has come.
+#[derive(Clone, Debug)]
+pub(super) struct OpenCode {
+    /// What the fence is made of, and how long it is.
+    fence: (char, usize),
+    /// By how much the block is indented.
+    indent: usize,
+    highlighter: Highlighter,
+    /// It has rows.
+    is_drawn: bool,
+}
+
+impl OpenCode {
+    /// Begins a block with the line of its opening fence.
+    pub(super) fn new(text: &str) -> Self {
+        let line = text.lines().next().unwrap_or_default();
+        let fence = line.trim_start_matches(' ');
+        let indent = line.len() - fence.len();
+        let mark = fence.chars().next().unwrap_or('`');
+        let info = fence.trim_start_matches(mark);
+        let length = fence.len() - info.len();
+        Self {
+            fence: (mark, length),
+            indent,
+            highlighter: Highlighter::new(language(info)),
+            is_drawn: false,
+        }
+    }
+
+    /// Whether this line is the closing fence.
+    pub(super) fn is_closed_by(&self, line: &str) -> bool {
+        let (mark, length) = self.fence;
+        let fence = line.trim_start_matches(' ');
+        let after = fence.trim_start_matches(mark);
+        line.len() - fence.len() <= 3
+            && fence.len() - after.len() >= length
+            && after
+                .chars()
+                .all(|character| matches!(character, ' ' | '\t'))
+    }
+
+    /// Draws a line of it.
+    pub(super) fn draw(&mut self, line: &str, style: &Style, lines: &mut Vec<Line>) {
+        let spaces = line.len() - line.trim_start_matches(' ').len();
+        let line = line.get(spaces.min(self.indent)..).unwrap_or_default();
+        if !std::mem::replace(&mut self.is_drawn, true) && !lines.is_empty() {
+            lines.push(super::draw::blank(&style.rest));
+        }
+        let lead = style.lead(lines.len());
+        let highlighter = &mut self.highlighter;
+        draw_line(line, highlighter, lead, &style.rest, style.width, lines);
+    }
+}

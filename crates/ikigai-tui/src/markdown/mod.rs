@@ -1,0 +1,206 @@
+//! Markdown as rows, while it comes and when it is complete.
+//!
+//! A text is drawn in slices, each from the beginning of a top-level block to the next. A slice
+//! whose successor has begun never changes again, so of an answer that still comes only the last
+//! slice is read anew. A whole text is drawn by the same steps, so both are the same.
+
+mod code;
+mod draw;
+pub mod highlight;
+mod slices;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use pulldown_cmark::Options;
+
+use crate::line::{Line, Span};
+use crate::rows::Symbols;
+use crate::text::clean;
+use code::OpenCode;
+
+/// How a text is to be drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Style {
+    /// How many columns there are.
+    pub width: u16,
+    /// Which characters the terminal can show.
+    pub symbols: Symbols,
+    /// What stands before the first row.
+    pub first: Vec<Span>,
+    /// What stands before all others.
+    pub rest: Vec<Span>,
+}
+
+impl Style {
+    /// What stands before a row if so many are there.
+    fn lead(&self, rows: usize) -> &[Span] {
+        if rows == 0 { &self.first } else { &self.rest }
+    }
+}
+
+/// The extensions of Markdown that are understood.
+fn options() -> Options {
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+/// What stands for the colon of `[name]: target` while a text is parsed; no clean text holds it.
+const MASK: char = '\u{1}';
+
+/// The text, of the same length, without definitions of links: they would change what was drawn
+/// long before them. What looks like one is shown as it is.
+fn masked(text: &str) -> Cow<'_, str> {
+    if text.contains("]:") {
+        return Cow::Owned(text.replace("]:", "]\u{1}"));
+    }
+    Cow::Borrowed(text)
+}
+
+/// The rows of a whole text.
+pub fn lines(text: &str, style: Style) -> Vec<Line> {
+    let mut streaming = Streaming::new(style);
+    streaming.push(text);
+    streaming.draw();
+    streaming.lines
+}
+
+/// A text that comes piece by piece.
+#[derive(Clone, Debug)]
+pub struct Streaming {
+    style: Style,
+    text: String,
+    /// The last piece ended with a `\r`, of which the next tells what it is.
+    is_half: bool,
+    lines: Vec<Line>,
+    /// How much of the text has rows that will not change.
+    done: usize,
+    /// How many rows that are.
+    frozen: usize,
+    /// The code block that is open there.
+    code: Option<OpenCode>,
+    /// How much of the text has been drawn.
+    drawn: usize,
+}
+
+impl Streaming {
+    /// Nothing so far.
+    pub fn new(style: Style) -> Self {
+        Self {
+            style,
+            text: String::new(),
+            is_half: false,
+            lines: Vec::new(),
+            done: 0,
+            frozen: 0,
+            code: None,
+            drawn: 0,
+        }
+    }
+
+    /// More text has come. Nothing is drawn until somebody looks.
+    pub fn push(&mut self, more: &str) {
+        if more.is_empty() {
+            return;
+        }
+        if self.is_half && !more.starts_with('\n') {
+            self.text.push_str(&clean("\r"));
+        }
+        let whole = more.strip_suffix('\r');
+        self.is_half = whole.is_some();
+        self.text.push_str(&clean(whole.unwrap_or(more)));
+    }
+
+    /// All that has come, made harmless.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The rows of all that has come, at this width.
+    pub fn lines(&mut self, width: u16) -> &[Line] {
+        if self.style.width != width {
+            self.style.width = width;
+            self.lines.clear();
+            self.code = None;
+            (self.done, self.frozen, self.drawn) = (0, 0, 0);
+        }
+        self.draw();
+        &self.lines
+    }
+
+    /// How many of the rows that were drawn last stay as they are, whatever comes.
+    pub fn frozen(&self) -> usize {
+        self.frozen
+    }
+
+    fn draw(&mut self) {
+        if self.drawn == self.text.len() {
+            return;
+        }
+        self.drawn = self.text.len();
+        self.lines.truncate(self.frozen);
+        loop {
+            if self.code.is_some() {
+                if !self.draw_code() {
+                    return;
+                }
+            } else if !self.draw_blocks() {
+                return;
+            }
+        }
+    }
+
+    /// Draws lines of the open code block; says whether it ended.
+    fn draw_code(&mut self) -> bool {
+        let Some(code) = &mut self.code else {
+            return true;
+        };
+        loop {
+            let rest = self.text.get(self.done..).unwrap_or_default();
+            let Some((line, _)) = rest.split_once('\n') else {
+                if !rest.is_empty() && !code.is_closed_by(rest) {
+                    // Not yet complete, so what it does to the lines after it is not kept.
+                    code.clone().draw(rest, &self.style, &mut self.lines);
+                }
+                return false;
+            };
+            self.done += line.len() + 1;
+            let is_end = code.is_closed_by(line);
+            if !is_end {
+                code.draw(line, &self.style, &mut self.lines);
+            }
+            self.frozen = self.lines.len();
+            if is_end {
+                self.code = None;
+                return true;
+            }
+        }
+    }
+
+    /// Draws what is no open code block; says whether one begins.
+    fn draw_blocks(&mut self) -> bool {
+        let rest = self.text.get(self.done..).unwrap_or_default();
+        let slices = slices::of(rest);
+        let mut begun = 0;
+        for (index, slice) in slices.iter().enumerate() {
+            let end = slices.get(index + 1).map_or(rest.len(), |next| next.start);
+            let text = rest.get(slice.start..end).unwrap_or_default();
+            let is_begun = slice.is_begun(text);
+            if is_begun {
+                // Whatever comes, this is where a block begins, and where the one before ends.
+                self.frozen = self.lines.len();
+                begun = slice.start;
+            }
+            if slice.is_fenced && is_begun {
+                self.code = Some(OpenCode::new(text));
+                let opening = text.find('\n').map_or(text.len(), |end| end + 1);
+                self.done += slice.start + opening;
+                return true;
+            }
+            draw::draw(text, &self.style, &mut self.lines);
+        }
+        self.done += begun;
+        false
+    }
+}

@@ -1,0 +1,191 @@
+//! Tables: in columns if they fit, else as a list of what each row says.
+
+use pulldown_cmark::Alignment;
+
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::rows::{Sign, Symbols};
+use crate::text::wrap;
+use crate::width::width;
+
+/// A column is not made narrower than this, if it was wider.
+const LEAST_COLUMN: usize = 8;
+
+/// Tables of more columns are told as lists.
+const MOST_COLUMNS: usize = 32;
+
+type Spans = Vec<Span>;
+
+/// A table, its head first.
+pub(super) struct Table {
+    alignments: Vec<Alignment>,
+    rows: Vec<Vec<Spans>>,
+    row: Vec<Spans>,
+}
+
+impl Table {
+    pub(super) fn new(alignments: Vec<Alignment>) -> Self {
+        Self {
+            alignments,
+            rows: Vec::new(),
+            row: Vec::new(),
+        }
+    }
+
+    pub(super) fn cell(&mut self, spans: Spans) {
+        self.row.push(spans);
+    }
+
+    pub(super) fn row(&mut self) {
+        self.rows.push(std::mem::take(&mut self.row));
+    }
+
+    /// The lines of the table in so many columns of the screen.
+    pub(super) fn draw(mut self, room: usize, symbols: Symbols) -> Vec<Spans> {
+        for cell in self.rows.first_mut().into_iter().flatten() {
+            for span in cell {
+                span.look.set_off |= Look::BOLD;
+            }
+        }
+        match self.columns(room) {
+            Some(widths) => self.in_columns(&widths, symbols),
+            None => self.told(symbols),
+        }
+    }
+
+    /// How wide each column is, if all fit.
+    fn columns(&self, room: usize) -> Option<Vec<usize>> {
+        let count = self.alignments.len();
+        if count == 0 || count > MOST_COLUMNS {
+            return None;
+        }
+        let room = room.checked_sub(3 * (count - 1))?;
+        let mut widths = vec![1; count];
+        for row in &self.rows {
+            for (most, cell) in widths.iter_mut().zip(row) {
+                *most = (*most).max(width_of(cell));
+            }
+        }
+        let least: usize = widths.iter().map(|width| *width.min(&LEAST_COLUMN)).sum();
+        if least > room {
+            return None;
+        }
+        // The widest give way until all fit.
+        let mut limit = widths.iter().copied().max().unwrap_or_default().min(room);
+        let total = |limit: usize| widths.iter().map(|width| *width.min(&limit)).sum::<usize>();
+        while limit > LEAST_COLUMN && total(limit) > room {
+            limit -= 1;
+        }
+        let mut left = room.saturating_sub(total(limit));
+        let fitted = widths.iter().map(|width| {
+            let more = width.saturating_sub(limit).min(left);
+            left -= more;
+            *width.min(&limit) + more
+        });
+        Some(fitted.collect())
+    }
+
+    fn in_columns(self, widths: &[usize], symbols: Symbols) -> Vec<Spans> {
+        let mut lines = Vec::new();
+        let bar = Span::new(format!(" {} ", Sign::Column.text(symbols)), Role::Faint);
+        for (index, row) in self.rows.into_iter().enumerate() {
+            let mut row = row.into_iter();
+            let cells: Vec<Vec<Line>> = widths
+                .iter()
+                .map(|width| {
+                    let line = Line::new(row.next().unwrap_or_default());
+                    wrap(&line, u16::try_from(*width).unwrap_or(u16::MAX), &[])
+                })
+                .collect();
+            let height = cells.iter().map(Vec::len).max().unwrap_or_default();
+            for level in 0..height {
+                let mut line = Vec::new();
+                for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+                    if column > 0 {
+                        line.push(bar.clone());
+                    }
+                    let spans = cell.get(level).map(|line| line.spans.clone());
+                    let alignment = self.alignments.get(column).copied();
+                    let is_last = column + 1 == widths.len();
+                    align(
+                        &mut line,
+                        spans.unwrap_or_default(),
+                        *width,
+                        alignment,
+                        is_last,
+                    );
+                }
+                lines.push(line);
+            }
+            if index == 0 {
+                lines.push(vec![Span::new(divide(widths, symbols), Role::Faint)]);
+            }
+        }
+        lines
+    }
+
+    /// `name: value` for each cell, and an empty line between rows.
+    fn told(self, symbols: Symbols) -> Vec<Spans> {
+        let mut rows = self.rows.into_iter();
+        let head = rows.next().unwrap_or_default();
+        let mut lines: Vec<Spans> = Vec::new();
+        for row in rows {
+            if !lines.is_empty() {
+                lines.push(Vec::new());
+            }
+            for (name, value) in head.iter().zip(row) {
+                let mut line = name.clone();
+                line.push(Span::new(": ", Role::Faint));
+                line.extend(value);
+                lines.push(line);
+            }
+        }
+        if lines.is_empty() {
+            let between = Span::new(format!(" {} ", Sign::Dot.text(symbols)), Role::Faint);
+            let names = head.into_iter().flat_map(|mut name| {
+                name.push(between.clone());
+                name
+            });
+            let mut names: Spans = names.collect();
+            names.pop();
+            lines.push(names);
+        }
+        lines
+    }
+}
+
+fn width_of(spans: &[Span]) -> usize {
+    spans.iter().map(|span| width(&span.text)).sum()
+}
+
+fn align(
+    line: &mut Spans,
+    spans: Spans,
+    width: usize,
+    alignment: Option<Alignment>,
+    is_last: bool,
+) {
+    let left = width.saturating_sub(width_of(&spans));
+    let (before, after) = match alignment {
+        Some(Alignment::Right) => (left, 0),
+        Some(Alignment::Center) => (left / 2, left - left / 2),
+        Some(Alignment::Left | Alignment::None) | None => (0, left),
+    };
+    let mut space = |columns: usize| {
+        if columns > 0 {
+            line.push(Span::new(" ".repeat(columns), Role::Text));
+        }
+    };
+    space(before);
+    line.extend(spans);
+    if after > 0 && !is_last {
+        line.push(Span::new(" ".repeat(after), Role::Text));
+    }
+}
+
+fn divide(widths: &[usize], symbols: Symbols) -> String {
+    let dash = Sign::Dash.text(symbols);
+    let cross = format!("{dash}{}{dash}", Sign::Cross.text(symbols));
+    let columns: Vec<_> = widths.iter().map(|width| dash.repeat(*width)).collect();
+    columns.join(&cross)
+}
