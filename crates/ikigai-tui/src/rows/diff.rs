@@ -1,7 +1,7 @@
 //! A diff in colour, with the numbers of its lines.
 
 use super::told::{Hidden, Lead, add_line};
-use super::{MOST_ROWS, Manner};
+use super::{MOST_ROWS, Manner, Sign};
 use crate::line::{Line, Span};
 use crate::look::Role;
 use crate::text::clean;
@@ -47,7 +47,7 @@ pub(super) fn add_diff(
                     rest = after;
                     continue;
                 }
-                (None, " ", Role::Faint, "⋯")
+                (None, " ", Role::Faint, manner.sign(Sign::More))
             }
             Some(("+", words)) => (Some(next(&mut numbers.1)), "+", Role::Added, words),
             Some(("-", words)) => (Some(next(&mut numbers.0)), "-", Role::Removed, words),

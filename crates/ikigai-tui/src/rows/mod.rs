@@ -5,38 +5,33 @@
 
 mod diff;
 mod figures;
+mod shell;
 mod signs;
+mod speech;
 #[cfg(test)]
 mod tests;
 mod told;
 mod tools;
 
-use ikigai_core::data::{Category, Cause, ForkRole, Merge, RewindData, Shell, Via};
+use ikigai_core::data::{Category, Cause, ForkRole, Merge, RewindData, Via};
 use ikigai_core::render::{Said, Shown};
 use ikigai_core::{AgentId, RowRef};
 
 pub use diff::diff;
 pub use figures::{Turn, bytes, duration, money, tokens, turn_line};
 pub use signs::{Sign, Symbols};
+pub use speech::speech;
 
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
-use crate::markdown::{self, Style};
 use crate::text::{clean, clean_line};
-use told::{Hidden, Lead, MOST_ROWS, add_folded, add_line, add_text, led, tail};
+use told::{Hidden, Lead, MOST_ROWS, add_cut, add_folded, add_line};
 
 /// Below so many columns tools take one row each.
 pub const NARROW: u16 = 60;
 
 /// How many rows of a message, or of what a command printed, are shown before it is unfolded.
 const LONG: usize = 40;
-
-/// How many lines of a shell command's output are shown before it is unfolded: its first and its
-/// last.
-const SHELL: (usize, usize) = (5, 15);
-
-/// How much of an answer is shown: more than any model says at once.
-const MOST_SPEECH_BYTES: usize = 1024 * 1024;
 
 /// How rows are to look.
 #[derive(Clone, Copy)]
@@ -122,14 +117,14 @@ pub fn block(shown: &Shown, fold: Fold, manner: &Manner<'_>) -> Block {
         Shown::Nothing | Shown::Usage(_) => Block::default(),
         Shown::System(text) => system(text, fold, manner),
         Shown::User { text, told, said } => user(text, told.as_deref(), said, fold, manner),
-        Shown::Assistant { thinking, text } => assistant(thinking, text, fold, manner),
+        Shown::Assistant { thinking, text } => speech::assistant(thinking, text, fold, manner),
         Shown::ToolCall {
             thinking,
             name,
             text,
             arguments,
         } => {
-            let mut block = thought(thinking, fold, manner);
+            let mut block = speech::thought(thinking, fold, manner);
             let call = tools::call(name, text, arguments, fold, manner);
             block.lines.extend(call.lines);
             block.folded = block.folded.max(call.folded);
@@ -185,6 +180,9 @@ fn signed(
     let mut lines = Vec::new();
     let lead = manner.lead(sign, look);
     let hidden = add_folded(&mut lines, text, text_look, &lead, manner, fold.most(LONG));
+    if lines.is_empty() {
+        add_line(&mut lines, Vec::new(), &lead, manner, 1);
+    }
     Block::of(lines, hidden)
 }
 
@@ -207,8 +205,18 @@ fn system(text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
         first: Vec::new(),
         ..Lead::space(2)
     };
-    let hidden = add_text(&mut lines, &text, Role::Faint, &lead, manner, fold.most(1));
-    Block::of(lines, hidden)
+    if fold == Fold::Open {
+        add_folded(&mut lines, &text, Role::Faint, &lead, manner, MOST_ROWS);
+        return Block {
+            lines,
+            folded: None,
+        };
+    }
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let near = first.get(..first.floor_char_boundary(tools::MOST_LINE_BYTES));
+    let spans = vec![Span::new(clean(near.unwrap_or_default()), Role::Faint)];
+    let is_cut = add_cut(&mut lines, spans, &lead, manner, 1);
+    Block::of(lines, Hidden::of(if is_cut { &text } else { rest }))
 }
 
 fn user(text: &str, told: Option<&str>, said: &Said, fold: Fold, manner: &Manner<'_>) -> Block {
@@ -224,7 +232,7 @@ fn user(text: &str, told: Option<&str>, said: &Said, fold: Fold, manner: &Manner
             };
             signed(Sign::Mail, Role::Agent, &text, Role::Text, fold, manner)
         }
-        Said::Shell(data) => return shell(text, data, fold, manner),
+        Said::Shell(data) => return shell::sent(text, data, fold, manner),
         Said::Merge(merge) => {
             let line = merged(text, merge, manner);
             signed(Sign::Merged, Role::Agent, &line, Role::Agent, fold, manner)
@@ -252,144 +260,11 @@ fn user(text: &str, told: Option<&str>, said: &Said, fold: Fold, manner: &Manner
 
 fn merged(text: &str, merge: &Merge, manner: &Manner<'_>) -> String {
     if let (Some(agent), Some(from), Some(to)) = (merge.agent, merge.from, merge.to) {
-        return format!("{} #{from}–#{to}", manner.name(agent));
+        let to_sign = manner.sign(Sign::To);
+        return format!("{} #{from}{to_sign}#{to}", manner.name(agent));
     }
     let line = text.strip_prefix(Sign::Merged.text(Symbols::Utf8));
     line.unwrap_or(text).trim_start().to_owned()
-}
-
-/// A shell line of the user: the text is the command, what came out, and how it ended.
-fn shell(text: &str, data: &Shell, fold: Fold, manner: &Manner<'_>) -> Block {
-    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
-    let typed = first.strip_prefix("$ ").unwrap_or(first);
-    // A command of several lines is told in full before the output.
-    let command = data.command.as_deref().unwrap_or(typed);
-    let output = text
-        .strip_prefix("$ ")
-        .and_then(|text| text.strip_prefix(command));
-    let output = output.map_or(rest, |output| output.strip_prefix('\n').unwrap_or(output));
-    ran(command, output, data.exit == Some(0), fold, manner)
-}
-
-fn ran(command: &str, output: &str, success: bool, fold: Fold, manner: &Manner<'_>) -> Block {
-    let mut lines = Vec::new();
-    let lead = manner.lead(Sign::Shell, Role::Command);
-    let mut hidden = add_text(
-        &mut lines,
-        command,
-        Role::Command,
-        &lead,
-        manner,
-        fold.most(3),
-    );
-    let below = lead.below();
-    let (output, ending) = match output.rsplit_once('\n') {
-        Some((output, ending)) if ending.starts_with('(') => (output, ending),
-        None if output.starts_with('(') => ("", output),
-        _ => (output, ""),
-    };
-    match fold {
-        Fold::Folded => {
-            let (head, last) = tail(output, SHELL.1);
-            let left = add_text(&mut lines, head, Role::Text, &below, manner, SHELL.0);
-            if !left.is_nothing() && !head.is_empty() {
-                lines.push(left.line(&below, manner));
-                hidden = left;
-            }
-            if !last.is_empty() {
-                add_folded(&mut lines, last, Role::Text, &below, manner, LONG);
-            }
-        }
-        Fold::Open => {
-            add_folded(&mut lines, output, Role::Text, &below, manner, MOST_ROWS);
-        }
-    }
-    if !success {
-        add_text(&mut lines, ending, Role::Error, &below, manner, 3);
-    }
-    Block::of(lines, hidden)
-}
-
-/// What the model thought: its first words, or all of it.
-fn thought(thinking: &[String], fold: Fold, manner: &Manner<'_>) -> Block {
-    if thinking.is_empty() {
-        return Block::default();
-    }
-    let text = thinking.join("\n\n");
-    let text = text.trim();
-    let look = Look::of(Role::Thinking).with(Look::DIM);
-    let lead = manner.lead(Sign::Thought, look);
-    let words = text.split_whitespace().count();
-    let mut lines = Vec::new();
-    if words == 0 {
-        // The provider keeps it to itself.
-        add_line(
-            &mut lines,
-            vec![Span::new("thought", look)],
-            &lead,
-            manner,
-            1,
-        );
-        return Block {
-            lines,
-            folded: None,
-        };
-    }
-    if fold == Fold::Open {
-        let look = look.with(Look::ITALIC);
-        add_folded(&mut lines, text, look, &lead, manner, MOST_ROWS);
-        return Block {
-            lines,
-            folded: None,
-        };
-    }
-    let count = match words {
-        1 => "1 word".to_owned(),
-        words => format!("{words} words"),
-    };
-    let first = text.lines().next().unwrap_or_default();
-    let first = first
-        .get(..first.floor_char_boundary(4096))
-        .unwrap_or_default();
-    let spans = vec![
-        Span::new(format!("thought, {count}: "), look),
-        Span::new(clean(first), look.with(Look::ITALIC)),
-    ];
-    let line = led(spans, &lead.first);
-    let more = manner.sign(Sign::More);
-    lines.push(crate::text::cut(&line, manner.width, more));
-    Block::of(lines, Hidden::of(text))
-}
-
-fn assistant(thinking: &[String], text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
-    let mut block = thought(thinking, fold, manner);
-    if text.trim().is_empty() {
-        return block;
-    }
-    let style = speech(manner);
-    let near = text.get(..text.floor_char_boundary(MOST_SPEECH_BYTES));
-    let near = near.unwrap_or_default();
-    block.lines.extend(markdown::lines(near, style));
-    if near.len() < text.len() {
-        let lead = manner.lead(Sign::Assistant, Role::Assistant);
-        let left = Hidden {
-            lines: 0,
-            bytes: text.len() - near.len(),
-        };
-        block.lines.push(left.line(&lead, manner));
-    }
-    block
-}
-
-/// How what the model says is drawn, also while it still comes.
-pub fn speech(manner: &Manner<'_>) -> Style {
-    let lead = manner.lead(Sign::Assistant, Role::Assistant);
-    Style {
-        width: manner.width,
-        symbols: manner.symbols,
-        first: lead.first,
-        rest: lead.rest,
-    }
 }
 
 fn rewound(data: &RewindData, manner: &Manner<'_>) -> Block {
@@ -440,12 +315,7 @@ fn forked(text: &str, role: Option<ForkRole>, other: Option<AgentId>) -> String 
 
 fn command(echo: &str, output: &str, fold: Fold, manner: &Manner<'_>) -> Block {
     if let Some(typed) = echo.strip_prefix("!!") {
-        let shown = output
-            .strip_prefix("$ ")
-            .and_then(|text| text.strip_prefix(typed.trim()));
-        let shown = shown.map_or(output, |text| text.strip_prefix('\n').unwrap_or(text));
-        let success = shown.trim_end().ends_with("(exit 0)");
-        return ran(&format!("! {}", typed.trim()), shown, success, fold, manner);
+        return shell::unsent(typed.trim(), output, fold, manner);
     }
     let mut lines = Vec::new();
     let lead = Lead {

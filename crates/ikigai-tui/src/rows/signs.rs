@@ -43,6 +43,8 @@ pub enum Sign {
     More,
     /// Between parts of a line.
     Dot,
+    /// Between the ends of a range.
+    To,
     /// At both ends of a line that divides.
     Rule,
     /// Before an item of a list.
@@ -80,6 +82,7 @@ impl Sign {
             Self::Shell => ("!", "!"),
             Self::More => ("…", "..."),
             Self::Dot => ("·", "-"),
+            Self::To => ("–", "-"),
             Self::Rule => ("──", "--"),
             Self::Bullet => ("•", "-"),
             Self::Quote => ("▌", "|"),

@@ -110,6 +110,26 @@ pub(super) fn add_line(
     rows.place().is_some()
 }
 
+/// Adds a line in at most so many rows, the last of which says if there is more.
+pub(super) fn add_cut(
+    lines: &mut Vec<Line>,
+    spans: Vec<Span>,
+    lead: &Lead,
+    manner: &Manner<'_>,
+    most: usize,
+) -> bool {
+    let before = lines.len();
+    let is_cut = add_line(lines, spans, lead, manner, most);
+    if let (true, Some(last)) = (is_cut && lines.len() > before, lines.last_mut()) {
+        let more = Span::new(manner.sign(Sign::More), Role::Faint);
+        let room = usize::from(manner.width).saturating_sub(width(&more.text));
+        *last = crate::text::cut(last, u16::try_from(room).unwrap_or(u16::MAX), "");
+        last.spans.push(more);
+        *last = crate::text::cut(last, manner.width, "");
+    }
+    is_cut
+}
+
 /// Adds the rows of a text from outside, at most so many; says what is left. Only what is shown
 /// is looked at, and the ends of lines in the rest counted.
 pub(super) fn add_text(
@@ -122,6 +142,9 @@ pub(super) fn add_text(
 ) -> Hidden {
     let look = look.into();
     let text = text.trim_end();
+    if text.is_empty() {
+        return Hidden::default();
+    }
     let end = lines.len() + most.min(MOST_ROWS);
     let mut lead = lead.clone();
     let mut rest = text;

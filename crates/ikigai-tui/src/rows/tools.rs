@@ -3,12 +3,11 @@
 use serde_json::Value;
 
 use super::diff::{add_diff, is_diff};
-use super::told::{Hidden, add_folded, add_line, add_text, tail};
+use super::told::{Hidden, add_cut, add_folded, add_line, add_text, tail};
 use super::{Block, Fold, MOST_ROWS, Manner, Sign};
 use crate::line::Span;
 use crate::look::{Look, Role};
 use crate::text::{clean, clean_line};
-use crate::width::width;
 
 /// How much of one line is looked at: a few screens.
 pub(super) const MOST_LINE_BYTES: usize = 16 * 1024;
@@ -178,24 +177,4 @@ pub(super) fn result(
         }
     };
     Block::of(lines, hidden)
-}
-
-/// Adds a line in at most so many rows, the last of which says if there is more.
-fn add_cut(
-    lines: &mut Vec<crate::line::Line>,
-    spans: Vec<Span>,
-    lead: &super::Lead,
-    manner: &Manner<'_>,
-    most: usize,
-) -> bool {
-    let before = lines.len();
-    let is_cut = add_line(lines, spans, lead, manner, most);
-    if let (true, Some(last)) = (is_cut && lines.len() > before, lines.last_mut()) {
-        let more = Span::new(manner.sign(Sign::More), Role::Faint);
-        let room = usize::from(manner.width).saturating_sub(width(&more.text));
-        *last = crate::text::cut(last, u16::try_from(room).unwrap_or(u16::MAX), "");
-        last.spans.push(more);
-        *last = crate::text::cut(last, manner.width, "");
-    }
-    is_cut
 }

@@ -1,0 +1,85 @@
+//! Shell lines of the user.
+
+use ikigai_core::data::Shell;
+
+use super::told::{Lead, MOST_ROWS, add_folded, add_line, add_text, tail};
+use super::{Block, Fold, LONG, Manner, Sign};
+use crate::look::Role;
+
+/// How many lines of a shell command's output are shown before it is unfolded: its first and its
+/// last.
+const SHELL: (usize, usize) = (5, 15);
+
+/// A line that the model is told of: the text is the command, what came out, and how it ended.
+pub(super) fn sent(text: &str, data: &Shell, fold: Fold, manner: &Manner<'_>) -> Block {
+    let first = text.lines().next().unwrap_or_default();
+    let typed = first.strip_prefix("$ ").unwrap_or(first);
+    // A command of several lines is told in full before the output.
+    let command = data.command.as_deref().unwrap_or(typed);
+    let lead = manner.lead(Sign::Shell, Role::Command);
+    let output = output_of(text, command);
+    ran(command, output, data.exit == Some(0), &lead, fold, manner)
+}
+
+/// A line that the model is not told of.
+pub(super) fn unsent(command: &str, text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
+    let sign = manner.sign(Sign::Shell).repeat(2);
+    let lead = Lead::sign(&sign, Role::Command);
+    let output = output_of(text, command);
+    let success = output.ends_with("(exit 0)");
+    ran(command, output, success, &lead, fold, manner)
+}
+
+/// What came out, and in brackets how it ended.
+fn output_of<'a>(text: &'a str, command: &str) -> &'a str {
+    let after = text
+        .strip_prefix("$ ")
+        .and_then(|text| text.strip_prefix(command));
+    let after = after.map(|output| output.strip_prefix('\n').unwrap_or(output));
+    after.unwrap_or(text).trim_end()
+}
+
+fn ran(
+    command: &str,
+    output: &str,
+    success: bool,
+    lead: &Lead,
+    fold: Fold,
+    manner: &Manner<'_>,
+) -> Block {
+    let mut lines = Vec::new();
+    let mut hidden = add_text(
+        &mut lines,
+        command,
+        Role::Command,
+        lead,
+        manner,
+        fold.most(3),
+    );
+    if lines.is_empty() {
+        add_line(&mut lines, Vec::new(), lead, manner, 1);
+    }
+    let below = lead.below();
+    let (output, ending) = match output.rsplit_once('\n') {
+        Some((output, ending)) if ending.starts_with('(') => (output, ending),
+        None if output.starts_with('(') => ("", output),
+        _ => (output, ""),
+    };
+    match fold {
+        Fold::Folded => {
+            let (head, last) = tail(output, SHELL.1);
+            let left = add_folded(&mut lines, head, Role::Text, &below, manner, SHELL.0);
+            if !left.is_nothing() {
+                hidden = left;
+            }
+            add_folded(&mut lines, last, Role::Text, &below, manner, LONG);
+        }
+        Fold::Open => {
+            add_folded(&mut lines, output, Role::Text, &below, manner, MOST_ROWS);
+        }
+    }
+    if !success {
+        add_text(&mut lines, ending, Role::Error, &below, manner, 3);
+    }
+    Block::of(lines, hidden)
+}

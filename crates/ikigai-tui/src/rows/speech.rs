@@ -1,0 +1,93 @@
+//! What the model thinks and says.
+
+use super::told::{Hidden, MOST_ROWS, add_folded, add_line, led};
+use super::{Block, Fold, Manner, Sign};
+use crate::line::Span;
+use crate::look::{Look, Role};
+use crate::markdown::{self, Style};
+use crate::text::clean;
+
+/// How much of an answer is shown: more than any model says at once.
+const MOST_SPEECH_BYTES: usize = 1024 * 1024;
+
+/// What the model thought: its first words, or all of it.
+pub(super) fn thought(thinking: &[String], fold: Fold, manner: &Manner<'_>) -> Block {
+    if thinking.is_empty() {
+        return Block::default();
+    }
+    let text = thinking.join("\n\n");
+    let text = text.trim();
+    let look = Look::of(Role::Thinking).with(Look::DIM);
+    let lead = manner.lead(Sign::Thought, look);
+    let words = text.split_whitespace().count();
+    let mut lines = Vec::new();
+    if words == 0 {
+        // The provider keeps it to itself.
+        add_line(
+            &mut lines,
+            vec![Span::new("thought", look)],
+            &lead,
+            manner,
+            1,
+        );
+        return Block {
+            lines,
+            folded: None,
+        };
+    }
+    if fold == Fold::Open {
+        let look = look.with(Look::ITALIC);
+        add_folded(&mut lines, text, look, &lead, manner, MOST_ROWS);
+        return Block {
+            lines,
+            folded: None,
+        };
+    }
+    let count = match words {
+        1 => "1 word".to_owned(),
+        words => format!("{words} words"),
+    };
+    let first = text.lines().next().unwrap_or_default();
+    let first = first
+        .get(..first.floor_char_boundary(4096))
+        .unwrap_or_default();
+    let spans = vec![
+        Span::new(format!("thought, {count}: "), look),
+        Span::new(clean(first), look.with(Look::ITALIC)),
+    ];
+    let line = led(spans, &lead.first);
+    let more = manner.sign(Sign::More);
+    lines.push(crate::text::cut(&line, manner.width, more));
+    Block::of(lines, Hidden::of(text))
+}
+
+pub(super) fn assistant(thinking: &[String], text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
+    let mut block = thought(thinking, fold, manner);
+    if text.trim().is_empty() {
+        return block;
+    }
+    let style = speech(manner);
+    let near = text.get(..text.floor_char_boundary(MOST_SPEECH_BYTES));
+    let near = near.unwrap_or_default();
+    block.lines.extend(markdown::lines(near, style));
+    if near.len() < text.len() {
+        let lead = manner.lead(Sign::Assistant, Role::Assistant);
+        let left = Hidden {
+            lines: 0,
+            bytes: text.len() - near.len(),
+        };
+        block.lines.push(left.line(&lead, manner));
+    }
+    block
+}
+
+/// How what the model says is drawn, also while it still comes.
+pub fn speech(manner: &Manner<'_>) -> Style {
+    let lead = manner.lead(Sign::Assistant, Role::Assistant);
+    Style {
+        width: manner.width,
+        symbols: manner.symbols,
+        first: lead.first,
+        rest: lead.rest,
+    }
+}
