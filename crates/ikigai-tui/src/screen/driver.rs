@@ -1,17 +1,18 @@
 //! Drives the screen: hands it what the engine tells, reads pages for it, and carries its wishes out.
 //! It knows no terminal either: what only a terminal can do is handed on.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Row};
-use ikigai_engine::commands::{Candidate, Line, parse};
+use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{CommitError, Engine, EngineError, Follow, Intent, Update};
 
-use super::mailbox::Mailbox;
+use super::around::{Found, Scout};
+use super::mailbox::{Letter, Mailbox};
 use super::past;
-use crate::app::{App, Filled, Pane, Surroundings, Wish};
+use crate::app::{App, Pane, Surroundings, Wish};
 use crate::keys::Bindings;
 
 /// The tree is read at most this often, however much happens.
@@ -40,7 +41,7 @@ pub struct Driver {
     pub engine: Engine,
     /// What is shown.
     pub app: App,
-    mailbox: Arc<Mailbox>,
+    scout: Scout,
     /// Follows the agent that is shown, if another process holds it.
     follow: Option<Follow>,
     /// What came of it and was not taken in.
@@ -68,9 +69,12 @@ impl Driver {
         let pane = Pane::open(&engine, agent).await?;
         let app = App::new(around, bindings, size, pane, Instant::now());
         Ok(Self {
+            scout: Scout {
+                engine: engine.clone(),
+                mailbox,
+            },
             engine,
             app,
-            mailbox,
             follow: None,
             followed: Vec::new(),
             tree_due: None,
@@ -78,33 +82,15 @@ impl Driver {
         })
     }
 
-    /// After the first frame: takes care of the agent, and reads what stands around it.
-    pub async fn settle_in(&mut self) {
-        self.attend(self.app.current()).await;
-        self.read_tree().await;
-        self.look_around().await;
-        let models = self.engine.offers().into_iter().map(|offer| {
-            let about = if offer.reachable { "" } else { "no key" };
-            Candidate::new(format!("{}:{}", offer.provider, offer.model), about)
-        });
-        let models = models.collect();
-        let settings = self.app.pane().map(|pane| pane.agent.state.settings());
-        let workdir = settings.and_then(|settings| settings.workdir.clone());
-        let tools = self.engine.tool_names(&workdir.unwrap_or_default()).await;
-        let tools = tools
-            .into_iter()
-            .map(|name| Candidate::new(name, ""))
-            .collect();
-        self.app.set_choices(models, tools);
-        let confines = self.engine.confines().await;
-        self.app.set_confined(confines);
-        match self.engine.supervise().await {
-            Ok(stopped) => {
-                let lines = self.engine.stopped_lines(&stopped);
-                self.app.set_notes(lines);
-            }
-            Err(error) => self.app.say(format!("⚠ {error}")),
-        }
+    /// After the first frame: takes care of the agent, and finds out what stands around it.
+    pub fn settle_in(&mut self) {
+        let current = self.app.current();
+        self.scout.attend(current);
+        self.scout.read_tree();
+        self.look_around();
+        self.scout.list_choices(self.workdir());
+        self.scout.try_confinement();
+        self.scout.supervise();
     }
 
     /// Waits until there is something to take in. Safe to drop.
@@ -122,7 +108,7 @@ impl Driver {
             }
         };
         let rows = tokio::select! {
-            () = self.mailbox.came() => return,
+            () = self.scout.mailbox.came() => return,
             () = due => return,
             rows = follow => rows,
         };
@@ -141,11 +127,14 @@ impl Driver {
         for row in std::mem::take(&mut self.followed) {
             self.take_in_one(row.at.agent, Update::Stored(row)).await;
         }
-        for (agent, update) in self.mailbox.take() {
-            self.take_in_one(agent, update).await;
+        for letter in self.scout.mailbox.take() {
+            match letter {
+                Letter::Told(agent, update) => self.take_in_one(agent, update).await,
+                Letter::Found(found) => self.take_in_found(found),
+            }
         }
         if self.tree_due.is_some_and(|due| Instant::now() >= due) {
-            self.read_tree().await;
+            self.read_tree();
         }
     }
 
@@ -159,7 +148,7 @@ impl Driver {
         let is_end = matches!(update, Update::Ended(_));
         self.app.told(agent, update, Instant::now());
         if is_end && agent == self.app.current() {
-            self.look_around().await;
+            self.look_around();
         }
     }
 
@@ -237,27 +226,28 @@ impl Driver {
                 Err(error) => return self.app.say(format!("⚠ {error}")),
             }
         }
-        self.attend(agent).await;
-        self.look_around().await;
+        self.follow = None;
+        self.scout.attend(agent);
+        self.look_around();
     }
 
-    /// Takes care of an agent, or follows it if another process does.
-    async fn attend(&mut self, agent: AgentId) {
-        self.follow = None;
-        let record = match self.engine.store().agent(agent).await {
-            Ok(Some(record)) => record,
-            Ok(None) => return,
-            Err(error) => return self.app.say(format!("⚠ {error}")),
-        };
-        match self.engine.attend(&record).await {
-            Ok(()) | Err(EngineError::Dead(_)) => {}
-            Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
-                let holder = format!("open in pid {} on {}", owner.pid, owner.host);
+    /// Takes in what was found out meanwhile.
+    fn take_in_found(&mut self, found: Found) {
+        let current = self.app.current();
+        match found {
+            Found::Tree(tree) => self.app.set_tree(tree),
+            Found::Stopped(lines) => self.app.set_notes(lines),
+            Found::Confined(is_confined) => self.app.set_confined(is_confined),
+            Found::Choices { models, tools } => self.app.set_choices(models, tools),
+            Found::Filled(agent, filled) if agent == current => self.app.set_filled(filled),
+            Found::CheckedOut(agent, branch) if agent == current => self.app.set_branch(branch),
+            Found::Held(agent, holder) if agent == current => {
                 self.app.set_holder(Some(holder));
                 let head = self.app.pane().map(|pane| pane.agent.state.head());
                 self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
             }
-            Err(error) => self.app.say(format!("⚠ {error}")),
+            Found::Filled(..) | Found::CheckedOut(..) | Found::Held(..) => {}
+            Found::Trouble(text) => self.app.say(format!("⚠ {text}")),
         }
     }
 
@@ -275,13 +265,10 @@ impl Driver {
         self.tree_due = Some(earliest.unwrap_or_else(Instant::now));
     }
 
-    async fn read_tree(&mut self) {
+    fn read_tree(&mut self) {
         self.tree_due = None;
         self.tree_read = Some(Instant::now());
-        match self.engine.tree().await {
-            Ok(tree) => self.app.set_tree(tree),
-            Err(error) => self.app.say(format!("⚠ {error}")),
-        }
+        self.scout.read_tree();
     }
 
     /// What was sent in former runs: the newest of what agents of this session were told.
@@ -305,38 +292,16 @@ impl Driver {
     }
 
     /// What the status tells beside settings.
-    async fn look_around(&mut self) {
-        let agent = self.app.current();
-        // What cannot be told is not shown.
-        let filled = self.engine.context(agent).await.ok().map(|context| Filled {
-            used: context.fixed_tokens() + context.total_tokens(),
-            of: context.budget,
-        });
-        self.app.set_filled(filled);
+    fn look_around(&mut self) {
+        let current = self.app.current();
+        self.scout.count(current);
+        self.scout.look_up_branch(current, self.workdir());
+    }
+
+    /// Where the tools of the agent that is shown run.
+    fn workdir(&self) -> String {
         let settings = self.app.pane().map(|pane| pane.agent.state.settings());
         let workdir = settings.and_then(|settings| settings.workdir.clone());
-        let branch = workdir.and_then(|workdir| branch_of(Path::new(&workdir)));
-        self.app.set_branch(branch);
+        workdir.unwrap_or_default()
     }
-}
-
-/// The branch that is checked out in a directory, or the beginning of its commit.
-fn branch_of(directory: &Path) -> Option<String> {
-    let git = directory
-        .ancestors()
-        .map(|up| up.join(".git"))
-        .find(|git| git.exists())?;
-    let git = if git.is_dir() { git } else { linked(&git)? };
-    let head = std::fs::read_to_string(git.join("HEAD")).ok()?;
-    let head = head.trim();
-    let name = head
-        .strip_prefix("ref: refs/heads/")
-        .unwrap_or(head.get(..7)?);
-    Some(name.to_owned())
-}
-
-/// Where the data of a linked work tree is.
-fn linked(git: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(git).ok()?;
-    Some(PathBuf::from(text.trim().strip_prefix("gitdir: ")?))
 }

@@ -8,10 +8,21 @@ use ikigai_core::AgentId;
 use ikigai_engine::{Observer, Update};
 use tokio::sync::Notify;
 
+use super::around::Found;
+
+/// Something for the screen.
+#[derive(Debug)]
+pub(crate) enum Letter {
+    /// The engine tells this of an agent.
+    Told(AgentId, Update),
+    /// Something was found out.
+    Found(Found),
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Mailbox {
-    waiting: Mutex<VecDeque<(AgentId, Update)>>,
+    waiting: Mutex<VecDeque<Letter>>,
     came: Notify,
 }
 
@@ -23,30 +34,22 @@ impl Mailbox {
     }
 
     fn put(&self, agent: AgentId, update: &Update) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_empty = waiting.is_empty();
-        match (waiting.back_mut(), update) {
-            (Some((of, Update::Text(text))), Update::Text(more)) if *of == agent => {
-                text.push_str(more);
-            }
-            (Some((of, Update::Thinking(text))), Update::Thinking(more)) if *of == agent => {
-                text.push_str(more);
-            }
-            (
-                Some((of, Update::Progress { call, line })),
-                Update::Progress {
-                    call: same,
-                    line: newer,
-                },
-            ) if *of == agent && call == same => {
-                line.clone_from(newer);
-            }
-            _ => waiting.push_back((agent, update.clone())),
+        let mut waiting = self.lock();
+        if let Some(Letter::Told(of, before)) = waiting.back_mut()
+            && *of == agent
+            && is_joined(before, update)
+        {
+            return;
         }
+        waiting.push_back(Letter::Told(agent, update.clone()));
         drop(waiting);
-        if was_empty {
-            self.came.notify_one();
-        }
+        self.came.notify_one();
+    }
+
+    /// Puts in what was found out.
+    pub(crate) fn found(&self, found: Found) {
+        self.lock().push_back(Letter::Found(found));
+        self.came.notify_one();
     }
 
     /// Waits until something is there. Safe to drop.
@@ -61,11 +64,33 @@ impl Mailbox {
     }
 
     /// Takes everything out.
-    pub(crate) fn take(&self) -> VecDeque<(AgentId, Update)> {
+    pub(crate) fn take(&self) -> VecDeque<Letter> {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(AgentId, Update)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Letter>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Joins what is told to what was told before, if one can stand for both.
+fn is_joined(before: &mut Update, update: &Update) -> bool {
+    match (before, update) {
+        (Update::Text(text), Update::Text(more))
+        | (Update::Thinking(text), Update::Thinking(more)) => {
+            text.push_str(more);
+            true
+        }
+        (
+            Update::Progress { call, line },
+            Update::Progress {
+                call: same,
+                line: newer,
+            },
+        ) if call == same => {
+            line.clone_from(newer);
+            true
+        }
+        _ => false,
     }
 }

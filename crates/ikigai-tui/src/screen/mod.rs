@@ -1,5 +1,6 @@
 //! The screen in motion: a terminal, what is typed, what the engine tells, and when to draw.
 
+mod around;
 mod driver;
 mod mailbox;
 mod outside;
@@ -76,7 +77,7 @@ impl Screen {
     /// and all is stored.
     pub async fn run(mut self, prompt: Option<String>) -> Result<Farewell, TerminalError> {
         self.draw()?;
-        self.driver.settle_in().await;
+        self.driver.settle_in();
         if let Some(prompt) = prompt {
             self.driver.app.submit(prompt);
         }

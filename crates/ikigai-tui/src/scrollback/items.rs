@@ -77,7 +77,9 @@ impl Turn {
     }
 
     fn add(&mut self, entry: &Entry) {
-        self.ended = entry.row.created_at;
+        if is_of_turn(entry.kind()) {
+            self.ended = entry.row.created_at;
+        }
         match entry.kind() {
             Some(Kind::ToolCall) => {
                 self.calls += 1;
@@ -144,6 +146,21 @@ pub(super) fn items(state: &AgentState, view: &View) -> Vec<Item> {
         items.extend(turn.and_then(ended));
     }
     items
+}
+
+/// Whether a row belongs to what a turn does, and not to what is said beside it.
+fn is_of_turn(kind: Option<Kind>) -> bool {
+    use Kind::{Assistant, Error, Interrupted, ToolCall, ToolResult, Usage, User};
+    let of_turn = [
+        User,
+        Assistant,
+        ToolCall,
+        ToolResult,
+        Usage,
+        Error,
+        Interrupted,
+    ];
+    kind.is_some_and(|kind| of_turn.contains(&kind))
 }
 
 fn ended((start, turn): (RowRef, Turn)) -> Option<Item> {

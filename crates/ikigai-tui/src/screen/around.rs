@@ -1,0 +1,154 @@
+//! What is found out beside the screen, which goes on meanwhile: nothing that is read or tried here
+//! keeps a key from being seen.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ikigai_core::AgentId;
+use ikigai_engine::commands::Candidate;
+use ikigai_engine::{Branch, CommitError, Engine, EngineError};
+
+use super::mailbox::Mailbox;
+use crate::app::Filled;
+
+/// Something that was found out.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// The tree of agents.
+    Tree(Vec<Branch>),
+    /// What stopped in the middle, a line each.
+    Stopped(Vec<String>),
+    /// Whether what tools run is confined.
+    Confined(bool),
+    /// What can be chosen by name.
+    Choices {
+        /// Models.
+        models: Vec<Candidate>,
+        /// Tools.
+        tools: Vec<Candidate>,
+    },
+    /// What fills an agent's window.
+    Filled(AgentId, Option<Filled>),
+    /// What is checked out in an agent's directory.
+    CheckedOut(AgentId, Option<String>),
+    /// Another process holds an agent.
+    Held(AgentId, String),
+    /// Something failed.
+    Trouble(String),
+}
+
+/// Finds things out and puts them where the screen looks.
+#[derive(Clone)]
+pub(super) struct Scout {
+    pub(super) engine: Engine,
+    pub(super) mailbox: Arc<Mailbox>,
+}
+
+impl Scout {
+    fn send(&self, seek: impl Future<Output = Found> + Send + 'static) {
+        let mailbox = self.mailbox.clone();
+        tokio::spawn(async move { mailbox.found(seek.await) });
+    }
+
+    /// Takes care of an agent.
+    pub(super) fn attend(&self, agent: AgentId) {
+        let engine = self.engine.clone();
+        let mailbox = self.mailbox.clone();
+        tokio::spawn(async move {
+            let attended = match engine.store().agent(agent).await {
+                Ok(Some(record)) => engine.attend(&record).await,
+                Ok(None) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+            match attended {
+                Ok(()) | Err(EngineError::Dead(_)) => {}
+                Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
+                    let holder = format!("open in pid {} on {}", owner.pid, owner.host);
+                    mailbox.found(Found::Held(agent, holder));
+                }
+                Err(error) => mailbox.found(Found::Trouble(error.to_string())),
+            }
+        });
+    }
+
+    /// Reads the tree.
+    pub(super) fn read_tree(&self) {
+        let engine = self.engine.clone();
+        self.send(async move { or_trouble(engine.tree().await, Found::Tree) });
+    }
+
+    /// Settles what processes that are gone left unfinished.
+    pub(super) fn supervise(&self) {
+        let engine = self.engine.clone();
+        self.send(async move {
+            let stopped = engine.supervise().await;
+            or_trouble(stopped, |stopped| {
+                Found::Stopped(engine.stopped_lines(&stopped))
+            })
+        });
+    }
+
+    /// Tries whether what tools run is confined.
+    pub(super) fn try_confinement(&self) {
+        let engine = self.engine.clone();
+        self.send(async move { Found::Confined(engine.confines().await) });
+    }
+
+    /// Lists what can be chosen by name.
+    pub(super) fn list_choices(&self, workdir: String) {
+        let engine = self.engine.clone();
+        self.send(async move {
+            let models = engine.offers().into_iter().map(|offer| {
+                let about = if offer.reachable { "" } else { "no key" };
+                Candidate::new(format!("{}:{}", offer.provider, offer.model), about)
+            });
+            let models = models.collect();
+            let tools = engine.tool_names(&workdir).await.into_iter();
+            let tools = tools.map(|name| Candidate::new(name, "")).collect();
+            Found::Choices { models, tools }
+        });
+    }
+
+    /// Counts what fills an agent's window.
+    pub(super) fn count(&self, agent: AgentId) {
+        let engine = self.engine.clone();
+        self.send(async move {
+            // What cannot be told is not shown.
+            let context = engine.context(agent).await.ok();
+            let filled = context.map(|context| Filled {
+                used: context.fixed_tokens() + context.total_tokens(),
+                of: context.budget,
+            });
+            Found::Filled(agent, filled)
+        });
+    }
+
+    /// Looks what is checked out in an agent's directory.
+    pub(super) fn look_up_branch(&self, agent: AgentId, workdir: String) {
+        self.send(async move { Found::CheckedOut(agent, branch_of(Path::new(&workdir))) });
+    }
+}
+
+fn or_trouble<T>(read: Result<T, EngineError>, found: impl FnOnce(T) -> Found) -> Found {
+    match read {
+        Ok(read) => found(read),
+        Err(error) => Found::Trouble(error.to_string()),
+    }
+}
+
+/// The branch that is checked out in a directory, or the beginning of its commit.
+fn branch_of(directory: &Path) -> Option<String> {
+    let mut above = directory.ancestors().map(|up| up.join(".git"));
+    let git = above.find(|git| git.exists())?;
+    let git = if git.is_dir() { git } else { linked(&git)? };
+    let head = std::fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = head.trim();
+    let name = head.strip_prefix("ref: refs/heads/").or(head.get(..7))?;
+    Some(name.to_owned())
+}
+
+/// Where the data of a linked work tree is.
+fn linked(git: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(git).ok()?;
+    Some(PathBuf::from(text.trim().strip_prefix("gitdir: ")?))
+}
