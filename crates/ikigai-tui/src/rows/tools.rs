@@ -28,8 +28,8 @@ const PEEK_DIFF: usize = 12;
 fn peek(tool: &str) -> usize {
     match tool {
         // The line says enough; the output is what the model wanted to read.
-        "file_read" | "glob" | "grep" | "web_fetch" | "web_search" | "fork" | "kill" | "send"
-        | "wait" => 0,
+        "file_read" | "glob" | "grep" | "web_fetch" | "web_search" | "recall" | "fork" | "kill"
+        | "send" | "wait" => 0,
         // What the model is about to do.
         "list" => 20,
         _ => PEEK,
