@@ -178,9 +178,9 @@ impl App {
     }
 
     fn draw_scrollback(&mut self, pane: &mut Pane, grid: &mut Grid, height: u16) {
-        let eye = Eye::new(self, self.current);
         let live = self.live_lines(pane);
         pane.scrollback.set_live(live);
+        let eye = Eye::new(self, self.current);
         let visible = pane.scrollback.visible(usize::from(height), &eye);
         let places = |id: Id| pane.scrollback.place(id);
         // What does not fill the screen stands at its top.
@@ -214,7 +214,8 @@ impl App {
     }
 
     /// What is not stored yet, below everything that is.
-    fn live_lines(&self, pane: &Pane) -> Vec<Line> {
+    fn live_lines(&mut self, pane: &Pane) -> Vec<Line> {
+        let said = self.said_lines();
         let symbols = self.around.symbols;
         let mut lines = Vec::new();
         let is_new = !pane.scrollback.items().iter().any(is_users);
@@ -241,15 +242,9 @@ impl App {
             part(&mut lines);
             lines.push(thinking(&live.thinking, symbols, self.columns));
         }
-        if !live.text.is_empty() {
+        if !said.is_empty() {
             part(&mut lines);
-            let said = Shown::Assistant {
-                thinking: Vec::new(),
-                text: live.text.clone(),
-            };
-            let name_of = |agent| self.name_of(agent);
-            let manner = Eye::new(self, self.current).manner(&name_of);
-            lines.extend(rows::block(&said, Fold::Open, &manner).lines);
+            lines.extend(said);
         }
         if !live.printed.is_empty() {
             part(&mut lines);
@@ -283,6 +278,18 @@ impl App {
             lines.push(cut(&queued, self.columns, "…"));
         }
         lines
+    }
+}
+
+impl App {
+    /// What the model says at the moment.
+    fn said_lines(&mut self) -> Vec<Line> {
+        let style = rows::speech(&Eye::new(self, self.current).manner(&|_| None));
+        let said = &mut self.roster.live_mut(self.current).text;
+        if said.is_empty() {
+            return Vec::new();
+        }
+        said.lines(style).to_vec()
     }
 }
 

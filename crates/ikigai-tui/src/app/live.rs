@@ -6,6 +6,9 @@ use ikigai_core::data::{self, CommandData, ToolCallData, ToolResultData};
 use ikigai_core::{Kind, Row, RowRef};
 use ikigai_engine::{MailId, Question, Update};
 
+use crate::line::Line;
+use crate::markdown::{Streaming, Style};
+
 /// At most so much of what a shell prints is shown before it is stored.
 const PRINTED_LINES: usize = 200;
 
@@ -15,7 +18,7 @@ pub struct Live {
     /// The turn that goes on; none between turns.
     pub turn: Option<Doing>,
     /// What the model says.
-    pub text: String,
+    pub text: Said,
     /// What it thinks.
     pub thinking: String,
     /// The calls that run, in the order in which they began.
@@ -28,6 +31,39 @@ pub struct Live {
     pub printed: Vec<String>,
     /// The store fails, for this reason.
     pub store_away: Option<String>,
+}
+
+/// What the model says, as it comes: drawn as far as somebody has looked.
+#[derive(Default)]
+pub struct Said {
+    text: String,
+    drawn: Option<Streaming>,
+    /// How much of the text is drawn.
+    upto: usize,
+}
+
+impl Said {
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Its rows. Only what came since the last time is drawn.
+    pub fn lines(&mut self, style: Style) -> &[Line] {
+        let width = style.width;
+        let drawn = self.drawn.get_or_insert_with(|| Streaming::new(style));
+        drawn.push(self.text.get(self.upto..).unwrap_or_default());
+        self.upto = self.text.len();
+        drawn.lines(width)
+    }
 }
 
 /// A turn that goes on.
@@ -112,7 +148,7 @@ impl Live {
                 self.store_away = None;
             }
             Update::Text(text) => {
-                self.text.push_str(text);
+                self.text.push(text);
                 self.goes_on(Phase::Says, text.len());
             }
             Update::Thinking(text) => {

@@ -17,6 +17,8 @@ pub enum Id {
     Row(RowRef),
     /// What the turn used that this row began.
     Turn(RowRef),
+    /// What is not stored yet, below everything else.
+    Live,
     /// What lies above is not sent any more; this is the last row of it.
     Context(RowRef),
 }
@@ -28,6 +30,13 @@ pub struct Item {
     pub id: Id,
     /// What it is.
     pub what: What,
+}
+
+impl Item {
+    /// Whether it is something that the model said.
+    pub fn is_said(&self) -> bool {
+        matches!(&self.what, What::Row { row, .. } if row.kind.read_as() == Some(Kind::Assistant))
+    }
 }
 
 /// What an item shows.

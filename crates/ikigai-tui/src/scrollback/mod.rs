@@ -47,7 +47,7 @@ enum Look {
 /// One row of the screen's scrollback.
 #[derive(Clone, Debug)]
 pub struct Visible {
-    /// Of which item; none if it is a blank row or of what is not stored yet.
+    /// Of which item.
     pub id: Option<Id>,
     /// Which row of it.
     pub row: usize,
@@ -106,7 +106,7 @@ impl Scrollback {
             }
         }
         if let Look::From(id, _) = self.look
-            && !self.places.contains_key(&id)
+            && self.place(id).is_none()
         {
             self.look = Look::End;
         }
@@ -124,7 +124,10 @@ impl Scrollback {
 
     /// Where an item stands among all.
     pub fn place(&self, id: Id) -> Option<usize> {
-        self.places.get(&id).copied()
+        match id {
+            Id::Live => Some(self.items.len()),
+            id => self.places.get(&id).copied(),
+        }
     }
 
     /// The item so many further down.
@@ -135,6 +138,13 @@ impl Scrollback {
 
     /// Shows what is not stored yet below everything else.
     pub fn set_live(&mut self, lines: Vec<Line>) {
+        if lines.is_empty()
+            && let Look::From(Id::Live, row) = self.look
+        {
+            // What was looked at has become an item: the newest that the model said.
+            let said = self.items.iter().rev().find(|item| item.is_said());
+            self.look = said.map_or(Look::End, |item| Look::From(item.id, row));
+        }
         self.live = Rc::new(lines);
     }
 
@@ -200,10 +210,7 @@ impl Scrollback {
     pub fn scroll(&mut self, by: isize, layout: &dyn Layout) -> bool {
         let top = self.visible(self.height, layout).into_iter().next();
         let Some(top) = top else { return true };
-        let index = match top.id {
-            Some(id) => self.places.get(&id).copied().unwrap_or(0),
-            None => self.items.len(),
-        };
+        let index = top.id.and_then(|id| self.place(id)).unwrap_or(0);
         let rows = by.unsigned_abs();
         if by < 0 {
             if self.is_at_end() {
@@ -237,7 +244,7 @@ impl Scrollback {
 
     fn look_below(&mut self, index: usize, row: usize, rows: usize, layout: &dyn Layout) {
         let (mut index, mut at) = (index, row + rows);
-        while index < self.items.len() {
+        while index <= self.items.len() {
             let height = self.height_of(index, layout);
             if at < height {
                 self.look_from(index, at);
@@ -251,7 +258,7 @@ impl Scrollback {
 
     /// Has an item on the screen, if it is not: the whole of it where it fits.
     pub fn reveal(&mut self, id: Id, layout: &dyn Layout) {
-        let Some(&index) = self.places.get(&id) else {
+        let Some(index) = self.place(id) else {
             return;
         };
         let rows = self.visible(self.height, layout);
@@ -264,7 +271,7 @@ impl Scrollback {
             self.remember_end(layout);
         }
         let first = rows.iter().find_map(|row| row.id);
-        let first = first.and_then(|id| self.places.get(&id).copied());
+        let first = first.and_then(|id| self.place(id));
         if first.is_some_and(|first| index > first) && wanted <= self.height {
             // It is further down: its last row becomes the screen's last.
             self.look_above(index, 0, self.height - wanted, layout);
@@ -278,7 +285,7 @@ impl Scrollback {
         let Some((id, seen)) = self.left_at else {
             return 0;
         };
-        let Some(&from) = self.places.get(&id) else {
+        let Some(from) = self.place(id) else {
             return 0;
         };
         let mut count = self.height_of(from, layout).saturating_sub(seen);
@@ -297,9 +304,15 @@ impl Scrollback {
     }
 
     fn look_from(&mut self, index: usize, row: usize) {
-        if let Some(item) = self.items.get(index) {
-            self.look = Look::From(item.id, row);
+        if let Some(id) = self.id_at(index) {
+            self.look = Look::From(id, row);
         }
+    }
+
+    /// The item at a place; what is not stored yet stands after the last.
+    fn id_at(&self, index: usize) -> Option<Id> {
+        let live = (index == self.items.len()).then_some(Id::Live);
+        self.items.get(index).map(|item| item.id).or(live)
     }
 
     fn rows_before_end(&mut self, height: usize, layout: &dyn Layout) -> Vec<Visible> {
@@ -324,7 +337,7 @@ impl Scrollback {
         height: usize,
         layout: &dyn Layout,
     ) -> Vec<Visible> {
-        let Some(&first) = self.places.get(&id) else {
+        let Some(first) = self.place(id) else {
             return Vec::new();
         };
         let mut rows = Vec::with_capacity(height + 1);
@@ -350,7 +363,7 @@ impl Scrollback {
     ) {
         let height = self.height_of(index, layout);
         let block = self.block(index, layout);
-        let id = self.items.get(index).map(|item| item.id);
+        let id = self.id_at(index);
         let visible = |row| Visible {
             id,
             row,
@@ -396,11 +409,11 @@ impl Scrollback {
             return;
         }
         let here = rows.iter().filter_map(|row| row.id);
-        let here: Vec<_> = here.filter_map(|id| self.places.get(&id)).collect();
+        let here: Vec<_> = here.filter_map(|id| self.place(id)).collect();
         let (Some(first), Some(last)) = (here.iter().min(), here.iter().max()) else {
             return self.blocks.clear();
         };
-        let near = first.saturating_sub(KEPT_BLOCKS / 4)..=*last + KEPT_BLOCKS / 4;
+        let near = first.saturating_sub(KEPT_BLOCKS / 4)..=last.saturating_add(KEPT_BLOCKS / 4);
         let places = &self.places;
         self.blocks
             .retain(|id, _| places.get(id).is_some_and(|index| near.contains(index)));

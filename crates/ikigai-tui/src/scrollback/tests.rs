@@ -136,6 +136,35 @@ fn what_comes_below_does_not_move_what_is_looked_at() {
 }
 
 #[test]
+fn what_streams_in_can_be_scrolled_and_stays_in_sight_when_it_is_stored() {
+    let (mut log, agent, mut scrollback) = with_rows(&[2; 3]);
+    let lines: Vec<_> = (0..20).map(|line| format!("live {line}")).collect();
+    let live = lines
+        .iter()
+        .map(|line| Line::of(line, Role::Text))
+        .collect();
+    scrollback.set_live(live);
+    scrollback.visible(6, &Plain);
+
+    scrollback.scroll(-9, &Plain);
+    let before = texts(&scrollback.visible(6, &Plain));
+    log.append(agent, assistant(&lines.join("\n")));
+    take_in(&log, agent, &mut scrollback);
+    let newest = scrollback
+        .items()
+        .iter()
+        .rev()
+        .find(|item| item.is_said())
+        .unwrap()
+        .id;
+    scrollback.toggle(newest);
+    scrollback.set_live(Vec::new());
+
+    assert_eq!(before[0], "live 5");
+    assert_eq!(texts(&scrollback.visible(6, &Plain)), before);
+}
+
+#[test]
 fn unfolding_shows_all_of_an_item() {
     let (_, _, mut scrollback) = with_rows(&[6]);
     let id = scrollback.items()[0].id;
