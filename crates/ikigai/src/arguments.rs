@@ -75,6 +75,8 @@ pub(crate) enum Verb {
     Agents(AgentsOrder),
     /// Find words in all that any agent ever said, did or printed, the newest first
     Search(SearchOrder),
+    /// Ask the store a question of your own in SQL; nothing can be changed
+    Sql(SqlOrder),
     /// Print what agents cost, by agent, model or day
     Cost(CostOrder),
     /// List the models with their context, prices, thinking levels, and whether a key is present
@@ -196,6 +198,22 @@ pub(crate) struct SearchOrder {
     /// Go on where the last answer ended, as it said
     #[arg(long, value_name = "PLACE")]
     pub(crate) from: Option<i64>,
+
+    /// Print one line of JSON for each row
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `sql` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct SqlOrder {
+    /// One statement that reads; docs/schema.md has the tables
+    #[arg(value_name = "STATEMENT")]
+    pub(crate) statement: String,
+
+    /// Tell at most so many rows
+    #[arg(long, value_name = "ROWS", default_value_t = 1000)]
+    pub(crate) limit: usize,
 
     /// Print one line of JSON for each row
     #[arg(long)]

@@ -14,6 +14,7 @@ mod place;
 mod run;
 mod screen;
 mod search;
+mod sql;
 mod tool_list;
 mod tools;
 mod world;
@@ -42,6 +43,7 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Log(order) => log::log(db, &order),
         Verb::Agents(order) => agents::agents(db, &order),
         Verb::Search(order) => search::search(db, &order),
+        Verb::Sql(order) => sql::sql(db, &order),
         Verb::Cost(order) => cost::cost(db, &order),
         Verb::Models(order) => models::models(&order),
         Verb::Tools(order) => tool_list::tools(db, &order),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use ikigai_engine::{Engine, Environment, System};
 use ikigai_providers::registry::{Random, Registry, Variables};
 use ikigai_providers::transport::{Client, Deadlines};
-use ikigai_store::sqlite::OpenOptions;
+use ikigai_store::sqlite::{BadQuestion, OpenOptions, Table};
 use ikigai_store::{AgentRecord, ProcessRecord, SqliteStore, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
@@ -113,6 +113,11 @@ impl World {
     /// What is wrong with the file, if anything is.
     pub(crate) async fn integrity(&self) -> Result<Vec<String>, StoreError> {
         self.store.integrity().await
+    }
+
+    /// Answers a question of the user's own.
+    pub(crate) fn query(&self, sql: &str, most: usize) -> Result<Table, BadQuestion> {
+        self.store.query(sql, most)
     }
 
     /// Throws the search index away.

@@ -18,6 +18,7 @@ mod queue;
 mod readback;
 mod reader;
 mod search;
+mod sql;
 mod values;
 mod watch;
 mod writer;
@@ -47,6 +48,8 @@ use queue::{Queue, queue};
 use reader::{QUESTIONS, Question, Reader};
 use watch::{Changes, Listening, Notifier};
 use writer::{BATCHES, Begin, Job, Task, Writer};
+
+pub use sql::{BadQuestion, Cell, Table};
 
 #[doc(hidden)]
 pub use faults::{CommitFault, Faults};

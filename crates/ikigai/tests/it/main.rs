@@ -8,5 +8,6 @@ mod commands;
 mod crashes;
 mod diagnostics;
 mod providers;
+mod sql;
 mod support;
 mod tools;

@@ -1,0 +1,123 @@
+//! `ikigai sql`: questions of the user's own to the store, which they cannot change.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use ikigai_store::sqlite::{Cell, Table};
+use serde_json::{Map, Value};
+
+use crate::arguments::{SqlOrder, exit};
+use crate::output::{print, tell, visible};
+use crate::world::World;
+
+/// How wide a column of a table is at most.
+const MOST_WIDTH: usize = 60;
+
+pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
+    let world = World::open(db)?;
+    let table = match world.query(&order.statement, order.limit) {
+        Ok(table) => table,
+        Err(error) => {
+            tell(&format!("error: {}", visible(&error.to_string())));
+            tell("hint: docs/schema.md has the tables; nothing can be changed here");
+            return Ok(exit::USAGE.into());
+        }
+    };
+    if order.json {
+        for row in &table.rows {
+            print(&format!("{}\n", object(&table.columns, row)))?;
+        }
+    } else {
+        print(&drawn(&table))?;
+    }
+    if table.cut {
+        tell(&format!(
+            "only the first {} rows are shown; --limit says how many",
+            table.rows.len()
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn object(columns: &[String], row: &[Cell]) -> Value {
+    let mut object = Map::new();
+    for (place, (name, cell)) in columns.iter().zip(row).enumerate() {
+        let name = if object.contains_key(name) {
+            format!("{name}:{}", place + 1)
+        } else {
+            name.clone()
+        };
+        let value = match cell {
+            Cell::Nothing => Value::Null,
+            Cell::Integer(number) => (*number).into(),
+            Cell::Real(number) => (*number).into(),
+            Cell::Text(text) => text.as_str().into(),
+            Cell::Blob(bytes) => hex(bytes).into(),
+        };
+        object.insert(name, value);
+    }
+    Value::Object(object)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn drawn(table: &Table) -> String {
+    let head: Vec<String> = table.columns.iter().map(|name| in_cell(name)).collect();
+    let body: Vec<Vec<String>> = table
+        .rows
+        .iter()
+        .map(|row| row.iter().map(shown).collect())
+        .collect();
+    let width = |column: usize| {
+        let cells = body.iter().chain([&head]).filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = line(&head, &widths);
+    let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+    text.push_str(&line(&rule, &widths));
+    for row in &body {
+        text.push_str(&line(row, &widths));
+    }
+    text
+}
+
+fn line(cells: &[String], widths: &[usize]) -> String {
+    let cells = cells.iter().zip(widths);
+    let cells: Vec<_> = cells
+        .map(|(cell, width)| format!("{cell:<width$}"))
+        .collect();
+    format!("{}\n", cells.join("  ").trim_end())
+}
+
+fn shown(cell: &Cell) -> String {
+    match cell {
+        Cell::Nothing => String::new(),
+        Cell::Integer(number) => number.to_string(),
+        Cell::Real(number) => number.to_string(),
+        Cell::Text(text) => in_cell(text),
+        Cell::Blob(bytes) => {
+            let shown = bytes.get(..16).unwrap_or(bytes);
+            let more = if shown.len() < bytes.len() { "…" } else { "" };
+            format!("x'{}{more}'", hex(shown))
+        }
+    }
+}
+
+/// A text on one line, cut.
+fn in_cell(text: &str) -> String {
+    let mut chars = text.chars();
+    let mut cell: String = chars.by_ref().take(MOST_WIDTH).collect();
+    if chars.next().is_some() {
+        cell.pop();
+        cell.push('…');
+    }
+    visible(&cell).replace(['\n', '\t'], " ")
+}

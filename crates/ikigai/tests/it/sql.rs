@@ -1,0 +1,129 @@
+//! `ikigai sql` and the page about the store.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::support::Newcomer;
+
+fn page() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema.md");
+    fs::read_to_string(path).unwrap()
+}
+
+fn someone_with_a_past() -> Newcomer {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "--approve", "all", "run `echo hi`"]);
+    newcomer.ikigai(&["search", "hello"]);
+    newcomer
+}
+
+#[test]
+fn every_question_of_the_page_is_answered() {
+    let newcomer = someone_with_a_past();
+    let page = page();
+    let questions: Vec<&str> = page
+        .split("```sql\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert_eq!(questions.len(), 10);
+
+    let mut with_rows = 0;
+    for question in questions {
+        let said = newcomer.ikigai(&["sql", question, "--json"]);
+        assert_eq!((said.err.as_str(), said.code), ("", Some(0)), "{question}");
+        with_rows += usize::from(!said.out.is_empty());
+    }
+
+    assert!(with_rows >= 6, "{with_rows} of them found something");
+}
+
+/// The page names each table with each of its columns.
+#[test]
+fn the_page_has_every_table_and_column() {
+    let newcomer = someone_with_a_past();
+    let asked = "SELECT t.name AS name, c.name AS col FROM pragma_table_list t
+                 JOIN pragma_table_info(t.name) c
+                 WHERE t.schema = 'main' AND t.type <> 'shadow' AND t.name NOT LIKE 'sqlite_%'";
+    let said = newcomer.ikigai(&["sql", asked, "--json"]);
+    let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in said.out.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let text = |key: &str| row[key].as_str().unwrap().to_owned();
+        tables.entry(text("name")).or_default().push(text("col"));
+    }
+    assert!(tables.len() > 10, "{tables:?} {}", said.err);
+
+    for (table, columns) in tables {
+        let start = format!("| `{table}` |");
+        let page = page();
+        let line = page.lines().find(|line| line.starts_with(&start));
+        let line = line.unwrap_or_else(|| panic!("{table} is not on the page"));
+        for column in columns {
+            assert!(line.contains(&format!("`{column}`")), "{table}.{column}");
+        }
+    }
+}
+
+#[test]
+fn nothing_can_be_changed_by_asking() {
+    let newcomer = someone_with_a_past();
+    let before = newcomer.ikigai(&["log", "--json"]).out;
+    let other = newcomer.home().join("other.db");
+    let attach = format!("ATTACH '{}' AS other", other.display());
+    let vacuum = format!("VACUUM INTO '{}'", other.display());
+    for wish in [
+        "DELETE FROM messages",
+        "UPDATE agents SET name = 'x' RETURNING *",
+        "INSERT INTO search (search) VALUES ('delete-all')",
+        "DROP TABLE mail",
+        "CREATE TEMP TABLE t (x)",
+        "PRAGMA query_only = 0",
+        "PRAGMA journal_mode = DELETE",
+        "PRAGMA writable_schema = 1",
+        "BEGIN",
+        "SELECT load_extension('/tmp/x.so')",
+        "SELECT 1; DELETE FROM messages",
+        &attach,
+        &vacuum,
+        "",
+        "nonsense",
+    ] {
+        let said = newcomer.ikigai(&["sql", wish]);
+        assert_eq!(
+            (said.code, said.out.as_str()),
+            (Some(2), ""),
+            "{wish}: {}",
+            said.err
+        );
+        assert!(said.err.starts_with("error: "), "{wish}");
+    }
+
+    assert_eq!(newcomer.ikigai(&["log", "--json"]).out, before);
+    assert!(!other.exists());
+}
+
+#[test]
+fn answers_are_tables_or_json_and_bounded() {
+    let newcomer = someone_with_a_past();
+    let values = "SELECT 1 AS n, 'a' || char(10) || char(27) || '[31m' AS text, x'00ff' AS bytes,
+                  NULL AS missing, 1.5 AS n";
+    let table = newcomer.ikigai(&["sql", values]);
+    let json = newcomer.ikigai(&["sql", values, "--json"]);
+    let numbers = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c";
+    let many = newcomer.ikigai(&["sql", numbers, "--limit", "3"]);
+
+    assert_eq!(
+        table.out,
+        "n  text     bytes    missing  n\n─  ───────  ───────  ───────  ───\n1  a ␛[31m  x'00ff'           1.5\n"
+    );
+    let row: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let expected = serde_json::json!({
+        "n": 1, "text": "a\n\u{1b}[31m", "bytes": "00ff", "missing": null, "n:5": 1.5
+    });
+    assert_eq!(row, expected);
+    assert_eq!(many.out, "x\n─\n1\n2\n3\n");
+    assert!(many.err.contains("first 3 rows"), "{}", many.err);
+}
