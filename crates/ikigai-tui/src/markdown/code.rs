@@ -82,7 +82,7 @@ impl OpenCode {
         let spaces = line.len() - line.trim_start_matches(' ').len();
         let line = line.get(spaces.min(self.indent)..).unwrap_or_default();
         if !std::mem::replace(&mut self.is_drawn, true) && !lines.is_empty() {
-            lines.push(super::draw::blank(&style.rest));
+            lines.push(super::draw::blank(&style.rest, style.width));
         }
         let lead = style.lead(lines.len());
         let highlighter = &mut self.highlighter;

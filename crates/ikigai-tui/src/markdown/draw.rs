@@ -12,7 +12,7 @@ use super::{MASK, Style, masked, options};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::rows::Sign;
-use crate::text::{clean, clean_line, wrap};
+use crate::text::{clean, clean_line, cut, wrap};
 use crate::width::width;
 
 /// However deep lists and quotes are nested, no row has more signs before it.
@@ -60,13 +60,14 @@ fn unmasked(text: &str) -> Cow<'_, str> {
     clean(text)
 }
 
-/// An empty row under signs.
-pub(super) fn blank(lead: &[Span]) -> Line {
-    Line {
+/// An empty row under signs, as many of them as there is room for.
+pub(super) fn blank(lead: &[Span], width: u16) -> Line {
+    let line = Line {
         lead: lead.len(),
         spans: lead.to_vec(),
         joined: None,
-    }
+    };
+    cut(&line, width, "")
 }
 
 /// What a block stands in.
@@ -373,7 +374,7 @@ impl Drawing<'_> {
             if self.lines.len() > self.before {
                 lead.extend(self.nested().map(|nested| nested.rest.clone()));
             }
-            self.lines.push(blank(&lead));
+            self.lines.push(blank(&lead, self.style.width));
         }
     }
 
@@ -415,8 +416,7 @@ impl Drawing<'_> {
         };
         line.spans
             .push(Span::new(dash.repeat(room.clamp(1, MOST_RULE)), Role::Rule));
-        self.lines
-            .push(crate::text::cut(&line, self.style.width, ""));
+        self.lines.push(cut(&line, self.style.width, ""));
         self.wants_gap = true;
     }
 

@@ -154,6 +154,16 @@ fn signs_stand_before_all_rows() {
 }
 
 #[test]
+fn what_is_narrower_than_its_signs_fits_all_the_same() {
+    let texts = lines("* a\n\n\t\"", style(1));
+
+    assert!(
+        texts.iter().all(|line| width(&line.text()) <= 1),
+        "{texts:?}"
+    );
+}
+
+#[test]
 fn finished_blocks_are_frozen() {
     let mut streaming = Streaming::new(style(40));
     streaming.push("one\n\ntwo\n\n```\na\nb\nc");
