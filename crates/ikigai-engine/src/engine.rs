@@ -173,6 +173,13 @@ impl Engine {
         self.hub.deliver(agent, intent)
     }
 
+    /// The same for a thread of its own: it waits until the agent has room for what is said, so that
+    /// an answer is never lost. Not for use inside the runtime.
+    pub fn tell_waiting(&self, agent: AgentId, intent: Intent) -> bool {
+        let ear = self.hub.ear_of(agent);
+        ear.is_some_and(|ear| ear.blocking_send(intent).is_ok())
+    }
+
     /// All agents, in the order in which they were made.
     pub async fn agents(&self) -> Result<Vec<AgentRecord>, EngineError> {
         Ok(self.store.agents(None).await?)

@@ -74,6 +74,14 @@ pub const POINTS: &[&str] = &[
     "after the resumption is stored",
     "before the retry is stored",
     "after the retry is stored",
+    "before the fork is stored",
+    "after the fork is stored",
+    "before the kill is stored",
+    "after the kill is stored",
+    "before the mail is sent",
+    "after the mail is sent",
+    "before the wait is answered",
+    "after the wait is answered",
 ];
 
 /// The day of a moment in universal time.

@@ -44,6 +44,8 @@ pub enum Update {
     },
     /// A call waits until somebody allows or refuses it.
     Question(Question),
+    /// A question needs no answer any more: a rule allows the call by now, or its turn was stopped.
+    Unasked(RowRef),
     /// A message waits for the next break.
     Queued {
         /// Its name, to take it back by.
@@ -246,6 +248,14 @@ impl<'a> Desk<'a> {
             self.queued.retain(|(queued, _)| *queued != mail.id);
             self.tell(Update::TakenBack(mail.text));
         }
+    }
+
+    /// Who wants the agent to stop and was not heeded yet.
+    pub(crate) fn stop_heard(&self) -> Option<Cause> {
+        self.heard.iter().find_map(|intent| match intent {
+            Intent::Stop(Stop::Interrupt(cause)) => Some(*cause),
+            _ => None,
+        })
     }
 
     /// Hands back what was said and was never heeded, because the turn failed.

@@ -6,7 +6,7 @@ use ikigai_store::{Effect, MailRecord, RunRecord};
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::end_cookie;
 
-use crate::agents::AgentTool;
+use crate::agents::{AgentTool, Moment};
 use crate::calls::{Came, OpenCall};
 use crate::response::partial;
 use crate::tools::Toolset;
@@ -56,7 +56,8 @@ impl Worker {
             }
         }
         if busy || !events.is_empty() {
-            events.push(Event::interrupted(Cause::Crash));
+            let cause = self.gave_up.unwrap_or(Cause::Crash);
+            events.push(Event::interrupted(cause));
         }
         let drop = draft.map(|_| Effect::DropDraft {
             agent: id,
@@ -66,6 +67,7 @@ impl Worker {
         let end = |run: &RunRecord| Effect::EndRun { run: run.id, ended };
         let with: Vec<_> = drop.into_iter().chain(runs.iter().map(end)).collect();
         if events.is_empty() && with.is_empty() {
+            self.gave_up = None;
             return Ok(());
         }
         let consume = |head: Seq| {
@@ -78,6 +80,7 @@ impl Worker {
         };
         self.passes("before the settlement is stored");
         self.settled = self.commit_at(events, &consume).await?;
+        self.gave_up = None;
         self.passes("after the settlement is stored");
         Ok(())
     }
@@ -107,7 +110,10 @@ impl Worker {
             } else if tools.agent_tool(&call.name) == Some(AgentTool::Wait) {
                 closed.extend(self.settle_wait(&call).await?);
             } else if !self.waits_for_an_answer(&call, &tools).await {
-                let reason = "not run, or not to its end: ikigai stopped unexpectedly";
+                let reason = match self.gave_up {
+                    None => "not run, or not to its end: ikigai stopped unexpectedly",
+                    Some(_) => "not run, or not to its end: the turn was given up",
+                };
                 closed.push(
                     call.result(Came::failed(reason), Verdict::Interrupted)
                         .into(),
@@ -126,8 +132,12 @@ impl Worker {
                 return Ok(Some(refused.into()));
             }
         };
-        let is_late = wait.left(self.engine.environment.now()).is_zero();
-        let answered = self.answer_wait(call, &wait, is_late).await?;
+        let moment = if wait.left(self.engine.environment.now()).is_zero() {
+            Moment::Deadline
+        } else {
+            Moment::Settlement
+        };
+        let answered = self.answer_wait(call, &wait, moment).await?;
         Ok(answered.map(|(event, mail)| Closed { event, mail }))
     }
 

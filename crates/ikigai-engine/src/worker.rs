@@ -1,6 +1,8 @@
 //! A worker holds one agent's lease and is the only one that writes its rows.
 
-use ikigai_core::data::{self, Amounts, AssistantData, CommandData, ToolCallData, UsageData};
+use ikigai_core::data::{
+    self, Amounts, AssistantData, Cause, CommandData, ToolCallData, UsageData,
+};
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{
     AgentId, Direction, Epoch, Event, Kind, NewRow, PageQuery, Row, RowRef, Seq, Settings, Span,
@@ -67,6 +69,8 @@ pub struct Worker {
     pub(crate) settled: Vec<Row>,
     /// A turn has begun and was not brought to its end: it failed, or was dropped.
     pub(crate) unsettled: bool,
+    /// Who gave that turn up, because the store did not come back.
+    pub(crate) gave_up: Option<Cause>,
     control_rows: usize,
 }
 
@@ -94,6 +98,7 @@ impl Worker {
             stopped: None,
             settled: Vec::new(),
             unsettled: false,
+            gave_up: None,
             control_rows,
         })
     }

@@ -24,9 +24,14 @@ impl Wake for Unpark {
 ///
 /// Panics if it takes longer than a minute: a test that waits for ever says nothing.
 pub fn block_on<F: Future>(future: F) -> F::Output {
+    block_on_for(PATIENCE, future)
+}
+
+/// The same for what takes its time, such as writing a large store to a busy disk.
+pub(crate) fn block_on_for<F: Future>(patience: Duration, future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
@@ -35,7 +40,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         let left = deadline.saturating_duration_since(Instant::now());
         assert!(
             !left.is_zero(),
-            "the future has not ended within {PATIENCE:?}"
+            "the future has not ended within {patience:?}"
         );
         thread::park_timeout(left);
     }

@@ -6,6 +6,7 @@ pub mod rounds;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ikigai_core::data::ForkContext;
 use ikigai_core::fork::{ForkOrder, fork_events};
@@ -19,7 +20,8 @@ use ikigai_store::{
 };
 use serde_json::Map;
 
-use crate::{IdSource, block_on};
+use crate::IdSource;
+use crate::executor::block_on_for;
 use history::History;
 
 /// Grows with every change of what is generated, so that kept stores are made again.
@@ -27,6 +29,10 @@ const VERSION: u32 = 4;
 
 /// How many rows are committed together; a running program commits them one by one.
 const ROWS_PER_BATCH: usize = 4000;
+
+/// How long one such commit may take: on a disk that others write to, the log that SQLite keeps
+/// beside the file may have to be written out first.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// After so many control rows a running program stores a snapshot.
 const CONTROL_ROWS_PER_SNAPSHOT: usize = 8;
@@ -385,7 +391,7 @@ impl Maker {
     }
 
     fn commit(&self, batch: Batch) {
-        block_on(self.store.commit(batch)).unwrap();
+        block_on_for(PATIENCE, self.store.commit(batch)).unwrap();
     }
 }
 

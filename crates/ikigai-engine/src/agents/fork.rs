@@ -105,10 +105,13 @@ impl Worker {
             let rows = fork_events(&state, &parent.name, wish.order(forked));
             newborn(parent, forked, rows, now)
         };
-        match desk {
-            Some(desk) => self.commit_held_beside(events, &beside, desk).await,
-            None => self.commit_beside(events, &beside).await,
-        }
+        self.passes("before the fork is stored");
+        let rows = match desk {
+            Some(desk) => self.commit_held_beside(events, &beside, desk).await?,
+            None => self.commit_beside(events, &beside).await?,
+        };
+        self.passes("after the fork is stored");
+        Ok(rows)
     }
 
     /// Carries out a call of `fork`: the child begins at once.

@@ -189,6 +189,11 @@ impl Hub {
         heard
     }
 
+    /// Where an agent of this process is spoken to.
+    pub(crate) fn ear_of(&self, agent: AgentId) -> Option<mpsc::Sender<Intent>> {
+        self.slots().get(&agent).map(|slot| slot.intents.clone())
+    }
+
     /// Wakes whoever waits for something to happen.
     pub(crate) fn bump(&self) {
         self.changes

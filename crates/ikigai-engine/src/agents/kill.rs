@@ -82,10 +82,12 @@ impl Worker {
             with: with.clone(),
         };
         let events = own_row.into_iter().chain(also).collect();
+        self.passes("before the kill is stored");
         let rows = match desk {
             Some(desk) => self.commit_held_beside(events, &beside, desk).await?,
             None => self.commit_beside(events, &beside).await?,
         };
+        self.passes("after the kill is stored");
         for agent in killed {
             self.engine.hub.kill(*agent);
         }

@@ -156,6 +156,8 @@ impl Worker {
         &mut self,
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
+        // Whoever kills the agent meanwhile is heard.
+        let _seat = self.take_seat(desk);
         loop {
             match self.await_children(desk).await? {
                 Awaited::Stopped(stop) => return Ok(Some(stop)),

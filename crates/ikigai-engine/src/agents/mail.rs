@@ -65,8 +65,10 @@ impl Worker {
             Err(error) => return Ok(Err(error.to_string())),
         };
         let result = call.result(done(format!("sent to {}", to.name)), Verdict::Ran);
+        self.passes("before the mail is sent");
         match self.commit_held(vec![result], vec![send], desk).await {
             Ok(rows) => {
+                self.passes("after the mail is sent");
                 desk.told(rows);
                 Ok(Ok(Dealt::Done))
             }

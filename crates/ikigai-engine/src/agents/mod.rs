@@ -33,7 +33,7 @@ pub use merge::{MergeOf, MergePreview};
 pub(crate) use names::Family;
 pub use tree::Branch;
 pub(crate) use tree::{since, tree};
-pub(crate) use wait::{Wait, consumed_by_next};
+pub(crate) use wait::{Moment, Wait, consumed_by_next};
 
 /// How long a wait takes if the model does not say, and at most.
 const WAIT_SECONDS: u64 = 600;

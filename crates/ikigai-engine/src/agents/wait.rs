@@ -28,6 +28,17 @@ pub(crate) struct Wait {
     of: Vec<AgentId>,
 }
 
+/// When it is looked whether a wait has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// While its turn goes on.
+    Turn,
+    /// When its turn is settled.
+    Settlement,
+    /// At its deadline.
+    Deadline,
+}
+
 /// What is known of an agent that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -106,7 +117,7 @@ impl Worker {
         &self,
         call: &OpenCall,
         wait: &Wait,
-        is_late: bool,
+        moment: Moment,
     ) -> Result<Option<(Event, Vec<MailRecord>)>, EngineError> {
         let own = self.agent.state.agent();
         let mut mail = self.engine.store.queued_mail(own).await?;
@@ -118,14 +129,19 @@ impl Worker {
             // The next mail is one mail.
             mail.truncate(1);
             match mail.first() {
-                None if !is_late => return Ok(None),
+                None if moment != Moment::Deadline => return Ok(None),
                 None => failed_wait(wait),
                 Some(mail) => self.one_mail(mail).await?,
             }
         } else {
             let states = self.states_of(wait, &mail).await?;
-            let goes_on = states.iter().any(|(_, state)| *state == State::Running);
-            if goes_on && !is_late {
+            let goes_on = |state: State| match moment {
+                Moment::Deadline => false,
+                Moment::Turn => state == State::Running,
+                // Whoever does nothing may have been stopped with the wait, and go on with it.
+                Moment::Settlement => matches!(state, State::Running | State::Idle),
+            };
+            if states.iter().any(|(_, state)| goes_on(*state)) {
                 return Ok(None);
             }
             fan_in(&states, &mail, wait)

@@ -132,10 +132,17 @@ pub(super) async fn find_mark(
 async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
     if let Some(start) = worker.last_start(|_| true).await? {
         let row = history::row_at(worker.engine.store(), start).await?;
-        return match row {
-            Some(row) => back_before(worker, &row, Via::Undo).await,
-            None => Trouble::refused("the last message is not in the log"),
+        let Some(row) = row else {
+            return Trouble::refused("the last message is not in the log");
         };
+        // All that was said at once comes back, not only the first of it.
+        let opening = worker.opening(start);
+        let typed: Vec<_> = opening.iter().filter_map(|row| typed_in(row)).collect();
+        let reply = back_before(worker, &row, Via::Undo).await?;
+        return Ok(match typed.as_slice() {
+            [] => reply,
+            typed => reply.then(Then::Front(Next::Input(typed.join("\n")))),
+        });
     }
     // Nothing was said on this page, so the page itself is taken back.
     let root = worker.agent.state.path().root();

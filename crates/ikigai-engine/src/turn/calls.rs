@@ -20,7 +20,7 @@ use super::deed::{BROKE_DOWN, GRACE, carry_out, cookie_of};
 use super::held::read_held;
 use super::queue::withdrawn;
 use super::{Step, Turn, failed_report, failure};
-use crate::agents::{AgentTool, Dealt, Wait, consumed_by_next};
+use crate::agents::{AgentTool, Dealt, Moment, Wait, consumed_by_next};
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::draw_run;
 use crate::front::{Desk, Intent, Stop, Update};
@@ -225,18 +225,24 @@ impl Worker {
             let Stage::Waiting(wait, until) = &call.stage else {
                 continue;
             };
-            let is_late = Instant::now() >= *until;
-            let answer = read_held!(desk, self.answer_wait(&call.open, wait, is_late));
+            let moment = if Instant::now() >= *until {
+                Moment::Deadline
+            } else {
+                Moment::Turn
+            };
+            let answer = read_held!(desk, self.answer_wait(&call.open, wait, moment));
             let Some((result, mail)) = answer else {
                 continue;
             };
             let own = self.agent.state.agent();
             let consume = |head| consumed_by_next(&mail, own, head);
+            self.passes("before the wait is answered");
             let rows = match self.commit_held_at(vec![result], &consume, desk).await {
                 // It bounced meanwhile, because this agent was killed: that is heard next.
                 Err(EngineError::Commit(CommitError::MailGone(_))) => continue,
                 rows => rows?,
             };
+            self.passes("after the wait is answered");
             call.stage = Stage::Ended;
             desk.told(rows);
         }
@@ -437,8 +443,10 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Step, EngineError> {
         for call in &round.calls {
-            if let Stage::Running { stop, .. } = &call.stage {
-                stop.cancel();
+            match &call.stage {
+                Stage::Running { stop, .. } => stop.cancel(),
+                Stage::Asked(..) => desk.tell(Update::Unasked(call.open.at)),
+                _ => {}
             }
         }
         let mut ended = Vec::new();

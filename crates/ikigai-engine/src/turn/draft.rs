@@ -19,6 +19,8 @@ pub(super) struct Draft {
     stored_bytes: usize,
     /// What is stored may be something else than the text's beginning, and is to be replaced.
     stale: bool,
+    /// It was told that the store is away, and it has not come back since.
+    away: bool,
     /// When the part that is not stored must be.
     pub(super) due: Option<Instant>,
 }
@@ -41,6 +43,13 @@ impl Draft {
         self.stale = true;
         self.stored_bytes = 0;
         self.due = Some(Instant::now() + DRAFT_EVERY);
+    }
+
+    /// Says that the store is away, once until it is back: it is tried several times a second.
+    fn tell_away(&mut self, reason: String, desk: &mut Desk<'_>) {
+        if !std::mem::replace(&mut self.away, true) {
+            desk.tell(Update::StoreAway(reason));
+        }
     }
 
     /// Says whether something of it is, or may be, stored.
@@ -68,14 +77,15 @@ impl Worker {
             Ok(_) => {
                 draft.stored_bytes = draft.text.len();
                 draft.stale = false;
+                draft.away = false;
                 draft.due = None;
             }
             Err(EngineError::Commit(CommitError::Store(error))) => {
-                desk.tell(Update::StoreAway(error.to_string()));
+                draft.tell_away(error.to_string(), desk);
                 draft.due = Some(Instant::now() + DRAFT_EVERY);
             }
             Err(EngineError::Commit(CommitError::Unknown(error))) => {
-                desk.tell(Update::StoreAway(error.to_string()));
+                draft.tell_away(error.to_string(), desk);
                 draft.replace();
             }
             Err(error) => return Err(error),

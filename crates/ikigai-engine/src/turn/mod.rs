@@ -12,14 +12,12 @@ mod queue;
 
 pub(crate) use deed::cookie_of;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::data::{Category, ErrorData, SummaryData, UserData, Via};
 use ikigai_core::project::{Scale, cut_for};
-use ikigai_core::view::Entry;
-use ikigai_core::{Budget, Event, Kind, RowRef, Seq, Settings, Target};
+use ikigai_core::{Budget, Event, Kind, Row, RowRef, Seq, Settings, Target};
 use ikigai_providers::Model;
 use tokio::time::Instant;
 
@@ -238,6 +236,7 @@ impl Worker {
                 self.hear(desk).await?;
             }
             Err(error) => {
+                self.gave_up = desk.stop_heard();
                 desk.tell(Update::Ended(Outcome::Failed(error.to_string())));
                 desk.give_back(error);
             }
@@ -368,7 +367,21 @@ impl Worker {
         let is_message = |user: &UserData| user.shell.is_none() && user.merge.is_none();
         let start = self.last_start(is_message).await?;
         let start = start.ok_or(EngineError::NothingToRetry)?;
-        Ok(last_of_opening(self.agent.view.entries(), start))
+        Ok(self.opening(start).last().map_or(start, |row| row.at))
+    }
+
+    /// The messages with which a turn begins, from the first on, before anything was answered.
+    pub(crate) fn opening(&self, start: RowRef) -> Vec<Arc<Row>> {
+        let entries = self.agent.view.entries().iter();
+        let since = entries.skip_while(|entry| entry.at() != start);
+        let opening = since.take_while(|entry| {
+            !matches!(
+                entry.kind(),
+                Some(Kind::Assistant | Kind::ToolCall | Kind::Error | Kind::Interrupted)
+            )
+        });
+        let messages = opening.filter(|entry| entry.kind() == Some(Kind::User));
+        messages.map(|entry| entry.row.clone()).collect()
     }
 
     /// The setting of now.
@@ -380,19 +393,6 @@ impl Worker {
     pub(crate) fn passes(&self, point: &'static str) {
         self.engine.environment.passes(point);
     }
-}
-
-/// The last message before anything was answered.
-fn last_of_opening(entries: &VecDeque<Entry>, start: RowRef) -> RowRef {
-    let since = entries.iter().skip_while(|entry| entry.at() != start);
-    let opening = since.take_while(|entry| {
-        !matches!(
-            entry.kind(),
-            Some(Kind::Assistant | Kind::ToolCall | Kind::Error | Kind::Interrupted)
-        )
-    });
-    let messages = opening.filter(|entry| entry.kind() == Some(Kind::User));
-    messages.last().map_or(start, Entry::at)
 }
 
 /// How a stopped turn is told.

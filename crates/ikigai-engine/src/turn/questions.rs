@@ -101,13 +101,13 @@ impl Worker {
         desk.told(rows);
         round.calls[index].answer(&answer);
         if let Answer::Always(_) = answer {
-            self.ask_no_more(turn, round).await;
+            self.ask_no_more(turn, round, desk).await;
         }
         Ok(())
     }
 
     /// Lets other calls go about which somebody is asked and which the rules allow by now.
-    async fn ask_no_more(&self, turn: &Turn, round: &mut Round) {
+    async fn ask_no_more(&self, turn: &Turn, round: &mut Round, desk: &mut Desk<'_>) {
         for call in &mut round.calls {
             let class = match &call.stage {
                 Stage::Asked(prepared) => prepared.class,
@@ -120,6 +120,7 @@ impl Worker {
             let judged = self.judge(&call.open, prepared, &turn.tools.place, sandbox);
             if judged == Decision::Allow {
                 call.answer(&Answer::Once);
+                desk.tell(Update::Unasked(call.open.at));
             }
         }
     }

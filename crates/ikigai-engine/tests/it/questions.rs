@@ -140,7 +140,7 @@ async fn always_lets_go_what_else_waits_and_fits() {
     let deeds = ["test one", "test two", "other"].map(|label| Deed::new("act", label));
     world.provider.will(calling(&deeds));
 
-    let (outcome, _) = attended(&mut worker, Errand::Say("go"), |update| match update {
+    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
         Update::Question(question) if question.shown == "other" => {
             let first = RowRef::new(question.call.agent, ikigai_core::Seq(4));
             answer(first, Answer::Always("test*".to_owned()))
@@ -152,6 +152,15 @@ async fn always_lets_go_what_else_waits_and_fits() {
 
     assert!(matches!(outcome.unwrap(), Outcome::Interrupted(_)));
     assert_eq!(diary.began(), ["test one", "test two"]);
+    let moot = told.iter().filter_map(|update| match update {
+        Update::Unasked(call) => Some(call.seq.0),
+        _ => None,
+    });
+    assert_eq!(
+        moot.collect::<Vec<_>>(),
+        [5, 6],
+        "one by the rule, one with the turn"
+    );
 }
 
 /// E22: no call runs whose answer could not be stored.

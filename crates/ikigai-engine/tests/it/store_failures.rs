@@ -1,12 +1,13 @@
 //! When the store fails, nothing happens that was not stored, and nothing that arrived is lost.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_engine::{EngineError, Intent, Outcome, Update, Worker};
 use ikigai_store::{Store, StoreError};
-use ikigai_testkit::{CommitFault, block_on, check_request};
+use ikigai_testkit::{CommitFault, Step, block_on, check_request};
 
 use crate::fakes::{Deed, Diary, calling};
 use crate::support::{
@@ -264,6 +265,49 @@ async fn failed_insert_loses_no_input() {
         })
         .collect();
     assert_eq!(back, ["said first", "said later"]);
+
+    world.store.come_back();
+    world.provider.will_say("well");
+    say(&mut worker, "are you there?").await.unwrap();
+    let rows = world.rows(worker.agent().state.agent()).await;
+    let causes = rows.iter().filter(|row| row.kind.name() == "interrupted");
+    let causes: Vec<_> = causes.filter_map(|row| row.data.as_deref()).collect();
+    assert_eq!(causes, [r#"{"cause":"user"}"#], "its user gave it up");
+}
+
+/// An outage is told once while an answer comes, however often its parts are offered, and the next
+/// one again.
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_told_once() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let spoken = [
+        Step::Say("word ".to_owned()),
+        Step::Sleep(Duration::from_millis(100)),
+    ];
+    let spoken = spoken.into_iter().cycle().take(100);
+    world.provider.will(spoken.chain([Step::Finish]));
+    let store = world.store.clone();
+    let mut heard = 0;
+
+    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| {
+        if let Update::Text(_) = update {
+            heard += 1;
+            match heard {
+                5 | 30 => store.go_away(full),
+                20 | 45 => store.come_back(),
+                _ => {}
+            }
+        }
+        Vec::new()
+    })
+    .await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    let away = told
+        .iter()
+        .filter(|update| matches!(update, Update::StoreAway(_)));
+    assert_eq!(away.count(), 2);
 }
 
 /// N6d: at whichever commit or read of a turn with tools the store fails, once it is back the turn

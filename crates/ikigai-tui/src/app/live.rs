@@ -181,6 +181,7 @@ impl Live {
                 self.questions.retain(|one| one.call != question.call);
                 self.questions.push(question.clone());
             }
+            Update::Unasked(call) => self.questions.retain(|one| one.call != *call),
             Update::Queued { mail, text } => self.queued.push((*mail, text.clone())),
             Update::TakenBack(text) => self.queued.retain(|(_, queued)| queued != text),
             Update::Printed(line) => {

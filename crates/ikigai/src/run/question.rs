@@ -1,11 +1,13 @@
 //! Questions of tools, asked on the terminal.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ikigai_core::AgentId;
 use ikigai_core::data::AnsweredBy;
+use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::{Answer, Engine, Intent, Question};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::Sender;
@@ -18,6 +20,8 @@ const PREVIEW_LINES: usize = 60;
 /// Asks whoever sits at the terminal, one question after the other.
 pub(crate) struct Asker {
     questions: std::sync::mpsc::Sender<Question>,
+    /// Questions that need no answer any more.
+    moot: Arc<Mutex<HashSet<RowRef>>>,
 }
 
 impl Asker {
@@ -29,10 +33,15 @@ impl Asker {
         }
         let terminal = OpenOptions::new().read(true).open("/dev/tty").ok()?;
         let (questions, asked) = std::sync::mpsc::channel::<Question>();
+        let moot: Arc<Mutex<HashSet<RowRef>>> = Arc::default();
+        let is_moot = moot.clone();
         // A thread that is left alone: it sits in a read that nothing but the terminal ends.
         std::thread::spawn(move || {
             let mut lines = BufReader::new(terminal);
             for question in asked {
+                if locked(&is_moot).remove(&question.call) {
+                    continue;
+                }
                 let answer = ask(&question, &mut lines);
                 let intent = Intent::Answer {
                     call: question.call,
@@ -41,20 +50,31 @@ impl Asker {
                 };
                 let agent = question.call.agent;
                 if agent != own {
-                    engine.tell(agent, intent);
+                    engine.tell_waiting(agent, intent);
                 } else if answers.blocking_send(intent).is_err() {
                     return;
                 }
             }
         });
-        Some(Self { questions })
+        Some(Self { questions, moot })
+    }
+
+    /// Does not ask any more, unless somebody is asked already.
+    pub(crate) fn drop_question(&self, call: RowRef) {
+        locked(&self.moot).insert(call);
     }
 
     /// Asks as soon as the questions before are answered.
     pub(crate) fn ask(&self, question: &Question) {
+        // One that is asked again counts.
+        locked(&self.moot).remove(&question.call);
         // The thread ends only with the turn.
         let _ = self.questions.send(question.clone());
     }
+}
+
+fn locked(calls: &Mutex<HashSet<RowRef>>) -> MutexGuard<'_, HashSet<RowRef>> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Asks until the answer is one. A terminal that is gone says no.

@@ -34,6 +34,8 @@ pub(crate) struct FrontEnd {
     asker: Option<Arc<Asker>>,
     /// When progress was told last.
     progress: Option<Instant>,
+    /// It was told that the store is away.
+    away: bool,
     /// What stands on standard output of the answer that is coming.
     shown: String,
     /// What came of an answer that has begun anew, while it says nothing that was not shown.
@@ -49,6 +51,7 @@ impl FrontEnd {
             json,
             asker,
             progress: None,
+            away: false,
             shown: String::new(),
             again: None,
             unfinished_line: false,
@@ -64,6 +67,8 @@ impl FrontEnd {
             Update::Settled(row) => self.tell(&tool_line(&render(row))),
             Update::Again => self.again = Some(String::new()),
             Update::Waiting(wait) => self.tell(&waiting(wait)),
+            // It is tried again every second; once is enough for a person.
+            Update::StoreAway(_) if std::mem::replace(&mut self.away, true) => {}
             Update::StoreAway(reason) => {
                 self.tell(&format!("⏸ {}; trying again", visible(reason)));
             }
@@ -71,6 +76,11 @@ impl FrontEnd {
                 self.begin_line();
                 if let Some(asker) = &self.asker {
                     asker.ask(question);
+                }
+            }
+            Update::Unasked(call) => {
+                if let Some(asker) = &self.asker {
+                    asker.drop_question(*call);
                 }
             }
             Update::Progress { line, .. } | Update::Printed(line) => self.progress(line),
@@ -98,6 +108,7 @@ impl FrontEnd {
     }
 
     fn stored(&mut self, row: &Row) {
+        self.away = false;
         if self.json {
             return self.print(&json_of(row));
         }
@@ -220,6 +231,11 @@ pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
         Update::Question(question) => {
             if let Some(asker) = &asker {
                 asker.ask(question);
+            }
+        }
+        Update::Unasked(call) => {
+            if let Some(asker) = &asker {
+                asker.drop_question(*call);
             }
         }
         // The turn goes on and is stored, whether or not somebody reads it.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use ikigai_core::AgentId;
-use ikigai_core::data::{self, AgentKilledData, Cause, KilledBy};
-use ikigai_engine::{Errand, Outcome};
+use ikigai_core::data::{self, AgentKilledData, AnsweredBy, Cause, KilledBy};
+use ikigai_core::{AgentId, RowRef, Seq};
+use ikigai_engine::{Answer, Desk, Errand, INTENTS, Intent, Outcome, Stop};
 use ikigai_store::{MailState, Status};
 use ikigai_testkit::Step;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::support::{after, calls, fork, kill, send, typed, wait, work, work_and_say};
@@ -264,4 +265,58 @@ async fn a_kill_by_another_process_stops_the_holder() {
     assert_eq!(world.outputs(root).await[1], "one: dead");
     let one = world.id_of("one").await;
     assert_eq!(world.kinds(one).await.pop().as_deref(), Some("interrupted"));
+}
+
+/// Whoever waits only for others to end before it leaves hears that it is killed.
+#[tokio::test(start_paused = true)]
+async fn a_kill_is_heard_while_children_are_seen_out() {
+    let world = World::new();
+    let mut root = world.root().await;
+    typed(&mut root, "/fork --name middle").await;
+    let middle = world.named("middle").await;
+    let mut middle = world.engine.open(&middle).await.unwrap();
+    world.provider.will_to("long", after(3600, "never"));
+    typed(&mut middle, "/fork --fresh --name low long").await;
+    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let mut tell = |_| {};
+    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let killing = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        typed(&mut root, "/kill middle").await;
+    };
+
+    let (left, ()) = tokio::join!(middle.see_children_out(&mut desk), killing);
+
+    assert_eq!(left.unwrap(), Some(Stop::Interrupt(Cause::Kill)));
+}
+
+/// An answer that finds no room waits until there is some.
+#[tokio::test]
+async fn an_answer_is_not_lost_when_much_is_said_before_it() {
+    let world = World::new();
+    let mut root = world.root().await;
+    world.provider.will_to("long", [Step::Hang]);
+    typed(&mut root, "/fork --fresh --name low long").await;
+    let low = world.id_of("low").await;
+    // Nothing is heard before this task gives way.
+    let say = || {
+        world
+            .engine
+            .tell(low, Intent::Stop(Stop::Interrupt(Cause::User)))
+    };
+    let said = std::iter::repeat_with(say)
+        .take_while(|heard| *heard)
+        .count();
+    let answer = Intent::Answer {
+        call: RowRef::new(low, Seq(1)),
+        answer: Answer::Once,
+        by: AnsweredBy::User,
+    };
+    assert!(!world.engine.tell(low, answer.clone()), "there is no room");
+
+    let engine = world.engine.clone();
+    let told = tokio::task::spawn_blocking(move || engine.tell_waiting(low, answer));
+
+    assert_eq!(said, INTENTS);
+    assert!(told.await.unwrap());
 }

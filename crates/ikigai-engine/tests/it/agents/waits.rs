@@ -202,3 +202,42 @@ async fn streaming_children_cost_a_waiting_parent_no_reading() {
     // Twenty for each child to open, answer and report, and one look at a time at the log.
     assert!(reads < 2 * commits, "{reads} reads while {commits} commits");
 }
+
+/// E9c: a fan-in over children that were stopped with it stays open, and `/resume all` goes on with
+/// them and with it: it is answered with what they say then.
+#[tokio::test(start_paused = true)]
+async fn a_fan_in_outlasts_a_restart_together_with_its_children() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    world
+        .provider
+        .will_to("go", calls([fork("one", "begin"), wait(600, &["one"])]));
+    world.provider.will_to("begin", after(3600, "never said"));
+    let errand = Errand::Say("go".to_owned());
+    let dying = work_and_say(&mut worker, errand, std::future::pending());
+    let ended = tokio::time::timeout(Duration::from_secs(5), dying).await;
+    assert!(ended.is_err(), "it waits");
+
+    let restarted = world.restarted();
+    restarted
+        .clock
+        .set(world.clock.now().after(Duration::from_secs(5)));
+    restarted.provider.forget_script();
+    let one = restarted.named("one").await;
+    // A process that is gone holds it no more.
+    let child = restarted.engine.open(&one).await.unwrap();
+    child.release().await.unwrap();
+    let mut worker = restarted.reopened().await;
+    assert_eq!(
+        restarted.outputs(root).await.len(),
+        1,
+        "the wait stays open"
+    );
+    restarted.provider.will_to("begin", after(5, "at last"));
+    restarted.provider.will_to("go", after(0, "well"));
+    typed(&mut worker, "/resume all").await;
+
+    let outputs = restarted.outputs(root).await;
+    assert_eq!(outputs[1], "one: received\nat last", "{outputs:?}");
+}

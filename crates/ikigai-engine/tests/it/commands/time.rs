@@ -356,3 +356,21 @@ async fn files_of_turns_that_come_back_are_not_named() {
     assert!(said[2].contains("NOT restored: b.txt +1 −0.]"), "{said:#?}");
     survives(&world, worker).await;
 }
+
+/// All that began a turn comes back: what had waited for it too.
+#[tokio::test(start_paused = true)]
+async fn undo_returns_all_that_was_said_at_once() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.engine.post(id, "first").await.unwrap();
+    world.engine.post(id, "second").await.unwrap();
+    world.provider.will_say("yes");
+    say(&mut worker, "third").await.unwrap();
+
+    let undone = line(&mut worker, "/undo").await;
+
+    let all = "first\nsecond\nthird".to_owned();
+    assert_eq!(undone.next, Some(Next::Input(all)));
+    assert!(undone.output.contains("1 turn folded"), "{}", undone.output);
+}

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use ikigai_core::data::ForkContext;
 use ikigai_core::{AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, Seq, Settings, Span};
 use ikigai_engine::{
-    Desk, Engine, EngineError, Environment, INTENTS, Outcome, POINTS, Safety, System, Update,
-    Worker,
+    Desk, Engine, EngineError, Environment, ForkWish, INTENTS, Outcome, POINTS, Safety, System,
+    Update, Worker,
 };
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
@@ -22,7 +23,7 @@ use ikigai_testkit::{Player, ScriptedProvider, part, tell};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::mpsc;
 
-use super::scenario::{NOTES, Scenario, tools};
+use super::scenario::{NOTES, OTHER, Scenario, tools};
 
 /// A life that has not ended by then never will.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -233,6 +234,20 @@ impl World {
         self.store.page(query).await.unwrap()
     }
 
+    /// Makes the other agent.
+    async fn make_other(&self, root: AgentId) {
+        let wish = ForkWish {
+            name: Some(OTHER.to_owned()),
+            prompt: None,
+            context: ForkContext::Fresh,
+            at: None,
+            model: None,
+            call: None,
+        };
+        let other = self.engine.fork_held(root, &wish).await.unwrap();
+        other.release().await.unwrap();
+    }
+
     /// Makes the agent, sets what its tools may do unasked, and says what was said before.
     async fn begin(&self, scenario: Scenario) -> Worker {
         let place = self.place();
@@ -257,6 +272,9 @@ impl World {
             ..Batch::default()
         };
         self.store.commit(batch).await.unwrap();
+        if scenario.has_other() {
+            self.make_other(agent).await;
+        }
         for text in scenario.prologue() {
             self.provider.will_say("yes");
             let said = go(&mut worker, scenario, Go::Say(&text)).await.unwrap();
@@ -351,10 +369,14 @@ fn plays_a_life() {
 /// Takes the agent over from a process that was killed. What that one had just forked holds its
 /// lock until it is another program, so that it cannot be missed; a matter of microseconds.
 pub(crate) async fn take_over(world: &World) -> Worker {
+    take_over_one(world, &world.agent().await).await
+}
+
+/// The same of any agent.
+pub(crate) async fn take_over_one(world: &World, agent: &AgentRecord) -> Worker {
     let until = Instant::now() + PATIENCE;
-    let agent = world.agent().await;
     loop {
-        match world.engine.open(&agent).await {
+        match world.engine.open(agent).await {
             Err(EngineError::Commit(CommitError::Held { .. })) if Instant::now() < until => {
                 std::thread::yield_now();
             }

@@ -3,19 +3,21 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ikigai_core::data::{self, AssistantData, CommandData, InterruptedData, ToolResultData};
+use ikigai_core::data::{
+    self, AssistantData, CommandData, InterruptedData, ToolCallData, ToolResultData,
+};
 use ikigai_core::project::project;
 use ikigai_core::{AgentId, Budget, Event, Kind, Micros, Row, RowRef, Seq, StoredKind, Target};
 use ikigai_engine::{EngineError, Outcome, Worker};
 use ikigai_providers::dialect::{Order, Quirks};
 use ikigai_providers::dialects;
-use ikigai_store::{Agent, RunRecord, Store};
+use ikigai_store::{Agent, AgentRecord, RunRecord, Status, Store};
 use ikigai_testkit::wire;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::life::{Go, Told, World, go, spelled, take_over};
+use super::life::{Go, Told, World, go, spelled, take_over, take_over_one};
 use super::scenario::{EFFECTS, SAID, Scenario, tools};
 
 type Check = fn(&Value) -> Result<(), String>;
@@ -103,6 +105,16 @@ impl Restart {
         }
         let runs = world.store.open_runs(agent).await.unwrap();
 
+        // Whoever resumes all takes those over who are waited for.
+        let agents = world.store.agents(None).await.unwrap();
+        let is_child = |other: &&AgentRecord| other.parent.is_some();
+        for child in agents.iter().filter(is_child) {
+            if child.status == Status::Running {
+                let child = take_over_one(&world, child).await;
+                child.release().await.unwrap();
+            }
+        }
+        let mailed = !world.store.queued_mail(agent).await.unwrap().is_empty();
         let worker = take_over(&world).await;
 
         let after = world.rows(agent).await;
@@ -130,10 +142,43 @@ impl Restart {
             .iter()
             .filter(|row| is(row, Kind::Assistant));
         assert_eq!(said.next().and_then(|row| row.content.clone()), draft);
-        let expected = settlement(scenario, &restart.found, draft, &runs);
+        let expected = settlement(scenario, &restart.found, draft, &runs, mailed);
         assert_eq!(restart.settled_shape(), expected);
         restart.is_sendable(!expected.is_empty()).await;
+        restart.is_whole().await;
         restart
+    }
+
+    /// E6: what was done to other agents is so if, and only if, the result says so.
+    async fn is_whole(&self) {
+        let store = &self.world.store;
+        let rows = self.found.iter().chain(&self.settled);
+        let ran = rows.filter(|row| word(row) == "tool_result:ran").count();
+        let agents = store.agents(None).await.unwrap();
+        let others = || agents.iter().filter(|agent| agent.parent.is_some());
+        let mail = |to: AgentId| store.mail(to);
+        match self.scenario {
+            Scenario::Fork => assert_eq!(others().count(), ran),
+            Scenario::Kill => {
+                let dead = others().filter(|other| other.status == Status::Dead);
+                assert_eq!(dead.count(), ran);
+            }
+            Scenario::Send => {
+                let to = others().map(|other| other.id).next().unwrap();
+                assert_eq!(mail(to).await.unwrap().len(), ran);
+            }
+            Scenario::Wait => {
+                let mail = mail(self.agent()).await.unwrap();
+                let delivered = mail.iter().filter(|mail| mail.shown_by.is_some());
+                let answered = if ran == 2 { mail.len() } else { 0 };
+                assert_eq!(
+                    delivered.count(),
+                    answered,
+                    "handed over by the result alone"
+                );
+            }
+            _ => {}
+        }
     }
 
     pub(crate) fn found_shape(&self) -> String {
@@ -248,6 +293,7 @@ fn settlement(
     found: &[Row],
     draft: Option<String>,
     runs: &[RunRecord],
+    mailed: bool,
 ) -> String {
     if !is_unfinished(found) {
         assert_eq!((draft, runs), (None, &[][..]), "a turn that is over");
@@ -261,12 +307,26 @@ fn settlement(
             .any(|row| is(row, Kind::Command) && of_call(row));
         if runs.iter().any(|run| run.call == call) {
             rows.push("tool_result:unknown");
+        } else if scenario == Scenario::Wait && is_wait(found, call) {
+            // Its mail is there, or nobody whom it could wait for; any other stays open.
+            let forked = found.iter().any(|row| is(row, Kind::Fork));
+            match (forked, mailed) {
+                (false, _) => rows.push("tool_result:refused"),
+                (true, true) => rows.push("tool_result:ran"),
+                (true, false) => {}
+            }
         } else if scenario != Scenario::Question || answered {
             rows.push("tool_result:interrupted");
         }
     }
     rows.push("interrupted:crash");
     rows.join(" ")
+}
+
+fn is_wait(found: &[Row], call: RowRef) -> bool {
+    let row = found.iter().find(|row| row.at == call);
+    let data: ToolCallData = data::read(row.and_then(|row| row.data.as_deref()));
+    data.name.as_deref() == Some("wait")
 }
 
 fn is_unfinished(found: &[Row]) -> bool {

@@ -27,6 +27,15 @@ pub(crate) const NOTES: &str = "notes.txt";
 /// What the model says before the draft of [`Scenario::Text`] is stored.
 pub(crate) const SAID: &str = "Once upon a time ";
 
+/// The other agent of a scenario, which does nothing.
+pub(crate) const OTHER: &str = "other";
+
+/// The child of a scenario in which one is forked.
+const CHILD: &str = "child";
+
+/// What it is told first.
+pub(crate) const BEGIN: &str = "begin";
+
 /// What is said while it is at work.
 pub(crate) const ALSO: &str = "also this";
 
@@ -53,12 +62,20 @@ pub(crate) enum Scenario {
     Limit,
     /// What was said before is too much for it.
     Cut,
+    /// It forks a child.
+    Fork,
+    /// It kills another agent.
+    Kill,
+    /// It sends mail to another agent.
+    Send,
+    /// It forks a child and waits for what that says last.
+    Wait,
     /// Its call kills ikigai and runs on, with a second process that left its session.
     Murder,
 }
 
 impl Scenario {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Text,
         Self::Call,
         Self::Parallel,
@@ -69,6 +86,10 @@ impl Scenario {
         Self::Stop,
         Self::Limit,
         Self::Cut,
+        Self::Fork,
+        Self::Kill,
+        Self::Send,
+        Self::Wait,
         Self::Murder,
     ];
 
@@ -121,7 +142,13 @@ impl Scenario {
             Self::Cut => {}
             _ => provider.will([Step::FinishWith(self.blocks())]),
         }
+        provider.will_say_to(BEGIN, "I began");
         provider.will_say("done");
+    }
+
+    /// Whether there is another agent, which does nothing.
+    pub(crate) fn has_other(self) -> bool {
+        matches!(self, Self::Kill | Self::Send)
     }
 
     fn blocks(self) -> Vec<AnswerBlock> {
@@ -140,6 +167,13 @@ impl Scenario {
             Self::Blob => vec![bash(&format!("{append}; seq 1 20000"))],
             Self::Refused => vec![call("bash", &json!({"comand": "true"}))],
             Self::Stop => vec![bash(&format!("{append}; echo begun; exec sleep 1000"))],
+            Self::Fork => vec![fork()],
+            Self::Wait => {
+                let arguments = json!({"timeout": 60, "from_agents": [CHILD]});
+                vec![fork(), call("wait", &arguments)]
+            }
+            Self::Kill => vec![call("kill", &json!({"agent": OTHER}))],
+            Self::Send => vec![call("send", &json!({"to": OTHER, "message": ALSO}))],
             Self::Murder => vec![bash(&format!(
                 "{append}; setsid -f sleep 1000; kill -KILL $PPID; exec sleep 1000"
             ))],
@@ -191,6 +225,11 @@ impl Scenario {
             _ => None,
         }
     }
+}
+
+fn fork() -> AnswerBlock {
+    let arguments = json!({"name": CHILD, "prompt": BEGIN, "context": "fresh"});
+    call("fork", &arguments)
 }
 
 fn bash(command: &str) -> AnswerBlock {

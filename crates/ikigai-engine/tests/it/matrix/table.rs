@@ -69,6 +69,14 @@ Limit    | Say before the failure is stored    | called result:ran     | crash  
 Limit    | Say after the failure is stored     | called result:ran error |                           | 1 | Resumes
 Cut      | Say before the window is cut        | user                  | crash                       | 0 | Resumes
 Cut      | Say after the window is cut         | user summary          | crash                       | 0 | Resumes
+Fork     | Say before the fork is stored       | called                | result:interrupted crash    | 0 | Resumes
+Fork     | Say after the fork is stored        | called fork result:ran | crash                      | 0 | Resumes
+Kill     | Say before the kill is stored       | called                | result:interrupted crash    | 0 | Resumes
+Kill     | Say after the kill is stored        | called agent_killed result:ran | crash              | 0 | Resumes
+Send     | Say before the mail is sent         | called                | result:interrupted crash    | 0 | Resumes
+Send     | Say after the mail is sent          | called result:ran     | crash                       | 0 | Resumes
+Wait     | Say before the wait is answered     | user assistant tool_call tool_call usage fork result:ran | result:ran crash | 0 | Resumes
+Wait     | Say after the wait is answered      | user assistant tool_call tool_call usage fork result:ran result:ran | crash | 0 | Resumes
 Call     | Say before the result is stored, Open before the settlement is stored   | called | result:unknown crash | 1 | Resumes
 Call     | Say before the result is stored, Open after the settlement is stored    | called result:unknown crash |  | 1 | Resumes
 Call     | Say before the result is stored, Resume before the resumption is stored | called result:unknown crash |  | 1 | Resumes
