@@ -110,6 +110,8 @@ impl App {
             Mode::Leaving => return,
         }
         self.typed_at = Some(self.now);
+        // Whoever types a sentence does not answer: the letters that follow are of the sentence.
+        self.asked.wait();
         let mut letter = [0; 4];
         self.type_text(character.encode_utf8(&mut letter));
     }

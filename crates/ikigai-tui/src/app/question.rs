@@ -44,6 +44,11 @@ enum Typing {
 }
 
 impl Asked {
+    /// Gives the keys back to the input, until nobody types.
+    pub(super) fn wait(&mut self) {
+        self.is_open = false;
+    }
+
     /// Whether keys go to the question.
     pub(super) fn is_open(&self) -> bool {
         self.is_open
