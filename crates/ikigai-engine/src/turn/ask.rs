@@ -46,7 +46,7 @@ impl Worker {
         }
         turn.requests += 1;
         let Agent { state, view, .. } = &self.agent;
-        let request = match project(state, view, &turn.target, &turn.window) {
+        let mut request = match project(state, view, &turn.target, &turn.window) {
             Ok(request) => request,
             Err(missing) => {
                 let text = missing.to_string();
@@ -54,6 +54,12 @@ impl Worker {
                 return self.give_up(vec![limit], text, desk).await;
             }
         };
+        if turn.requests > 1 && turn.requests == self.engine.limits.requests {
+            // Who cannot call any more has to answer: better than a turn that ends with nothing.
+            request.tools.clear();
+            let text = "this is the last request of the turn: it is sent without tools";
+            desk.tell(Update::Notice(text.to_owned()));
+        }
         self.passes("before the request");
         let conversation = self.agent.state.agent().to_string();
         let mut answer = turn.model.answer(request, &conversation);

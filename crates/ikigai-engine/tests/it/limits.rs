@@ -46,6 +46,28 @@ async fn a_model_that_never_stops_asking_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_last_request_of_a_turn_offers_no_tools_so_that_it_ends_with_an_answer() {
+    let (world, diary) = limited(Limits {
+        requests: 2,
+        ..Limits::default()
+    });
+    let mut worker = world.root().await;
+    world.provider.will(calling(&[Deed::new("look", "a")]));
+    world.provider.will_say("what I know by now");
+
+    let outcome = say(&mut worker, "go").await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    assert_eq!(diary.began(), ["a"]);
+    let requests = world.provider.requests();
+    let offered: Vec<_> = requests
+        .iter()
+        .map(|request| request.tools.is_empty())
+        .collect();
+    assert_eq!(offered, [false, true]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_that_calls_too_often_is_stopped_and_its_calls_are_closed() {
     let (world, diary) = limited(Limits {
         calls: 3,
