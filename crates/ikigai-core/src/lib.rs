@@ -20,6 +20,7 @@ pub mod query;
 pub mod render;
 pub mod settings;
 pub mod state;
+pub mod summary;
 mod turns;
 pub mod view;
 pub mod words;

@@ -73,6 +73,8 @@ pub struct Engine {
     pub(crate) models: Arc<dyn Models>,
     /// A smaller window than the model's, if the user wants one.
     pub(crate) window_tokens: Option<u64>,
+    /// How much of that may be used, in percent, before a conversation is summarised by itself.
+    pub(crate) summarise_at: Option<u64>,
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) safety: Safety,
     pub(crate) limits: Limits,
@@ -98,6 +100,7 @@ impl Engine {
             environment,
             models,
             window_tokens: None,
+            summarise_at: None,
             tools: Arc::new(Vec::new()),
             safety: Safety::default(),
             limits: Limits::default(),
@@ -128,6 +131,14 @@ impl Engine {
     #[must_use]
     pub fn with_window_tokens(mut self, tokens: Option<u64>) -> Self {
         self.window_tokens = tokens;
+        self
+    }
+
+    /// Has conversations summarised by themselves when a turn begins and so much of the budget is
+    /// used, in percent.
+    #[must_use]
+    pub fn with_summaries_at(mut self, percent: Option<u64>) -> Self {
+        self.summarise_at = percent;
         self
     }
 

@@ -44,6 +44,8 @@ pub const POINTS: &[&str] = &[
     "after the message is stored",
     "before the window is cut",
     "after the window is cut",
+    "before the summary is stored",
+    "after the summary is stored",
     "before the request",
     "after the request",
     "at the first words",

@@ -229,6 +229,12 @@ impl<'a> Desk<'a> {
         self.others = Some(others);
     }
 
+    /// Says whether something waits until the agent has nothing else to do.
+    pub(crate) fn has_something_to_do(&self) -> bool {
+        let lines = self.at_break.len() + self.after_turn.len();
+        lines + self.queued.len() + self.errands.len() > 0
+    }
+
     /// An intent that was said already, if there is one.
     pub(crate) fn next_said(&mut self) -> Option<Intent> {
         if !self.heard.is_empty() {

@@ -14,6 +14,7 @@ use ikigai_store::{
 
 use crate::agents::Started;
 use crate::front::Stop;
+use crate::turn::Summary;
 use crate::{Engine, EngineError};
 
 /// After so many control rows a snapshot is stored, so that opening an agent reads few of them:
@@ -63,6 +64,10 @@ pub struct Worker {
     pub(crate) approve: Option<Approve>,
     /// Those that it started and that have not ended their work yet.
     pub(crate) children: Vec<Started>,
+    /// The summary that is being written beside its work.
+    pub(crate) summary: Option<Summary>,
+    /// How many turns begin before another summary is tried by itself.
+    pub(crate) summary_rest: usize,
     /// Why its last turn was stopped, if it was.
     pub(crate) stopped: Option<Stop>,
     /// What was stored to settle a former process's work and was not told yet.
@@ -95,6 +100,8 @@ impl Worker {
             tally,
             approve: None,
             children: Vec::new(),
+            summary: None,
+            summary_rest: 0,
             stopped: None,
             settled: Vec::new(),
             unsettled: false,

@@ -12,6 +12,7 @@ use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_to
 use crate::project::filling::TurnSize;
 use crate::project::pairing::{CallIds, Exchange, Pairing, Response, Sent};
 use crate::state::AgentState;
+use crate::summary::cut_middle;
 use crate::turns::turn_starts;
 use crate::view::View;
 
@@ -209,18 +210,6 @@ impl Window {
         }
         sent
     }
-}
-
-/// Keeps head and tail of a text that is longer than `limit` bytes, and says what is missing.
-fn cut_middle(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let head = text.floor_char_boundary(limit / 2);
-    let tail = text.ceil_char_boundary(text.len() - limit / 2);
-    let missing = tail - head;
-    let (head, tail) = (&text[..head], &text[tail..]);
-    format!("{head}\n[{missing} bytes are left out to fit the window]\n{tail}")
 }
 
 fn tokens_of(exchange: &Exchange) -> u64 {

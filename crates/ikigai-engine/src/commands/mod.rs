@@ -74,6 +74,7 @@ pub static COMMANDS: &[&Command] = &[
     &talk::RESUME,
     // context
     &window::CONTEXT,
+    &window::COMPACT,
     &context::PIN,
     &context::UNPIN,
     &context::SYSTEM,

@@ -1,16 +1,19 @@
-//! What fills the window: `/context`.
+//! What fills the window: `/context`, `/compact`.
 
 use std::fmt::Write as _;
 
-use ikigai_core::data::SummaryData;
+use ikigai_core::data::{Cause, SummaryData};
 use ikigai_core::{Event, RowRef, Settings};
 use ikigai_store::history;
 use serde_json::{Map, Value};
 
+use super::reply::{Later, Then};
 use super::rows::name_of;
-use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use super::{Command, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::context::{Context, ContextTurn};
 use crate::figures::{read_tokens, tokens};
+use crate::front::{Desk, Intent, Stop};
+use crate::turn::{Written, turns};
 use crate::{EngineError, Worker};
 
 pub(super) const CONTEXT: Command = Command {
@@ -33,6 +36,23 @@ pub(super) const CONTEXT: Command = Command {
     })
 };
 
+pub(super) const COMPACT: Command = Command {
+    arguments: "[instructions | --show | --undo]",
+    help: "the model writes a summary, which is sent in the place of what was said so far",
+    examples: &[
+        ("/compact", "a summary of everything"),
+        ("/compact keep the names of all files", "with a wish"),
+        ("/compact --show", "the newest summary"),
+        ("/compact --undo", "what it stands for is sent again"),
+    ],
+    takes: Takes::WordsThenText(0),
+    completes: &[Completes::Words(&["--show", "--undo"])],
+    during: During::Interrupts,
+    ..Command::new("compact", Group::Context, |worker, typed, _| {
+        Box::pin(compact(worker, typed))
+    })
+};
+
 /// How many characters the bar has.
 const BAR: u64 = 40;
 
@@ -46,7 +66,7 @@ async fn context(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             let context = worker.context().await?;
             Ok(Reply::says(table(worker, &context)))
         }
-        ["undo"] => undo(worker).await,
+        ["undo"] => undo(worker, Newest::Any).await,
         ["budget", "off"] => Ok(Reply {
             set: Some(Map::from_iter([("budget_tokens".to_owned(), Value::Null)])),
             ..Reply::says("requests may be as large as the configuration and the model allow")
@@ -54,6 +74,64 @@ async fn context(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         ["budget", typed] => budget(worker, typed).await,
         _ => Trouble::refused("/context [undo | budget N]"),
     }
+}
+
+async fn compact(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    match typed.text.as_deref() {
+        Some("--show") => show(worker).await,
+        Some("--undo") => undo(worker, Newest::Text).await,
+        Some(text) if text.starts_with("--") => {
+            Trouble::refused(format!("`{text}` is not known · /compact --show or --undo"))
+        }
+        wishes => {
+            if let Some(reason) = worker.used_up().await? {
+                return Trouble::refused(reason);
+            }
+            let Some(story) = worker.story().await? else {
+                return Trouble::refused(NOTHING);
+            };
+            let output = format!("summarising {}", turns(story.turns));
+            let wishes = wishes.map(str::to_owned);
+            let later: Later = Box::new(move |worker, desk| Box::pin(write(worker, wishes, desk)));
+            Ok(Reply::says(output).then(Then::Later(later)))
+        }
+    }
+}
+
+const NOTHING: &str = "there is nothing to summarise";
+
+/// Has the summary written, while whoever typed it can stop that.
+async fn write(
+    worker: &mut Worker,
+    wishes: Option<String>,
+    desk: &mut Desk<'_>,
+) -> Result<String, Trouble> {
+    let Some(summary) = worker.begin_summary(wishes.as_deref()).await? else {
+        return Trouble::refused(NOTHING);
+    };
+    match worker.see_written(summary, desk).await? {
+        Written::Shrunk(shrunk) => Ok(shrunk.to_string()),
+        Written::Nothing(reason) => Trouble::refused(format!(
+            "no summary: {reason} · the conversation is sent as before"
+        )),
+        Written::Stopped(stop) => {
+            // Whoever leaves, leaves what follows too; whoever interrupts wanted this to end.
+            if stop != Stop::Interrupt(Cause::User) {
+                desk.heard.push(Intent::Stop(stop));
+            }
+            Trouble::refused("interrupted · the conversation is sent as before")
+        }
+    }
+}
+
+async fn show(worker: &mut Worker) -> Result<Reply, Trouble> {
+    let Some((at, to, Some(text))) = newest(worker, Newest::Text).await? else {
+        return Trouble::refused("nothing was summarised");
+    };
+    let (place, range) = (name_of(worker, at).await?, name_of(worker, to).await?);
+    Ok(Reply::says(format!(
+        "{place} stands for everything up to {range} · /compact --undo\n\n{text}"
+    )))
 }
 
 async fn budget(worker: &mut Worker, typed: &str) -> Result<Reply, Trouble> {
@@ -83,16 +161,30 @@ async fn budget(worker: &mut Worker, typed: &str) -> Result<Reply, Trouble> {
     Ok(Reply::sets(&settings, output))
 }
 
+/// Which of the rows that move the window is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Newest {
+    /// The newest.
+    Any,
+    /// The newest with a text.
+    Text,
+}
+
 /// The newest row that moves the window and was not taken back: its place, where its range ends,
 /// and its text.
-async fn newest(
+pub(super) async fn newest(
     worker: &mut Worker,
+    which: Newest,
 ) -> Result<Option<(RowRef, RowRef, Option<String>)>, EngineError> {
     let store = worker.engine.store.clone();
     loop {
-        if let Some((at, _, to)) = worker.agent.state.summaries().pop() {
-            let row = history::row_at(&*store, at).await?;
-            return Ok(Some((at, to, row.and_then(|row| row.content))));
+        for (at, _, to) in worker.agent.state.summaries().into_iter().rev() {
+            let text = history::row_at(&*store, at)
+                .await?
+                .and_then(|row| row.content);
+            if which == Newest::Any || text.is_some() {
+                return Ok(Some((at, to, text)));
+            }
         }
         // Most are near the end; one that is not is looked for.
         if worker.agent.state.path().is_complete() {
@@ -103,9 +195,12 @@ async fn newest(
 }
 
 /// Takes back the newest row that moves the window.
-async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
-    let Some((at, to, text)) = newest(worker).await? else {
-        return Trouble::refused("nothing was cut off or summarised");
+pub(super) async fn undo(worker: &mut Worker, which: Newest) -> Result<Reply, Trouble> {
+    let Some((at, to, text)) = newest(worker, which).await? else {
+        return Trouble::refused(match which {
+            Newest::Any => "nothing was cut off or summarised",
+            Newest::Text => "nothing was summarised",
+        });
     };
     let what = if text.is_some() { "summary" } else { "cut" };
     let data = SummaryData {
@@ -176,10 +271,7 @@ fn largest(parts: &[(String, u64)]) -> String {
 /// How many turns there are, and the largest of them by their first words.
 fn named(worker: &Worker, turns: &[&ContextTurn]) -> String {
     let own = worker.agent.state.agent();
-    let count = match turns.len() {
-        1 => "1 turn".to_owned(),
-        some => format!("{some} turns"),
-    };
+    let count = crate::turn::turns(turns.len());
     let mut turns = turns.to_vec();
     turns.sort_by_key(|turn| std::cmp::Reverse(turn.tokens));
     let named = turns.iter().take(NAMED).map(|turn| {

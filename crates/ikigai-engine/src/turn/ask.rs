@@ -102,7 +102,11 @@ impl Worker {
         turn: &mut Turn,
         desk: &mut Desk<'_>,
     ) -> Result<Step, EngineError> {
-        if let Some(stop) = self.hear(desk).await? {
+        let stop = match self.await_summary(desk).await? {
+            Some(stop) => Some(stop),
+            None => self.hear(desk).await?,
+        };
+        if let Some(stop) = stop {
             let taken = self.taken_back(&stop, desk).await?;
             if !taken.is_empty() {
                 self.commit_held(Vec::new(), withdrawn(&taken), desk)
@@ -244,7 +248,6 @@ impl Worker {
     ) -> Result<(Vec<Row>, Outcome), EngineError> {
         let dropped = draft.is_stored().then(|| self.drop_draft());
         with.extend(dropped);
-        let ending = priced(ending, &*turn.model);
         let (events, outcome) = self.rows_of(turn, draft.text, ending);
         let report = report_of(&events, &outcome);
         self.passes("before the answer is stored");
@@ -258,7 +261,9 @@ impl Worker {
     /// Decides which rows an answer becomes, however it ended.
     fn rows_of(&mut self, turn: &Turn, text: String, ending: Ending) -> (Vec<Event>, Outcome) {
         let (word, last, outcome) = match ending {
-            Ending::Finished(answer) => return self.rows_of_answer(turn, answer),
+            Ending::Finished(answer) => {
+                return self.rows_of_answer(turn, priced(answer, &*turn.model));
+            }
             Ending::Failed(error) => {
                 let (status, attempts) = (error.status, error.attempts);
                 let row = failure(Category::Provider, &error.message, status, attempts);
@@ -332,12 +337,10 @@ fn omitted_by(note: &Note) -> Option<&[RowRef]> {
 }
 
 /// Puts the price on an answer, unless the provider told it.
-fn priced(mut ending: Ending, model: &dyn Model) -> Ending {
-    if let Ending::Finished(response) = &mut ending {
-        let told = response.usage.cost_nano_usd;
-        response.usage.cost_nano_usd = told.or_else(|| model.cost_nano_usd(&response.usage));
-    }
-    ending
+pub(super) fn priced(mut response: Response, model: &dyn Model) -> Response {
+    let told = response.usage.cost_nano_usd;
+    response.usage.cost_nano_usd = told.or_else(|| model.cost_nano_usd(&response.usage));
+    response
 }
 
 fn cut_off() -> ProviderError {

@@ -3,6 +3,7 @@
 
 mod ask;
 mod calls;
+mod compact;
 mod deed;
 mod draft;
 mod held;
@@ -10,6 +11,7 @@ mod pins;
 mod questions;
 mod queue;
 
+pub(crate) use compact::{Summary, Written, turns};
 pub(crate) use deed::cookie_of;
 
 use std::sync::Arc;
@@ -257,7 +259,7 @@ impl Worker {
         let Worker { agent, engine, .. } = &mut *self;
         let Turn { target, window, .. } = turn;
         let Some(to) = cut_for(&agent.state, &agent.view, target, window) else {
-            return Ok(());
+            return self.summarise_if_full(turn, desk).await;
         };
         let data = SummaryData {
             from: read_held!(desk, window::root_of(engine.store(), agent)),
@@ -296,6 +298,7 @@ impl Worker {
             step = match step {
                 Step::Ask => {
                     self.carry_out_at_break(desk).await;
+                    self.take_in_summary(desk).await?;
                     self.keep_up(&mut turn, desk).await?;
                     self.ask(&mut turn, desk).await?
                 }
@@ -343,6 +346,7 @@ impl Worker {
     /// The row that tells why a turn is stopped, and how it ends by that.
     pub(super) fn stopped_by(&mut self, stop: &Stop) -> (Event, Outcome) {
         self.stopped = Some(stop.clone());
+        self.summary = None;
         stopped(stop)
     }
 

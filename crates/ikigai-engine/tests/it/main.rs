@@ -23,5 +23,6 @@ mod resuming;
 mod roots;
 mod schedule;
 mod store_failures;
+mod summaries;
 mod support;
 mod windows;

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use ikigai_core::Request;
 use ikigai_core::data::Amounts;
-use ikigai_core::message::{Block, Message};
-use ikigai_core::project::estimate_tokens;
+use ikigai_core::project::{estimate_request, estimate_tokens};
 use ikigai_core::settings::ModelChoice;
+use ikigai_core::summary::SUMMARY_PROMPT;
 
 use crate::{
     Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
@@ -92,10 +92,16 @@ impl Model for Demo {
     fn answer(&self, request: Request, _conversation: &str) -> Box<dyn Answer> {
         let ask = Ask::of(&request);
         let mut script = Script::default();
-        for step in rules::answer(&ask) {
+        let is_summary = request.system.as_deref() == Some(SUMMARY_PROMPT);
+        let steps = if is_summary {
+            rules::summarise(&ask)
+        } else {
+            rules::answer(&ask)
+        };
+        for step in steps {
             script.add(step);
         }
-        script.finish(tokens_of(&request));
+        script.finish(estimate_request(&request));
         Box::new(Scripted {
             deltas: script.deltas,
             pause: ask.has("slowly").then_some(SLOW_PAUSE),
@@ -224,19 +230,4 @@ fn words(text: &str) -> Vec<String> {
     text.split_inclusive(char::is_whitespace)
         .map(str::to_owned)
         .collect()
-}
-
-fn tokens_of(request: &Request) -> u64 {
-    let texts = |message: &Message| -> u64 {
-        let tokens = |block: &Block| match block {
-            Block::Text { text } | Block::Thinking { text, .. } => estimate_tokens(text),
-            Block::ToolCall {
-                name, arguments, ..
-            } => estimate_tokens(name) + estimate_tokens(arguments),
-            Block::ToolResult { content, .. } => estimate_tokens(content),
-        };
-        message.blocks.iter().map(tokens).sum()
-    };
-    let said: u64 = request.messages.iter().map(texts).sum();
-    said + estimate_tokens(request.system.as_deref().unwrap_or_default())
 }

@@ -10,6 +10,10 @@ const MAIL: &str = "Message from agent ";
 /// The largest number it counts to, so that no answer is without end.
 const MOST_COUNTED: u32 = 10_000;
 
+/// How many messages a summary quotes, and how much of each.
+const MOST_SUMMARISED: usize = 12;
+const SUMMARISED_CHARACTERS: usize = 30;
+
 /// One thing the model does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -213,6 +217,26 @@ pub(super) fn answer(ask: &Ask) -> Vec<Step> {
             "I would call the tool `{tool}` now, but I was not given it."
         ))],
     }
+}
+
+/// Writes a summary of a conversation that it is told as text: how long it was, and how each message
+/// of the user began. Fails if that is wished for.
+pub(super) fn summarise(ask: &Ask) -> Vec<Step> {
+    let (told, wishes) = ask.said.rsplit_once("</conversation>").unwrap_or_default();
+    if wishes.contains("fail") {
+        return fail(ask);
+    }
+    let said: Vec<_> = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("user: "))
+        .map(|line| line.chars().take(SUMMARISED_CHARACTERS).collect::<String>())
+        .collect();
+    let newest = said.len().saturating_sub(MOST_SUMMARISED);
+    vec![say(format!(
+        "The user said {} things. The last ones: {}. (The demo model only counts and quotes.)",
+        said.len(),
+        said[newest..].join(" / ")
+    ))]
 }
 
 fn read_mail(ask: &Ask) -> Vec<Step> {

@@ -3,9 +3,10 @@
 use ikigai_core::Request;
 use ikigai_core::message::{Message, Role};
 use ikigai_core::project::ToolSpec;
+use ikigai_core::summary::summary_request;
 use serde_json::json;
 
-use super::rules::{Ask, Step, answer};
+use super::rules::{Ask, Step, answer, summarise};
 
 fn request(messages: Vec<Message>, tools: &[&str]) -> Request {
     let tool = |name: &&str| ToolSpec {
@@ -150,4 +151,28 @@ fn it_calls_tools_for_what_is_asked() {
             .collect();
         assert_eq!(called, expected, "{said}");
     }
+}
+
+/// It counts what the user said and quotes the newest, or fails at a wish.
+#[test]
+fn a_summary_counts_and_quotes() {
+    let mut messages = Vec::new();
+    for number in 1..=20 {
+        messages.push(said(&format!("count to {number}")));
+        messages.push(Message::text(Role::Assistant, "1 2 3"));
+    }
+    let written = |wishes| {
+        let request = summary_request(&messages, wishes, 100_000);
+        summarise(&Ask::of(&request))
+    };
+
+    let [Step::Say(text)] = &written(None)[..] else {
+        panic!("it says something")
+    };
+    assert!(
+        text.starts_with("The user said 20 things. The last ones: count to 9 / "),
+        "{text}"
+    );
+    assert!(text.contains("count to 20."), "{text}");
+    assert!(matches!(written(Some("fail"))[..], [Step::Fail(_)]));
 }

@@ -174,6 +174,26 @@ impl Oracle {
         }
     }
 
+    /// What stands in a request in the user's name, oldest first: messages, and summaries in the
+    /// place of what they cover.
+    pub fn in_the_users_name(&self, path: &[RowRef]) -> Vec<String> {
+        let covers = self.covers(path);
+        let mut texts = Vec::new();
+        for (index, at) in path.iter().enumerate() {
+            let text = match covers.get(&index) {
+                Some(summary) => {
+                    let later = (index + 1..path.len()).any(|i| covers.get(&i) == Some(summary));
+                    let text = self.row(*summary).content.clone();
+                    text.filter(|_| !later)
+                }
+                None if self.kind(*at) == Some(Kind::User) => self.row(*at).content.clone(),
+                None => None,
+            };
+            texts.extend(text.filter(|text| !text.trim().is_empty()));
+        }
+        texts
+    }
+
     fn said(&self, path: &[RowRef]) -> Vec<Said> {
         let covers = self.covers(path);
         let omits: HashSet<RowRef> = path

@@ -21,6 +21,9 @@ const MOST_FILE_BYTES: u64 = 1 << 20;
 /// The longest deadline: an hour, after which nobody waits any more.
 const MOST_SECONDS: u64 = 3600;
 
+/// A conversation that uses so much of its budget is summarised, unless something else is said.
+const USUAL_PERCENT: u64 = 80;
+
 /// What the files say, later ones over earlier ones.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
@@ -41,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) keys: BTreeMap<String, String>,
     /// Requests are kept below this many tokens.
     pub(crate) budget_tokens: Option<u64>,
+    /// When so much of that is used, in percent, the conversation is summarised; 0: never.
+    compact_at: Option<Percent>,
     /// Certificates that are trusted beside the usual ones.
     ca_file: Option<AbsolutePath>,
     providers: BTreeMap<String, ProviderSection>,
@@ -91,6 +96,23 @@ impl TryFrom<u64> for Seconds {
             Ok(Self(Duration::from_secs(seconds)))
         } else {
             Err(format!("expected 1 to {MOST_SECONDS} seconds"))
+        }
+    }
+}
+
+/// A share.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "u64")]
+struct Percent(u64);
+
+impl TryFrom<u64> for Percent {
+    type Error = &'static str;
+
+    fn try_from(percent: u64) -> Result<Self, &'static str> {
+        if percent <= 100 {
+            Ok(Self(percent))
+        } else {
+            Err("expected 0 to 100 percent")
         }
     }
 }
@@ -147,6 +169,7 @@ impl Config {
         Ok(Self {
             model: theirs.model.or(user.model),
             budget_tokens: theirs.budget_tokens.or(user.budget_tokens),
+            compact_at: theirs.compact_at.or(user.compact_at),
             models: user.models.into_iter().chain(theirs.models).collect(),
             permissions: work.permissions,
             sandbox: work.sandbox,
@@ -174,6 +197,12 @@ impl Config {
             limits: self.limits,
             agents: self.agents,
         }
+    }
+
+    /// How much of its budget a conversation may use before it is summarised by itself.
+    pub(crate) fn summarise_at(&self) -> Option<u64> {
+        let percent = self.compact_at.map_or(USUAL_PERCENT, |percent| percent.0);
+        (percent > 0).then_some(percent)
     }
 
     /// What is said of providers.

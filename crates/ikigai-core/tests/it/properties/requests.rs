@@ -108,6 +108,39 @@ proptest! {
         }
     }
 
+    /// E2a E2b: summaries stand for what they cover, nest, are taken back, and go and come with the
+    /// path, as a slow walk over it finds.
+    #[test]
+    fn prop_summaries_nest_undo_and_follow_the_path(actions in actions(40), picks in picks(4)) {
+        let history = History::of(&actions);
+        let target = target(OWN.0, OWN.1);
+        // A note on an interruption, and on what was left out, stands in brackets.
+        let is_note = |text: &String| text.starts_with('[');
+        for at in chosen(&history, &picks) {
+            let agent = restored(&history, at);
+            let request = assemble(&agent.state, &agent.view, &target, &plenty()).unwrap();
+            let of_user = request.messages.iter().filter(|message| message.role == Role::User);
+            let blocks = of_user.flat_map(|message| &message.blocks);
+            let mut texts: Vec<_> = blocks
+                .filter_map(|block| match block {
+                    Block::Text { text } => Some(text.clone()),
+                    _ => None,
+                })
+                .collect();
+            texts.retain(|text| !is_note(text));
+            let path = history.oracle.path(at);
+            let omits = agent.view.entries().iter().any(|entry| {
+                entry.kind() == Some(Kind::Error) && entry.row.data.as_deref().unwrap_or_default().contains("omit")
+            });
+            if omits {
+                continue;
+            }
+            let mut expected = history.oracle.in_the_users_name(&path);
+            expected.retain(|text| !is_note(text));
+            prop_assert_eq!(texts, expected);
+        }
+    }
+
     /// N1d E2e: rows before those that fill the budget make no difference.
     #[test]
     fn prop_a_full_budget_needs_no_older_rows(

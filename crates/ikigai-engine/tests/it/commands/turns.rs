@@ -20,6 +20,11 @@ async fn path_commands_interrupt_a_running_turn() {
         ("/undo", vec!["rewind", "command"], 2),
         ("/rewind a", vec!["rewind", "command"], 2),
         ("/rewind nowhere", vec!["command"], 4),
+        (
+            "/compact",
+            vec!["command", "usage", "summary", "command"],
+            1,
+        ),
     ] {
         let (world, diary) = World::with_fakes();
         let mut worker = world.root().await;
@@ -29,6 +34,7 @@ async fn path_commands_interrupt_a_running_turn() {
         line(&mut worker, "/mark a").await;
         let deed = Deed::new("change", "slow");
         world.provider.will(calling(&[deed]));
+        world.provider.will_say_to("<conversation>", "x");
 
         let (done, _) = attended(&mut worker, "two", |update| match update {
             Update::Running(_) => command(typed),

@@ -343,7 +343,8 @@ fn plays_a_life() {
 
     let life = async {
         let mut world = World::with(&directory, provider, mortal.clone()).unwrap();
-        world.engine = world.engine.with_limits(scenario.limits());
+        let engine = world.engine.with_limits(scenario.limits());
+        world.engine = engine.with_summaries_at(scenario.summaries_at());
         let mut worker = if errand == Errand::Say {
             fs::write(directory.join(NOTES), "a note\n").unwrap();
             world.begin(scenario).await

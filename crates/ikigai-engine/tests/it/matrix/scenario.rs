@@ -70,12 +70,14 @@ pub(crate) enum Scenario {
     Send,
     /// It forks a child and waits for what that says last.
     Wait,
+    /// What was said before is summarised beside it.
+    Summary,
     /// Its call kills ikigai and runs on, with a second process that left its session.
     Murder,
 }
 
 impl Scenario {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Text,
         Self::Call,
         Self::Parallel,
@@ -90,6 +92,7 @@ impl Scenario {
         Self::Kill,
         Self::Send,
         Self::Wait,
+        Self::Summary,
         Self::Murder,
     ];
 
@@ -106,7 +109,7 @@ impl Scenario {
     /// A model for it.
     pub(crate) fn provider(self) -> ScriptedProvider {
         match self {
-            Self::Cut => ScriptedProvider::with_window(16_000),
+            Self::Cut | Self::Summary => ScriptedProvider::with_window(16_000),
             _ => ScriptedProvider::default(),
         }
     }
@@ -115,6 +118,7 @@ impl Scenario {
     pub(crate) fn prologue(self) -> Vec<String> {
         match self {
             Self::Cut => vec!["word ".repeat(3_000); 2],
+            Self::Summary => vec!["word ".repeat(3_000)],
             _ => Vec::new(),
         }
     }
@@ -140,6 +144,7 @@ impl Scenario {
             ]),
             Self::Queue => provider.will([say("Yes. "), Step::Wait, Step::Finish]),
             Self::Cut => {}
+            Self::Summary => provider.will_say_to("<conversation>", "words"),
             _ => provider.will([Step::FinishWith(self.blocks())]),
         }
         provider.will_say_to(BEGIN, "I began");
@@ -198,6 +203,11 @@ impl Scenario {
             requests,
             ..Limits::default()
         }
+    }
+
+    /// When its conversation is summarised.
+    pub(crate) fn summaries_at(self) -> Option<u64> {
+        (self == Self::Summary).then_some(25)
     }
 
     /// At which point the model, which waits there, goes on.

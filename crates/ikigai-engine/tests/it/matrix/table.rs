@@ -77,6 +77,8 @@ Send     | Say before the mail is sent         | called                | result:
 Send     | Say after the mail is sent          | called result:ran     | crash                       | 0 | Resumes
 Wait     | Say before the wait is answered     | user assistant tool_call tool_call usage fork result:ran | result:ran crash | 0 | Resumes
 Wait     | Say after the wait is answered      | user assistant tool_call tool_call usage fork result:ran result:ran | crash | 0 | Resumes
+Summary  | Say before the summary is stored    | user assistant usage  |                             | 0 | Nothing
+Summary  | Say after the summary is stored     | user assistant usage usage summary |                | 0 | Nothing
 Call     | Say before the result is stored, Open before the settlement is stored   | called | result:unknown crash | 1 | Resumes
 Call     | Say before the result is stored, Open after the settlement is stored    | called result:unknown crash |  | 1 | Resumes
 Call     | Say before the result is stored, Resume before the resumption is stored | called result:unknown crash |  | 1 | Resumes

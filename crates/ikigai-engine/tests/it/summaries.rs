@@ -1,0 +1,520 @@
+//! Summaries: written by a model beside the agent's work, sent in the place of what they cover.
+
+use std::time::Duration;
+
+use ikigai_core::data::{self, SummaryData, UsageData};
+use ikigai_core::summary::SUMMARY_PROMPT;
+use ikigai_core::{AgentId, Request};
+use ikigai_engine::commands::Done;
+use ikigai_engine::{Desk, Errand, INTENTS, Intent, Outcome, Update, Worker};
+use ikigai_providers::AnswerBlock;
+use ikigai_testkit::Step;
+use tokio::sync::mpsc;
+
+use crate::support::{World, interrupt, say};
+
+/// What every request for a summary has in it.
+const ASKED: &str = "<conversation>";
+
+/// What stands before a summary.
+const HEADING: &str = "Summary of the conversation so far, which is not shown any more:\n\n";
+
+fn long(text: &str) -> String {
+    format!("{text} {}", "word ".repeat(100))
+}
+
+async fn talk(world: &World, worker: &mut Worker, turns: usize) {
+    for turn in 0..turns {
+        world.provider.will_say(&long(&format!("answer {turn}")));
+        say(worker, &long(&format!("question {turn}")))
+            .await
+            .unwrap();
+    }
+}
+
+async fn request(world: &World, worker: &Worker) -> Request {
+    let id = worker.agent().state.agent();
+    world.engine.next_request(id).await.unwrap()
+}
+
+async fn count(world: &World, id: AgentId, kind: &str) -> usize {
+    let kinds = world.kinds(id).await;
+    kinds.iter().filter(|one| *one == kind).count()
+}
+
+fn texts(request: &Request) -> Vec<&str> {
+    let blocks = request.messages.iter().flat_map(|message| &message.blocks);
+    blocks
+        .filter_map(|block| match block {
+            ikigai_core::Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Types a line with a front end that says something whenever it is told something.
+async fn typed(
+    worker: &mut Worker,
+    line: &str,
+    mut react: impl FnMut(&Update) -> Vec<Intent> + Send,
+) -> (Done, Vec<Update>) {
+    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    let mut told = Vec::new();
+    let mut tell = |update: Update| {
+        for intent in react(&update) {
+            sender.try_send(intent).unwrap();
+        }
+        told.push(update);
+    };
+    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let done = worker.line(line, &mut desk).await.unwrap();
+    (done, told)
+}
+
+/// Types a line and returns what it printed.
+async fn printed(worker: &mut Worker, line: &str) -> String {
+    let (_, told) = typed(worker, line, |_| Vec::new()).await;
+    let rows = told.into_iter().filter_map(|update| match update {
+        Update::Stored(row) if row.kind.name() == "command" => row.content,
+        _ => None,
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+/// The live agent sends what a restarted one sends.
+async fn is_the_same_after_a_restart(world: &World, worker: Worker) {
+    let live = request(world, &worker).await;
+    let id = worker.agent().state.agent();
+    drop(worker);
+    let restarted = world.restarted();
+    assert_eq!(restarted.engine.next_request(id).await.unwrap(), live);
+}
+
+/// E2a E2b: the summary stands for everything before it, is shown, and taken back leaves the
+/// request as it was, byte for byte; another one takes it in.
+#[tokio::test(start_paused = true)]
+async fn a_conversation_is_compacted_and_brought_back() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    talk(&world, &mut worker, 3).await;
+    let before = request(&world, &worker).await;
+    world
+        .provider
+        .will_say_to(ASKED, "  They talked about words.\n");
+
+    let output = printed(&mut worker, "/compact keep the words").await;
+
+    assert_eq!(
+        output,
+        "summarising 3 turns\n3 turns summarised: 816 → 23 tokens · /compact --undo"
+    );
+    let asked = world.provider.requests().pop().unwrap();
+    assert_eq!(asked.system.as_deref(), Some(SUMMARY_PROMPT));
+    assert_eq!(asked.tools, []);
+    let [told] = texts(&asked)[..] else {
+        panic!("one text")
+    };
+    assert!(
+        told.contains("user: question 0") && told.contains("agent: answer 2"),
+        "{told}"
+    );
+    assert!(
+        told.contains("The user says about the summary: keep the words"),
+        "{told}"
+    );
+    let compacted = request(&world, &worker).await;
+    let first = format!("{HEADING}They talked about words.");
+    assert_eq!(texts(&compacted), [first.as_str()]);
+    assert_eq!(
+        (&compacted.system, &compacted.tools),
+        (&before.system, &before.tools)
+    );
+    let shown = printed(&mut worker, "/compact --show").await;
+    assert!(shown.ends_with(&first), "{shown}");
+
+    talk(&world, &mut worker, 1).await;
+    let grown = request(&world, &worker).await;
+    assert_eq!(texts(&grown).len(), 3);
+    world.provider.will_say_to(ASKED, "All of it.");
+    printed(&mut worker, "/compact").await;
+    let asked = world.provider.requests().pop().unwrap();
+    assert!(
+        texts(&asked)[0].contains("They talked about words."),
+        "a summary is summarised"
+    );
+    assert_eq!(
+        texts(&request(&world, &worker).await),
+        [format!("{HEADING}All of it.")]
+    );
+
+    let undone = printed(&mut worker, "/compact --undo").await;
+    assert!(undone.starts_with("summary #"), "{undone}");
+    assert_eq!(request(&world, &worker).await, grown);
+    printed(&mut worker, "/undo").await;
+    printed(&mut worker, "/compact --undo").await;
+    assert_eq!(
+        serde_json::to_string(&request(&world, &worker).await).unwrap(),
+        serde_json::to_string(&before).unwrap()
+    );
+    let none = printed(&mut worker, "/compact --undo").await;
+    assert_eq!(none, "⚠ nothing was summarised");
+    is_the_same_after_a_restart(&world, worker).await;
+}
+
+/// What it costs is told by a row of its own, and is no report of how the model counts what is said.
+#[tokio::test(start_paused = true)]
+async fn a_summary_costs_and_leaves_the_estimates_alone() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will_count(1000);
+    talk(&world, &mut worker, 3).await;
+    let before = worker.context().await.unwrap();
+    world.provider.will_say_to(ASKED, &"long ".repeat(10_000));
+
+    printed(&mut worker, "/compact").await;
+
+    let rows = world.rows(id).await;
+    let usage: Vec<UsageData> = rows
+        .iter()
+        .filter(|row| row.kind.name() == "usage")
+        .map(|row| data::read(row.data.as_deref()))
+        .collect();
+    let numbers: Vec<_> = usage.iter().map(|usage| usage.response.unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+    assert_eq!(usage[3].sum.as_ref().unwrap().cost_nano_usd, Some(28));
+    assert_eq!(
+        worker.context().await.unwrap(),
+        before,
+        "a summary that is too long is none"
+    );
+    talk(&world, &mut worker, 1).await;
+    assert_eq!(count(&world, id, "usage").await, 5);
+    is_the_same_after_a_restart(&world, worker).await;
+}
+
+/// A summary that fails, says nothing, is cut or too long leaves the old view, and says why.
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_is_none_leaves_everything_as_it_was() {
+    let say = |text: &str| Step::Say(text.to_owned());
+    let call = AnswerBlock::Call {
+        id: None,
+        name: "bash".to_owned(),
+        arguments: "{}".to_owned(),
+        item: None,
+    };
+    let cases = [
+        (vec![Step::Fail("overloaded".to_owned())], "overloaded", 0),
+        (vec![say("half")], "the answer ended before it was whole", 0),
+        (vec![say(" \n"), Step::Finish], "the model wrote nothing", 1),
+        (
+            vec![Step::FinishWith(vec![call])],
+            "the model wrote nothing",
+            1,
+        ),
+        (vec![say("much"), Step::RunOut], "it is too long", 1),
+        (
+            vec![say(&"much ".repeat(2_000)), Step::Finish],
+            "it is no shorter than what it stands for",
+            1,
+        ),
+        (vec![Step::Hang], "the provider said nothing for 300 s", 0),
+        (
+            vec![Step::Panic("broken".to_owned())],
+            "it broke down, which is a mistake in ikigai",
+            0,
+        ),
+    ];
+    for (steps, reason, usage) in cases {
+        let world = World::new();
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        talk(&world, &mut worker, 2).await;
+        let before = request(&world, &worker).await;
+        world.provider.will_to(ASKED, steps);
+
+        let output = printed(&mut worker, "/compact").await;
+
+        let expected = format!("⚠ no summary: {reason} · the conversation is sent as before");
+        assert_eq!(output, format!("summarising 2 turns\n{expected}"));
+        assert_eq!(request(&world, &worker).await, before, "{reason}");
+        assert_eq!(count(&world, id, "summary").await, 0, "{reason}");
+        assert_eq!(count(&world, id, "usage").await, 2 + usage, "{reason}");
+        world.provider.will_say("yes");
+        let outcome = crate::support::say(&mut worker, "go on").await.unwrap();
+        assert_eq!(outcome, Outcome::Completed, "{reason}");
+        is_the_same_after_a_restart(&world, worker).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_summarised_where_nothing_is_to_be() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let nothing = "⚠ there is nothing to summarise";
+    assert_eq!(printed(&mut worker, "/compact").await, nothing);
+    talk(&world, &mut worker, 1).await;
+    world.provider.will_say_to(ASKED, "short");
+    printed(&mut worker, "/compact").await;
+
+    assert_eq!(printed(&mut worker, "/compact").await, nothing);
+    assert_eq!(
+        printed(&mut worker, "/compact --sideways").await,
+        "⚠ `--sideways` is not known · /compact --show or --undo"
+    );
+    printed(&mut worker, "/budget 1").await;
+    let refused = printed(&mut worker, "/compact").await;
+    assert!(
+        refused.starts_with("⚠ the budget of this agent"),
+        "{refused}"
+    );
+    let (done, _) = typed(&mut worker, "/resume", |_| Vec::new()).await;
+    assert!(done.warned, "a summary is nothing to be answered");
+}
+
+/// An interrupt ends the writing; a message that is typed meanwhile waits.
+#[tokio::test(start_paused = true)]
+async fn a_summary_is_interrupted() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    talk(&world, &mut worker, 2).await;
+    let before = request(&world, &worker).await;
+    world.provider.will_to(ASKED, [Step::Hang]);
+    let is_begun =
+        |update: &Update| matches!(update, Update::Stored(row) if row.kind.name() == "command");
+    let mut said = false;
+
+    let (_, told) = typed(&mut worker, "/compact", |update| {
+        if is_begun(update) && !std::mem::replace(&mut said, true) {
+            return vec![Intent::Say("later".to_owned()), interrupt()];
+        }
+        Vec::new()
+    })
+    .await;
+
+    let queued = told
+        .iter()
+        .any(|update| matches!(update, Update::Queued { text, .. } if text == "later"));
+    assert!(queued, "{told:?}");
+    let Some(Update::Stored(last)) = told.last() else {
+        panic!("{told:?}")
+    };
+    assert_eq!(
+        last.content.as_deref(),
+        Some("⚠ interrupted · the conversation is sent as before")
+    );
+    assert_eq!(request(&world, &worker).await, before);
+}
+
+/// A world whose model takes little, with summaries at 50 %: some turns fill it so far.
+fn crowded() -> World {
+    let world = World::with_window(4_000);
+    world.equipped(|engine| engine.with_summaries_at(Some(50)))
+}
+
+/// Begun by itself when a turn begins that fills the window so far, a summary is written beside that
+/// turn and holds from the next request on.
+#[tokio::test(start_paused = true)]
+async fn a_full_window_is_summarised_beside_the_turn() {
+    let world = crowded();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    talk(&world, &mut worker, 5).await;
+    assert_eq!(count(&world, id, "summary").await, 0);
+    world.provider.will_to(
+        ASKED,
+        [
+            Step::Sleep(Duration::from_secs(100)),
+            Step::Say("five turns".to_owned()),
+            Step::Finish,
+        ],
+    );
+    world.provider.will_say(&long("answer 5"));
+
+    let (done, told) = typed(&mut worker, &long("question 5"), |_| Vec::new()).await;
+
+    assert_eq!(done.outcome, Some(Outcome::Completed));
+    let notices: Vec<_> = told
+        .iter()
+        .filter_map(|update| match update {
+            Update::Notice(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let [begun, ended] = notices[..] else {
+        panic!("{notices:?}")
+    };
+    assert!(begun.starts_with("the conversation fills 5"), "{begun}");
+    assert!(
+        begun.ends_with("of 4.0k tokens: 5 turns are being summarised"),
+        "{begun}"
+    );
+    assert!(ended.starts_with("5 turns summarised: "), "{ended}");
+    let rows = world.rows(id).await;
+    let kinds: Vec<_> = rows
+        .iter()
+        .rev()
+        .take(5)
+        .map(|row| row.kind.name())
+        .collect();
+    assert_eq!(kinds, ["summary", "usage", "usage", "assistant", "user"]);
+    let range: SummaryData = data::read(rows.last().unwrap().data.as_deref());
+    assert_eq!(range.from, Some(rows[0].at));
+    let requests = world.provider.requests();
+    assert_eq!(requests.len(), 7);
+    let sent = request(&world, &worker).await;
+    let sent = texts(&sent);
+    assert_eq!(sent.len(), 3);
+    assert_eq!(sent[0], format!("{HEADING}five turns"));
+    assert!(sent[1].starts_with("question 5"));
+    is_the_same_after_a_restart(&world, worker).await;
+}
+
+/// Whoever types meanwhile is answered at once; the summary is stored when it is there.
+#[tokio::test(start_paused = true)]
+async fn turns_go_on_while_a_summary_is_written() {
+    let world = crowded();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    talk(&world, &mut worker, 5).await;
+    world.provider.will_to(
+        ASKED,
+        [Step::Wait, Step::Say("five".to_owned()), Step::Finish],
+    );
+    world.provider.will_say("answer 5");
+    world
+        .provider
+        .will([Step::Say("answer 6".to_owned()), Step::Finish]);
+    let mut said = false;
+
+    let (done, _) = typed(&mut worker, "question 5", |update| match update {
+        Update::Stored(row) if row.content.as_deref() == Some("answer 5") => {
+            assert!(!std::mem::replace(&mut said, true));
+            vec![Intent::Say("question 6".to_owned())]
+        }
+        Update::Stored(row) if row.content.as_deref() == Some("answer 6") => {
+            world.provider.go_on();
+            Vec::new()
+        }
+        _ => Vec::new(),
+    })
+    .await;
+
+    assert_eq!(done.outcome, Some(Outcome::Completed));
+    let sent = request(&world, &worker).await;
+    let expected = format!("{HEADING}five");
+    assert_eq!(
+        texts(&sent),
+        [
+            &expected,
+            "question 5",
+            "answer 5",
+            "question 6",
+            "answer 6"
+        ]
+    );
+    assert_eq!(count(&world, id, "summary").await, 1);
+    is_the_same_after_a_restart(&world, worker).await;
+}
+
+/// Brings a turn to its end while its summary is still being written.
+async fn leave_a_summary_behind(world: &World, worker: &mut Worker) {
+    talk(world, worker, 5).await;
+    let sleep = Step::Sleep(Duration::from_secs(100));
+    world
+        .provider
+        .will_to(ASKED, [sleep, Step::Say("five".to_owned()), Step::Finish]);
+    world.provider.will_say("answer 5");
+    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    let mut tell = |update: Update| {
+        if matches!(update, Update::Notice(_)) {
+            sender.try_send(Intent::Do(Errand::Mail)).unwrap();
+        }
+    };
+    let mut desk = Desk::new(&mut receiver, &mut tell);
+    worker.turn("question 5", &mut desk).await.unwrap();
+}
+
+/// E2c: what a summary stands for may be gone when it is there.
+#[tokio::test(start_paused = true)]
+async fn late_summary_is_thrown_away() {
+    for (bend, kept) in [("/clear", 0), ("/rewind early", 0), ("/rewind late", 1)] {
+        let world = crowded();
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        printed(&mut worker, "/mark early").await;
+        leave_a_summary_behind(&world, &mut worker).await;
+        printed(&mut worker, "/mark late").await;
+        assert_eq!(count(&world, id, "summary").await, 0);
+
+        printed(&mut worker, bend).await;
+        tokio::time::sleep(Duration::from_secs(200)).await;
+        world.provider.will_say("anew!");
+        say(&mut worker, "anew").await.unwrap();
+
+        assert_eq!(count(&world, id, "summary").await, kept, "{bend}");
+        assert_eq!(
+            count(&world, id, "usage").await,
+            8,
+            "{bend}: it cost all the same"
+        );
+        let sent = request(&world, &worker).await;
+        let told = texts(&sent).iter().any(|text| text.contains("five"));
+        assert_eq!(told, kept == 1, "{bend}");
+        is_the_same_after_a_restart(&world, worker).await;
+    }
+}
+
+/// A summary that came to nothing is not tried again with every turn, and cuts always work.
+#[tokio::test(start_paused = true)]
+async fn without_summaries_the_oldest_turns_are_cut_off() {
+    let world = crowded();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    for turn in 0..40 {
+        world
+            .provider
+            .will_to(ASKED, [Step::Fail("overloaded".to_owned())]);
+        world.provider.will_say(&long(&format!("answer {turn}")));
+        let outcome = say(&mut worker, &long(&format!("question {turn}"))).await;
+        assert_eq!(outcome.unwrap(), Outcome::Completed);
+    }
+
+    assert!(count(&world, id, "summary").await > 1);
+    let requests = world.provider.requests();
+    let is_summary = |request: &&Request| request.system.as_deref() == Some(SUMMARY_PROMPT);
+    let asked = requests.iter().filter(is_summary).count();
+    assert!((2..=5).contains(&asked), "{asked}");
+    is_the_same_after_a_restart(&world, worker).await;
+}
+
+/// A process that dies meanwhile leaves nothing behind.
+#[tokio::test(start_paused = true)]
+async fn a_restart_in_the_middle_of_a_summary_leaves_a_clean_state() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    talk(&world, &mut worker, 2).await;
+    let before = request(&world, &worker).await;
+    world.provider.will_to(ASKED, [Step::Hang]);
+    let compact = typed(&mut worker, "/compact", |_| Vec::new());
+    assert!(
+        tokio::time::timeout(Duration::from_secs(10), compact)
+            .await
+            .is_err()
+    );
+    drop(worker);
+
+    let world = world.restarted();
+    let mut worker = world.reopened().await;
+
+    assert_eq!(request(&world, &worker).await, before);
+    let kinds = world.kinds(id).await;
+    assert_eq!(kinds.last().unwrap(), "command");
+    world.provider.forget_script();
+    world.provider.will_say("yes");
+    say(&mut worker, "go on").await.unwrap();
+    world.provider.will_say_to(ASKED, "short");
+    printed(&mut worker, "/compact").await;
+    assert_eq!(texts(&request(&world, &worker).await).len(), 1);
+}
