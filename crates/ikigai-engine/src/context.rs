@@ -136,7 +136,7 @@ impl Engine {
             budget,
             counted,
             scale,
-        } = self.ready(agent, &choice).await?;
+        } = Box::pin(self.ready(agent, &choice)).await?;
         let filling = Filling::of(&agent.state, &agent.view, &target, &budget);
         let mut context = Context {
             system: 0,

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::names::name_from;
-use ikigai_core::project::assemble;
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{AgentId, Budget, Epoch, Event, Request, Seq, Settings, Target};
+use ikigai_core::{AgentId, Budget, Epoch, Event, Seq, Settings, Target};
 use ikigai_providers::{Models, Offer};
 use ikigai_store::{
-    Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
+    AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
     Status, Store,
 };
 use ikigai_tools::permission::Sandbox;
@@ -358,15 +357,6 @@ impl Engine {
         worker.mend_columns(agent).await?;
         worker.settle().await?;
         Ok(worker)
-    }
-
-    /// What the agent's next turn would send, as far as it is known before the user speaks.
-    pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
-        let agent = Agent::restore(self.store(), agent).await?;
-        let choice = self.choice(agent.state.settings())?;
-        let ready = self.ready(agent, &choice).await?;
-        let Agent { state, view, .. } = &ready.agent;
-        Ok(assemble(state, view, &ready.target, &ready.budget)?)
     }
 
     /// The model under these settings.

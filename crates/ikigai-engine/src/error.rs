@@ -1,6 +1,6 @@
 //! Why the engine could not do what it was asked.
 
-use ikigai_core::CannotProject;
+use ikigai_core::{CannotProject, RowRef};
 use ikigai_providers::NoModel;
 use ikigai_store::{AgentError, CommitError, StoreError};
 use thiserror::Error;
@@ -34,6 +34,9 @@ pub enum EngineError {
         /// What it could mean.
         matches: Vec<String>,
     },
+    /// There is no such row.
+    #[error("there is no row {0}")]
+    NoSuchRow(RowRef),
     /// The agent is dead.
     #[error("agent `{0}` is dead")]
     Dead(String),

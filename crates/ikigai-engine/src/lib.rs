@@ -2,6 +2,7 @@
 //! and only then acted upon.
 
 mod agents;
+mod asked;
 mod attend;
 mod calls;
 pub mod commands;
@@ -26,6 +27,7 @@ mod window;
 mod worker;
 
 pub use agents::{Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer};
+pub use asked::Asked;
 pub use context::{Context, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::{Crowd, Engine};

@@ -1,6 +1,7 @@
 //! Everybody who can be asked: the demo model, the providers known by name, those configured.
 
 mod described;
+mod spelled;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

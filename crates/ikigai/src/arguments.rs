@@ -162,6 +162,17 @@ pub(crate) struct LogOrder {
     #[arg(long, conflicts_with_all = ["all", "tail", "json"])]
     pub(crate) request: bool,
 
+    /// Print it as this dialect spells it: the body that is sent; `own` is the one of the agent's
+    /// provider
+    #[arg(long, value_name = "DIALECT", requires = "request",
+        value_parser = ["responses", "chat", "messages", "gemini", "own"])]
+    pub(crate) dialect: Option<String>,
+
+    /// Print the request that was made at this row instead: `#12`, or `#name.12` of an ancestor. Of
+    /// a part of an answer it is the one that was answered so, of any other row the next one
+    #[arg(long, value_name = "#ID", requires = "request")]
+    pub(crate) at: Option<String>,
+
     /// Print all rows that the agent ever wrote, also those that it no longer remembers
     #[arg(long, conflicts_with = "tail")]
     pub(crate) all: bool,

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use ikigai_core::load::LoadError;
 use ikigai_core::load::load;
 use ikigai_core::render::{Shown, render};
@@ -25,7 +25,7 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
     };
     world.runtime.block_on(async {
         if order.request {
-            print_request(&world.engine, agent.id).await
+            print_request(&world, agent.id, order).await
         } else {
             let newest = print_rows(&world.engine, agent.id, order).await?;
             if order.follow {
@@ -37,10 +37,42 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn print_request(engine: &Engine, agent: AgentId) -> Result<()> {
-    let request = engine.next_request(agent).await?;
-    print(&format!("{}\n", serde_json::to_string_pretty(&request)?))?;
+async fn print_request(world: &World, agent: AgentId, order: &LogOrder) -> Result<()> {
+    let engine = &world.engine;
+    let asked = match &order.at {
+        None => engine.asked_next(agent).await?,
+        Some(name) => {
+            engine
+                .asked_at(row_named(engine, agent, name).await?)
+                .await?
+        }
+    };
+    let dialect = order.dialect.as_deref();
+    let dialect = dialect.and_then(|name| world.registry.dialect(name, &asked.choice));
+    let text = match dialect {
+        None => serde_json::to_string_pretty(&asked.request)?,
+        Some(dialect) => {
+            let conversation = asked.agent.to_string();
+            let registry = &world.registry;
+            let body = registry.spelled(&asked.choice, &asked.request, &conversation, dialect);
+            serde_json::to_string_pretty(&body)?
+        }
+    };
+    print(&format!("{text}\n"))?;
     Ok(())
+}
+
+/// The row that is typed so: the agent's own, or another one's by name.
+async fn row_named(engine: &Engine, agent: AgentId, typed: &str) -> Result<RowRef> {
+    let name = typed.strip_prefix('#').unwrap_or(typed);
+    let (owner, number) = match name.rsplit_once('.') {
+        Some((owner, number)) => (engine.find(owner).await?.id, number),
+        None => (agent, name),
+    };
+    let number = number
+        .parse()
+        .with_context(|| format!("`{typed}` is no row: #12, or #name.12"))?;
+    Ok(RowRef::new(owner, Seq(number)))
 }
 
 /// Prints what is there. Returns the newest row that was.

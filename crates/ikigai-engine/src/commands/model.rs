@@ -116,7 +116,8 @@ async fn request_to(
     choice: &ModelChoice,
 ) -> Result<Option<(Request, Scale)>, EngineError> {
     // A copy, so that the view that is sent does not grow; rows are shared.
-    let ready = worker.engine.ready(worker.agent.clone(), choice).await?;
+    let ready = worker.engine.ready(worker.agent.clone(), choice);
+    let ready = Box::pin(ready).await?;
     let Agent { state, view, .. } = &ready.agent;
     let request = assemble(state, view, &ready.target, &ready.budget);
     Ok(request.ok().map(|request| (request, ready.scale)))

@@ -6,6 +6,7 @@
 )]
 
 mod agents;
+mod asked;
 mod attending;
 mod calls;
 mod commands;

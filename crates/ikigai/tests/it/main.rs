@@ -5,6 +5,7 @@
 )]
 
 mod commands;
+mod context;
 mod crashes;
 mod diagnostics;
 mod providers;

@@ -203,6 +203,34 @@ fn what_would_be_sent_can_be_looked_at_without_a_key() {
     assert!(request.out.contains("a question"), "{}", request.out);
 }
 
+/// What is printed for a past turn in its provider's own dialect is what was sent, byte for byte.
+#[test]
+fn a_past_request_is_printed_as_it_was_sent() {
+    let server = Server::start([whole("one"), whole("two")]);
+    let newcomer = Newcomer::new();
+    let base = server.url("");
+    configure(
+        &newcomer,
+        &format!("[providers.mine]\nbase_url = \"{base}\"\nkey_env = \"MINE_KEY\"\n"),
+    );
+    run(&newcomer, "a question");
+    run(&newcomer, "another");
+    let rows = newcomer.ikigai(&["log", "--json"]).out;
+    let questions = rows.lines().filter_map(|line| {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        (row["kind"] == "user").then(|| format!("#{}", row["seq"]))
+    });
+
+    for (received, at) in server.received().iter().zip(questions) {
+        let order = ["log", "--request", "--dialect", "own", "--at", &at];
+        let printed = newcomer.ikigai(&order);
+        let printed: serde_json::Value = serde_json::from_str(&printed.out).unwrap();
+        let body = serde_json::from_slice::<serde_json::Value>(&received.body).unwrap();
+        assert_eq!(printed.to_string(), body.to_string());
+    }
+    assert_eq!(server.received().len(), 2);
+}
+
 #[test]
 fn a_configured_model_that_cannot_be_asked_is_an_error_and_nobody_else_is_asked() {
     let newcomer = Newcomer::new();

@@ -1,0 +1,153 @@
+//! What a turn costs after a short, a long and a very long history, and how much of each request
+//! begins with the bytes of the one before, over a day of 500 turns.
+//!
+//!     cargo bench -p ikigai-engine --bench turns
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench is no part of the program: whatever fails ends it, and it prints figures"
+)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ikigai_core::Request;
+use ikigai_engine::{Desk, Engine, INTENTS, System, Worker};
+use ikigai_testkit::stores::rounds::{Case, rounds};
+use ikigai_testkit::stores::{Kept, Sample};
+use ikigai_testkit::{IdSource, MemoryStore, ScriptedProvider};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+
+/// What the model takes.
+const WINDOW_TOKENS: u64 = 100_000;
+const ROUNDS: usize = 60;
+
+/// A day of work, with messages and answers of about this many tokens.
+const DAY: usize = 500;
+const WORDS: usize = 400;
+
+/// What the window holds of that day where it is pruned.
+const PRUNED_TOKENS: u64 = 40_000;
+
+/// The share of bytes that a provider's cache can have seen, in percent.
+const LEAST_SHARE: f64 = 95.0;
+
+fn main() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    turns(&runtime);
+    let free = day(&runtime, u64::MAX);
+    let pruned = day(&runtime, PRUNED_TOKENS);
+    println!("\nprefix: bytes of a request that are those of the one before, day of {DAY} turns");
+    judge("all of it sent", &free);
+    judge("pruned at 40,000 tokens", &pruned);
+}
+
+/// An agent of a sample, at work.
+struct Living {
+    runtime: Runtime,
+    provider: ScriptedProvider,
+    worker: Worker,
+}
+
+impl Living {
+    fn new(kept: &Kept) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let provider = ScriptedProvider::with_window(WINDOW_TOKENS);
+        let engine = Engine::new(
+            Arc::new(kept.open()),
+            Arc::new(System),
+            Arc::new(provider.clone()),
+        );
+        let worker = runtime.block_on(async {
+            let agents = engine.agents().await.unwrap();
+            let agent = agents.iter().find(|agent| agent.id == kept.agent).unwrap();
+            engine.open(agent).await.unwrap()
+        });
+        let mut living = Self {
+            runtime,
+            provider,
+            worker,
+        };
+        // The first turn reads the window and may cut it; the others are what is measured.
+        living.turn();
+        living
+    }
+
+    fn turn(&mut self) {
+        self.provider.will_say("yes");
+        self.runtime.block_on(say(&mut self.worker, "go on"));
+    }
+}
+
+fn turns(_: &Runtime) {
+    let samples = [Sample::HUNDRED, Sample::TEN_THOUSAND, Sample::MILLION];
+    let kept = samples.map(|sample| (sample, sample.copy("turns")));
+    let cases = kept.iter().map(|(sample, kept)| {
+        let mut living = Living::new(kept);
+        Case::new(sample, move || {
+            let begun = Instant::now();
+            living.turn();
+            begun.elapsed()
+        })
+    });
+    let figures = rounds(ROUNDS, cases.collect());
+    figures.print("turn: a message stored, the request made, the answer stored");
+    figures.judge("turn", &Sample::MILLION, &Sample::TEN_THOUSAND, 1.2);
+    for (_, kept) in kept {
+        kept.remove();
+    }
+}
+
+/// The requests of a day.
+fn day(runtime: &Runtime, window: u64) -> Vec<Request> {
+    let provider = ScriptedProvider::with_window(window);
+    let store = MemoryStore::new(IdSource::new(1).process());
+    let engine = Engine::new(
+        Arc::new(store),
+        Arc::new(System),
+        Arc::new(provider.clone()),
+    );
+    runtime.block_on(async {
+        let mut worker = engine.create_root("/work", "/work").await.unwrap();
+        for turn in 0..DAY {
+            provider.will_say(&format!("answer {turn} {}", "word ".repeat(WORDS)));
+            say(
+                &mut worker,
+                &format!("question {turn} {}", "word ".repeat(WORDS)),
+            )
+            .await;
+        }
+    });
+    provider.requests()
+}
+
+fn judge(what: &str, requests: &[Request]) {
+    let bodies: Vec<_> = requests
+        .iter()
+        .map(|request| serde_json::to_vec(&request.messages).unwrap())
+        .collect();
+    let (mut same, mut all, mut moved) = (0, 0, 0);
+    for pair in bodies.windows(2) {
+        // The bracket that ends the list is where more comes.
+        let before = &pair[0][..pair[0].len() - 1];
+        let common = before.iter().zip(&pair[1]).take_while(|(a, b)| a == b);
+        let common = common.count();
+        moved += usize::from(common < before.len());
+        same += common;
+        all += before.len();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a share for people")]
+    let share = same as f64 * 100.0 / all as f64;
+    let verdict = if share >= LEAST_SHARE { "PASS" } else { "over" };
+    println!(
+        "{verdict}  {what}: {share:.1} %, at least {LEAST_SHARE} %; the window moved {moved} times"
+    );
+}
+
+async fn say(worker: &mut Worker, text: &str) {
+    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let mut tell = |_| {};
+    let mut desk = Desk::new(&mut receiver, &mut tell);
+    worker.turn(text, &mut desk).await.unwrap();
+}

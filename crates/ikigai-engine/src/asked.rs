@@ -1,0 +1,125 @@
+//! What was asked, or would be: the request of the next turn, and of any past one.
+
+use ikigai_core::data::{self, AssistantData, ErrorData};
+use ikigai_core::project::assemble;
+use ikigai_core::settings::ModelChoice;
+use ikigai_core::{AgentId, Direction, Kind, PageQuery, Request, Row, RowRef, Seq, Span};
+use ikigai_store::{Agent, StoreError, history};
+
+use crate::{Engine, EngineError};
+
+/// How many rows are looked at in one go.
+const PAGE_ROWS: usize = 64;
+
+/// A request, and who would be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// What is sent.
+    pub request: Request,
+    /// Who is asked.
+    pub choice: ModelChoice,
+    /// Whose request it is.
+    pub agent: AgentId,
+}
+
+impl Engine {
+    /// What the agent's next turn would send, as far as it is known before the user speaks.
+    pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
+        let agent = Agent::restore(self.store(), agent).await?;
+        Ok(self.asked_by(agent).await?.request)
+    }
+
+    /// The request that was made at a row: the one that it answers, if it is part of an answer, else
+    /// the next one after it. With the settings, documents and the prompt of then; what tools say of
+    /// themselves is not stored, so they are told as they are now.
+    pub async fn asked_at(&self, at: RowRef) -> Result<Asked, EngineError> {
+        let moment = self.moment_of(at).await?;
+        let agent = Agent::restore_at(self.store(), moment).await?;
+        self.asked_by(agent).await
+    }
+
+    /// The request that the agent would make now.
+    pub async fn asked_next(&self, agent: AgentId) -> Result<Asked, EngineError> {
+        self.asked_by(Agent::restore(self.store(), agent).await?)
+            .await
+    }
+
+    async fn asked_by(&self, agent: Agent) -> Result<Asked, EngineError> {
+        let choice = self.choice(agent.state.settings())?;
+        // An agent is large, and this is awaited in many places.
+        let ready = Box::pin(self.ready(agent, &choice)).await?;
+        let Agent { state, view, .. } = &ready.agent;
+        Ok(Asked {
+            request: assemble(state, view, &ready.target, &ready.budget)?,
+            agent: state.agent(),
+            choice,
+        })
+    }
+
+    /// The row up to which the log went when the request was made that belongs to a row.
+    async fn moment_of(&self, at: RowRef) -> Result<RowRef, EngineError> {
+        let found = history::row_at(self.store(), at).await?;
+        let row = found.ok_or(EngineError::NoSuchRow(at))?;
+        match response_of(&row) {
+            Some(response) => self.before_response(at, response).await,
+            None => self.before_next_answer(at).await,
+        }
+        .map_err(EngineError::from)
+    }
+
+    async fn before_response(&self, at: RowRef, response: u64) -> Result<RowRef, StoreError> {
+        let mut first = at;
+        while first.seq > Seq(1) {
+            let before = RowRef::new(at.agent, first.seq.before());
+            let row = history::row_at(self.store(), before).await?;
+            if row.as_ref().and_then(response_of) != Some(response) {
+                break;
+            }
+            first = before;
+        }
+        Ok(RowRef::new(at.agent, first.seq.before()))
+    }
+
+    async fn before_next_answer(&self, at: RowRef) -> Result<RowRef, StoreError> {
+        let mut last = at;
+        loop {
+            let span = Span {
+                from: last.seq.next(),
+                ..Span::whole(at.agent)
+            };
+            let query = PageQuery {
+                span,
+                direction: Direction::Forwards,
+                limit: PAGE_ROWS,
+            };
+            let rows = self.store.page(query).await?;
+            for row in &rows {
+                if ends_the_wait(row) {
+                    return Ok(last);
+                }
+                last = row.at;
+            }
+            if rows.len() < PAGE_ROWS {
+                return Ok(last);
+            }
+        }
+    }
+}
+
+/// The number of the response that a row is part of; 0 for older rows, which have none.
+fn response_of(row: &Row) -> Option<u64> {
+    let is_part = matches!(row.kind.read_as(), Some(Kind::Assistant | Kind::ToolCall));
+    let data: AssistantData = data::read(row.data.as_deref());
+    is_part.then(|| data.response.unwrap_or(0))
+}
+
+/// Says whether the request before a row was made, or will never be.
+fn ends_the_wait(row: &Row) -> bool {
+    match row.kind.read_as() {
+        Some(Kind::Assistant | Kind::ToolCall | Kind::Interrupted | Kind::Clear | Kind::Rewind) => {
+            true
+        }
+        Some(Kind::Error) => data::read::<ErrorData>(row.data.as_deref()).omit.is_none(),
+        _ => false,
+    }
+}

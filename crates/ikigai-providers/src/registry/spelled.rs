@@ -1,0 +1,48 @@
+//! Requests as dialects spell them, for people who want to see what is sent. Needs no key.
+
+use ikigai_core::Request;
+use ikigai_core::settings::ModelChoice;
+use serde_json::Value;
+
+use super::{Level, Registry, longest_answer};
+use crate::dialect::{Dialect, Order};
+use crate::dialects;
+use crate::presets::{COMPATIBLE, preset};
+
+impl Registry {
+    /// The body of a request to the model that settings name. In the dialect of its provider this is
+    /// what is sent, byte for byte; in another one, what would be sent to a server that speaks it.
+    pub fn spelled(
+        &self,
+        choice: &ModelChoice,
+        request: &Request,
+        conversation: &str,
+        dialect: &dyn Dialect,
+    ) -> Value {
+        let provider = choice.provider.as_deref().unwrap_or_default();
+        let name = choice.model.as_deref().unwrap_or_default();
+        let catalogue = self.catalogue();
+        let spec = catalogue.find(Some(provider), name);
+        let level: Option<Level> = choice.level.as_deref().and_then(|level| level.parse().ok());
+        let thinking = level
+            .zip(spec)
+            .and_then(|(level, spec)| spec.thinking_value(level))
+            .map(|(_, value)| value);
+        let usual = preset(provider).map_or(COMPATIBLE, |preset| preset.quirks);
+        let configured = self.configured.get(provider);
+        dialect.encode(&Order {
+            request,
+            model: name,
+            thinking: thinking.as_ref(),
+            max_output: longest_answer(spec),
+            cache_key: conversation,
+            quirks: configured.map_or(usual, |config| config.quirks(usual)),
+        })
+    }
+
+    /// The dialect of this name; `own` is that of the provider that settings name.
+    pub fn dialect(&self, name: &str, choice: &ModelChoice) -> Option<&'static dyn Dialect> {
+        let own = self.dialect_of(choice.provider.as_deref().unwrap_or_default());
+        dialects::by_name(if name == "own" { own } else { name })
+    }
+}

@@ -1,0 +1,138 @@
+//! Long conversations and what they cost, looked at from the shell.
+
+use serde_json::Value;
+
+use crate::support::Newcomer;
+
+/// Says many things to the demo model, of which fewer fit than are said.
+fn talk(newcomer: &Newcomer, turns: usize) {
+    for turn in 0..turns {
+        let said = newcomer.ikigai(&["run", &format!("count to 300, round {turn}")]);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+    }
+}
+
+fn configure(newcomer: &Newcomer, text: &str) {
+    let directory = newcomer.home().join(".config/ikigai");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("config.toml"), text).unwrap();
+}
+
+#[test]
+fn a_conversation_beyond_its_budget_goes_on_and_is_compacted_and_brought_back() {
+    let newcomer = Newcomer::new();
+    configure(&newcomer, "budget_tokens = 5000\ncompact_at = 0\n");
+    talk(&newcomer, 16);
+
+    let context = newcomer.ikigai(&["run", "/context"]).out;
+    assert!(context.contains("% of 5.0k"), "{context}");
+    assert!(context.contains("not sent as they were"), "{context}");
+    let before = newcomer.ikigai(&["log", "--request"]).out;
+    let compacted = newcomer.ikigai(&["run", "/compact"]).out;
+    assert!(compacted.contains(" turns summarised: "), "{compacted}");
+    let after = newcomer.ikigai(&["log", "--request"]).out;
+    let request: Value = serde_json::from_str(&after).unwrap();
+    assert_eq!(request["messages"].as_array().unwrap().len(), 1);
+    newcomer.ikigai(&["run", "/compact --undo"]);
+
+    assert_eq!(newcomer.ikigai(&["log", "--request"]).out, before);
+}
+
+#[test]
+fn a_full_conversation_is_summarised_by_itself() {
+    let newcomer = Newcomer::new();
+    configure(&newcomer, "budget_tokens = 5000\ncompact_at = 60\n");
+
+    talk(&newcomer, 12);
+
+    let log = newcomer.ikigai(&["log"]).out;
+    assert!(
+        log.contains("── summary ──\nSummary of the conversation"),
+        "{log}"
+    );
+    assert!(
+        !log.contains("── context ──"),
+        "nothing had to be cut: {log}"
+    );
+    configure(&newcomer, "compact_at = 101\n");
+    let wrong = newcomer.ikigai(&["run", "hello"]);
+    assert_eq!(wrong.code, Some(1));
+    assert!(
+        wrong.err.contains("expected 0 to 100 percent"),
+        "{}",
+        wrong.err
+    );
+}
+
+#[test]
+fn past_requests_are_printed_in_every_dialect() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "count to 3"]);
+
+    let first = newcomer.ikigai(&["log", "--request", "--at", "#3"]);
+    let request: Value = serde_json::from_str(&first.out).unwrap();
+
+    assert_eq!(
+        request["messages"].as_array().unwrap().len(),
+        1,
+        "{}",
+        first.out
+    );
+    for (dialect, key) in [
+        ("responses", "input"),
+        ("chat", "messages"),
+        ("messages", "messages"),
+        ("gemini", "contents"),
+        ("own", "messages"),
+    ] {
+        let order = ["log", "--request", "--at", "3", "--dialect", dialect];
+        let spelled = newcomer.ikigai(&order);
+        assert_eq!(spelled.code, Some(0), "{}", spelled.err);
+        let body: Value = serde_json::from_str(&spelled.out).unwrap();
+        let said = body[key].to_string();
+        assert!(
+            said.contains("hello") && !said.contains("count"),
+            "{dialect}: {said}"
+        );
+    }
+    let nowhere = newcomer.ikigai(&["log", "--request", "--at", "#99"]);
+    assert_eq!(nowhere.code, Some(1), "{}", nowhere.err);
+    assert!(nowhere.err.contains("there is no row"), "{}", nowhere.err);
+    let nothing = newcomer.ikigai(&["log", "--request", "--at", "#x"]);
+    assert!(nothing.err.contains("`#x` is no row"), "{}", nothing.err);
+    assert_eq!(newcomer.ikigai(&["log", "--at", "#3"]).code, Some(2));
+}
+
+#[test]
+fn cost_is_printed_by_agent_model_and_day() {
+    let newcomer = Newcomer::new();
+    let nobody = newcomer.ikigai(&["cost"]);
+    assert_eq!((nobody.code, nobody.out.as_str()), (Some(0), ""));
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "--fresh", "hello"]);
+
+    let text = newcomer.ikigai(&["cost"]).out;
+
+    assert!(text.starts_with("project "), "{text}");
+    assert!(text.contains("  with 1 below: "), "{text}");
+    assert!(text.contains("\n  child "), "{text}");
+    let line = |arguments: &[&str]| -> Value {
+        let said = newcomer.ikigai(arguments);
+        serde_json::from_str(said.out.lines().next().unwrap()).unwrap()
+    };
+    let agent = line(&["cost", "--json"]);
+    assert_eq!(
+        (&agent["name"], &agent["descendants"]),
+        (&"project".into(), &1.into())
+    );
+    let model = line(&["cost", "--by", "model", "--json"]);
+    assert_eq!(
+        (&model["model"], &model["responses"]),
+        (&"demo:demo".into(), &2.into())
+    );
+    assert_eq!(model["input"], agent["family"]["input"]);
+    let day = line(&["cost", "child", "--by", "day", "--json"]);
+    assert_eq!(day["responses"], 1);
+    assert_eq!(day["day"].as_str().unwrap().len(), 10);
+}
