@@ -16,7 +16,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
 
 /// How long something that must happen is waited for.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -203,6 +203,11 @@ impl Pty {
     /// The modes of the terminal.
     pub fn modes(&self) -> Modes {
         Modes::of(&tcgetattr(&self.peer).unwrap())
+    }
+
+    /// The group of processes that the terminal is for at the moment, by its leader.
+    pub fn foreground(&self) -> Pid {
+        tcgetpgrp(&self.controller).unwrap()
     }
 
     /// The process.

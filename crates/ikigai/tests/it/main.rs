@@ -9,6 +9,7 @@ mod context;
 mod crashes;
 mod diagnostics;
 mod providers;
+mod screen;
 mod sql;
 mod support;
 mod tools;

@@ -1,0 +1,179 @@
+//! The screen of the built program, in a real terminal: it comes, it goes, and it leaves everything
+//! as it was.
+
+use std::time::Duration;
+
+use ikigai_testkit::pty::{Pty, command};
+use rustix::process::{Signal, kill_process};
+
+use crate::support::Newcomer;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
+
+impl Newcomer {
+    /// Starts a program in a terminal, in the project directory.
+    fn in_terminal(&self, program: &str, arguments: &[&str], columns: u16, rows: u16) -> Pty {
+        let mut command = command(program);
+        command
+            .args(arguments)
+            .current_dir(self.home().join("project"))
+            .env_clear()
+            .env("HOME", self.home())
+            .env("TZ", "UTC")
+            .env("LANG", "C.UTF-8")
+            .env("PS1", "$ ");
+        Pty::start(command, columns, rows)
+    }
+
+    /// Starts the screen, and waits until it can be used.
+    fn screen(&self, columns: u16, rows: u16) -> Pty {
+        let mut pty = self.in_terminal(PROGRAM, &[], columns, rows);
+        wait_for_screen(&mut pty);
+        pty
+    }
+}
+
+fn wait_for_screen(pty: &mut Pty) {
+    pty.wait_for("the screen", |screen| {
+        screen.alternate_screen() && screen.contents().contains('❯')
+    });
+}
+
+/// What of a screen has been left behind.
+fn left_behind(pty: &Pty) -> Vec<&'static str> {
+    let screen = pty.screen();
+    let no_mouse = vt100::MouseProtocolMode::None;
+    let table = [
+        (pty.modes() != *pty.modes_at_start(), "modes"),
+        (screen.alternate_screen(), "alternate screen"),
+        (screen.hide_cursor(), "hidden cursor"),
+        (screen.bracketed_paste(), "bracketed paste"),
+        (screen.mouse_protocol_mode() != no_mouse, "mouse"),
+    ];
+    let left = table.into_iter().filter(|(is_left, _)| *is_left);
+    left.map(|(_, what)| what).collect()
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn every_way_out_gives_the_terminal_back() {
+    let ways = [
+        ("\x04", None),
+        ("\x03\x03", None),
+        ("count slowly to 5000\r", Some(Signal::TERM)),
+        ("count slowly to 5000\r", Some(Signal::HUP)),
+    ];
+    for (keys, signal) in ways {
+        let newcomer = Newcomer::new();
+        let mut pty = newcomer.screen(80, 24);
+
+        pty.send(keys);
+        if let Some(signal) = signal {
+            // Also in the middle of an answer.
+            pty.wait_for_text("4 5 6");
+            pty.signal(signal);
+        }
+        let ended = pty.wait_end();
+
+        let way = format!("{keys:?} {signal:?}, {ended}:\n{}", pty.text());
+        assert_eq!(left_behind(&pty), NOTHING, "{way}");
+        assert!(pty.text().contains("ikigai: "), "{way}");
+    }
+}
+
+#[test]
+fn a_closed_terminal_ends_the_screen_and_loses_nothing() {
+    let newcomer = Newcomer::new();
+    let mut pty = newcomer.screen(80, 24);
+    pty.send("hello\r");
+    pty.wait_for_text("●");
+
+    pty.hang_up();
+
+    let log = newcomer.ikigai(&["log"]);
+    assert!(log.out.contains("hello"), "{}{}", log.out, log.err);
+}
+
+#[test]
+fn a_shell_suspends_the_screen_and_continues_it() {
+    let newcomer = Newcomer::new();
+    let mut pty = newcomer.in_terminal("sh", &["-i"], 80, 24);
+    pty.wait_for_text("$");
+    pty.send(format!("{PROGRAM}\r"));
+    wait_for_screen(&mut pty);
+    pty.send("not sent");
+    pty.wait_for_text("❯ not sent");
+
+    pty.send("\x1a");
+    pty.wait_for("the shell", |screen| {
+        !screen.alternate_screen() && screen.contents().contains("Stopped")
+    });
+    let suspended = left_behind(&pty);
+    pty.send("echo =$((40 + 2))=\r");
+    pty.wait_for_text("=42=");
+    pty.resize(70, 20);
+    pty.send("fg\r");
+    pty.wait_for("the screen again", |screen| {
+        screen.alternate_screen() && screen.contents().contains("❯ not sent")
+    });
+
+    assert_eq!(suspended, NOTHING);
+    pty.send("!");
+    pty.wait_for_text("❯ not sent!");
+}
+
+#[test]
+fn in_the_background_agents_work_and_nothing_is_written() {
+    let newcomer = Newcomer::new();
+    let mut pty = newcomer.in_terminal("sh", &["-i"], 80, 24);
+    pty.wait_for_text("$");
+    pty.send(format!("{PROGRAM}\r"));
+    wait_for_screen(&mut pty);
+    pty.send("count slowly to 5000\r");
+    pty.wait_for_text("4 5 6");
+
+    kill_process(pty.foreground(), Signal::TSTP).unwrap();
+    pty.wait_for_text("Stopped");
+    pty.send("bg; echo =$((40 + 2))=\r");
+    pty.wait_for_text("=42=");
+    pty.wait_for("the prompt", |screen| {
+        screen.contents().trim_end().ends_with('$')
+    });
+    let written = pty.listen(Duration::from_millis(500));
+    pty.send("fg\r");
+    pty.wait_for("a later screen", |screen| {
+        screen.alternate_screen() && screen.contents().contains("13 14 15")
+    });
+
+    assert_eq!(written, 0);
+    pty.send("\x1b");
+    pty.wait_for_text("✗");
+}
+
+#[test]
+fn an_idle_screen_writes_nothing() {
+    let newcomer = Newcomer::new();
+    let mut pty = newcomer.screen(120, 40);
+    pty.send("hello\r");
+    pty.wait_for_text("●");
+    pty.send("x");
+    pty.wait_for_text("❯ x");
+    // What is read and told once after a turn may still come.
+    while pty.listen(Duration::from_millis(500)) > 0 {}
+
+    assert_eq!(pty.listen(Duration::from_secs(3)), 0, "{}", pty.text());
+}
+
+#[test]
+fn the_cursor_is_where_letters_will_appear() {
+    let newcomer = Newcomer::new();
+    let mut pty = newcomer.screen(80, 24);
+
+    pty.send("a中e\u{301}");
+    pty.wait_for("the cursor behind the letters", |screen| {
+        let (row, column) = screen.cursor_position();
+        let before = screen.contents_between(row, 0, row, column);
+        !screen.hide_cursor() && before == "❯ a中e\u{301}"
+    });
+}
