@@ -105,6 +105,7 @@ impl Screen {
             let due = self.due();
             let tick = self.driver.app.next_tick();
             let mut told = None;
+            let mut came = false;
             let is_clear = self.terminal.is_clear();
             tokio::select! {
                 biased;
@@ -113,10 +114,17 @@ impl Screen {
                 sent = self.terminal.clear(), if !is_clear => sent?,
                 () = at(due), if due.is_some() => {}
                 // What comes while a frame waits is drawn with it.
-                () = self.driver.came(), if due.is_none() => self.is_dirty = true,
+                () = self.driver.came(), if due.is_none() => came = true,
                 () = at(tick), if tick.is_some() && due.is_none() => {
                     self.driver.app.tick(Instant::now());
                     self.is_dirty = true;
+                }
+            }
+            if came {
+                self.is_dirty = true;
+                // While nothing can be drawn, no frame takes it in: it would come for ever.
+                if self.due().is_none() {
+                    self.driver.take_in().await;
                 }
             }
             if let Some(end) = self.heed(told)? {
