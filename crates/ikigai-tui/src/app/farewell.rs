@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use ikigai_core::{Kind, Row};
+use ikigai_engine::figures::dollars;
 
 use super::App;
-use crate::rows::money;
 use crate::scrollback::What;
 use crate::text::clean;
 
@@ -58,7 +58,7 @@ impl App {
         );
         let known = self.roster.get(self.current);
         if let Some(cost) = known.and_then(|known| known.cost).filter(|cost| *cost > 0) {
-            let _ = write!(line, " · {}", money(cost));
+            let _ = write!(line, " · {}", dollars(cost));
         }
         match self.roster.working() {
             0 => {}

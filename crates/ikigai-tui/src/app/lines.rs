@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use ikigai_core::AgentId;
 use ikigai_core::settings::{Approve, Settings};
+use ikigai_engine::figures::{dollars, tokens};
 
 use super::{App, Known, Live, Phase, Roster, State};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
-use crate::rows::{Symbols, duration, money, tokens};
+use crate::rows::{Symbols, duration};
 use crate::text::{clean, cut};
 use crate::width::width;
 
@@ -227,7 +228,7 @@ pub(super) fn status(app: &App, settings: &Settings, columns: u16) -> Line {
             });
         }
         if let Some(cost) = cost.filter(|_| dropped < 3) {
-            parts.push(money(cost));
+            parts.push(dollars(cost));
         }
         let before = format!(" {} · ", clean(&parts.join(" · ")));
         let confined = if app.around.is_confined {
@@ -268,7 +269,7 @@ pub(super) fn child(known: &Known, symbols: Symbols, columns: u16, now: Instant)
     if known.tokens > 0 {
         facts.push(tokens(known.tokens));
     }
-    facts.extend(known.cost.filter(|cost| *cost > 0).map(money));
+    facts.extend(known.cost.filter(|cost| *cost > 0).map(dollars));
     let facts = facts.join(" · ");
     let name = format!(
         "  {} {:<12} ",

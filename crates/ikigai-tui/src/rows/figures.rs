@@ -2,30 +2,25 @@
 
 use std::time::Duration;
 
+use ikigai_engine::figures::{dollars, tokens};
+
 use super::signs::{Sign, Symbols};
 use crate::line::Line;
 use crate::look::Role;
 use crate::text::clean_line;
 
-/// A count of tokens: `940`, `2.1k`, `48k`, `1.2M`.
-pub fn tokens(count: u64) -> String {
-    scaled(count, 1000, ["", "k", "M", "G"])
-}
-
 /// A size: `940 B`, `2.1 kB`, `4.9 MB`.
 pub fn bytes(count: u64) -> String {
-    scaled(count, 1000, [" B", " kB", " MB", " GB"])
-}
-
-fn scaled(count: u64, step: u64, units: [&str; 4]) -> String {
+    const STEP: u64 = 1000;
+    let units = [" B", " kB", " MB", " GB"];
     let mut unit = 1;
     let mut name = units[0];
     for next in &units[1..] {
         // What would be rounded up to a whole next unit is told in that one.
-        if count.saturating_add(unit / 2) < unit * step {
+        if count.saturating_add(unit / 2) < unit * STEP {
             break;
         }
-        unit *= step;
+        unit *= STEP;
         name = next;
     }
     let tenths = count.saturating_mul(10).saturating_add(unit / 2) / unit;
@@ -33,16 +28,6 @@ fn scaled(count: u64, step: u64, units: [&str; 4]) -> String {
         return format!("{}{name}", count.saturating_add(unit / 2) / unit);
     }
     format!("{}.{}{name}", tenths / 10, tenths % 10)
-}
-
-/// Money in billionths of a dollar: `$0.01`, `$12.40`; less than a cent says so.
-pub fn money(nano_usd: u64) -> String {
-    const CENT: u64 = 10_000_000;
-    if (1..CENT / 2).contains(&nano_usd) {
-        return "<$0.01".to_owned();
-    }
-    let cents = nano_usd.saturating_add(CENT / 2) / CENT;
-    format!("${}.{:02}", cents / 100, cents % 100)
 }
 
 /// A time span: `0.4 s`, `12 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`.
@@ -92,7 +77,7 @@ pub fn turn_line(turn: &Turn, symbols: Symbols) -> Line {
         parts.push(format!("{} tokens", tokens(turn.tokens)));
     }
     let cost = turn.cost_nano_usd.filter(|cost| *cost > 0);
-    parts.extend(cost.map(money));
+    parts.extend(cost.map(dollars));
     if !turn.clock.is_empty() {
         parts.push(clean_line(&turn.clock).into_owned());
     }

@@ -18,7 +18,7 @@ use ikigai_core::render::{Said, Shown};
 use ikigai_core::{AgentId, RowRef};
 
 pub use diff::diff;
-pub use figures::{Turn, bytes, duration, money, tokens, turn_line};
+pub use figures::{Turn, bytes, duration, turn_line};
 pub use signs::{Sign, Symbols};
 pub use speech::speech;
 
