@@ -23,8 +23,9 @@ pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode
     let config = configuration()?;
     let theme = theme(&config)?;
     let bindings = bindings(&config)?;
-    let around = surroundings(&config)?;
+    let mut around = surroundings(&config)?;
     let world = World::open_with(db, &config)?;
+    around.secrets = world.registry.secret_variables();
     hold_panics();
     // Before anything is read, so that what is typed meanwhile is not lost on the screen before.
     let terminal = Terminal::open(config.mouse.unwrap_or(true))
@@ -91,6 +92,7 @@ fn surroundings(config: &Config) -> Result<Surroundings> {
         time_of_day,
         program: PROGRAM,
         is_confined: true,
+        secrets: Vec::new(),
         local_server: None,
     })
 }

@@ -94,6 +94,8 @@ pub struct Surroundings {
     pub program: &'static str,
     /// Whether tools are confined; the status says so if not.
     pub is_confined: bool,
+    /// Variables that hold keys: other programs do not get them.
+    pub secrets: Vec<String>,
     /// A model server that was found on this machine, and how to use it.
     pub local_server: Option<String>,
 }
@@ -294,6 +296,11 @@ impl App {
     /// Takes in how tools are confined.
     pub fn set_confined(&mut self, is_confined: bool) {
         self.around.is_confined = is_confined;
+    }
+
+    /// Variables that other programs do not get.
+    pub fn secrets(&self) -> &[String] {
+        &self.around.secrets
     }
 
     /// What is to be done now, in this order.

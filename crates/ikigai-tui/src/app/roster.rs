@@ -41,6 +41,8 @@ pub struct Known {
     pub tokens: u64,
     /// What that cost, in 10⁻⁹ dollars.
     pub cost: Option<u64>,
+    /// This process has it work.
+    is_ours: bool,
     /// It has ended a turn since it was looked at last.
     pub is_news: bool,
 }
@@ -56,6 +58,15 @@ pub struct Roster {
 }
 
 impl Known {
+    /// Whether it is in the middle of a turn: what this process was told is newer than what was read.
+    fn works(&self) -> bool {
+        if self.is_ours {
+            self.live.is_busy()
+        } else {
+            self.branch.works
+        }
+    }
+
     /// Whether its parent's screen shows it: it works, asks, or has just ended its work.
     pub fn is_worth_a_row(&self) -> bool {
         matches!(self.state(), State::Works | State::Asks | State::Done)
@@ -66,7 +77,7 @@ impl Known {
         match self.branch.agent.status {
             Status::Dead | Status::Reaped => State::Dead,
             Status::Running if !self.live.questions.is_empty() => State::Asks,
-            Status::Running if self.live.is_busy() || self.branch.works => State::Works,
+            Status::Running if self.works() => State::Works,
             Status::Running if self.is_news && self.branch.agent.parent.is_some() => State::Done,
             Status::Running => State::Idle,
         }
@@ -89,6 +100,7 @@ impl Roster {
                     heard: None,
                     tokens: 0,
                     cost: None,
+                    is_ours: false,
                     is_news: false,
                 },
             };
@@ -104,12 +116,11 @@ impl Roster {
         known.heard = Some(now);
         known.live.told(update, now);
         match update {
-            Update::Began => known.is_news = false,
-            Update::Ended(_) => {
-                known.is_news = !is_looked_at;
-                // What the tree said when it was read is older.
-                known.branch.works = false;
+            Update::Began => {
+                known.is_ours = true;
+                known.is_news = false;
             }
+            Update::Ended(_) => known.is_news = !is_looked_at,
             Update::Stored(row) | Update::Settled(row) => known.stored(row),
             Update::Text(text) => append_last(&mut known.last, text),
             _ => {}

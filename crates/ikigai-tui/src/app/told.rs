@@ -35,7 +35,13 @@ impl App {
                 self.hand_back(agent, &text);
                 self.say(format!("⚠ not stored, nothing was done: {reason}"));
             }
-            Update::Ended(_) => self.sends_now = false,
+            Update::Ended(_) => {
+                self.sends_now = false;
+                // Nothing is left to ask about.
+                if matches!(self.mode, Mode::Leaving) {
+                    self.leave();
+                }
+            }
             Update::Next(Next::Switch(other)) if is_current => self.wishes.push(Wish::Show(other)),
             Update::Next(Next::Quit) => self.leave(),
             Update::Preview { line, output } if is_current => {

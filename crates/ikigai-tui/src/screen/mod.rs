@@ -244,7 +244,7 @@ impl Screen {
 
     async fn edit(&mut self, text: &str) -> Result<(), TerminalError> {
         self.terminal.hide();
-        let edited: io::Result<String> = outside::edit(text).await;
+        let edited: io::Result<String> = outside::edit(text, self.driver.app.secrets()).await;
         self.resume()?;
         match edited {
             Ok(text) => self.driver.app.set_input(&text),

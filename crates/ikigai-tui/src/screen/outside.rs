@@ -35,7 +35,7 @@ pub(super) fn notify(terminal: &mut Terminal, text: &str) -> Result<(), Terminal
 }
 
 /// Lets the user edit a text in their editor. The terminal is theirs meanwhile.
-pub(super) async fn edit(text: &str) -> io::Result<String> {
+pub(super) async fn edit(text: &str, secrets: &[String]) -> io::Result<String> {
     let file = Scratch::new(text)?;
     let editor = EDITORS.iter().find_map(|name| std::env::var(name).ok());
     let editor = editor.filter(|editor| !editor.trim().is_empty());
@@ -45,6 +45,9 @@ pub(super) async fn edit(text: &str) -> io::Result<String> {
     command
         .args(["-c", "exec $0 \"$1\"", &editor])
         .arg(&file.path);
+    for name in secrets {
+        command.env_remove(name);
+    }
     let status = command.status().await?;
     if !status.success() {
         return Err(io::Error::other(format!(
