@@ -93,7 +93,7 @@ impl Event {
             target: Some(target),
             from: Some(from),
             via: Some(via),
-            files: None,
+            ..RewindData::default()
         })
     }
 

@@ -363,6 +363,8 @@ data_type! {
         via: Via,
         /// Files changed since and not restored.
         files: Vec<String>,
+        /// How many turns were left behind.
+        turns: u64,
     }
 }
 

@@ -204,7 +204,7 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
                 target: Some(RowRef::new(agent, Seq(14))),
                 from: Some(RowRef::new(agent, Seq(14))),
                 via: Some(Via::Undo),
-                files: None,
+                ..RewindData::default()
             }),
         ),
         (Event::Clear, Shown::Cleared),

@@ -270,6 +270,7 @@ fn places() -> Vec<Shape> {
         from: Some(at(A, 3)),
         via: Some(Via::Undo),
         files: Some(vec!["f".to_owned()]),
+        turns: Some(2),
     };
     let (one, two) = (json!({"agent": A, "seq": 1}), json!({"agent": A, "seq": 2}));
     let undo = SummaryData {
@@ -289,7 +290,8 @@ fn places() -> Vec<Shape> {
             Event::Rewind(rewind),
             None,
             Some(json!({
-                "target": one, "from": {"agent": A, "seq": 3}, "via": "undo", "files": ["f"]
+                "target": one, "from": {"agent": A, "seq": 3}, "via": "undo", "files": ["f"],
+                "turns": 2
             })),
         ),
         (

@@ -256,6 +256,7 @@ pub(crate) async fn leave_for(
         from: Some(from),
         via: Some(via),
         files: departure.files(),
+        turns: u64::try_from(departure.folded).ok(),
     };
     Ok((data, departure))
 }

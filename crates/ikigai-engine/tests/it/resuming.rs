@@ -293,6 +293,7 @@ async fn retry_rewinds_to_last_user_row_and_sends() {
         from: Some(before.last().unwrap().at),
         via: Some(Via::Retry),
         files: Some(vec!["a.txt".to_owned(), "b.txt".to_owned()]),
+        turns: Some(0),
     };
     let shortened = |files: Option<Vec<String>>| {
         let name = |file: String| file.rsplit('/').next().unwrap().to_owned();

@@ -78,7 +78,7 @@ pub(super) fn rewind(agent: AgentId, target: u64, from: u64) -> Event {
         target: Some(RowRef::new(agent, Seq(target))),
         from: Some(RowRef::new(agent, Seq(from))),
         via: Some(Via::Rewind),
-        files: None,
+        ..RewindData::default()
     })
 }
 

@@ -3,7 +3,7 @@
 use ikigai_core::render::{Shown, render};
 use ikigai_core::{AgentId, Kind};
 
-use super::{App, Pane, lines, welcome};
+use super::{App, Mode, Pane, lines, welcome};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::paint::Grid;
@@ -28,6 +28,9 @@ const PROMPT_COLUMNS: u16 = 2;
 /// How many of the last lines that a shell printed are shown before they are stored.
 const PRINTED_ROWS: usize = 12;
 
+/// What stands before rows that a rewind left.
+const LEFT_COLUMNS: u16 = 2;
+
 /// How items are laid out at the moment.
 pub(super) struct Eye<'a> {
     app: &'a App,
@@ -37,9 +40,13 @@ pub(super) struct Eye<'a> {
 impl Layout for Eye<'_> {
     fn lay_out(&self, item: &Item, unfolded: bool) -> Vec<Line> {
         let name_of = |agent| self.app.name_of(agent);
-        let manner = self.manner(&name_of);
+        let mut manner = self.manner(&name_of);
+        let is_left = matches!(item.id, Id::Left { .. });
+        if is_left {
+            manner.width = manner.width.saturating_sub(LEFT_COLUMNS);
+        }
         let fold = if unfolded { Fold::Open } else { Fold::Folded };
-        match &item.what {
+        let mut lines = match &item.what {
             What::Row { row, problem: None } => rows::block(&render(row), fold, &manner).lines,
             What::Row {
                 row,
@@ -60,7 +67,18 @@ impl Layout for Eye<'_> {
                 };
                 rows::block(&cut, fold, &manner).lines
             }
+        };
+        if is_left {
+            let sign = match manner.symbols {
+                Symbols::Utf8 => "┊ ",
+                Symbols::Ascii => ": ",
+            };
+            for line in &mut lines {
+                line.spans.insert(0, Span::new(sign, Role::Faint));
+                line.lead += 1;
+            }
         }
+        lines
     }
 
     fn generation(&self) -> u64 {
@@ -107,7 +125,9 @@ impl App {
 
     fn draw_pane(&mut self, pane: &mut Pane, grid: &mut Grid) {
         let columns = self.columns;
-        let status = lines::status(self, pane.agent.state.settings(), columns);
+        let status = self.browse_line(pane);
+        let status =
+            status.unwrap_or_else(|| lines::status(self, pane.agent.state.settings(), columns));
         let mut bottom = self.rows - 1;
         grid.line(bottom, 0, &status);
         if self.draw_overlay(grid, bottom) {
@@ -142,6 +162,9 @@ impl App {
         let cursor_row = bottom + u16::try_from(layout.cursor.0).unwrap_or(0);
         let cursor_column = PROMPT_COLUMNS + u16::try_from(layout.cursor.1).unwrap_or(0);
         grid.cursor = Some((cursor_row, cursor_column.min(columns - 1)));
+        if matches!(self.mode, Mode::Browse(_)) {
+            grid.cursor = None;
+        }
         bottom = self.draw_question(pane, grid, bottom);
         if bottom == 0 {
             return;
@@ -155,6 +178,7 @@ impl App {
             grid.line(bottom, 0, &cut(&line, columns, "…"));
         }
         self.draw_scrollback(pane, grid, bottom);
+        self.draw_prompt(grid, self.rows - 1);
     }
 
     pub(super) fn is_tight(&self) -> bool {
@@ -194,6 +218,7 @@ impl App {
                 grid.restyle(row, columns, Role::Selected);
             }
         }
+        self.draw_browse(pane, &visible, grid);
         if !pane.scrollback.is_at_end() && height > 0 {
             let new = pane.scrollback.new_rows(&eye);
             let text = match new {

@@ -3,15 +3,20 @@
 //! It knows neither a terminal nor a runtime. What it cannot do itself it hands out as a [`Wish`];
 //! whoever drives it carries that out.
 
+mod browse;
 mod draw;
+mod event;
 mod farewell;
 mod leaving;
 mod lines;
 mod live;
 mod mouse;
+mod needle;
 mod overlay;
 mod pane;
+mod past;
 mod press;
+mod prompt;
 mod question;
 mod roster;
 mod told;
@@ -22,7 +27,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ikigai_core::{AgentId, Micros};
+use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::{Branch, Intent};
 
@@ -31,8 +36,10 @@ pub use live::{Doing, Live, Phase, Running};
 pub use pane::Pane;
 pub use roster::{Known, Roster, State};
 
+use self::browse::Browse;
 use self::overlay::Overlay;
 use self::press::Armed;
+use self::prompt::Prompt;
 use self::question::Asked;
 use self::typing::Past;
 use crate::input::{History, Search};
@@ -56,12 +63,16 @@ pub enum Wish {
     Show(AgentId),
     /// Read more above of the agent that is shown.
     ReadOlder,
+    /// Show what this rewind of the agent that is shown left, or not any more.
+    ToggleLeft(RowRef),
     /// Read the tree of agents anew.
     ReadTree,
     /// Put this where other programs paste from.
     Copy(String),
     /// Let the user edit the input in their editor.
     Edit(String),
+    /// Let the user read this in their pager.
+    Page(String),
     /// Read what is in a directory that was typed so, for completion.
     List {
         /// As it was typed.
@@ -115,6 +126,8 @@ enum Mode {
     Input,
     /// Something that lies over the scrollback.
     Overlay(Overlay),
+    /// The events of the agent that is shown.
+    Browse(Browse),
     /// Whether to leave although agents work.
     Leaving,
 }
@@ -133,6 +146,8 @@ pub struct App {
     before: Option<AgentId>,
     roster: Roster,
     mode: Mode,
+    /// A line that the mode asks for.
+    prompt: Option<Prompt>,
     asked: Asked,
     /// What was sent before, to any agent.
     history: History,
@@ -192,6 +207,7 @@ impl App {
             before: None,
             roster: Roster::default(),
             mode: Mode::Input,
+            prompt: None,
             asked: Asked::default(),
             history: History::default(),
             known_past: Past::default(),
@@ -258,6 +274,7 @@ impl App {
         self.filled = None;
         self.holder = None;
         self.mode = Mode::Input;
+        self.prompt = None;
         self.roster.look_at(agent);
         true
     }
@@ -334,6 +351,7 @@ impl App {
             self.said = None;
         }
         self.disarm();
+        self.seek_on();
         self.mind_question();
     }
 
@@ -346,7 +364,9 @@ impl App {
                 .any(|(_, child)| child.live.is_busy());
         let step = moves.then(|| self.now + STEP);
         let said = self.said.as_ref().and_then(|(_, until)| *until);
-        let times = [step, said, self.question_opens_at(), self.armed_until()];
+        let seek = self.is_seeking().then_some(self.now);
+        let (question, armed) = (self.question_opens_at(), self.armed_until());
+        let times = [step, said, seek, question, armed];
         times.into_iter().flatten().min()
     }
 

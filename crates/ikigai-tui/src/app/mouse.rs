@@ -1,7 +1,7 @@
 //! The mouse: the wheel scrolls, a drag selects text.
 
 use super::draw::Eye;
-use super::{App, Wish};
+use super::{App, Mode, Wish};
 use crate::key::{Deed, Mouse};
 use crate::scrollback::{Place, Selection};
 
@@ -41,7 +41,7 @@ impl App {
                     .selection
                     .is_some_and(|selection| selection.from == selection.to);
                 if is_point {
-                    self.selection = None;
+                    self.click();
                 } else if self.selection.is_some() {
                     self.copy_selection();
                 }
@@ -60,6 +60,15 @@ impl App {
             self.wishes.push(Wish::ReadOlder);
         }
         self.panes.insert(self.current, pane);
+    }
+
+    /// A click on an event is the beginning of browsing.
+    fn click(&mut self) {
+        let clicked = self.selection.take().map(|selection| selection.from.id);
+        let browses = matches!(self.mode, Mode::Input | Mode::Browse(_));
+        if let Some(id) = clicked.filter(|id| id.row().is_some() && browses) {
+            self.browse(Some(id));
+        }
     }
 
     fn place_at(&self, mouse: Mouse) -> Option<Place> {

@@ -32,6 +32,7 @@ pub(super) struct Armed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Again {
     Clears,
+    Browses,
     Quits,
     Suspends,
     /// Nothing: the interrupt was just said.
@@ -44,7 +45,7 @@ impl App {
         if matches!(self.mode, Mode::Leaving) {
             return self.press_leaving(key);
         }
-        if self.question_types(key) {
+        if self.question_types(key) || self.prompt_types(key) {
             return;
         }
         self.pressed.push(key);
@@ -72,13 +73,16 @@ impl App {
         }
         match &self.mode {
             Mode::Overlay(_) => return vec![keys::Mode::Overlay],
-            Mode::Input | Mode::Leaving => {}
+            Mode::Input | Mode::Leaving | Mode::Browse(_) => {}
         }
         let mut modes = Vec::new();
         let Some(pane) = self.pane() else {
             return modes;
         };
-        if self.search.is_some() {
+        let browses = matches!(self.mode, Mode::Browse(_));
+        if browses {
+            // What is typed waits.
+        } else if self.search.is_some() {
             modes.push(keys::Mode::Search);
         } else if pane.completion.is_open() {
             modes.push(keys::Mode::List);
@@ -88,6 +92,10 @@ impl App {
         }
         if self.others_ask() {
             modes.push(keys::Mode::Others);
+        }
+        if browses {
+            modes.push(keys::Mode::Browse);
+            return modes;
         }
         if pane.editor.is_empty() && self.search.is_none() {
             modes.push(keys::Mode::Empty);
@@ -107,7 +115,7 @@ impl App {
         match &mut self.mode {
             Mode::Input => {}
             Mode::Overlay(_) => self.mode = Mode::Input,
-            Mode::Leaving => return,
+            Mode::Leaving | Mode::Browse(_) => return,
         }
         self.typed_at = Some(self.now);
         // Whoever types a sentence does not answer: the letters that follow are of the sentence.
@@ -156,6 +164,7 @@ impl App {
             Action::Help => {
                 self.mode = Mode::Overlay(help(&self.bindings));
             }
+            Action::Browse => self.browse(None),
             Action::Redraw => self.wishes.push(Wish::Redraw),
             Action::ScrollUp => self.scroll(-1),
             Action::ScrollDown => self.scroll(1),
@@ -177,9 +186,10 @@ impl App {
                 self.go_to(asking, "no other agent asks");
             }
             action => {
-                if !self.act_in_list(action) && !self.act_in_question(action) {
-                    self.act_in_overlay(action);
-                }
+                let _ = self.act_in_list(action)
+                    || self.act_in_question(action)
+                    || self.act_in_overlay(action)
+                    || self.act_in_browse(action);
             }
         }
     }
@@ -222,6 +232,7 @@ impl App {
     fn submit_here(&mut self, command: &Command, rest: &str) -> bool {
         match (command.name, rest.trim()) {
             ("quit", "") => self.leave(),
+            ("history", "") => self.browse_all(),
             _ => return false,
         }
         true
@@ -274,13 +285,19 @@ impl App {
                 self.said = None;
                 return;
             }
-            Some(Again::Quits | Again::Suspends) | None => {}
+            Some(Again::Browses) if self.input_is_empty() && !self.is_busy() => {
+                return self.browse(None);
+            }
+            Some(Again::Browses | Again::Quits | Again::Suspends) | None => {}
         }
         if self.is_busy() {
             self.interrupt();
         } else if !self.input_is_empty() {
             self.say("Esc again clears");
             self.arm(Again::Clears, AGAIN);
+        } else {
+            self.say("Esc again to browse");
+            self.arm(Again::Browses, AGAIN);
         }
     }
 
@@ -398,6 +415,9 @@ impl App {
     /// Takes in pasted text.
     pub(super) fn paste(&mut self, text: &str) {
         self.typed_at = Some(self.now);
+        if self.prompt_pastes(text) {
+            return;
+        }
         if !matches!(self.mode, Mode::Input) {
             self.mode = Mode::Input;
         }

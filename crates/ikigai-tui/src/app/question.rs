@@ -8,7 +8,7 @@ use ikigai_core::data::AnsweredBy;
 use ikigai_engine::{Answer, Intent, Question};
 
 use super::draw::Eye;
-use super::{App, Pane, Wish, lines};
+use super::{App, Mode, Pane, Wish, lines};
 use crate::input::Editor;
 use crate::key::{Code, Key};
 use crate::keys::{self, Action, Meaning};
@@ -70,7 +70,7 @@ impl App {
                 ..Asked::default()
             };
         }
-        if call.is_some() && !self.asked.is_open && self.is_quiet() {
+        if self.waits_for_quiet() && self.is_quiet() {
             self.asked.is_open = true;
         }
     }
@@ -87,11 +87,17 @@ impl App {
 
     /// When a question that waits for quiet opens.
     pub(super) fn question_opens_at(&self) -> Option<Instant> {
-        (self.asked.call.is_some() && !self.asked.is_open)
+        self.waits_for_quiet()
             .then(|| self.quiet_at().unwrap_or(self.now))
     }
 
-    /// Whether a question waits for quiet.
+    /// Whether a question opens by itself: letters mean something else in other modes.
+    fn waits_for_quiet(&self) -> bool {
+        let is_closed = self.asked.call.is_some() && !self.asked.is_open;
+        is_closed && matches!(self.mode, Mode::Input | Mode::Leaving)
+    }
+
+    /// Whether there is a question.
     pub(super) fn has_question(&self) -> bool {
         self.asked.call.is_some()
     }
@@ -183,6 +189,7 @@ impl App {
 
     /// Gives the keys to the question at once.
     pub(super) fn open_question(&mut self) {
+        self.mode = Mode::Input;
         self.asked.is_open = self.asked.call.is_some();
     }
 

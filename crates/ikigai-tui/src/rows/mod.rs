@@ -269,17 +269,7 @@ fn merged(text: &str, merge: &Merge, manner: &Manner<'_>) -> String {
 
 fn rewound(data: &RewindData, manner: &Manner<'_>) -> Block {
     let dot = manner.sign(Sign::Dot);
-    let by = match data.via {
-        None | Some(Via::Rewind) => "",
-        Some(Via::Undo) => "undo: ",
-        Some(Via::Redo) => "redo: ",
-        Some(Via::Retry) => "retry: ",
-    };
-    let line = match data.target {
-        Some(target) => format!("{by}back to {}", manner.row(target)),
-        None => format!("{by}back"),
-    };
-    let mut spans = vec![Span::new(line, Role::Agent)];
+    let mut spans = vec![Span::new(folded(data, manner), Role::Agent)];
     if let Some(files) = data.files.as_deref().filter(|files| !files.is_empty()) {
         let named: Vec<_> = files.iter().take(8).map(|file| clean_line(file)).collect();
         let more = match files.len().saturating_sub(named.len()) {
@@ -298,6 +288,28 @@ fn rewound(data: &RewindData, manner: &Manner<'_>) -> Block {
     Block {
         lines,
         folded: None,
+    }
+}
+
+/// What a rewind left: `3 turns folded (#41–#58)`.
+fn folded(data: &RewindData, manner: &Manner<'_>) -> String {
+    let (Some(target), Some(from)) = (data.target, data.from) else {
+        return "back".to_owned();
+    };
+    if data.via == Some(Via::Redo) {
+        return format!("forward to {}", manner.row(target));
+    }
+    let to = manner.sign(Sign::To);
+    let first = RowRef::new(target.agent, target.seq.next());
+    let range = match (target.agent == from.agent, first == from) {
+        (true, false) => format!("{}{to}{}", manner.row(first), manner.row(from)),
+        (true, true) => manner.row(from),
+        (false, _) => format!("up to {}", manner.row(from)),
+    };
+    match data.turns {
+        None | Some(0) => format!("{range} folded"),
+        Some(1) => format!("1 turn folded ({range})"),
+        Some(turns) => format!("{turns} turns folded ({range})"),
     }
 }
 

@@ -157,6 +157,7 @@ fn rewind(via: Via, files: Vec<String>) -> Event {
         from: Some(at(9)),
         via: Some(via),
         files: Some(files),
+        turns: Some(2),
     })
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_core::{AgentId, Row};
+use ikigai_core::{AgentId, Row, RowRef};
 use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{CommitError, Engine, EngineError, Follow, Intent, Update};
 
@@ -165,6 +165,7 @@ impl Driver {
                     Wish::Say(agent, intent) => self.say(agent, intent).await,
                     Wish::Show(agent) => self.show(agent).await,
                     Wish::ReadOlder => self.read_older().await,
+                    Wish::ToggleLeft(rewind) => self.toggle_left(rewind).await,
                     Wish::ReadTree => self.want_tree(),
                     Wish::ReadHistory => self.read_history().await,
                     Wish::List { typed, directory } => self.list(&typed, &directory),
@@ -255,6 +256,15 @@ impl Driver {
         let agent = self.app.current();
         if let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.read_older(&self.engine).await
+        {
+            self.app.say(format!("⚠ {error}"));
+        }
+    }
+
+    async fn toggle_left(&mut self, rewind: RowRef) {
+        let agent = self.app.current();
+        if let Some(pane) = self.app.pane_mut(agent)
+            && let Err(error) = pane.toggle_left(&self.engine, rewind).await
         {
             self.app.say(format!("⚠ {error}"));
         }

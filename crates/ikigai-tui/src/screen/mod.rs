@@ -218,6 +218,7 @@ impl Screen {
                 }
                 Wish::Copy(text) => self.copy(&text).await?,
                 Wish::Edit(text) => self.edit(&text).await?,
+                Wish::Page(text) => self.page(&text).await?,
                 Wish::Notify(text) => outside::notify(&mut self.terminal, &text)?,
                 // The driver has carried all others out.
                 _ => {}
@@ -238,6 +239,16 @@ impl Screen {
     async fn copy(&mut self, text: &str) -> Result<(), TerminalError> {
         if !outside::copy(&mut self.terminal, text).await? {
             self.driver.app.say("⚠ that is too much for the clipboard");
+        }
+        Ok(())
+    }
+
+    async fn page(&mut self, text: &str) -> Result<(), TerminalError> {
+        self.terminal.hide();
+        let paged = outside::page(text, self.driver.app.secrets()).await;
+        self.resume()?;
+        if let Err(error) = paged {
+            self.driver.app.say(format!("⚠ {error}"));
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use rustix::fs::{Mode, OFlags};
 use tokio::process::Command;
 
 use crate::terminal::{BELL, Terminal, TerminalError, clipboard, copy_to_tmux, notification};
+use crate::text::clean;
 
 /// The longest text that is taken from an editor.
 const LONGEST_TEXT: u64 = 16 * 1024 * 1024;
@@ -14,6 +15,10 @@ const LONGEST_TEXT: u64 = 16 * 1024 * 1024;
 /// Where an editor is looked for, and what is there if the user says nothing.
 const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
 const USUAL_EDITOR: &str = "vi";
+
+/// The same for a pager.
+const PAGERS: [&str; 1] = ["PAGER"];
+const USUAL_PAGER: &str = "less";
 
 /// Puts text where other programs paste from; says whether it was short enough.
 pub(super) async fn copy(terminal: &mut Terminal, text: &str) -> Result<bool, TerminalError> {
@@ -37,24 +42,44 @@ pub(super) fn notify(terminal: &mut Terminal, text: &str) -> Result<(), Terminal
 /// Lets the user edit a text in their editor. The terminal is theirs meanwhile.
 pub(super) async fn edit(text: &str, secrets: &[String]) -> io::Result<String> {
     let file = Scratch::new(text)?;
-    let editor = EDITORS.iter().find_map(|name| std::env::var(name).ok());
-    let editor = editor.filter(|editor| !editor.trim().is_empty());
-    let editor = editor.unwrap_or_else(|| USUAL_EDITOR.to_owned());
-    // As a shell reads it, because people put arguments into it.
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", "exec $0 \"$1\"", &editor])
-        .arg(&file.path);
-    for name in secrets {
-        command.env_remove(name);
-    }
-    let status = command.status().await?;
-    if !status.success() {
+    let editor = chosen(&EDITORS, USUAL_EDITOR);
+    if !run(&editor, &file, secrets).await? {
         return Err(io::Error::other(format!(
             "`{editor}` failed: the text is as before"
         )));
     }
     file.read()
+}
+
+/// Lets the user read a text in their pager. The terminal is theirs meanwhile.
+pub(super) async fn page(text: &str, secrets: &[String]) -> io::Result<()> {
+    let file = Scratch::new(&clean(text))?;
+    let pager = chosen(&PAGERS, USUAL_PAGER);
+    if run(&pager, &file, secrets).await? {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("`{pager}` failed")))
+    }
+}
+
+/// The program that the user wants, by the first of these variables that says something.
+fn chosen(variables: &[&str], usual: &str) -> String {
+    let named = variables.iter().filter_map(|name| std::env::var(name).ok());
+    let chosen = named.into_iter().find(|name| !name.trim().is_empty());
+    chosen.unwrap_or_else(|| usual.to_owned())
+}
+
+/// Runs a program on a file, without the variables that hold secrets; says whether it ended well.
+async fn run(program: &str, file: &Scratch, secrets: &[String]) -> io::Result<bool> {
+    // As a shell reads it, because people put arguments into it.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "exec $0 \"$1\"", program])
+        .arg(&file.path);
+    for name in secrets {
+        command.env_remove(name);
+    }
+    Ok(command.status().await?.success())
 }
 
 /// A file for one text, which only its user can read and which does not stay.

@@ -1,12 +1,14 @@
 //! What there is in a scrollback: the rows of the path, what each turn used, and where the window
 //! begins.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::data::{self, CommandData, UsageData};
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentState, Kind, Micros, Row, RowRef, View};
+use ikigai_engine::Agent;
 
 use crate::rows;
 
@@ -21,6 +23,33 @@ pub enum Id {
     Live,
     /// What lies above is not sent any more; this is the last row of it.
     Context(RowRef),
+    /// A row that is not remembered any more, because of this rewind.
+    Left {
+        /// The rewind.
+        by: RowRef,
+        /// The row.
+        row: RowRef,
+    },
+}
+
+impl Id {
+    /// The row of the log that it is, if it is one.
+    pub const fn row(self) -> Option<RowRef> {
+        match self {
+            Self::Row(row) | Self::Left { row, .. } => Some(row),
+            Self::Turn(_) | Self::Context(_) | Self::Live => None,
+        }
+    }
+}
+
+/// What there is to see beside what an agent remembers.
+#[derive(Clone, Copy)]
+pub struct Beside<'a> {
+    /// The pages before the one that the agent remembers, newest first, each as it was when it was
+    /// cleared away.
+    pub before: &'a [Agent],
+    /// What rewinds left and somebody wants to see, by the row of the rewind.
+    pub left: &'a HashMap<RowRef, Vec<Entry>>,
 }
 
 /// One thing in the scrollback.
@@ -117,11 +146,20 @@ impl Turn {
     }
 }
 
-/// What there is to see of what an agent remembers, oldest first.
-pub(super) fn items(state: &AgentState, view: &View) -> Vec<Item> {
+/// What there is to see, oldest first.
+pub(super) fn items(state: &AgentState, view: &View, beside: Option<Beside<'_>>) -> Vec<Item> {
+    let mut items = Vec::new();
+    let before = beside.map_or(&[][..], |beside| beside.before);
+    for page in before.iter().rev() {
+        add_page(&mut items, &page.state, &page.view, beside);
+    }
+    add_page(&mut items, state, view, beside);
+    items
+}
+
+fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Option<Beside<'_>>) {
     let mut starts = view.turn_starts(state.path()).into_iter().peekable();
     let window = window_begins_after(state, view);
-    let mut items = Vec::new();
     let mut turn: Option<(RowRef, Turn)> = None;
     for (index, entry) in view.entries().iter().enumerate() {
         let at = entry.at();
@@ -144,6 +182,12 @@ pub(super) fn items(state: &AgentState, view: &View) -> Vec<Item> {
                 what: What::Row { row, problem },
             });
         }
+        let left = beside.and_then(|beside| beside.left.get(&at));
+        items.extend(
+            left.into_iter()
+                .flatten()
+                .filter_map(|entry| left_by(at, entry)),
+        );
         if window == Some(at) {
             items.push(Item {
                 id: Id::Context(at),
@@ -154,7 +198,21 @@ pub(super) fn items(state: &AgentState, view: &View) -> Vec<Item> {
     if view.is_busy(state.path()) == Some(false) {
         items.extend(turn.and_then(ended));
     }
-    items
+}
+
+fn left_by(by: RowRef, entry: &Entry) -> Option<Item> {
+    let problem = entry.loaded.as_ref().err().map(ToString::to_string);
+    let is_seen = problem.is_some() || is_drawn(entry);
+    is_seen.then(|| Item {
+        id: Id::Left {
+            by,
+            row: entry.at(),
+        },
+        what: What::Row {
+            row: entry.row.clone(),
+            problem,
+        },
+    })
 }
 
 /// Whether a row belongs to what a turn does, and not to what is said beside it.

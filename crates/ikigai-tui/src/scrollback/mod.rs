@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use ikigai_core::{AgentState, View};
 
-pub use items::{Id, Item, Turn, What};
+pub use items::{Beside, Id, Item, Turn, What};
 pub use select::{Place, Selection, joined};
 
 use crate::line::Line;
@@ -94,9 +94,9 @@ impl Default for Scrollback {
 }
 
 impl Scrollback {
-    /// Takes in what an agent remembers by now.
-    pub fn set(&mut self, state: &AgentState, view: &View) {
-        self.items = items::items(state, view);
+    /// Takes in what an agent remembers by now, and what is to be seen beside that.
+    pub fn set(&mut self, state: &AgentState, view: &View, beside: Option<Beside<'_>>) {
+        self.items = items::items(state, view, beside);
         let places = self.items.iter().enumerate();
         self.places = places.map(|(index, item)| (item.id, index)).collect();
         // What a turn used changes as long as it goes on.
@@ -261,6 +261,10 @@ impl Scrollback {
         let Some(index) = self.place(id) else {
             return;
         };
+        if self.height == 0 {
+            // Nothing was drawn yet.
+            return self.look_from(index, 0);
+        }
         let rows = self.visible(self.height, layout);
         let on_screen = rows.iter().filter(|row| row.id == Some(id)).count();
         let wanted = self.height_of(index, layout);
@@ -277,6 +281,62 @@ impl Scrollback {
             self.look_above(index, 0, self.height - wanted, layout);
         } else {
             self.look_from(index, 0);
+        }
+    }
+
+    /// Has a row of an item on the screen.
+    pub fn reveal_row(&mut self, id: Id, row: usize, layout: &dyn Layout) {
+        let rows = self.visible(self.height, layout);
+        if rows
+            .iter()
+            .any(|seen| seen.id == Some(id) && seen.row == row)
+        {
+            return;
+        }
+        if let Some(&index) = self.places.get(&id) {
+            self.hold(layout);
+            self.look_above(index, row, self.height / 2, layout);
+        }
+    }
+
+    /// Stays where it is, whatever comes below.
+    pub fn hold(&mut self, layout: &dyn Layout) {
+        if !self.is_at_end() {
+            return;
+        }
+        let rows = self.visible(self.height, layout);
+        let Some((id, row)) = rows.first().and_then(|top| Some((top.id?, top.row))) else {
+            return;
+        };
+        self.remember_end(layout);
+        self.look = Look::From(id, row);
+    }
+
+    /// Looks at the end if nothing lies below what is seen.
+    pub fn let_go(&mut self, layout: &dyn Layout) {
+        let bottom = |rows: &[Visible]| rows.last().map(|row| (row.id, row.row));
+        let here = self.visible(self.height, layout);
+        let end = self.rows_before_end(self.height, layout);
+        if bottom(&here) == bottom(&end) {
+            self.look_at_end();
+        }
+    }
+
+    /// How many rows of an item are above the screen and how many below; none if none is on it.
+    pub fn hidden_rows(&mut self, id: Id, layout: &dyn Layout) -> Option<(usize, usize)> {
+        let rows = self.visible(self.height, layout);
+        let mut own = rows.iter().filter(|row| row.id == Some(id));
+        let first = own.next()?.row;
+        let last = own.next_back().map_or(first, |row| row.row);
+        let count = self.block(*self.places.get(&id)?, layout).len();
+        Some((first, count.saturating_sub(last + 1)))
+    }
+
+    /// The rows of an item as they are, folded or not.
+    pub fn lines(&mut self, id: Id, layout: &dyn Layout) -> Rc<Vec<Line>> {
+        match self.places.get(&id) {
+            Some(&index) => self.block(index, layout),
+            None => Rc::default(),
         }
     }
 

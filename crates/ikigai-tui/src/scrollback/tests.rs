@@ -64,7 +64,7 @@ fn with_rows(heights: &[usize]) -> (TestLog, AgentId, Scrollback) {
 
 fn take_in(log: &TestLog, agent: AgentId, scrollback: &mut Scrollback) {
     let agent = log.live(agent);
-    scrollback.set(&agent.state, &agent.view);
+    scrollback.set(&agent.state, &agent.view, None);
 }
 
 fn lines_of(number: usize, height: usize) -> String {

@@ -4,5 +4,7 @@
     reason = "helpers of tests fail the test at once when something is not as expected"
 )]
 
+mod browse;
 mod input;
+mod support;
 mod terminal;

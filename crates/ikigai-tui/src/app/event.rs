@@ -1,0 +1,106 @@
+//! An event as text for other programs: as it is read, and as Markdown.
+
+use ikigai_core::Row;
+use ikigai_core::render::{Shown, render};
+
+/// What an event says, without its sign.
+pub(super) fn text(row: &Row) -> String {
+    match render(row) {
+        Shown::System(text)
+        | Shown::User { text, .. }
+        | Shown::Assistant { text, .. }
+        | Shown::Warning(text)
+        | Shown::Failed { text, .. }
+        | Shown::Forked { text, .. }
+        | Shown::Summary {
+            text: Some(text), ..
+        }
+        | Shown::ToolCall { text, .. } => text,
+        Shown::ToolResult { text, output, .. } => {
+            if output.is_empty() {
+                text
+            } else {
+                output
+            }
+        }
+        Shown::Mark(label) => label.unwrap_or_default(),
+        shown => shown.to_string(),
+    }
+}
+
+/// All that an event holds and a person may look for.
+pub(super) fn all_text(row: &Row) -> String {
+    match render(row) {
+        Shown::Assistant { thinking, text } => join(thinking.iter().chain([&text])),
+        Shown::ToolCall {
+            thinking,
+            name,
+            text,
+            arguments,
+        } => join(thinking.iter().chain([&name, &text, &arguments])),
+        Shown::ToolResult {
+            name, text, output, ..
+        } => join([&name, &text, &output].into_iter()),
+        Shown::User {
+            text,
+            told: Some(told),
+            ..
+        } => join([&text, &told].into_iter()),
+        _ => text(row),
+    }
+}
+
+fn join<'a>(parts: impl Iterator<Item = &'a String>) -> String {
+    let parts: Vec<_> = parts.map(String::as_str).collect();
+    parts.join("\n")
+}
+
+/// An event as Markdown: what was said to the agent as a quotation, what tools did as code.
+pub(super) fn markdown(row: &Row) -> String {
+    match render(row) {
+        Shown::User { text, .. } => quoted(&text),
+        Shown::ToolCall {
+            name, arguments, ..
+        } => format!("`{name}`\n\n{}", fenced(&arguments)),
+        Shown::ToolResult { text, output, .. } => {
+            let first = text.lines().next().unwrap_or_default();
+            format!("{first}\n\n{}", fenced(&output))
+        }
+        Shown::Command { echo, output } => format!("`{echo}`\n\n{}", fenced(&output)),
+        _ => text(row),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| format!("> {line}").trim_end().to_owned())
+        .collect();
+    lines.join("\n")
+}
+
+/// Text as a block of code, between fences longer than any in it.
+fn fenced(text: &str) -> String {
+    let longest = text.lines().map(|line| {
+        let line = line.trim_start();
+        line.len() - line.trim_start_matches('`').len()
+    });
+    let fence = "`".repeat(longest.max().unwrap_or(0).max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_are_longer_than_those_within() {
+        assert_eq!(fenced("a\n````\nb\n"), "`````\na\n````\nb\n`````");
+        assert_eq!(fenced("a"), "```\na\n```");
+    }
+
+    #[test]
+    fn quotations_leave_no_blanks_at_the_end() {
+        assert_eq!(quoted("a\n\nb"), "> a\n>\n> b");
+    }
+}

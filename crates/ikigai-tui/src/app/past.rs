@@ -1,0 +1,129 @@
+//! What an agent does not remember any more and can still be looked at: pages that were cleared
+//! away, and what rewinds left.
+
+use std::collections::HashMap;
+
+use ikigai_core::data::{self, RewindData};
+use ikigai_core::path::Path;
+use ikigai_core::view::Entry;
+use ikigai_core::{Kind, RowRef};
+use ikigai_engine::{Agent, Engine, StoreError};
+
+use crate::scrollback::Beside;
+
+/// How many rows are read at a time.
+const PAGE_ROWS: usize = 256;
+
+/// How many rows of what a rewind left are shown; whoever wants more goes back there.
+const MOST_LEFT_ROWS: usize = 2_000;
+
+/// What so many rewinds left is kept; what is unfolded beyond folds the others.
+const MOST_LEFT: usize = 16;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Past {
+    /// The pages before the one that is remembered, newest first.
+    before: Vec<Agent>,
+    left: HashMap<RowRef, Vec<Entry>>,
+}
+
+impl Past {
+    /// For the scrollback.
+    pub(super) fn beside(&self) -> Beside<'_> {
+        Beside {
+            before: &self.before,
+            left: &self.left,
+        }
+    }
+
+    /// Whether everything above what is remembered was read.
+    pub(super) fn is_complete(&self, agent: &Agent) -> bool {
+        let oldest = self.before.last().unwrap_or(agent);
+        oldest.view.is_complete(oldest.state.path()) && cleared_at(oldest).is_none()
+    }
+
+    /// Forgets the pages before, because the path begins somewhere else.
+    pub(super) fn turn_page(&mut self) {
+        self.before.clear();
+    }
+
+    /// Reads more above; says whether there was any.
+    pub(super) async fn read_older(
+        &mut self,
+        engine: &Engine,
+        agent: &mut Agent,
+        rows: usize,
+    ) -> Result<bool, StoreError> {
+        let oldest = self.before.last_mut().unwrap_or(agent);
+        if oldest.lengthen(engine.store(), rows).await? {
+            return Ok(true);
+        }
+        let Some(end) = cleared_at(oldest) else {
+            return Ok(false);
+        };
+        let mut page = Agent::restore_at(engine.store(), end).await?;
+        page.lengthen(engine.store(), rows).await?;
+        self.before.push(page);
+        Ok(true)
+    }
+
+    /// Whether what a rewind left is shown.
+    pub(super) fn shows_left(&self, rewind: RowRef) -> bool {
+        self.left.contains_key(&rewind)
+    }
+
+    /// Shows what a rewind left, or not any more.
+    pub(super) async fn toggle_left(
+        &mut self,
+        engine: &Engine,
+        agent: &Agent,
+        rewind: RowRef,
+    ) -> Result<(), StoreError> {
+        if self.left.remove(&rewind).is_some() {
+            return Ok(());
+        }
+        let pages = [agent].into_iter().chain(&self.before);
+        let found = pages.into_iter().find_map(|page| {
+            let is_it = |entry: &&Entry| entry.at() == rewind;
+            let entry = page.view.entries().iter().find(is_it)?;
+            let data: RewindData = data::read(entry.row.data.as_deref());
+            Some((page.state.path(), data.from?))
+        });
+        let Some((path, from)) = found else {
+            return Ok(());
+        };
+        let left = left_for(engine, path, from).await?;
+        if self.left.len() >= MOST_LEFT {
+            self.left.clear();
+        }
+        self.left.insert(rewind, left);
+        Ok(())
+    }
+}
+
+/// The newest row of the page before, if an agent's page begins with a clear.
+fn cleared_at(agent: &Agent) -> Option<RowRef> {
+    let first = agent.view.entries().front()?;
+    let is_clear = first.kind() == Some(Kind::Clear) && agent.view.is_complete(agent.state.path());
+    let before = first.at().seq.0.checked_sub(1).filter(|seq| *seq > 0)?;
+    is_clear.then(|| RowRef::new(first.at().agent, ikigai_core::Seq(before)))
+}
+
+/// The rows up to `from` that are not on a path, oldest first.
+async fn left_for(engine: &Engine, path: &Path, from: RowRef) -> Result<Vec<Entry>, StoreError> {
+    let mut there = Agent::restore_at(engine.store(), from).await?;
+    loop {
+        let entries = there.view.entries();
+        let common = entries.iter().rposition(|entry| path.contains(entry.at()));
+        let is_enough = common.is_some() || entries.len() >= MOST_LEFT_ROWS;
+        if is_enough || !there.lengthen(engine.store(), PAGE_ROWS).await? {
+            let first = common.map_or(0, |common| common + 1);
+            return Ok(entries_from(&there, first));
+        }
+    }
+}
+
+fn entries_from(agent: &Agent, first: usize) -> Vec<Entry> {
+    agent.view.entries().iter().skip(first).cloned().collect()
+}

@@ -1,0 +1,246 @@
+//! A screen without a terminal: a scripted model, a log in memory, keys by their names, rows as text.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ikigai_core::{AgentId, Micros, Seq};
+use ikigai_engine::{Engine, Environment};
+use ikigai_testkit::{IdSource, ManualClock, MemoryStore, ScriptedProvider};
+use ikigai_tui::app::{Surroundings, Wish};
+use ikigai_tui::key::{Deed, Happening, Mouse};
+use ikigai_tui::keys::Bindings;
+use ikigai_tui::paint::Grid;
+use ikigai_tui::rows::Symbols;
+use ikigai_tui::screen::{Driver, Whom};
+
+const HERE: &str = "/home/somebody/parser";
+
+/// Nothing in these tests takes as long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Sizes at which everything must be usable.
+pub(crate) const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 12)];
+
+/// No two screens draw the same ids: they name processes of this machine, too.
+static SCREENS: AtomicU64 = AtomicU64::new(1);
+
+struct Outside {
+    clock: ManualClock,
+    ids: IdSource,
+}
+
+impl Environment for Outside {
+    fn now(&self) -> Micros {
+        self.clock.advance(Duration::from_millis(1));
+        self.clock.now()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        self.ids.wide_bits().to_be_bytes()
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) driver: Driver,
+    pub(crate) provider: ScriptedProvider,
+    /// What only a terminal can do and was not asked about yet.
+    left: Vec<Wish>,
+    grid: Grid,
+    /// How much later it is than it is.
+    later: Duration,
+}
+
+impl Stage {
+    pub(crate) async fn new(size: (u16, u16)) -> Self {
+        let seed = SCREENS.fetch_add(1, Ordering::Relaxed);
+        let provider = ScriptedProvider::default();
+        let outside = Outside {
+            clock: ManualClock::new(Micros(1_000_000_000)),
+            ids: IdSource::new(seed),
+        };
+        let engine = Engine::new(
+            Arc::new(MemoryStore::new(IdSource::new(10_000 + seed).process())),
+            Arc::new(outside),
+            Arc::new(provider.clone()),
+        );
+        let around = Surroundings {
+            symbols: Symbols::Utf8,
+            home: Some("/home/somebody".to_owned()),
+            time_of_day: |_| "14:03".to_owned(),
+            program: "ikigai",
+            is_confined: true,
+            local_server: None,
+            secrets: Vec::new(),
+        };
+        let whom = Whom::New {
+            session: HERE.to_owned(),
+            workdir: HERE.to_owned(),
+        };
+        let bindings = Bindings::default();
+        let driver = Driver::open(engine, whom, around, bindings, size).await;
+        let mut stage = Self {
+            driver: driver.unwrap(),
+            provider,
+            left: Vec::new(),
+            grid: Grid::default(),
+            later: Duration::ZERO,
+        };
+        stage.driver.settle_in();
+        stage
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now() + self.later
+    }
+
+    /// Lets time pass, without waiting.
+    pub(crate) async fn pass(&mut self, time: Duration) {
+        self.later += time;
+        self.driver.app.tick(self.now());
+        self.settle().await;
+    }
+
+    pub(crate) fn current(&self) -> AgentId {
+        self.driver.app.current()
+    }
+
+    /// Presses keys one after the other, by their names.
+    pub(crate) async fn press(&mut self, keys: &str) {
+        for key in keys.split_whitespace() {
+            let key = Happening::Key(key.parse().unwrap());
+            self.happened(key).await;
+        }
+    }
+
+    /// Types letters.
+    pub(crate) async fn letters(&mut self, text: &str) {
+        for letter in text.chars() {
+            let name = match letter {
+                ' ' => "space".to_owned(),
+                letter => letter.to_string(),
+            };
+            self.press(&name).await;
+        }
+    }
+
+    /// Types a line and sends it.
+    pub(crate) async fn line(&mut self, text: &str) {
+        self.letters(text).await;
+        self.press("enter").await;
+    }
+
+    pub(crate) async fn mouse(&mut self, deed: Deed, column: u16, row: u16) {
+        let mouse = Mouse { deed, column, row };
+        self.happened(Happening::Mouse(mouse)).await;
+    }
+
+    pub(crate) async fn happened(&mut self, what: Happening) {
+        let now = self.now();
+        self.driver.app.happened(what, now);
+        self.settle().await;
+    }
+
+    /// Carries everything out that can be done without waiting.
+    async fn settle(&mut self) {
+        loop {
+            self.left.extend(self.driver.carry_out().await);
+            self.driver.take_in().await;
+            let now = self.now();
+            match self.driver.app.next_tick() {
+                Some(at) if at <= now => self.driver.app.tick(now),
+                _ => {}
+            }
+            let wishes = self.driver.carry_out().await;
+            let waits = self.driver.app.next_tick().is_none_or(|at| at > now);
+            if wishes.is_empty() && waits {
+                return;
+            }
+            self.left.extend(wishes);
+        }
+    }
+
+    /// What is on the screen, blanks at the ends of rows left out.
+    pub(crate) fn text(&mut self) -> String {
+        self.rows().join("\n")
+    }
+
+    pub(crate) fn rows(&mut self) -> Vec<String> {
+        self.driver.app.draw(&mut self.grid);
+        let rows = 0..self.grid.rows();
+        rows.map(|row| self.grid.text(row).trim_end().to_owned())
+            .collect()
+    }
+
+    pub(crate) fn grid(&mut self) -> &Grid {
+        self.driver.app.draw(&mut self.grid);
+        &self.grid
+    }
+
+    /// The number of the row that has a text.
+    pub(crate) fn row_with(&mut self, text: &str) -> u16 {
+        let rows = self.rows();
+        let row = rows.iter().position(|row| row.contains(text));
+        let row = row.unwrap_or_else(|| panic!("{text} is not on\n{}", rows.join("\n")));
+        u16::try_from(row).unwrap()
+    }
+
+    pub(crate) fn last_row(&mut self) -> String {
+        self.rows().pop().unwrap_or_default()
+    }
+
+    /// Waits until something is true of what is on the screen.
+    pub(crate) async fn until(&mut self, is_it: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            self.settle().await;
+            let text = self.text();
+            if is_it(&text) {
+                return text;
+            }
+            let came = tokio::time::timeout_at(end.into(), self.driver.came()).await;
+            assert!(came.is_ok(), "it never came:\n{text}");
+        }
+    }
+
+    /// Waits until a text is on the screen.
+    pub(crate) async fn sees(&mut self, text: &str) -> String {
+        self.until(|screen| screen.contains(text)).await
+    }
+
+    /// Says something, which is answered so, and waits for the end of the turn.
+    pub(crate) async fn talk(&mut self, said: &str, answered: &str) {
+        self.provider.will_say(answered);
+        let before = self.head();
+        self.line(said).await;
+        let end = Instant::now() + PATIENCE;
+        while !self.has_answer(before, answered) {
+            let came = tokio::time::timeout_at(end.into(), self.driver.came()).await;
+            assert!(came.is_ok(), "no answer to {said}");
+            self.settle().await;
+        }
+    }
+
+    fn head(&self) -> Seq {
+        self.driver.app.pane().unwrap().agent.state.head()
+    }
+
+    fn has_answer(&self, before: Seq, answered: &str) -> bool {
+        let app = &self.driver.app;
+        let live = app.roster().live(self.current());
+        let mut entries = app.pane().unwrap().agent.view.entries().iter();
+        let is_there = entries
+            .any(|entry| entry.at().seq > before && entry.row.content.as_deref() == Some(answered));
+        is_there && live.is_none_or(|live| !live.is_busy())
+    }
+
+    /// What only a terminal can do and was wished for since this was asked last.
+    pub(crate) fn wished(&mut self) -> Vec<Wish> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// What is typed for the agent that is shown.
+    pub(crate) fn input(&self) -> String {
+        self.driver.app.pane().unwrap().editor.text()
+    }
+}
