@@ -1,6 +1,7 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use ikigai_core::settings::Approve;
 
 /// Exit codes, which `--help` lists.
@@ -35,7 +36,7 @@ Try:
 
 /// An operating environment for living LLM agents: whatever happens is an event in a database.
 #[derive(Debug, Parser)]
-#[command(name = "ikigai", version, after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
+#[command(name = "ikigai", version, after_help = AFTER_HELP, subcommand_precedence_over_arg = true)]
 pub(crate) struct Arguments {
     /// The database: `sqlite:PATH`, or just PATH
     #[arg(long, global = true, value_name = "STORE")]
@@ -46,6 +47,23 @@ pub(crate) struct Arguments {
 
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
+}
+
+impl Arguments {
+    /// What the command line says. What is asked of the screen makes no sense with a verb, while
+    /// `--db` may stand before one.
+    pub(crate) fn read() -> Self {
+        let arguments = Self::parse();
+        let screen = &arguments.screen;
+        let asks_screen = screen.prompt.is_some() || screen.agent.is_some() || screen.new;
+        if arguments.verb.is_some() && asks_screen {
+            let text = "what stands before the verb is for the screen: put it after the verb";
+            Self::command()
+                .error(ErrorKind::ArgumentConflict, text)
+                .exit();
+        }
+        arguments
+    }
 }
 
 /// What the screen is asked.

@@ -22,12 +22,11 @@ mod world;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
 
 use arguments::{Arguments, Verb};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::read();
     ikigai_tools::process::protect();
     diagnostics::start();
     let ended = match arguments.verb {

@@ -200,7 +200,7 @@ fn another_store_is_chosen_by_flag_and_environment() {
         "sqlite:{}",
         newcomer.home().join("deep/down/other.db").display()
     );
-    newcomer.ikigai(&["run", "hello", "--db", &other]);
+    newcomer.ikigai(&["--db", &other, "run", "hello"]);
 
     let by_environment = newcomer
         .command(&["agents"])
@@ -408,4 +408,15 @@ fn words_are_found_as_text_and_json_with_filters_and_pages() {
     );
     assert_eq!((nothing.out.as_str(), nothing.code), ("", Some(1)));
     assert_eq!(wrong.code, Some(2), "{}", wrong.err);
+}
+
+/// What is for the screen is not swallowed by a verb.
+#[test]
+fn what_is_asked_of_the_screen_stands_alone() {
+    let newcomer = Newcomer::new();
+
+    let refused = newcomer.ikigai(&["--new", "agents"]);
+
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert!(refused.err.contains("is for the screen"), "{}", refused.err);
 }
