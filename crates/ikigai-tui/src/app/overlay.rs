@@ -42,7 +42,7 @@ pub(super) fn help(bindings: &Bindings) -> Overlay {
         let heading = Look::of(Role::Heading).with(Look::BOLD);
         lines.push(Line::of(group.heading, heading));
         for (keys, entry) in group.rows {
-            let keys = format!("  {:<22} ", keys.join(", "));
+            let keys = format!("  {:<34} ", keys.join(", "));
             lines.push(Line::new(vec![
                 Span::new(keys, Role::Code),
                 Span::new(entry.help, Role::Text),
