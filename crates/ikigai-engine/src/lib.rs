@@ -12,6 +12,7 @@ mod documents;
 mod engine;
 mod environment;
 mod error;
+pub mod export;
 pub mod figures;
 mod follow;
 mod front;

@@ -4,6 +4,7 @@ pub mod batch;
 pub mod blobs;
 pub mod error;
 pub mod history;
+pub mod portable;
 pub mod records;
 pub mod search;
 pub mod sqlite;
@@ -13,6 +14,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
+
+use tokio::sync::mpsc;
 
 pub use batch::{Batch, Committed, Effect, HeadClaim, LeaseClaim, NewAgent};
 pub use error::{CommitError, StoreError};
@@ -188,6 +191,15 @@ pub trait Store: Send + Sync {
     /// are left. Searching does so by itself; this is for whoever wants to show how far it is.
     fn catch_up(&self) -> Reading<'_, u64> {
         Box::pin(std::future::ready(Ok(0)))
+    }
+
+    /// Tells some agents with all their ancestors, or everything, as lines of JSON that another
+    /// store can take in; see [`portable`]. All of it is of one moment.
+    ///
+    /// Not every store can do so.
+    fn dump(&self, _of: Option<Vec<AgentId>>, _lines: mpsc::Sender<String>) -> Reading<'_, ()> {
+        let refused = StoreError::Value("this store cannot be told as a whole".to_owned());
+        Box::pin(std::future::ready(Err(refused)))
     }
 
     /// Starts to listen for commits, of this and of other processes.

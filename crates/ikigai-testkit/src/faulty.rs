@@ -306,6 +306,14 @@ impl Store for FaultyStore {
         self.read(|store| store.catch_up())
     }
 
+    fn dump(
+        &self,
+        of: Option<Vec<AgentId>>,
+        lines: tokio::sync::mpsc::Sender<String>,
+    ) -> Reading<'_, ()> {
+        self.read(move |store| store.dump(of, lines))
+    }
+
     fn watch(&self) -> Result<Watch, StoreError> {
         self.next_read()?;
         self.inner.watch()

@@ -95,6 +95,10 @@ pub(crate) enum Verb {
     Search(SearchOrder),
     /// Ask the store a question of your own in SQL; nothing can be changed
     Sql(SqlOrder),
+    /// Write histories as Markdown, one page of HTML, or JSON that `import` takes in
+    Export(ExportOrder),
+    /// Take in agents that were exported as JSON
+    Import(ImportOrder),
     /// Print what agents cost, by agent, model or day
     Cost(CostOrder),
     /// List the models with their context, prices, thinking levels, and whether a key is present
@@ -247,6 +251,43 @@ pub(crate) struct SqlOrder {
     /// Print one line of JSON for each row
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What `export` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct ExportOrder {
+    /// Which agent (name, id, or the beginning of an id); the one used last in this directory if
+    /// none is named
+    #[arg(value_name = "AGENT", conflicts_with = "all")]
+    pub(crate) agent: Option<String>,
+
+    /// With all its descendants
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) tree: bool,
+
+    /// All agents of the store
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// What to write: `md`, `html`, or `json`, in which agents come with their ancestors
+    #[arg(long, value_name = "FORMAT", default_value = "md", value_parser = ["md", "html", "json"])]
+    pub(crate) format: String,
+
+    /// Write to this file, which must not be there, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+}
+
+/// What `import` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct ImportOrder {
+    /// What the file is
+    #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = ["json"])]
+    pub(crate) format: String,
+
+    /// The file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: String,
 }
 
 /// What `agents` is asked.

@@ -6,6 +6,7 @@ mod config;
 mod cost;
 mod diagnostics;
 mod doctor;
+mod export;
 mod index;
 mod log;
 mod models;
@@ -43,6 +44,8 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Agents(order) => agents::agents(db, &order),
         Verb::Search(order) => search::search(db, &order),
         Verb::Sql(order) => sql::sql(db, &order),
+        Verb::Export(order) => export::export(db, &order),
+        Verb::Import(order) => export::import(db, &order),
         Verb::Cost(order) => cost::cost(db, &order),
         Verb::Models(order) => models::models(&order),
         Verb::Tools(order) => tool_list::tools(db, &order),

@@ -1,5 +1,6 @@
 //! Wiring: the store, the engine, the runtime.
 
+use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use anyhow::{Context, Result};
 use ikigai_engine::{Engine, Environment, System};
 use ikigai_providers::registry::{Random, Registry, Variables};
 use ikigai_providers::transport::{Client, Deadlines};
+use ikigai_store::portable::{RestoreError, Restored};
 use ikigai_store::sqlite::{BadQuestion, OpenOptions, Table};
 use ikigai_store::{AgentRecord, ProcessRecord, SqliteStore, StoreError};
 use tokio::runtime::{Builder, Runtime};
@@ -119,6 +121,11 @@ impl World {
     /// Answers a question of the user's own.
     pub(crate) fn query(&self, sql: &str, most: usize) -> Result<Table, BadQuestion> {
         self.store.query(sql, most)
+    }
+
+    /// Takes in a log that was told as lines of JSON.
+    pub(crate) fn restore(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
+        self.store.restore(lines)
     }
 
     /// Throws the search index away.

@@ -9,6 +9,7 @@ mod context;
 mod cost;
 mod departure;
 mod dispatch;
+mod export;
 mod fork;
 mod help;
 mod history;
@@ -85,6 +86,7 @@ pub static COMMANDS: &[&Command] = &[
     &model::MODEL,
     &cost::COST,
     &cost::BUDGET,
+    &export::EXPORT,
     &help::HELP,
     &help::QUIT,
 ];

@@ -6,6 +6,7 @@
 
 mod append;
 mod connect;
+mod dump;
 mod effects;
 mod errors;
 mod faults;
@@ -17,6 +18,7 @@ mod queries;
 mod queue;
 mod readback;
 mod reader;
+mod restore;
 mod search;
 mod sql;
 mod values;
@@ -25,11 +27,11 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 
 use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use rusqlite::Connection;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::batch::{Batch, Committed};
 use crate::error::{CommitError, StoreError};
@@ -42,6 +44,7 @@ use crate::watch::Watch;
 use crate::{BoxFuture, Reading, Store};
 
 use connect::Target;
+use errors::sql_error;
 use locks::Owner;
 use place::Place;
 use queue::{Queue, queue};
@@ -352,6 +355,28 @@ impl Store for SqliteStore {
 
     fn catch_up(&self) -> Reading<'_, u64> {
         self.index(Begin::Here)
+    }
+
+    fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> Reading<'_, ()> {
+        let target = Arc::clone(&self.target);
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            // It takes its time, so that it has a thread and a connection of its own.
+            let work = move || {
+                let told = target.connect_reading().and_then(|connection| {
+                    dump::dump(&connection, of.as_deref(), &mut |line| {
+                        lines.blocking_send(format!("{line}\n")).is_ok()
+                    })
+                });
+                // A caller that went away does not care.
+                let _ = answer.send(told.map_err(|error| sql_error(target.path(), error)));
+            };
+            thread::Builder::new()
+                .name("ikigai-store-dump".to_owned())
+                .spawn(work)
+                .map_err(|error| StoreError::Io(Box::new(error)))?;
+            answered.await.map_err(|_| StoreError::Closed)?
+        })
     }
 
     fn watch(&self) -> Result<Watch, StoreError> {

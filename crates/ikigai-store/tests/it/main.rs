@@ -10,6 +10,7 @@ mod conformance;
 mod crash;
 mod disk;
 mod outcome;
+mod portable;
 mod processes;
 mod search;
 mod support;

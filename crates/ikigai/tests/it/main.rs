@@ -8,6 +8,7 @@ mod commands;
 mod context;
 mod crashes;
 mod diagnostics;
+mod exports;
 mod providers;
 mod screen;
 mod sql;

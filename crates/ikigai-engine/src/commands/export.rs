@@ -1,0 +1,90 @@
+//! The conversation as a file: `/export`.
+
+use std::fs::OpenOptions;
+use std::io::{BufWriter, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use ikigai_tools::{Place, paths};
+
+use super::place::workdir;
+use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use crate::Worker;
+use crate::export::{ExportError, Format, Whose};
+
+pub(super) const EXPORT: Command = Command {
+    arguments: "[md | html | json] [PATH]",
+    help: "write this agent's history to a file, a page of HTML if nothing is said",
+    examples: &[
+        ("/export", "NAME.html in the working directory"),
+        (
+            "/export md notes.md",
+            "as Markdown; a file that is there is left alone",
+        ),
+        (
+            "/export json",
+            "for ikigai import; it comes with its ancestors",
+        ),
+    ],
+    takes: Takes::Words,
+    completes: &[Completes::Words(&Format::WORDS), Completes::Paths],
+    during: During::AtBreak,
+    ..Command::new("export", Group::Session, |worker, typed, _| {
+        Box::pin(export(worker, typed))
+    })
+};
+
+async fn export(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let named = |word: &String| Format::named(word);
+    let (format, path) = match typed.words.as_slice() {
+        [] => (None, None),
+        [word] => match named(word) {
+            Some(format) => (Some(format), None),
+            None => (None, Some(word)),
+        },
+        [word, path] if named(word).is_some() => (named(word), Some(path)),
+        [..] => return Trouble::refused("/export [md | html | json] [PATH]"),
+    };
+    // The name of the file tells the format too.
+    let ending = path.and_then(|path| Path::new(path).extension()?.to_str());
+    let format = format.or_else(|| Format::named(ending?));
+    let format = format.unwrap_or(Format::Html);
+    let name = worker.settings().name.as_deref().unwrap_or("agent");
+    let file = path.map_or_else(|| format!("{name}.{}", format.ending()), String::clone);
+    let place = Place {
+        workdir: workdir(worker),
+        hidden: worker.engine.safety.hidden.clone(),
+    };
+    let path = paths::resolve(&place, &file);
+    let shown = path.display();
+    // What was said is for its owner, as the store is.
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(0o600).open(&path);
+    let opened = match opened {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Trouble::refused(format!("{shown} is there already · name another file"));
+        }
+        Err(error) => return Trouble::refused(format!("{shown} cannot be written: {error}")),
+        Ok(opened) => opened,
+    };
+    let mut out = BufWriter::new(opened);
+    let mut rows = 0;
+    let whose = Whose::Agent(worker.agent.state.agent());
+    let engine = worker.engine.clone();
+    let written = engine
+        .export(whose, format, &mut out, &mut |done, _| rows = done)
+        .await;
+    match written {
+        Ok(()) => Ok(Reply::says(format!("{rows} rows are in {shown}"))),
+        Err(error) => {
+            // Half a history is of no use to anybody.
+            let _ = std::fs::remove_file(&path);
+            match error {
+                ExportError::Engine(error) => Err(error.into()),
+                ExportError::Write(error) => {
+                    Trouble::refused(format!("{shown} cannot be written: {error}"))
+                }
+            }
+        }
+    }
+}

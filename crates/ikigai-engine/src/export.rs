@@ -1,0 +1,285 @@
+//! Agents as something to give away: Markdown, one page of HTML, or lines of JSON that another
+//! store takes in. Rows are read in pages, so that no history is too long.
+
+mod html;
+mod markdown;
+mod page;
+mod prose;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use ikigai_core::{AgentId, Direction, PageQuery, Path, Row, RowRef, Seq, Span};
+use ikigai_store::{Agent, AgentRecord};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use crate::{Engine, EngineError};
+
+use page::Page;
+
+/// How many rows are read at a time.
+const PAGE_ROWS: usize = 256;
+
+/// How many lines of JSON may wait to be written.
+const LINES: usize = 64;
+
+/// What is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people, as text.
+    Markdown,
+    /// For people, as one page.
+    Html,
+    /// For another store.
+    Json,
+}
+
+impl Format {
+    /// All of them, as they are typed.
+    pub const WORDS: [&'static str; 3] = ["md", "html", "json"];
+
+    /// The format of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "md" | "markdown" => Some(Self::Markdown),
+            "html" => Some(Self::Html),
+            "json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+
+    /// How files of it end.
+    pub const fn ending(self) -> &'static str {
+        match self {
+            Self::Markdown => "md",
+            Self::Html => "html",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// Whose history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// This agent's, with what it inherits.
+    Agent(AgentId),
+    /// This agent's and its descendants'.
+    Tree(AgentId),
+    /// Everybody's.
+    All,
+}
+
+/// Why nothing whole was written.
+#[derive(Debug, Error)]
+pub enum ExportError {
+    /// The log could not be read.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// It could not be written.
+    #[error("cannot write")]
+    Write(#[from] io::Error),
+}
+
+impl From<ikigai_store::StoreError> for ExportError {
+    fn from(error: ikigai_store::StoreError) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+/// How far it is: rows that are done, and all.
+pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+
+impl Engine {
+    /// Writes histories.
+    pub async fn export(
+        &self,
+        whose: Whose,
+        format: Format,
+        out: &mut (dyn Write + Send),
+        progress: Progress<'_>,
+    ) -> Result<(), ExportError> {
+        let agents = self.exported(whose).await?;
+        if format == Format::Json {
+            let of = match whose {
+                Whose::All => None,
+                Whose::Agent(_) | Whose::Tree(_) => {
+                    Some(agents.iter().map(|(agent, _)| agent.id).collect())
+                }
+            };
+            let all = agents.iter().map(|(agent, _)| agent.head.0).sum();
+            return self.export_json(of, all, out, progress).await;
+        }
+        let now = self.environment.now();
+        let page = Page::new(agents, now, self.environment.zone());
+        let mut writing = Writing {
+            engine: self,
+            page: &page,
+            format,
+            out,
+            done: 0,
+            all: page.rows(),
+            progress,
+        };
+        writing.whole(whose).await
+    }
+
+    /// The agents in the order of the tree, each with its depth.
+    async fn exported(&self, whose: Whose) -> Result<Vec<(AgentRecord, usize)>, EngineError> {
+        let agents = self.store.agents(None).await?;
+        let (roots, with_children) = match whose {
+            Whose::All => (roots_of(&agents), true),
+            Whose::Tree(root) => (vec![root], true),
+            Whose::Agent(agent) => (vec![agent], false),
+        };
+        let mut left: Vec<(AgentId, usize)> = roots.into_iter().rev().map(|id| (id, 0)).collect();
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        while let Some((id, depth)) = left.pop() {
+            let Some(agent) = agents.iter().find(|agent| agent.id == id) else {
+                continue;
+            };
+            if !seen.insert(id) {
+                continue;
+            }
+            if with_children {
+                let below = agents.iter().rev().filter(|child| child.parent == Some(id));
+                left.extend(below.map(|child| (child.id, depth + 1)));
+            }
+            found.push((agent.clone(), depth));
+        }
+        Ok(found)
+    }
+
+    async fn export_json(
+        &self,
+        of: Option<Vec<AgentId>>,
+        all: u64,
+        out: &mut (dyn Write + Send),
+        progress: Progress<'_>,
+    ) -> Result<(), ExportError> {
+        let (sender, mut lines) = mpsc::channel::<String>(LINES);
+        let write = async {
+            let mut done = 0;
+            while let Some(line) = lines.recv().await {
+                out.write_all(line.as_bytes())?;
+                if line.starts_with("{\"row\"") {
+                    done += 1;
+                    progress(done, all.max(done));
+                }
+            }
+            out.flush()
+        };
+        let (told, written) = tokio::join!(self.store.dump(of, sender), write);
+        written?;
+        Ok(told?)
+    }
+}
+
+/// Those whose parents are not among them.
+fn roots_of(agents: &[AgentRecord]) -> Vec<AgentId> {
+    let known: HashSet<AgentId> = agents.iter().map(|agent| agent.id).collect();
+    let is_root = |agent: &&AgentRecord| agent.parent.is_none_or(|parent| !known.contains(&parent));
+    agents
+        .iter()
+        .filter(is_root)
+        .map(|agent| agent.id)
+        .collect()
+}
+
+/// A page that is being written.
+struct Writing<'a> {
+    engine: &'a Engine,
+    page: &'a Page,
+    format: Format,
+    out: &'a mut (dyn Write + Send),
+    done: u64,
+    all: u64,
+    progress: Progress<'a>,
+}
+
+impl Writing<'_> {
+    async fn whole(&mut self, whose: Whose) -> Result<(), ExportError> {
+        let text = match self.format {
+            Format::Markdown => markdown::begin(self.page),
+            _ => html::begin(self.page),
+        };
+        self.write(&text)?;
+        for (agent, _) in self.page.agents() {
+            let alone = matches!(whose, Whose::Agent(_));
+            self.agent(agent, alone).await?;
+        }
+        let text = match self.format {
+            Format::Markdown => String::new(),
+            _ => html::end(),
+        };
+        self.write(&text)?;
+        Ok(self.out.flush()?)
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())
+    }
+
+    async fn agent(&mut self, record: &AgentRecord, alone: bool) -> Result<(), ExportError> {
+        let store = self.engine.store();
+        let mut agent = Agent::restore(store, record.id).await?;
+        agent.know_all(store).await?;
+        let path = agent.state.path().clone();
+        let text = match self.format {
+            Format::Markdown => markdown::agent(self.page, record),
+            _ => html::agent(self.page, record),
+        };
+        self.write(&text)?;
+        // What it inherits is shown with its own agent, unless that is not shown.
+        if alone {
+            for span in path.spans().filter(|span| span.agent != record.id) {
+                self.span(span, &path).await?;
+            }
+        }
+        self.span(Span::new(record.id, Seq(1), record.head), &path)
+            .await?;
+        let text = match self.format {
+            Format::Markdown => String::new(),
+            _ => html::agent_end(),
+        };
+        Ok(self.write(&text)?)
+    }
+
+    async fn span(&mut self, span: Span, path: &Path) -> Result<(), ExportError> {
+        let mut from = span.from.max(Seq(1));
+        while from <= span.to {
+            let query = PageQuery {
+                span: Span { from, ..span },
+                direction: Direction::Forwards,
+                limit: PAGE_ROWS,
+            };
+            let rows = self.engine.store().page(query).await?;
+            let Some(last) = rows.last() else {
+                break;
+            };
+            from = last.at.seq.next();
+            for row in &rows {
+                self.row(row, path.contains(row.at))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, row: &Row, is_remembered: bool) -> io::Result<()> {
+        let text = match self.format {
+            Format::Markdown => markdown::row(self.page, row, is_remembered),
+            _ => html::row(self.page, row, is_remembered),
+        };
+        self.done += 1;
+        (self.progress)(self.done, self.all.max(self.done));
+        self.write(&text)
+    }
+}
+
+/// How a row is named in what is written: `#12` within its agent.
+fn named(row: RowRef) -> String {
+    format!("#{}", row.seq)
+}

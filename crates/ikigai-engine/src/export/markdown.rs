@@ -1,0 +1,154 @@
+//! The page as Markdown.
+
+use std::fmt::Write as _;
+
+use ikigai_core::Row;
+use ikigai_store::AgentRecord;
+
+use super::named;
+use super::page::{Item, Page, is_diff, item, state, visible};
+
+pub(super) fn begin(page: &Page) -> String {
+    let mut text = format!("# {}\n\nwritten on {}\n", page.title(), page.made());
+    if page.agents().len() > 1 {
+        text.push('\n');
+        for (agent, depth) in page.agents() {
+            let indent = "  ".repeat(*depth);
+            let _ = writeln!(
+                text,
+                "{indent}- {} ({})",
+                visible(&agent.name),
+                state(agent)
+            );
+        }
+    }
+    text
+}
+
+pub(super) fn agent(page: &Page, agent: &AgentRecord) -> String {
+    let name = visible(&agent.name);
+    let made = page.time(agent.created_at);
+    format!(
+        "\n## {name}\n\n{} · made {made} · `{}`\n",
+        state(agent),
+        agent.id
+    )
+}
+
+pub(super) fn row(page: &Page, row: &Row, is_remembered: bool) -> String {
+    let place = named(row.at);
+    let time = page.time(row.created_at);
+    let off = if is_remembered {
+        ""
+    } else {
+        " · no longer remembered"
+    };
+    match item(page, row) {
+        Item::Nothing => String::new(),
+        Item::Said {
+            who,
+            thinking,
+            text,
+        } => {
+            let mut all = format!("\n### {} {place}\n\n*{time}{off}*\n", who.word());
+            for thought in thinking {
+                let quoted: Vec<_> = thought.lines().map(|line| format!("> {line}")).collect();
+                let _ = write!(all, "\n{}\n", quoted.join("\n"));
+            }
+            let _ = write!(all, "\n{}\n", closed(&text));
+            all
+        }
+        Item::Folded {
+            sign,
+            name,
+            line,
+            text,
+            failed,
+        } => {
+            let failed = if failed { " ✗" } else { "" };
+            let line = if line.is_empty() {
+                String::new()
+            } else {
+                format!(" {}", code(&line))
+            };
+            let mut all = format!(
+                "\n{sign} **{}**{line}{failed} {place}{off}\n",
+                escaped(&name)
+            );
+            if !text.trim().is_empty() {
+                let language = if is_diff(&text) { "diff" } else { "" };
+                all.push_str(&fenced(&text, language));
+            }
+            all
+        }
+        Item::Note { text, .. } => {
+            let lines: Vec<_> = text.lines().map(escaped).collect();
+            format!("\n*{}* {place}{off}\n", lines.join(" "))
+        }
+    }
+}
+
+/// A text whose last fence is closed, so that what follows is not part of it.
+fn closed(text: &str) -> String {
+    let mut open: Option<String> = None;
+    for line in text.lines() {
+        let line = line.trim_start();
+        let sign = line.chars().next().filter(|sign| matches!(sign, '`' | '~'));
+        let Some(sign) = sign else {
+            continue;
+        };
+        let count = line.chars().take_while(|c| *c == sign).count();
+        match &open {
+            None if count >= 3 => open = Some(sign.to_string().repeat(count)),
+            Some(fence)
+                if fence.starts_with(sign)
+                    && count >= fence.len()
+                    && line.trim_end().chars().all(|c| c == sign) =>
+            {
+                open = None;
+            }
+            _ => {}
+        }
+    }
+    match open {
+        Some(fence) => format!("{text}\n{fence}"),
+        None => text.to_owned(),
+    }
+}
+
+/// A block of code with a fence that is longer than any in it.
+fn fenced(text: &str, language: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    let text = text.trim_end_matches('\n');
+    format!("\n{fence}{language}\n{text}\n{fence}\n")
+}
+
+fn code(line: &str) -> String {
+    let fence = "`".repeat(longest_run(line) + 1);
+    let space = if line.starts_with('`') || line.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{space}{line}{space}{fence}")
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or(0)
+}
+
+/// A line in which nothing has a meaning.
+fn escaped(line: impl AsRef<str>) -> String {
+    let mut text = String::new();
+    for c in line.as_ref().chars() {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '!'
+        ) {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
+}

@@ -1,0 +1,259 @@
+//! What a page is made of, before it has a form.
+
+use ikigai_core::data::ForkRole;
+use ikigai_core::kind::Kind;
+use ikigai_core::render::{Shown, render};
+use ikigai_core::{AgentId, Micros, Row};
+use ikigai_store::{AgentRecord, Status};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// How much of one output or message is shown; the log and a JSON export have the rest.
+const MOST_BYTES: usize = 256 * 1024;
+
+/// All agents of a page.
+pub(super) struct Page {
+    agents: Vec<(AgentRecord, usize)>,
+    now: Micros,
+    zone: TimeZone,
+}
+
+/// A row as it is shown to people.
+pub(super) enum Item {
+    /// It draws nothing.
+    Nothing,
+    /// Something was said, in Markdown.
+    Said {
+        who: Speaker,
+        thinking: Vec<String>,
+        text: String,
+    },
+    /// A part that is folded: its line, and what is in it.
+    Folded {
+        sign: &'static str,
+        name: String,
+        line: String,
+        text: String,
+        failed: bool,
+    },
+    /// One line.
+    Note { text: String, failed: bool },
+}
+
+/// Who says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    User,
+    Model,
+    Summary,
+}
+
+impl Speaker {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Model => "assistant",
+            Self::Summary => "summary",
+        }
+    }
+}
+
+impl Page {
+    pub(super) fn new(agents: Vec<(AgentRecord, usize)>, now: Micros, zone: TimeZone) -> Self {
+        Self { agents, now, zone }
+    }
+
+    pub(super) fn agents(&self) -> &[(AgentRecord, usize)] {
+        &self.agents
+    }
+
+    pub(super) fn rows(&self) -> u64 {
+        self.agents.iter().map(|(agent, _)| agent.head.0).sum()
+    }
+
+    /// What the page is called.
+    pub(super) fn title(&self) -> String {
+        match self.agents.as_slice() {
+            [] => "no agent".to_owned(),
+            [(only, _)] => visible(&only.name),
+            [(first, _), ..]
+                if self.agents.iter().filter(|(_, depth)| *depth == 0).count() == 1 =>
+            {
+                format!("{} and its children", visible(&first.name))
+            }
+            all => format!("{} agents", all.len()),
+        }
+    }
+
+    /// When the page was made.
+    pub(super) fn made(&self) -> String {
+        self.time(self.now)
+    }
+
+    /// A time where the user is.
+    pub(super) fn time(&self, at: Micros) -> String {
+        Timestamp::from_microsecond(at.0).map_or_else(
+            |_| "(no time)".to_owned(),
+            |time| {
+                let zoned = time.to_zoned(self.zone.clone());
+                zoned.strftime("%Y-%m-%d %H:%M").to_string()
+            },
+        )
+    }
+
+    /// How an agent is called, if it is on the page.
+    fn name(&self, agent: AgentId) -> String {
+        let known = self.agents.iter().find(|(known, _)| known.id == agent);
+        known.map_or_else(|| agent.to_string(), |(known, _)| visible(&known.name))
+    }
+
+    /// Whether an agent is on the page.
+    pub(super) fn has(&self, agent: AgentId) -> bool {
+        self.agents.iter().any(|(known, _)| known.id == agent)
+    }
+}
+
+/// How an agent is, in a word.
+pub(super) fn state(agent: &AgentRecord) -> &'static str {
+    match agent.status {
+        Status::Running => "alive",
+        Status::Dead | Status::Reaped => "dead",
+    }
+}
+
+/// What people see of a row.
+pub(super) fn item(page: &Page, row: &Row) -> Item {
+    match render(row) {
+        Shown::Nothing | Shown::Usage(_) => Item::Nothing,
+        Shown::System(text) => folded("⚙", "system prompt", "", &text, false),
+        Shown::User { text, .. } => said(Speaker::User, &[], &text),
+        Shown::Assistant { thinking, text } => said(Speaker::Model, &thinking, &text),
+        Shown::ToolCall {
+            thinking,
+            name,
+            text,
+            arguments,
+        } => {
+            let mut all = thinking.join("\n\n");
+            if !all.is_empty() {
+                all.push_str("\n\n");
+            }
+            all.push_str(&laid_out(&arguments));
+            folded("→", &name, &text, &all, false)
+        }
+        Shown::ToolResult {
+            name,
+            text,
+            output,
+            success,
+            ..
+        } => {
+            // A change of a file is the diff that a person was shown.
+            let whole = if is_diff(&text) { &text } else { &output };
+            folded("←", &name, &text, whole, !success)
+        }
+        Shown::Command { echo, output } => folded("❯", &echo, "", &output, false),
+        Shown::Summary {
+            text: Some(text), ..
+        } => said(Speaker::Summary, &[], &text),
+        Shown::Forked {
+            role,
+            other: Some(other),
+            ..
+        } => {
+            let from = if role == Some(ForkRole::Child) {
+                " from"
+            } else {
+                ""
+            };
+            note(&format!("forked{from} {}", page.name(other)), false)
+        }
+        Shown::Killed(killed) => {
+            let names: Vec<_> = killed.into_iter().map(|agent| page.name(agent)).collect();
+            note(&format!("✗ killed {}", names.join(", ")), true)
+        }
+        Shown::Failed { text, .. } => note(&format!("✗ {text}"), true),
+        other => note(
+            &other.to_string(),
+            row.kind.read_as() == Some(Kind::Interrupted),
+        ),
+    }
+}
+
+fn said(who: Speaker, thinking: &[String], text: &str) -> Item {
+    let thinking = thinking.iter().filter(|text| !text.trim().is_empty());
+    let thinking: Vec<_> = thinking.map(|text| bounded(text)).collect();
+    if thinking.is_empty() && text.trim().is_empty() {
+        return Item::Nothing;
+    }
+    Item::Said {
+        who,
+        thinking,
+        text: bounded(text),
+    }
+}
+
+fn note(text: &str, failed: bool) -> Item {
+    Item::Note {
+        text: bounded(text),
+        failed,
+    }
+}
+
+fn folded(sign: &'static str, name: &str, line: &str, text: &str, failed: bool) -> Item {
+    Item::Folded {
+        sign,
+        name: one_line(name),
+        line: one_line(line),
+        text: bounded(text),
+        failed,
+    }
+}
+
+/// Arguments as JSON that is laid out, if they are any.
+fn laid_out(arguments: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(arguments)
+        .and_then(|value| serde_json::to_string_pretty(&value))
+        .unwrap_or_else(|_| arguments.to_owned())
+}
+
+/// Whether a text has hunks of a unified diff.
+pub(super) fn is_diff(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("@@ -"))
+}
+
+/// The first line of a text, cut.
+fn one_line(text: &str) -> String {
+    const MOST_CHARS: usize = 160;
+    let line = text.trim().lines().next().unwrap_or_default();
+    let mut chars = line.chars();
+    let mut cut: String = chars.by_ref().take(MOST_CHARS).collect();
+    if chars.next().is_some() {
+        cut.push('…');
+    }
+    visible(&cut)
+}
+
+fn bounded(text: &str) -> String {
+    if text.len() <= MOST_BYTES {
+        return visible(text);
+    }
+    let end = text.floor_char_boundary(MOST_BYTES);
+    format!(
+        "{}\n[… {} more bytes are in the log]",
+        visible(&text[..end]),
+        text.len() - end
+    )
+}
+
+/// Makes characters visible that would steer a terminal or the direction of writing.
+pub(super) fn visible(text: &str) -> String {
+    let show = |c: char| match c {
+        '\n' | '\t' => c,
+        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(' '),
+        '\u{7f}' => '\u{2421}',
+        '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        _ => c,
+    };
+    text.replace("\r\n", "\n").chars().map(show).collect()
+}

@@ -1,0 +1,110 @@
+//! A log on its way from one store to another: lines of JSON, each naming what it holds.
+//!
+//! The first line names the version, the last one counts the rows, so that a file that was cut is
+//! seen. Between them stand `session`, `agent`, `blob`, `row`, `mail`, `run` and `draft`, each after
+//! what it refers to but for fork points and references in data.
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::error::StoreError;
+use crate::records::BlobHash;
+
+/// The name in the first line, and the version of what follows.
+pub const HEADER_NAME: &str = "ikigai-log";
+pub const VERSION: u64 = 1;
+
+/// How long a line may be: a row and its data, escaped.
+pub const MOST_LINE_BYTES: usize = 256 * 1024 * 1024;
+
+/// What was taken in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// How many agents.
+    pub agents: u64,
+    /// How many rows.
+    pub rows: u64,
+}
+
+/// Why a log was not taken in. Nothing of it was.
+#[derive(Debug, Error)]
+pub enum RestoreError {
+    /// A line is not what it should be.
+    #[error("line {line}: {reason}")]
+    Line {
+        /// Which one, from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// It ends too early.
+    #[error("the file is not whole: its last line is missing")]
+    Cut,
+    /// The file cannot be read.
+    #[error("the file cannot be read")]
+    Read(#[source] std::io::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The hashes of blobs that data may name.
+pub(crate) fn blob_hashes(data: Option<&str>) -> Vec<String> {
+    // Most rows name none, and need not be parsed.
+    let Some(data) = data.filter(|data| data.contains("\"hash\"")) else {
+        return Vec::new();
+    };
+    let Ok(value) = serde_json::from_str::<Value>(data) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    let mut left = vec![&value];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Array(values) => left.extend(values),
+            Value::Object(fields) => {
+                let hash = fields.get("hash").and_then(Value::as_str);
+                let hash = hash.filter(|hash| hash.parse::<BlobHash>().is_ok());
+                found.extend(hash.map(str::to_ascii_lowercase));
+                left.extend(fields.values());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Puts bytes into a line: as text, if they are one.
+pub(crate) fn put_bytes(fields: &mut Map<String, Value>, bytes: &[u8]) {
+    use std::fmt::Write as _;
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        fields.insert("text".to_owned(), text.into());
+        return;
+    }
+    let mut hex = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    fields.insert("hex".to_owned(), hex.into());
+}
+
+/// Takes bytes out of a line.
+pub(crate) fn take_bytes(fields: &Map<String, Value>) -> Option<Vec<u8>> {
+    if let Some(text) = fields.get("text") {
+        return text.as_str().map(|text| text.as_bytes().to_vec());
+    }
+    from_hex(fields.get("hex")?.as_str()?)
+}
+
+/// Bytes written in hexadecimal.
+pub(crate) fn from_hex(hex: &str) -> Option<Vec<u8>> {
+    let pairs = hex.as_bytes().chunks(2);
+    pairs
+        .map(|pair| {
+            let pair = std::str::from_utf8(pair)
+                .ok()
+                .filter(|pair| pair.len() == 2)?;
+            u8::from_str_radix(pair, 16).ok()
+        })
+        .collect()
+}

@@ -1,0 +1,256 @@
+//! The log as lines of JSON, out of one moment: everything but what is derived from it, and who is
+//! at work on it.
+
+use std::collections::HashSet;
+
+use ikigai_core::AgentId;
+use rusqlite::{Connection, OptionalExtension};
+use serde_json::{Map, Value, json};
+
+use super::values::text;
+use crate::portable::{HEADER_NAME, VERSION, blob_hashes, put_bytes};
+
+/// Takes one line; says whether more are wanted.
+pub(super) type Sink<'a> = &'a mut dyn FnMut(Value) -> bool;
+
+/// Tells some agents with all their ancestors, or everything. Stops early if nobody listens.
+pub(super) fn dump(
+    connection: &Connection,
+    of: Option<&[AgentId]>,
+    sink: Sink<'_>,
+) -> rusqlite::Result<()> {
+    let moment = connection.unchecked_transaction()?;
+    let agents = match of {
+        Some(of) => with_ancestors(&moment, of)?,
+        None => all_agents(&moment)?,
+    };
+    let scope = json!(agents).to_string();
+    if !sink(json!({ HEADER_NAME: VERSION })) {
+        return Ok(());
+    }
+    let mut dump = Dump {
+        connection: &moment,
+        scope,
+        sink,
+        rows: 0,
+        told_blobs: HashSet::new(),
+    };
+    let is_all = of.is_none();
+    let _is_whole = dump.tables(is_all)?
+        && (!is_all || dump.other_blobs()?)
+        && (dump.sink)(json!({ "end": { "rows": dump.rows } }));
+    Ok(())
+}
+
+fn all_agents(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
+    let mut all = connection.prepare("SELECT id FROM agents ORDER BY id")?;
+    all.query_map([], |row| row.get(0))?.collect()
+}
+
+/// The keys of agents and of all whose rows they remember.
+fn with_ancestors(connection: &Connection, of: &[AgentId]) -> rusqlite::Result<Vec<i64>> {
+    let mut keys = connection.prepare("SELECT id FROM agents WHERE uuid = ?1")?;
+    let mut origins = connection.prepare("SELECT parent, fork_agent FROM agents WHERE id = ?1")?;
+    let mut left: Vec<i64> = Vec::new();
+    for agent in of {
+        left.extend(
+            keys.query_row([agent.to_string()], |row| row.get::<_, i64>(0))
+                .optional()?,
+        );
+    }
+    let mut found = HashSet::new();
+    while let Some(key) = left.pop() {
+        if found.insert(key) {
+            let (parent, fork): (Option<i64>, Option<i64>) =
+                origins.query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            left.extend(parent.into_iter().chain(fork));
+        }
+    }
+    let mut found: Vec<i64> = found.into_iter().collect();
+    found.sort_unstable();
+    Ok(found)
+}
+
+struct Dump<'a> {
+    connection: &'a Connection,
+    /// The keys of the agents, as a JSON list.
+    scope: String,
+    sink: Sink<'a>,
+    rows: u64,
+    told_blobs: HashSet<String>,
+}
+
+/// Name and columns of what is told, as SQLite selects it.
+struct Told {
+    name: &'static str,
+    columns: &'static [&'static str],
+    sql: &'static str,
+}
+
+const SESSIONS: Told = Told {
+    name: "session",
+    columns: &["uuid", "created_at", "name", "directory"],
+    sql: "SELECT uuid, created_at, name, directory FROM sessions WHERE id IN
+              (SELECT session FROM agents WHERE id IN (SELECT value FROM json_each(?1)))
+          ORDER BY id",
+};
+
+/// A session may have no agents.
+const ALL_SESSIONS: Told = Told {
+    sql: "SELECT uuid, created_at, name, directory FROM sessions WHERE ?1 IS NOT NULL ORDER BY id",
+    ..SESSIONS
+};
+
+const AGENTS: Told = Told {
+    name: "agent",
+    columns: &[
+        "uuid",
+        "session",
+        "parent",
+        "fork_agent",
+        "fork_seq",
+        "created_at",
+        "status",
+        "name",
+        "epoch",
+    ],
+    sql:
+        "SELECT a.uuid, s.uuid, p.uuid, f.uuid, a.fork_seq, a.created_at, a.status, a.name, h.epoch
+          FROM agents a JOIN sessions s ON s.id = a.session JOIN heads h ON h.agent = a.id
+          LEFT JOIN agents p ON p.id = a.parent LEFT JOIN agents f ON f.id = a.fork_agent
+          WHERE a.id IN (SELECT value FROM json_each(?1)) ORDER BY a.id",
+};
+
+const ROWS: Told = Told {
+    name: "row",
+    columns: &[
+        "agent",
+        "seq",
+        "kind",
+        "control",
+        "created_at",
+        "content",
+        "data",
+    ],
+    sql: "SELECT a.uuid, m.seq, m.kind, m.control, m.created_at, m.content, m.data
+          FROM messages m JOIN agents a ON a.id = m.agent
+          WHERE m.agent IN (SELECT value FROM json_each(?1)) ORDER BY m.id",
+};
+
+const MAIL: Told = Told {
+    name: "mail",
+    columns: &[
+        "uuid",
+        "receiver",
+        "sender",
+        "sent_at",
+        "state",
+        "shown_agent",
+        "shown_seq",
+        "text",
+    ],
+    sql:
+        "SELECT lower(hex(m.uuid)), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text
+          FROM mail m JOIN agents r ON r.id = m.receiver
+          LEFT JOIN agents s ON s.id = m.sender LEFT JOIN agents w ON w.id = m.shown_agent
+          WHERE m.receiver IN (SELECT value FROM json_each(?1))
+            AND (m.sender IS NULL OR m.sender IN (SELECT value FROM json_each(?1)))
+            AND (m.shown_agent IS NULL OR m.shown_agent IN (SELECT value FROM json_each(?1)))
+          ORDER BY m.id",
+};
+
+const RUNS: Told = Told {
+    name: "run",
+    columns: &[
+        "uuid", "agent", "seq", "class", "started", "deadline", "ended",
+    ],
+    sql: "SELECT lower(hex(r.uuid)), a.uuid, r.seq, r.class, r.started, r.deadline, r.ended
+          FROM tool_runs r JOIN agents a ON a.id = r.agent
+          WHERE r.agent IN (SELECT value FROM json_each(?1)) ORDER BY r.id",
+};
+
+const DRAFTS: Told = Told {
+    name: "draft",
+    columns: &["agent", "part", "at", "text"],
+    sql: "SELECT a.uuid, d.part, d.at, d.text FROM drafts d JOIN agents a ON a.id = d.agent
+          WHERE d.agent IN (SELECT value FROM json_each(?1)) ORDER BY d.id",
+};
+
+impl Dump<'_> {
+    /// Says whether more is wanted.
+    fn tables(&mut self, is_all: bool) -> rusqlite::Result<bool> {
+        let sessions = if is_all { &ALL_SESSIONS } else { &SESSIONS };
+        for told in [sessions, &AGENTS, &ROWS, &MAIL, &RUNS, &DRAFTS] {
+            if !self.table(told)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn table(&mut self, told: &Told) -> rusqlite::Result<bool> {
+        let connection = self.connection;
+        let mut statement = connection.prepare(told.sql)?;
+        let mut rows = statement.query([&self.scope])?;
+        while let Some(row) = rows.next()? {
+            let mut fields = Map::new();
+            for (place, name) in told.columns.iter().enumerate() {
+                let value = match row.get_ref(place)? {
+                    rusqlite::types::ValueRef::Integer(number) => number.into(),
+                    rusqlite::types::ValueRef::Null => continue,
+                    _ => text(row, place)?.into(),
+                };
+                fields.insert((*name).to_owned(), value);
+            }
+            if told.name == ROWS.name {
+                self.rows += 1;
+                let data = fields.get("data").and_then(Value::as_str);
+                for hash in blob_hashes(data) {
+                    if !self.blob(&hash)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            if !(self.sink)(json!({ told.name: fields })) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Tells a blob before the row that names it, once.
+    fn blob(&mut self, hash: &str) -> rusqlite::Result<bool> {
+        if !self.told_blobs.insert(hash.to_owned()) {
+            return Ok(true);
+        }
+        let connection = self.connection;
+        let mut parts = connection
+            .prepare_cached("SELECT part, bytes FROM blobs WHERE hash = unhex(?1) ORDER BY part")?;
+        let mut rows = parts.query([hash])?;
+        while let Some(row) = rows.next()? {
+            let mut fields = Map::new();
+            fields.insert("hash".to_owned(), hash.into());
+            fields.insert("part".to_owned(), row.get::<_, i64>(0)?.into());
+            put_bytes(&mut fields, row.get_ref(1)?.as_blob()?);
+            if !(self.sink)(json!({ "blob": fields })) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What belongs to no agent's rows.
+    fn other_blobs(&mut self) -> rusqlite::Result<bool> {
+        let connection = self.connection;
+        let mut all =
+            connection.prepare("SELECT DISTINCT lower(hex(hash)) FROM blobs ORDER BY 1")?;
+        let mut rows = all.query([])?;
+        while let Some(row) = rows.next()? {
+            let hash: String = row.get(0)?;
+            if !self.blob(&hash)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

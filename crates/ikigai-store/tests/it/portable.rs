@@ -1,0 +1,239 @@
+//! A log told as lines and taken in again is the same log.
+
+use std::path::Path;
+
+use ikigai_core::data::BlobRef;
+use ikigai_core::{AgentId, Epoch, Micros, Seq};
+use ikigai_store::portable::RestoreError;
+use ikigai_store::{Batch, Effect, MailId, NewAgent, RunId, SqliteStore, Status, Store, blobs};
+use ikigai_testkit::block_on;
+use rusqlite::Connection;
+use tokio::sync::mpsc;
+
+use crate::support::{Dice, Disk, agent, claim, is_long, make_session, only, open, said, session};
+
+/// What is compared: every table that is not derived, without the numbers of this file and without
+/// who is at work.
+const TABLES: &[&str] = &[
+    "SELECT uuid, created_at, name, directory FROM sessions ORDER BY id",
+    "SELECT a.uuid, s.uuid, p.uuid, f.uuid, a.fork_seq, a.created_at, a.status, a.name, h.seq, h.epoch
+     FROM agents a JOIN sessions s ON s.id = a.session JOIN heads h ON h.agent = a.id
+     LEFT JOIN agents p ON p.id = a.parent LEFT JOIN agents f ON f.id = a.fork_agent ORDER BY a.id",
+    "SELECT a.uuid, m.seq, m.kind, m.control, m.created_at, m.content, m.data
+     FROM messages m JOIN agents a ON a.id = m.agent ORDER BY m.id",
+    "SELECT hex(m.uuid), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text
+     FROM mail m JOIN agents r ON r.id = m.receiver LEFT JOIN agents s ON s.id = m.sender
+     LEFT JOIN agents w ON w.id = m.shown_agent ORDER BY m.id",
+    "SELECT hex(r.uuid), a.uuid, r.seq, r.class, r.started, r.deadline, r.ended
+     FROM tool_runs r JOIN agents a ON a.id = r.agent ORDER BY r.id",
+    "SELECT a.uuid, d.part, d.at, d.text FROM drafts d JOIN agents a ON a.id = d.agent ORDER BY d.id",
+    "SELECT hex(hash), part, bytes FROM blobs ORDER BY hash, part",
+];
+
+fn contents(path: &Path) -> Vec<String> {
+    let connection = Connection::open(path).unwrap();
+    let mut all = Vec::new();
+    for sql in TABLES {
+        let mut statement = connection.prepare(sql).unwrap();
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let cells = (0..columns).map(|column| format!("{:?}", row.get_ref(column).unwrap()));
+            all.push(cells.collect::<Vec<_>>().join(" | "));
+        }
+        all.push("--".to_owned());
+    }
+    all
+}
+
+fn told(store: &SqliteStore, of: Option<Vec<AgentId>>) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (sender, mut receiver) = mpsc::channel::<String>(4);
+        let collect = async {
+            let mut all = String::new();
+            while let Some(line) = receiver.recv().await {
+                all.push_str(&line);
+            }
+            all
+        };
+        let (done, all) = tokio::join!(store.dump(of, sender), collect);
+        done.unwrap();
+        all
+    })
+}
+
+/// A store with some of everything, drawn by the dice.
+fn some_store(disk: &Disk, dice: &mut Dice) -> SqliteStore {
+    let store = open(&disk.path, 1).unwrap();
+    block_on(store.commit(only(make_session()))).unwrap();
+    let count = 2 + dice.below(5);
+    let mut heads = vec![0_u64; usize::try_from(count).unwrap()];
+    for number in 0..count {
+        let id = agent(number);
+        let parent = (number > 0).then(|| dice.below(number));
+        let fork_point = parent
+            .map(|parent| (parent, heads[usize::try_from(parent).unwrap()]))
+            .filter(|(_, head)| *head > 0 && dice.below(2) == 0)
+            .map(|(parent, head)| {
+                ikigai_core::RowRef::new(agent(parent), Seq(1 + dice.below(head)))
+            });
+        let new = NewAgent {
+            id,
+            name: format!("agent-{number}"),
+            session: session(1),
+            parent: parent.map(agent),
+            fork_point,
+            created_at: Micros(i64::try_from(number).unwrap() - 1),
+        };
+        block_on(store.commit(only(Effect::CreateAgent {
+            agent: new,
+            owned: true,
+        })))
+        .unwrap();
+        let bytes: Vec<u8> = (0..dice.below(400_000)).map(|n| (n % 251) as u8).collect();
+        let hash = block_on(blobs::put_blob(&store, &bytes)).unwrap();
+        let blob = BlobRef {
+            hash: Some(hash.to_string()),
+            bytes: Some(bytes.len() as u64),
+        };
+        let rows = 1 + dice.below(20);
+        let text = |n: u64| format!("row {n} \u{0}\u{1b}[1m \"é\" \u{202e} 日本\r\n");
+        let mut batch_rows: Vec<_> = (0..rows).map(|n| said(id, &text(n))).collect();
+        batch_rows[0].data = Some(serde_json::json!({ "blob": blob, "odd": 1.0e300 }).to_string());
+        let run = Effect::StartRun {
+            run: RunId(u128::from(number) << 64),
+            call: ikigai_core::RowRef::new(id, Seq(1)),
+            class: ikigai_store::EffectClass::Write,
+            started: Micros(1),
+            deadline: Micros(2),
+        };
+        let draft = Effect::AppendDraft {
+            agent: id,
+            epoch: Epoch(1),
+            text: "half a se".to_owned(),
+            at: Micros(3),
+        };
+        let mail = Effect::SendMail {
+            mail: MailId(u128::from(number) + (7 << 70)),
+            to: id,
+            from: parent.map(agent),
+            text: "dear".to_owned(),
+            at: Micros(4),
+        };
+        block_on(store.commit(Batch {
+            heads: vec![claim(id, Epoch(1), Seq(0))],
+            rows: batch_rows,
+            with: vec![run, draft, mail],
+        }))
+        .unwrap();
+        heads[usize::try_from(number).unwrap()] = rows;
+    }
+    for number in (1..count).filter(|number| number % 3 == 0) {
+        let agent = agent(number);
+        let status = Status::Dead;
+        block_on(store.commit(only(Effect::SetStatus { agent, status }))).unwrap();
+    }
+    // What no program of this version writes.
+    let connection = Connection::open(&disk.path).unwrap();
+    connection
+        .execute_batch(
+            "UPDATE heads SET seq = seq + 1 WHERE agent = 1;
+             INSERT INTO messages (agent, seq, kind, control, created_at, content, data)
+             SELECT 1, seq, 'dream', 1, -5, NULL, '{not json' FROM heads WHERE agent = 1;",
+        )
+        .unwrap();
+    store
+}
+
+#[test]
+fn export_then_import_is_the_identity() {
+    let mut dice = Dice::roll();
+    for _ in 0..if is_long() { 30 } else { 3 } {
+        let disk = Disk::new();
+        let store = some_store(&disk, &mut dice);
+        let lines = told(&store, None);
+
+        let other = Disk::new();
+        let copy = open(&other.path, 2).unwrap();
+        let restored = copy.restore(lines.as_bytes()).unwrap();
+
+        assert_eq!(contents(&other.path), contents(&disk.path));
+        assert_eq!(told(&copy, None), lines);
+        let rows = lines.matches("\n{\"row\":").count();
+        assert_eq!(restored.rows, rows as u64);
+        assert_eq!(block_on(copy.integrity()).unwrap(), [""; 0]);
+    }
+}
+
+#[test]
+fn one_agent_comes_with_its_ancestors_and_nobody_else() {
+    let disk = Disk::new();
+    let store = some_store(&disk, &mut Dice::roll());
+    let lines = told(&store, Some(vec![agent(1)]));
+    let other = Disk::new();
+    let copy = open(&other.path, 2).unwrap();
+
+    copy.restore(lines.as_bytes()).unwrap();
+
+    let ids: Vec<_> = block_on(copy.agents(None))
+        .unwrap()
+        .iter()
+        .map(|it| it.id)
+        .collect();
+    assert_eq!(ids, [agent(0), agent(1)]);
+    let theirs = contents(&disk.path);
+    let rows = contents(&other.path);
+    assert!(
+        rows.iter()
+            .filter(|row| *row != "--")
+            .all(|row| theirs.contains(row))
+    );
+}
+
+#[test]
+fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
+    let disk = Disk::new();
+    let store = some_store(&disk, &mut Dice::roll());
+    let lines = told(&store, None);
+    let before = contents(&disk.path);
+    let twice = store.restore(lines.as_bytes());
+    assert!(matches!(twice, Err(RestoreError::Line { .. })), "{twice:?}");
+    assert_eq!(contents(&disk.path), before);
+
+    let other = Disk::new();
+    let copy = open(&other.path, 2).unwrap();
+    let empty = contents(&other.path);
+    let without_end = lines.rsplit_once("{\"end\"").unwrap().0;
+    let missing_row = {
+        let row = lines
+            .lines()
+            .find(|line| line.contains("{\"row\""))
+            .unwrap();
+        lines.replacen(&format!("{row}\n"), "", 1)
+    };
+    let fewer = missing_row.replace("\"rows\":", "\"rows\":0,\"was\":");
+    for bad in [
+        "",
+        "{}",
+        "[1]\n",
+        "not json\n",
+        "{\"ikigai-log\":2}\n",
+        "{\"ikigai-log\":1}\n{\"row\":{\"agent\":\"x\"}}\n",
+        "{\"ikigai-log\":1}\n{\"spell\":{}}\n",
+        without_end,
+        &missing_row,
+        &fewer,
+        &lines.replace("\"status\":\"running\"", "\"status\":\"asleep\""),
+        &lines.replace("\"class\":\"write\"", "\"class\":\"magic\""),
+        &lines.replace("\"kind\":\"user\"", "\"kind\":7"),
+    ] {
+        let refused = copy.restore(bad.as_bytes());
+        assert!(refused.is_err(), "{bad:.200}");
+        assert_eq!(contents(&other.path), empty, "{bad:.200}");
+    }
+    let message = copy.restore("x".as_bytes()).unwrap_err().to_string();
+    assert!(message.starts_with("line 1: "), "{message}");
+}

@@ -1,0 +1,91 @@
+//! `ikigai export` and `ikigai import`: histories to give away, and to take in.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use ikigai_engine::export::{ExportError, Format, Whose};
+use ikigai_store::portable::RestoreError;
+
+use crate::arguments::{ExportOrder, ImportOrder, exit};
+use crate::output::{print, tell, visible};
+use crate::world::World;
+
+/// After so many rows it is told how far it is.
+const TELL_EVERY: u64 = 1000;
+
+pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode> {
+    let world = World::open(db)?;
+    let whose = if order.all {
+        Whose::All
+    } else {
+        let Some(agent) = world.find(order.agent.as_deref())? else {
+            tell("error: this directory has no agent yet\nhint: ikigai run \"hello\"");
+            return Ok(exit::AGENT.into());
+        };
+        if order.tree {
+            Whose::Tree(agent.id)
+        } else {
+            Whose::Agent(agent.id)
+        }
+    };
+    let format = Format::named(&order.format).unwrap_or(Format::Markdown);
+    let mut out: Box<dyn Write + Send> = match &order.output {
+        Some(path) => Box::new(BufWriter::new(
+            // What was said is for its owner, as the store is.
+            OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)
+                .with_context(|| format!("cannot write `{path}`"))?,
+        )),
+        None => Box::new(BufWriter::new(io::stdout())),
+    };
+    let tells = io::stderr().is_terminal() && !io::stdout().is_terminal();
+    let mut tell_progress = |done: u64, all: u64| {
+        if tells && (done.is_multiple_of(TELL_EVERY) || done == all) {
+            let _ = write!(io::stderr(), "\r{done} of {all} rows\x1b[K");
+        }
+    };
+    let exported = world
+        .engine
+        .export(whose, format, &mut *out, &mut tell_progress);
+    let exported = world.runtime.block_on(exported);
+    if tells {
+        let _ = writeln!(io::stderr());
+    }
+    match exported {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(ExportError::Engine(error)) => Err(error.into()),
+        Err(ExportError::Write(error)) => Err(error.into()),
+    }
+}
+
+pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode> {
+    let world = World::open(db)?;
+    let restored = if order.file == "-" {
+        world.restore(io::stdin().lock())
+    } else {
+        let file =
+            File::open(&order.file).with_context(|| format!("cannot read `{}`", order.file))?;
+        world.restore(BufReader::new(file))
+    };
+    match restored {
+        Ok(restored) => {
+            print(&format!(
+                "{} agents with {} rows were taken in\n",
+                restored.agents, restored.rows
+            ))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(RestoreError::Store(error)) => Err(error.into()),
+        Err(error) => {
+            tell(&format!("error: {}", visible(&error.to_string())));
+            tell("hint: nothing was taken in; `ikigai export --format json` writes what can be");
+            Ok(exit::FAILED.into())
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Histories written for others, and taken in again.
+
+use std::fs;
+
+use crate::support::Newcomer;
+
+const HOSTILE: &str = "<script>document.title='ran'</script> \"quoted\" & \u{1b}[31mred\u{202e} ```\n<img src=x onerror=alert(1)>";
+
+fn someone() -> Newcomer {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", HOSTILE]);
+    newcomer.ikigai(&["run", "/fork --fresh --name helper"]);
+    newcomer.ikigai(&["run", "--agent", "helper", "count to 3"]);
+    newcomer.ikigai(&["run", "/kill helper"]);
+    newcomer
+}
+
+#[test]
+fn a_page_of_html_has_everything_and_runs_nothing() {
+    let newcomer = someone();
+
+    let page = newcomer.ikigai(&["export", "--tree", "--format", "html"]);
+
+    assert_eq!((page.code, page.err.as_str()), (Some(0), ""));
+    let html = &page.out;
+    assert!(html.contains("default-src 'none'"), "it has a policy");
+    assert!(html.contains("&lt;script&gt;document.title"), "{html}");
+    for tag in [
+        "<script",
+        "<img",
+        "<iframe",
+        "<link",
+        "<form",
+        " onerror=alert",
+        "javascript:",
+    ] {
+        let found = html.to_lowercase().matches(tag).count();
+        let as_text = html.matches("&lt;img src=x onerror=alert").count();
+        let allowed = if tag == " onerror=alert" { as_text } else { 0 };
+        assert_eq!(found, allowed, "{tag}");
+    }
+    assert!(!html.contains('\u{1b}') && !html.contains('\u{202e}'));
+    assert!(
+        html.contains("<nav") && html.contains("helper"),
+        "the tree is there"
+    );
+    let anchors = html.matches("<article").count();
+    assert_eq!(html.matches(" id=\"r-").count(), anchors);
+    for id in html.split(" href=\"#").skip(1) {
+        let id = id.split('"').next().unwrap();
+        assert!(
+            html.contains(&format!(" id=\"{id}\"")),
+            "{id} leads nowhere"
+        );
+    }
+}
+
+#[test]
+fn markdown_tells_the_conversation_and_cannot_be_broken_out_of() {
+    let newcomer = someone();
+
+    let text = newcomer.ikigai(&["export", "--all"]);
+
+    assert!(
+        text.out.starts_with("# 2 agents\n") || text.out.starts_with("# project and"),
+        "{}",
+        text.out
+    );
+    assert!(text.out.contains("### user #3\n"), "{}", text.out);
+    assert!(
+        text.out.contains("\n## helper\n\ndead · made"),
+        "{}",
+        text.out
+    );
+    assert!(!text.out.contains('\u{1b}'));
+}
+
+#[test]
+fn json_is_taken_in_as_the_same_log() {
+    let newcomer = someone();
+    let path = newcomer.home().join("all.json");
+    let path = path.to_str().unwrap();
+    let exported = newcomer.ikigai(&["export", "--all", "--format", "json", "--output", path]);
+    assert_eq!((exported.code, exported.err.as_str()), (Some(0), ""));
+
+    let other = newcomer.home().join("other.db");
+    let other = other.to_str().unwrap();
+    let taken = newcomer.ikigai(&["import", "--db", other, "--format", "json", path]);
+    let again = newcomer.ikigai(&["import", "--db", other, path]);
+    let copy = newcomer.ikigai(&["export", "--db", other, "--all", "--format", "json"]);
+
+    assert_eq!(taken.code, Some(0), "{}", taken.err);
+    assert!(taken.out.starts_with("2 agents with "), "{}", taken.out);
+    assert_eq!(again.code, Some(1));
+    assert!(again.err.contains("already"), "{}", again.err);
+    assert_eq!(copy.out, fs::read_to_string(path).unwrap());
+    let log = |db: &[&str]| {
+        newcomer
+            .ikigai(&[&["log", "project", "--json"], db].concat())
+            .out
+    };
+    assert_eq!(log(&["--db", other]), log(&[]));
+    let found = newcomer.ikigai(&["search", "--db", other, "count"]);
+    assert!(found.out.contains("#helper."), "{}", found.out);
+    let talks = newcomer.ikigai(&["run", "--db", other, "--agent", "project", "what did I say"]);
+    assert_eq!(talks.code, Some(0), "{}", talks.err);
+}
+
+#[test]
+fn the_command_writes_a_file_and_leaves_others_alone() {
+    let newcomer = someone();
+
+    let written = newcomer.ikigai(&["run", "/export"]);
+    let again = newcomer.ikigai(&["run", "/export"]);
+    let text = newcomer.ikigai(&["run", "/export notes.md"]);
+
+    let page = newcomer.home().join("project/project.html");
+    assert!(written.out.contains("rows are in"), "{written:?}");
+    assert!(fs::read_to_string(page).unwrap().ends_with("</html>\n"));
+    assert!(
+        format!("{again:?}").contains("is there already"),
+        "{again:?}"
+    );
+    assert!(text.out.contains("notes.md"), "{text:?}");
+    let notes = fs::read_to_string(newcomer.home().join("project/notes.md")).unwrap();
+    assert!(notes.starts_with("# project\n"), "{notes}");
+}
