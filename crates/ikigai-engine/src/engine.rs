@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::names::name_from;
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{AgentId, Budget, Epoch, Event, Seq, Settings, Target};
+use ikigai_core::{AgentId, Budget, Epoch, Event, Micros, Seq, Settings, Target};
 use ikigai_providers::{Models, Offer};
 use ikigai_store::{
     AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
@@ -203,6 +203,11 @@ impl Engine {
     /// All models that are known by name.
     pub fn offers(&self) -> Vec<Offer> {
         self.models.offers()
+    }
+
+    /// What time it is for agents.
+    pub fn now(&self) -> Micros {
+        self.environment.now()
     }
 
     /// The log, for reading.

@@ -27,7 +27,7 @@ mod turn;
 mod window;
 mod worker;
 
-pub use agents::{Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer};
+pub use agents::{Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer, since};
 pub use asked::Asked;
 pub use context::{Context, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
@@ -43,6 +43,7 @@ pub use turn::Limits;
 pub use worker::Worker;
 
 // What front ends read, so that they need not know where it lies.
+pub use ikigai_providers::Offer;
 pub use ikigai_store::{
     Agent, AgentError, AgentRecord, CommitError, MailId, ProcessRecord, Status, StoreError,
 };

@@ -93,6 +93,17 @@ pub struct Offer {
     pub reachable: bool,
 }
 
+impl Offer {
+    /// How it is chosen: `provider:model`, or the one name that both have.
+    pub fn name(&self) -> String {
+        if self.provider == self.model {
+            self.model.clone()
+        } else {
+            format!("{}:{}", self.provider, self.model)
+        }
+    }
+}
+
 /// Why a model cannot be asked, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{reason}")]

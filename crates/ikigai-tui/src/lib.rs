@@ -10,6 +10,7 @@ pub mod input;
 pub mod key;
 pub mod keys;
 pub mod line;
+pub mod list;
 pub mod look;
 pub mod markdown;
 pub mod paint;

@@ -31,8 +31,8 @@ pub(crate) use live::{Started, start};
 pub(crate) use mail::{check_mail, shown_mail};
 pub use merge::{MergeOf, MergePreview};
 pub(crate) use names::Family;
-pub use tree::Branch;
-pub(crate) use tree::{since, tree};
+pub(crate) use tree::tree;
+pub use tree::{Branch, since};
 pub(crate) use wait::{Moment, Wait, consumed_by_next};
 
 /// How long a wait takes if the model does not say, and at most.

@@ -109,7 +109,7 @@ pub(crate) async fn tree(engine: &Engine) -> Result<String, EngineError> {
 }
 
 /// How long ago something was.
-pub(crate) fn since(at: Micros, now: Micros) -> String {
+pub fn since(at: Micros, now: Micros) -> String {
     let seconds = (now.0 - at.0).max(0) / 1_000_000;
     match seconds {
         ..120 => format!("{seconds} s"),

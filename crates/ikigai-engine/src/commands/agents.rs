@@ -31,8 +31,8 @@ pub(super) const AGENTS: Command = Command {
 };
 
 pub(super) const SWITCH: Command = Command {
-    arguments: "AGENT|..",
-    help: "go to another agent, or to the parent",
+    arguments: "[AGENT|..]",
+    help: "go to another agent, or to the parent; without a name a screen lets you choose",
     takes: Takes::Words,
     completes: &[Completes::Agents],
     ..Command::new("switch", Group::Agents, |worker, typed, _| {

@@ -118,11 +118,19 @@ pub fn complete(line: &str, cursor: usize, context: &Context) -> Vec<Candidate> 
     let Some(wanted) = wanted(line, cursor) else {
         return Vec::new();
     };
-    let letters = small(&wanted.typed);
-    let fits = choices(wanted.what, context).into_iter();
-    let mut ranked: Vec<_> = fits
+    narrow(choices(wanted.what, context), &wanted.typed)
+}
+
+/// Those that fit what was typed, in the order of [`complete`].
+pub fn narrow(candidates: Vec<Candidate>, typed: &str) -> Vec<Candidate> {
+    if typed.len() > LONGEST_WORD {
+        return Vec::new();
+    }
+    let letters = small(typed);
+    let mut ranked: Vec<_> = candidates
+        .into_iter()
         .filter_map(|mut candidate| {
-            let (rank, matched) = rank(&candidate.text, &wanted.typed, &letters)?;
+            let (rank, matched) = rank(&candidate.text, typed, &letters)?;
             candidate.matched = matched;
             Some((rank, candidate))
         })

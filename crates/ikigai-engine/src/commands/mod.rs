@@ -33,7 +33,7 @@ use ikigai_store::BoxFuture;
 use crate::Worker;
 use crate::front::Desk;
 
-pub use complete::{Candidate, Context, Wanted, complete, is_complete, wanted};
+pub use complete::{Candidate, Context, Wanted, complete, is_complete, narrow, wanted};
 pub(crate) use departure::Departure;
 pub use dispatch::Done;
 pub(crate) use dispatch::during;

@@ -6,7 +6,6 @@ use ikigai_core::data::Amounts;
 use ikigai_core::project::{Scale, assemble, estimate_request};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{Block, Request, Settings};
-use ikigai_providers::Offer;
 use ikigai_store::Agent;
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
@@ -142,7 +141,7 @@ fn list(worker: &Worker) -> Result<String, EngineError> {
         choice.model.unwrap_or_default()
     );
     let offers = worker.engine.models.offers();
-    let widest = offers.iter().map(|offer| name_of(offer).len()).max();
+    let widest = offers.iter().map(|offer| offer.name().len()).max();
     for offer in &offers {
         let context = offer
             .context_tokens
@@ -152,7 +151,7 @@ fn list(worker: &Worker) -> Result<String, EngineError> {
         let line = format!(
             "{} {:<width$}  {context:>5}  ${} / ${}  {}",
             if offer.reachable { "●" } else { " " },
-            name_of(offer),
+            offer.name(),
             price(offer.price_in),
             price(offer.price_out),
             offer.levels.join(" "),
@@ -164,12 +163,4 @@ fn list(worker: &Worker) -> Result<String, EngineError> {
         text.push_str("\n● can be asked · prices for a million tokens, in / out");
     }
     Ok(text)
-}
-
-fn name_of(offer: &Offer) -> String {
-    if offer.provider == offer.model {
-        offer.model.clone()
-    } else {
-        format!("{}:{}", offer.provider, offer.model)
-    }
 }

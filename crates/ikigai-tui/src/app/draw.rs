@@ -133,6 +133,9 @@ impl App {
         if self.draw_overlay(grid, bottom) {
             return;
         }
+        if let Some(bottom) = self.draw_picker(grid, bottom) {
+            return self.draw_scrollback(pane, grid, bottom);
+        }
         let listed = if self.is_tight() { 3 } else { 8 };
         for line in self.completion_lines(pane, listed).iter().rev() {
             bottom -= 1;

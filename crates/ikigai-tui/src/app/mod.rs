@@ -15,6 +15,7 @@ mod needle;
 mod overlay;
 mod pane;
 mod past;
+mod picker;
 mod press;
 mod prompt;
 mod question;
@@ -34,6 +35,7 @@ use ikigai_engine::{Branch, Intent};
 pub use farewell::Farewell;
 pub use live::{Doing, Live, Phase, Running};
 pub use pane::Pane;
+pub use picker::{Choosing, Deed, Entry, Picker};
 pub use roster::{Known, Roster, State};
 
 use self::browse::Browse;
@@ -65,6 +67,8 @@ pub enum Wish {
     ReadOlder,
     /// Show what this rewind of the agent that is shown left, or not any more.
     ToggleLeft(RowRef),
+    /// Read what there is to choose from, and let the user choose.
+    Choose(Choosing),
     /// Read the tree of agents anew.
     ReadTree,
     /// Put this where other programs paste from.
@@ -128,6 +132,8 @@ enum Mode {
     Overlay(Overlay),
     /// The events of the agent that is shown.
     Browse(Browse),
+    /// One of many is chosen.
+    Picker(Box<Picker>),
     /// Whether to leave although agents work.
     Leaving,
 }
@@ -265,9 +271,10 @@ impl App {
         if !self.panes.contains_key(&agent) {
             return false;
         }
-        if agent != self.current {
-            self.before = Some(self.current);
+        if agent == self.current {
+            return true;
         }
+        self.before = Some(self.current);
         self.current = agent;
         self.selection = None;
         self.search = None;

@@ -12,6 +12,9 @@ impl App {
     /// Does what the mouse means.
     pub(super) fn mouse(&mut self, mouse: Mouse) {
         match mouse.deed {
+            Deed::WheelUp if self.wheel_picker(-1) => {}
+            Deed::WheelDown if self.wheel_picker(1) => {}
+            Deed::Press if self.click_picker(mouse.row) => {}
             Deed::WheelUp => self.scroll(-WHEEL_ROWS),
             Deed::WheelDown => self.scroll(WHEEL_ROWS),
             Deed::Press => {

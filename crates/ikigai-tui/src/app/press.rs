@@ -10,7 +10,7 @@ use ikigai_engine::{Answer, Intent, Stop};
 
 use super::overlay::help;
 use super::typing::Way;
-use super::{App, Mode, Phase, Wish};
+use super::{App, Choosing, Mode, Phase, Wish};
 use crate::input::Edit;
 use crate::key::{Code, Key};
 use crate::keys::{self, Action, Meaning};
@@ -45,7 +45,7 @@ impl App {
         if matches!(self.mode, Mode::Leaving) {
             return self.press_leaving(key);
         }
-        if self.question_types(key) || self.prompt_types(key) {
+        if self.question_types(key) || self.prompt_types(key) || self.picker_takes(key) {
             return;
         }
         self.pressed.push(key);
@@ -73,6 +73,7 @@ impl App {
         }
         match &self.mode {
             Mode::Overlay(_) => return vec![keys::Mode::Overlay],
+            Mode::Picker(_) => return vec![keys::Mode::Picker],
             Mode::Input | Mode::Leaving | Mode::Browse(_) => {}
         }
         let mut modes = Vec::new();
@@ -115,7 +116,7 @@ impl App {
         match &mut self.mode {
             Mode::Input => {}
             Mode::Overlay(_) => self.mode = Mode::Input,
-            Mode::Leaving | Mode::Browse(_) => return,
+            Mode::Leaving | Mode::Browse(_) | Mode::Picker(_) => return,
         }
         self.typed_at = Some(self.now);
         // Whoever types a sentence does not answer: the letters that follow are of the sentence.
@@ -233,6 +234,9 @@ impl App {
         match (command.name, rest.trim()) {
             ("quit", "") => self.leave(),
             ("history", "") => self.browse_all(),
+            ("model", "") => self.wishes.push(Wish::Choose(Choosing::Model)),
+            ("sessions", "") => self.wishes.push(Wish::Choose(Choosing::Session)),
+            ("switch", "") => self.choose_agent(),
             _ => return false,
         }
         true
@@ -415,7 +419,7 @@ impl App {
     /// Takes in pasted text.
     pub(super) fn paste(&mut self, text: &str) {
         self.typed_at = Some(self.now);
-        if self.prompt_pastes(text) {
+        if self.prompt_pastes(text) || self.picker_pastes(text) {
             return;
         }
         if !matches!(self.mode, Mode::Input) {

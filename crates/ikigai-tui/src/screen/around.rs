@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ikigai_core::AgentId;
+use ikigai_core::settings::ModelChoice;
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::{Branch, CommitError, Engine, EngineError};
 
+use super::choices;
 use super::mailbox::Mailbox;
-use crate::app::Filled;
+use crate::app::{Choosing, Filled, Picker};
 
 /// Something that was found out.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(crate) enum Found {
         /// Tools.
         tools: Vec<Candidate>,
     },
+    /// What there is to choose from.
+    Choice(Box<Picker>),
     /// What fills an agent's window.
     Filled(AgentId, Option<Filled>),
     /// What is checked out in an agent's directory.
@@ -100,12 +104,21 @@ impl Scout {
         self.send(async move {
             let models = engine.offers().into_iter().map(|offer| {
                 let about = if offer.reachable { "" } else { "no key" };
-                Candidate::new(format!("{}:{}", offer.provider, offer.model), about)
+                Candidate::new(offer.name(), about)
             });
             let models = models.collect();
             let tools = engine.tool_names(&workdir).await.into_iter();
             let tools = tools.map(|name| Candidate::new(name, "")).collect();
             Found::Choices { models, tools }
+        });
+    }
+
+    /// Reads what there is to choose from.
+    pub(super) fn read_choice(&self, what: Choosing, model: Option<ModelChoice>) {
+        let engine = self.engine.clone();
+        self.send(async move {
+            let picker = choices::picker(&engine, what, model.as_ref()).await;
+            or_trouble(picker, |picker| Found::Choice(Box::new(picker)))
         });
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Row, RowRef};
 use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{CommitError, Engine, EngineError, Follow, Intent, Update};
@@ -166,6 +167,7 @@ impl Driver {
                     Wish::Show(agent) => self.show(agent).await,
                     Wish::ReadOlder => self.read_older().await,
                     Wish::ToggleLeft(rewind) => self.toggle_left(rewind).await,
+                    Wish::Choose(what) => self.scout.read_choice(what, self.model()),
                     Wish::ReadTree => self.want_tree(),
                     Wish::ReadHistory => self.read_history().await,
                     Wish::List { typed, directory } => self.list(&typed, &directory),
@@ -240,6 +242,7 @@ impl Driver {
             Found::Stopped(lines) => self.app.set_notes(lines),
             Found::Confined(is_confined) => self.app.set_confined(is_confined),
             Found::Choices { models, tools } => self.app.set_choices(models, tools),
+            Found::Choice(picker) => self.app.choose(picker),
             Found::Filled(agent, filled) if agent == current => self.app.set_filled(filled),
             Found::CheckedOut(agent, branch) if agent == current => self.app.set_branch(branch),
             Found::Held(agent, holder) if agent == current => {
@@ -306,6 +309,11 @@ impl Driver {
         let current = self.app.current();
         self.scout.count(current);
         self.scout.look_up_branch(current, self.workdir());
+    }
+
+    /// The model of the agent that is shown.
+    fn model(&self) -> Option<ModelChoice> {
+        self.app.pane()?.agent.state.settings().model.clone()
     }
 
     /// Where the tools of the agent that is shown run.

@@ -1,6 +1,7 @@
 //! The screen in motion: a terminal, what is typed, what the engine tells, and when to draw.
 
 mod around;
+mod choices;
 mod driver;
 mod mailbox;
 mod outside;

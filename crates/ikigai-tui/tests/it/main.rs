@@ -6,5 +6,7 @@
 
 mod browse;
 mod input;
+mod pickers;
+mod shown;
 mod support;
 mod terminal;

@@ -104,7 +104,7 @@ fn a_line_is_complete_if_its_last_word_is() {
         ("/rewind aft", false),
         ("/rewind after", true),
         ("/rewind #12", true),
-        ("/switch ", false),
+        ("/cd ", false),
         ("/switch docs", true),
         ("/switch doc", false),
         ("/switch docs ", true),

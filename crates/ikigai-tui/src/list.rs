@@ -1,0 +1,192 @@
+//! A list to choose from: which part of it is seen, and what is marked.
+
+use ikigai_engine::commands::Candidate;
+
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::text::{clean, cut};
+use crate::width::width;
+
+/// What a long entry is cut off with.
+const MORE: &str = "…";
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct List {
+    entries: Vec<Candidate>,
+    marked: usize,
+    /// The first entry that is shown.
+    first: usize,
+    /// How many are shown at once.
+    rows: usize,
+}
+
+impl List {
+    /// A list whose first entry is marked, and which shows so many at once.
+    pub fn new(entries: Vec<Candidate>, rows: usize) -> Self {
+        Self {
+            entries,
+            marked: 0,
+            first: 0,
+            rows,
+        }
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Shows so many entries at once.
+    pub fn set_rows(&mut self, rows: usize) {
+        self.rows = rows;
+        self.scroll();
+    }
+
+    /// Marks another entry, so many further down or up; going on from the end, it is the first.
+    pub fn mark(&mut self, by: isize) {
+        let end = self.entries.len().saturating_sub(1);
+        self.marked = match self.marked.checked_add_signed(by) {
+            Some(marked) if marked <= end => marked,
+            Some(_) if self.marked == end && by == 1 => 0,
+            Some(_) => end,
+            None if self.marked == 0 && by == -1 => end,
+            None => 0,
+        };
+        self.scroll();
+    }
+
+    /// Marks the entry with this text, if there is one.
+    pub fn mark_text(&mut self, text: &str) -> bool {
+        let at = self.entries.iter().position(|entry| entry.text == text);
+        self.marked = at.unwrap_or(self.marked);
+        self.scroll();
+        at.is_some()
+    }
+
+    /// Marks what is marked in another list, and shows it in the same row; says whether it is there.
+    pub fn mark_as(&mut self, other: &Self) -> bool {
+        self.first = other.first;
+        let is_there = other.marked().is_some_and(|text| self.mark_text(text));
+        if !is_there {
+            self.first = 0;
+        }
+        is_there
+    }
+
+    /// Marks the entry in a row that is shown; says whether there is one.
+    pub fn click(&mut self, row: usize) -> bool {
+        let entry = self.first + row;
+        let is_there = row < self.rows && entry < self.entries.len();
+        if is_there {
+            self.marked = entry;
+        }
+        is_there
+    }
+
+    /// The text of the entry that is marked.
+    pub fn marked(&self) -> Option<&str> {
+        self.entries
+            .get(self.marked)
+            .map(|entry| entry.text.as_str())
+    }
+
+    /// The entry that is marked.
+    pub fn into_marked(self) -> Option<Candidate> {
+        self.entries.into_iter().nth(self.marked)
+    }
+
+    /// Which entry is marked, and of how many: `3/37`.
+    pub fn place(&self) -> String {
+        let marked = (self.marked + 1).min(self.entries.len());
+        format!("{marked}/{}", self.entries.len())
+    }
+
+    /// The rows that are shown.
+    pub fn lines(&self, columns: u16) -> Vec<Line> {
+        let entries = self.entries.iter().enumerate();
+        let shown = entries.skip(self.first).take(self.rows);
+        let widest = shown.clone().map(|(_, entry)| width(&clean(&entry.text)));
+        let most = usize::from(columns / 2).max(8);
+        let texts = widest.max().unwrap_or(0).min(most);
+        shown
+            .map(|(index, entry)| {
+                let line = row(entry, index == self.marked, texts);
+                cut(&line, columns, MORE)
+            })
+            .collect()
+    }
+
+    /// The same; the last row also says where one is, if these are not all.
+    pub fn counted_lines(&self, columns: u16) -> Vec<Line> {
+        let mut lines = self.lines(columns);
+        if self.entries.len() > self.rows
+            && let Some(last) = lines.last_mut()
+        {
+            let count = format!(" {}", self.place());
+            let room = usize::from(columns).saturating_sub(width(&count));
+            let room = u16::try_from(room).unwrap_or(columns);
+            let mut line = cut(last, room, MORE);
+            let used = width(&line.text());
+            let gap = " ".repeat(usize::from(room).saturating_sub(used));
+            line.spans.push(Span::new(gap, Role::Text));
+            line.spans.push(Span::new(count, Role::Faint));
+            *last = cut(&line, columns, "");
+        }
+        lines
+    }
+
+    fn scroll(&mut self) {
+        let lowest = self.entries.len().saturating_sub(self.rows);
+        self.first = self
+            .first
+            .min(self.marked)
+            .max((self.marked + 1).saturating_sub(self.rows))
+            .min(lowest);
+    }
+}
+
+/// An entry, with its text in so many columns.
+fn row(entry: &Candidate, marked: bool, columns: usize) -> Line {
+    let (plain, hit) = if marked {
+        let marked = Look::of(Role::Marked);
+        (marked, marked.with(Look::BOLD).with(Look::UNDERLINE))
+    } else {
+        (Look::of(Role::Text), Look::of(Role::Match))
+    };
+    let sign = if marked { "> " } else { "  " };
+    let mut text = Line::default();
+    let mut hits = entry.matched.iter().copied().peekable();
+    for (at, letter) in entry.text.char_indices() {
+        let look = if hits.next_if_eq(&at).is_some() {
+            hit
+        } else {
+            plain
+        };
+        let shown = &entry.text[at..at + letter.len_utf8()];
+        match text.spans.last_mut() {
+            Some(span) if span.look == look => span.text.push_str(shown),
+            _ => text.spans.push(Span::new(shown, look)),
+        }
+    }
+    for span in &mut text.spans {
+        span.text = clean(&span.text).into_owned();
+    }
+    let mut line = cut(&text, u16::try_from(columns).unwrap_or(u16::MAX), MORE);
+    let used = width(&line.text());
+    line.spans.insert(0, Span::new(sign, plain));
+    line.lead = 1;
+    if !entry.help.is_empty() {
+        let gap = columns.saturating_sub(used) + 2;
+        let look = if marked { plain } else { Role::Faint.into() };
+        let help = format!("{}{}", " ".repeat(gap), clean(&entry.help));
+        line.spans
+            .push(Span::new(help.replace(['\n', '\t'], " "), look));
+    }
+    line
+}

@@ -1,0 +1,104 @@
+//! What pickers show that has to be read first.
+
+use ikigai_core::settings::ModelChoice;
+use ikigai_engine::{Engine, EngineError, Offer, figures, since};
+
+use crate::app::{Choosing, Deed, Entry, Picker};
+
+/// Reads what there is to choose from; `model` is the one that answers.
+pub(super) async fn picker(
+    engine: &Engine,
+    what: Choosing,
+    model: Option<&ModelChoice>,
+) -> Result<Picker, EngineError> {
+    match what {
+        Choosing::Model => Ok(models(engine.offers(), model)),
+        Choosing::Session => sessions(engine).await,
+    }
+}
+
+/// Models, those that can be asked first.
+fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
+    let answers = |offer: &&Offer| {
+        answering.is_some_and(|choice| {
+            let provider = choice.provider.as_deref() == Some(&offer.provider);
+            provider && choice.model.as_deref() == Some(&offer.model)
+        })
+    };
+    let answering = offers.iter().find(answers).map(Offer::name);
+    offers.sort_by_key(|offer| !offer.reachable);
+    let entries = offers.iter().map(|offer| {
+        let name = offer.name();
+        let run = Deed::Run(format!("/model {name}"));
+        let deed = if offer.levels.len() > 1 {
+            Deed::Choose(Box::new(levels(&name, offer)))
+        } else {
+            run
+        };
+        Entry {
+            about: about(offer),
+            text: name,
+            deed,
+        }
+    });
+    let title = match &answering {
+        Some(answering) => format!("which model answers · now {answering}"),
+        None => "which model answers".to_owned(),
+    };
+    Picker::new(title, entries.collect(), answering.as_deref())
+}
+
+/// How much a model thinks.
+fn levels(name: &str, offer: &Offer) -> Picker {
+    let usual = Entry {
+        text: "default".to_owned(),
+        about: "as its provider sets it".to_owned(),
+        deed: Deed::Run(format!("/model {name}")),
+    };
+    let levels = offer.levels.iter().map(|level| Entry {
+        text: (*level).to_owned(),
+        about: String::new(),
+        deed: Deed::Run(format!("/model {name}/{level}")),
+    });
+    let entries = [usual].into_iter().chain(levels).collect();
+    Picker::new(format!("how much {name} thinks"), entries, None)
+}
+
+/// Context, price for a million tokens, levels, and whether it can be asked.
+fn about(offer: &Offer) -> String {
+    let context = offer.context_tokens;
+    let context = context.map_or_else(|| "?".to_owned(), figures::tokens);
+    let price =
+        |price: Option<f64>| price.map_or_else(|| "?".to_owned(), |price| price.to_string());
+    let prices = format!("${} / ${}", price(offer.price_in), price(offer.price_out));
+    let levels = offer.levels.join(" ");
+    let key = if offer.reachable { "" } else { "no key" };
+    format!("{key:<6}  {context:>5}  {prices:<14}  {levels}")
+}
+
+async fn sessions(engine: &Engine) -> Result<Picker, EngineError> {
+    let now = engine.now();
+    let entries = engine.session_entries().await?.into_iter();
+    let entries = entries.filter_map(|entry| {
+        // A session whose agents are all dead is nowhere to go.
+        let latest = entry.latest?;
+        let living = match entry.living {
+            1 => "1 agent".to_owned(),
+            living => format!("{living} agents"),
+        };
+        Some(Entry {
+            about: format!(
+                "{living:<10} {:>8}  {}",
+                since(entry.touched_at, now),
+                latest.name
+            ),
+            text: entry.session.directory,
+            deed: Deed::Run(format!("/switch {}", latest.name)),
+        })
+    });
+    Ok(Picker::new(
+        "go to a session's agent",
+        entries.collect(),
+        None,
+    ))
+}
