@@ -155,6 +155,16 @@ impl Engine {
         self.hub.set_front(observer, answers);
     }
 
+    /// Says that there is a screen: commands that only a screen can carry out are for it.
+    pub fn set_screen(&self) {
+        self.hub.set_screen();
+    }
+
+    /// Whether there is a screen.
+    pub(crate) fn has_screen(&self) -> bool {
+        self.hub.has_screen()
+    }
+
     /// Gives back the leases of all idle agents that this process runs.
     pub async fn dismiss(&self) {
         self.hub.dismiss().await;

@@ -79,6 +79,8 @@ struct Front {
     observer: Option<Observer>,
     answers: bool,
     watching: bool,
+    /// Somebody sees what only a screen can do.
+    is_screen: bool,
 }
 
 impl Hub {
@@ -244,6 +246,15 @@ impl Hub {
         let mut front = self.front();
         front.observer = Some(observer);
         front.answers = answers;
+    }
+
+    /// Says that there is a screen.
+    pub(crate) fn set_screen(&self) {
+        self.front().is_screen = true;
+    }
+
+    pub(crate) fn has_screen(&self) -> bool {
+        self.front().is_screen
     }
 
     pub(crate) fn observer(&self) -> (Option<Observer>, bool) {

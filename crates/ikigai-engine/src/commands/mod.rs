@@ -21,6 +21,7 @@ mod near;
 mod place;
 mod reply;
 mod rows;
+mod screen;
 mod search;
 mod shell;
 mod talk;
@@ -45,6 +46,7 @@ pub(crate) use place::workdir;
 pub use reply::Next;
 pub(crate) use reply::{Reply, Trouble};
 pub(crate) use rows::shortened;
+pub use screen::THEMES;
 pub(crate) use time::leave_for;
 
 /// All commands, in the order in which help shows them.
@@ -53,6 +55,7 @@ pub static COMMANDS: &[&Command] = &[
     &talk::RETRY,
     &time::UNDO,
     &time::REDO,
+    &screen::COPY,
     // time
     &time::MARK,
     &time::REWIND,
@@ -87,6 +90,11 @@ pub static COMMANDS: &[&Command] = &[
     &cost::COST,
     &cost::BUDGET,
     &export::EXPORT,
+    &screen::THEME,
+    &screen::MOUSE,
+    &screen::VIEW,
+    &screen::REFRESH,
+    &screen::KEYS,
     &help::HELP,
     &help::QUIT,
 ];

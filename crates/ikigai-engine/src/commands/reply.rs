@@ -43,6 +43,16 @@ pub enum Next {
     Input(String),
     /// Show another agent.
     Switch(AgentId),
+    /// Put this where other programs paste from.
+    Copy(String),
+    /// Show these colours.
+    Theme(String),
+    /// Take the mouse, or leave it to the terminal.
+    Mouse(bool),
+    /// Unfold everything, or fold it; the other of the two if nothing is said.
+    View(Option<bool>),
+    /// Read and draw everything anew.
+    Refresh,
     /// End.
     Quit,
 }

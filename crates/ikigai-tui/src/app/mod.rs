@@ -69,6 +69,12 @@ pub enum Wish {
     ToggleLeft(RowRef),
     /// Read what there is to choose from, and let the user choose.
     Choose(Choosing),
+    /// Read all that is shown of the agent anew.
+    Reread,
+    /// Show these colours.
+    Theme(String),
+    /// Take the mouse, or leave it to the terminal.
+    Mouse(bool),
     /// Read the tree of agents anew.
     ReadTree,
     /// Put this where other programs paste from.
@@ -264,6 +270,17 @@ impl App {
         let agent = pane.agent.state.agent();
         self.panes.insert(agent, pane);
         self.show_again(agent);
+    }
+
+    /// Shows what was read anew of the agent that is shown. What is typed stays.
+    pub fn renew(&mut self, mut pane: Pane) {
+        let agent = pane.agent.state.agent();
+        if let Some(before) = self.panes.get_mut(&agent) {
+            pane.editor = std::mem::take(&mut before.editor);
+            pane.completion = std::mem::take(&mut before.completion);
+            *before = pane;
+        }
+        self.selection = None;
     }
 
     /// Shows an agent that was shown before; `false` if none such was.

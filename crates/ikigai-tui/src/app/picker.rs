@@ -1,7 +1,7 @@
 //! Choosing one of many: letters narrow the choice, Enter takes what is marked. What is taken is a
 //! line, carried out as if it had been typed; choosing itself leaves nothing behind.
 
-use ikigai_engine::commands::{Candidate, narrow};
+use ikigai_engine::commands::{Candidate, THEMES, narrow};
 
 use super::{App, Mode, State};
 use crate::input::{Edit, Editor};
@@ -147,6 +147,17 @@ impl App {
         self.choose(Box::new(picker));
     }
 
+    /// Lets the user choose colours.
+    pub(super) fn choose_theme(&mut self) {
+        let entries = THEMES.iter().map(|name| Entry {
+            text: (*name).to_owned(),
+            about: theme_about(name).to_owned(),
+            deed: Deed::Run(format!("/theme {name}")),
+        });
+        let picker = Picker::new("which colours", entries.collect(), None);
+        self.choose(Box::new(picker));
+    }
+
     /// Takes a key for a picker; says whether it means something there.
     pub(super) fn picker_takes(&mut self, key: Key) -> bool {
         let modes = [keys::Mode::Picker, keys::Mode::Input];
@@ -255,5 +266,15 @@ impl App {
             grid.line(row, 0, &cut(line, columns, "…"));
         }
         Some(top)
+    }
+}
+
+fn theme_about(name: &str) -> &'static str {
+    match name {
+        "terminal" => "the terminal's own 16 colours on its own background",
+        "dark" => "for dark backgrounds",
+        "light" => "for light backgrounds",
+        "daltonized" => "without red and green",
+        _ => "without colours",
     }
 }

@@ -237,6 +237,8 @@ impl App {
             ("model", "") => self.wishes.push(Wish::Choose(Choosing::Model)),
             ("sessions", "") => self.wishes.push(Wish::Choose(Choosing::Session)),
             ("switch", "") => self.choose_agent(),
+            ("theme", "") => self.choose_theme(),
+            ("keys", "") => self.mode = Mode::Overlay(help(&self.bindings)),
             _ => return false,
         }
         true

@@ -42,7 +42,7 @@ impl App {
                     self.leave();
                 }
             }
-            Update::Next(Next::Switch(other)) if is_current => self.wishes.push(Wish::Show(other)),
+            Update::Next(next) if is_current => self.do_next(next),
             Update::Next(Next::Quit) => self.leave(),
             Update::Preview { line, output } if is_current => {
                 self.mode = Mode::Overlay(Overlay::of_text(&line, &output));
@@ -60,6 +60,31 @@ impl App {
             _ => {}
         }
         self.mind_question();
+    }
+
+    /// Does what a command of the agent that is shown left to the screen.
+    fn do_next(&mut self, next: Next) {
+        match next {
+            Next::Input(text) => self.hand_back(self.current, &text),
+            Next::Switch(other) => self.wishes.push(Wish::Show(other)),
+            Next::Copy(text) => self.wishes.push(Wish::Copy(text)),
+            Next::Theme(name) => self.wishes.push(Wish::Theme(name)),
+            Next::Mouse(on) => self.wishes.push(Wish::Mouse(on)),
+            Next::View(open) => self.view(open),
+            Next::Refresh => self.wishes.extend([Wish::Reread, Wish::Redraw]),
+            Next::Quit => self.leave(),
+        }
+    }
+
+    /// Unfolds all that is shown, or folds it.
+    fn view(&mut self, open: Option<bool>) {
+        let Some(pane) = self.panes.get_mut(&self.current) else {
+            return;
+        };
+        match open {
+            Some(open) => pane.scrollback.unfold_all(open),
+            None => pane.scrollback.toggle_all(),
+        }
     }
 
     /// Puts text that is the user's again into the input of its agent.

@@ -129,6 +129,7 @@ fn enter_runs_a_complete_line_and_takes_an_entry_otherwise() {
 
     assert!(takes("/rew"));
     assert!(!takes("/re x"));
+    assert!(takes("/mouse "));
     assert!(!takes("/switch "));
     assert!(takes("/switch do"));
     assert!(!takes("/switch docs"));

@@ -63,6 +63,7 @@ impl Driver {
     ) -> Result<Self, EngineError> {
         let mailbox = Arc::<Mailbox>::default();
         engine.observe(mailbox.observer(), true);
+        engine.set_screen();
         let agent = match whom {
             Whom::Agent(agent) => agent,
             Whom::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
@@ -168,6 +169,7 @@ impl Driver {
                     Wish::ReadOlder => self.read_older().await,
                     Wish::ToggleLeft(rewind) => self.toggle_left(rewind).await,
                     Wish::Choose(what) => self.scout.read_choice(what, self.model()),
+                    Wish::Reread => self.reread().await,
                     Wish::ReadTree => self.want_tree(),
                     Wish::ReadHistory => self.read_history().await,
                     Wish::List { typed, directory } => self.list(&typed, &directory),
@@ -271,6 +273,18 @@ impl Driver {
         {
             self.app.say(format!("⚠ {error}"));
         }
+    }
+
+    /// Reads all that is shown anew. What is typed stays.
+    async fn reread(&mut self) {
+        let agent = self.app.current();
+        match Pane::open(&self.engine, agent).await {
+            Ok(fresh) => self.app.renew(fresh),
+            Err(error) => return self.app.say(format!("⚠ {error}")),
+        }
+        self.want_tree();
+        self.look_around();
+        self.scout.list_choices(self.workdir());
     }
 
     fn want_tree(&mut self) {

@@ -217,6 +217,11 @@ impl Screen {
                     self.painter.forget();
                     self.is_dirty = true;
                 }
+                Wish::Theme(name) => {
+                    self.theme = Theme::named(&name).unwrap_or(self.theme);
+                    self.painter.forget();
+                }
+                Wish::Mouse(on) => self.terminal.set_mouse(on)?,
                 Wish::Copy(text) => self.copy(&text).await?,
                 Wish::Edit(text) => self.edit(&text).await?,
                 Wish::Page(text) => self.page(&text).await?,

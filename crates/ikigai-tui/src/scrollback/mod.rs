@@ -168,7 +168,12 @@ impl Scrollback {
 
     /// Unfolds everything, or folds it.
     pub fn toggle_all(&mut self) {
-        self.all_unfolded = !self.all_unfolded;
+        self.unfold_all(!self.all_unfolded);
+    }
+
+    /// Unfolds everything, or folds it, as is said.
+    pub fn unfold_all(&mut self, unfolded: bool) {
+        self.all_unfolded = unfolded;
         self.unfolded.clear();
         self.blocks.clear();
     }

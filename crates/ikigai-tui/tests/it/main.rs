@@ -5,8 +5,8 @@
 )]
 
 mod browse;
+mod commands;
 mod input;
 mod pickers;
-mod shown;
 mod support;
 mod terminal;

@@ -4,8 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ikigai_core::{AgentId, Micros, Seq};
+use ikigai_core::data::{self, CommandData};
+use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Seq, Span};
 use ikigai_engine::{Engine, Environment};
+use ikigai_providers::Models;
+use ikigai_providers::registry::Registry;
+use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_testkit::{IdSource, ManualClock, MemoryStore, ScriptedProvider};
 use ikigai_tui::app::{Surroundings, Wish};
 use ikigai_tui::key::{Deed, Happening, Mouse};
@@ -53,8 +57,23 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn new(size: (u16, u16)) -> Self {
-        let seed = SCREENS.fetch_add(1, Ordering::Relaxed);
         let provider = ScriptedProvider::default();
+        let models = Arc::new(provider.clone());
+        Self::asking(models, provider, size).await
+    }
+
+    /// A screen with all models that there are, and a key for those of one provider. The demo model
+    /// answers.
+    pub(crate) async fn with_models(size: (u16, u16)) -> Self {
+        let key = |name: &str| (name == "ANTHROPIC_API_KEY").then(|| "sk-ant-secret".to_owned());
+        let client = Client::new(Deadlines::DEFAULT);
+        let models = Registry::new(Arc::new(key), client, Arc::new(|| 1));
+        let models = models.with_first(Some("demo".to_owned()));
+        Self::asking(Arc::new(models), ScriptedProvider::default(), size).await
+    }
+
+    async fn asking(models: Arc<dyn Models>, provider: ScriptedProvider, size: (u16, u16)) -> Self {
+        let seed = SCREENS.fetch_add(1, Ordering::Relaxed);
         let outside = Outside {
             clock: ManualClock::new(Micros(1_000_000_000)),
             ids: IdSource::new(seed),
@@ -62,7 +81,7 @@ impl Stage {
         let engine = Engine::new(
             Arc::new(MemoryStore::new(IdSource::new(10_000 + seed).process())),
             Arc::new(outside),
-            Arc::new(provider.clone()),
+            models,
         );
         let around = Surroundings {
             symbols: Symbols::Utf8,
@@ -237,6 +256,22 @@ impl Stage {
     /// What only a terminal can do and was wished for since this was asked last.
     pub(crate) fn wished(&mut self) -> Vec<Wish> {
         std::mem::take(&mut self.left)
+    }
+
+    /// The lines of the commands in an agent's log.
+    pub(crate) async fn commands(&self, agent: AgentId) -> Vec<String> {
+        let query = PageQuery {
+            span: Span::new(agent, Seq(1), Seq(1000)),
+            direction: Direction::Forwards,
+            limit: 1000,
+        };
+        let rows = self.driver.engine.store().page(query).await.unwrap();
+        let commands = rows
+            .iter()
+            .filter(|row| row.kind.read_as() == Some(Kind::Command));
+        commands
+            .filter_map(|row| data::read::<CommandData>(row.data.as_deref()).echo)
+            .collect()
     }
 
     /// What is typed for the agent that is shown.

@@ -117,6 +117,27 @@ async fn command_output_survives_restart() {
 
 /// S3-23 S3-44: which of the two data fields holds what.
 #[tokio::test]
+async fn what_only_a_screen_can_do_is_refused_without_one() {
+    let world = World::new();
+    let mut worker = world.root().await;
+
+    for typed in [
+        "/theme dark",
+        "/mouse on",
+        "/view",
+        "/refresh",
+        "/keys",
+        "/copy",
+    ] {
+        let came = line(&mut worker, typed).await;
+        let name = typed.split(' ').next().unwrap();
+        let needs = format!("⚠ {name} needs a screen · `ikigai` without `run` shows one");
+        assert_eq!(came.output, needs);
+        assert_eq!(came.next, None, "{typed}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_is_stored_with_its_arguments_its_echo_and_its_output() {
     let world = World::new();
     let mut worker = world.root().await;

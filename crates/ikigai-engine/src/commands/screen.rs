@@ -1,0 +1,217 @@
+//! What only a screen can do: `/copy`, `/theme`, `/mouse`, `/keys`, `/view`, `/refresh`.
+
+use ikigai_core::Kind;
+use ikigai_core::view::Entry;
+
+use super::reply::{Next, Then};
+use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::Worker;
+
+/// The themes that screens have.
+pub const THEMES: &[&str] = &["terminal", "dark", "light", "daltonized", "mono"];
+
+/// How many rows are read at a time when something older is copied.
+const PAGE_ROWS: usize = 256;
+
+pub(super) const COPY: Command = Command {
+    arguments: "[N | code [N]]",
+    help: "copy the last answer or code block, or the Nth from the end",
+    examples: &[
+        ("/copy", "the last answer"),
+        ("/copy 2", "the one before it"),
+        ("/copy code", "the last code block that the model wrote"),
+    ],
+    takes: Takes::Words,
+    completes: &[Completes::Words(&["code"]), Completes::Nothing],
+    ..Command::new("copy", Group::Talk, |worker, typed, _| {
+        Box::pin(copy(worker, typed))
+    })
+};
+
+pub(super) const THEME: Command = Command {
+    arguments: "[NAME]",
+    help: "the colours of this screen; `theme` of the configuration sets them for good",
+    examples: &[("/theme mono", "no colours")],
+    takes: Takes::Words,
+    completes: &[Completes::Words(THEMES), Completes::Nothing],
+    ..Command::new("theme", Group::Session, |worker, typed, _| {
+        Box::pin(async move { theme(worker, typed) })
+    })
+};
+
+pub(super) const MOUSE: Command = Command {
+    arguments: "on|off",
+    help: "whether the mouse is the screen's, or the terminal's own",
+    takes: Takes::Words,
+    completes: &[Completes::Words(&["on", "off"]), Completes::Nothing],
+    ..Command::new("mouse", Group::Session, |worker, typed, _| {
+        Box::pin(async move { mouse(worker, typed) })
+    })
+};
+
+pub(super) const KEYS: Command = Command {
+    help: "what keys do",
+    shows: Shows::Overlay,
+    ..Command::new("keys", Group::Session, |worker, _, _| {
+        Box::pin(async move {
+            needs_screen(worker, "keys")?;
+            Ok(Reply::default())
+        })
+    })
+};
+
+pub(super) const VIEW: Command = Command {
+    arguments: "[open|folded]",
+    help: "unfold all that is shown, or fold it; without a word the other of the two",
+    takes: Takes::Words,
+    completes: &[Completes::Words(&["open", "folded"]), Completes::Nothing],
+    ..Command::new("view", Group::Session, |worker, typed, _| {
+        Box::pin(async move { view(worker, typed) })
+    })
+};
+
+pub(super) const REFRESH: Command = Command {
+    help: "read everything that is shown anew, and draw it anew",
+    ..Command::new("refresh", Group::Session, |worker, _, _| {
+        Box::pin(async move {
+            needs_screen(worker, "refresh")?;
+            Ok(Reply::default().then(Then::Front(Next::Refresh)))
+        })
+    })
+};
+
+fn needs_screen(worker: &Worker, name: &str) -> Result<(), Trouble> {
+    if worker.engine.has_screen() {
+        return Ok(());
+    }
+    Trouble::refused(format!(
+        "/{name} needs a screen · `ikigai` without `run` shows one"
+    ))
+}
+
+fn theme(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    needs_screen(worker, "theme")?;
+    match typed.one("theme")? {
+        Some(name) if THEMES.contains(&name) => {
+            let next = Next::Theme(name.to_owned());
+            Ok(Reply::says(format!("theme {name}")).then(Then::Front(next)))
+        }
+        Some(name) => Trouble::refused(format!("there is no theme {name} · {}", THEMES.join(", "))),
+        None => Trouble::refused(format!("name a theme: {}", THEMES.join(", "))),
+    }
+}
+
+fn mouse(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    needs_screen(worker, "mouse")?;
+    let (on, output) = match typed.one("mouse")? {
+        Some("on") => (true, "the mouse scrolls, selects and chooses"),
+        Some("off") => (false, "the mouse is the terminal's own"),
+        _ => return Trouble::refused("say /mouse on or /mouse off"),
+    };
+    Ok(Reply::says(output).then(Then::Front(Next::Mouse(on))))
+}
+
+fn view(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    needs_screen(worker, "view")?;
+    let open = match typed.one("view")? {
+        None => None,
+        Some("open") => Some(true),
+        Some("folded") => Some(false),
+        Some(_) => return Trouble::refused("say /view open or /view folded"),
+    };
+    Ok(Reply::default().then(Then::Front(Next::View(open))))
+}
+
+async fn copy(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    needs_screen(worker, "copy")?;
+    let words: Vec<_> = typed.words.iter().map(String::as_str).collect();
+    let (is_code, number) = match words.as_slice() {
+        [] => (false, None),
+        ["code"] => (true, None),
+        ["code", number] => (true, Some(*number)),
+        [number] => (false, Some(*number)),
+        [..] => return Trouble::refused("say /copy, /copy N or /copy code N"),
+    };
+    let number = match number.map(str::parse) {
+        None => 1,
+        Some(Ok(number @ 1..)) => number,
+        Some(_) => return Trouble::refused("count from 1, the newest"),
+    };
+    let what = if is_code { "code block" } else { "answer" };
+    let Some(text) = nth_from_end(worker, number, is_code).await? else {
+        return Trouble::refused(match number {
+            1 => format!("there is no {what} yet"),
+            number => format!("there are no {number} {what}s"),
+        });
+    };
+    let output = format!("copied {} characters", text.chars().count());
+    Ok(Reply::says(output).then(Then::Front(Next::Copy(text))))
+}
+
+/// The nth answer or code block of what is remembered, the newest being the first.
+async fn nth_from_end(
+    worker: &mut Worker,
+    number: usize,
+    is_code: bool,
+) -> Result<Option<String>, Trouble> {
+    // A copy, so that the view that is sent does not grow; rows are shared.
+    let mut agent = worker.agent.clone();
+    loop {
+        let mut answers = agent.view.entries().iter().rev().filter_map(answer_in);
+        let found = if is_code {
+            let mut blocks = answers.flat_map(|answer| code_blocks(answer).into_iter().rev());
+            blocks.nth(number - 1)
+        } else {
+            answers.nth(number - 1).map(str::to_owned)
+        };
+        if found.is_some() || !agent.lengthen(worker.engine.store(), PAGE_ROWS).await? {
+            return Ok(found);
+        }
+    }
+}
+
+fn answer_in(entry: &Entry) -> Option<&str> {
+    let is_answer = entry.kind() == Some(Kind::Assistant);
+    let text = entry.row.content.as_deref().filter(|_| is_answer)?;
+    Some(text.trim()).filter(|text| !text.is_empty())
+}
+
+/// The fenced code blocks of a Markdown text.
+fn code_blocks(text: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    // The fence of the block that is open, and what is in it.
+    let mut open: Option<(&str, String)> = None;
+    for line in text.lines() {
+        let fence = fence_of(line);
+        match (&mut open, fence) {
+            (Some((begun, _)), Some((fence, ""))) if fence.starts_with(*begun) => {
+                blocks.extend(open.take().map(|(_, code)| code));
+            }
+            (Some((_, code)), _) => {
+                code.push_str(line);
+                code.push('\n');
+            }
+            (None, Some((fence, _))) => open = Some((fence, String::new())),
+            (None, None) => {}
+        }
+    }
+    // An answer that was cut off has an open one.
+    blocks.extend(open.map(|(_, code)| code));
+    blocks
+}
+
+/// The fence that a line begins or ends a block with, and what follows it.
+fn fence_of(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    let sign = line
+        .chars()
+        .next()
+        .filter(|sign| matches!(sign, '`' | '~'))?;
+    let after = line.trim_start_matches(sign);
+    let fence = &line[..line.len() - after.len()];
+    let is_fence = fence.len() >= 3 && !(sign == '`' && after.contains('`'));
+    is_fence.then_some((fence, after.trim()))
+}
+
+#[cfg(test)]
+mod tests;

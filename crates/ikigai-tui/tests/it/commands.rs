@@ -1,0 +1,98 @@
+//! Commands that only a screen can carry out.
+
+use std::time::Duration;
+
+use ikigai_engine::commands::THEMES;
+use ikigai_tui::app::Wish;
+use ikigai_tui::paint::Theme;
+
+use crate::support::Stage;
+
+#[test]
+fn every_theme_that_can_be_typed_is_one() {
+    let names: Vec<_> = Theme::NAMES.iter().map(|(name, _)| *name).collect();
+
+    assert_eq!(names, THEMES);
+}
+
+#[tokio::test]
+async fn what_a_screen_does_is_said_in_a_row_and_looking_at_keys_is_not() {
+    let mut stage = Stage::new((100, 40)).await;
+    let agent = stage.current();
+
+    stage.line("/keys").await;
+    stage.sees("sends the message").await;
+    stage.press("esc").await;
+    stage.line("/theme").await;
+    stage.sees("without red and green").await;
+    stage.letters("dark").await;
+    stage.press("enter").await;
+    stage.sees("/theme dark").await;
+    stage.line("/mouse off").await;
+    stage.sees("the mouse is the terminal's own").await;
+    stage.line("/theme pink").await;
+    stage.sees("there is no theme pink").await;
+    stage.letters("half typed").await;
+    stage.press("ctrl-a").await;
+    let expected = [Wish::Theme("dark".to_owned()), Wish::Mouse(false)];
+    assert_eq!(stage.wished(), expected);
+
+    let said = stage.commands(agent).await;
+    assert_eq!(said, ["/theme dark", "/mouse off", "/theme pink"]);
+}
+
+#[tokio::test]
+async fn a_refresh_reads_anew_and_keeps_what_is_typed() {
+    let mut stage = Stage::new((100, 40)).await;
+    stage.talk("what is two and two", "It is four.").await;
+
+    stage.line("/refresh").await;
+    stage.letters("half typed").await;
+    stage.sees("/refresh").await;
+    while !stage.wished().contains(&Wish::Redraw) {
+        let came = tokio::time::timeout(Duration::from_secs(20), stage.driver.came());
+        came.await.unwrap();
+        stage.sees("half typed").await;
+    }
+
+    assert_eq!(stage.input(), "half typed");
+    assert!(stage.text().contains("It is four."));
+}
+
+#[tokio::test]
+async fn answers_and_their_code_are_copied_counted_from_the_newest() {
+    let mut stage = Stage::new((100, 40)).await;
+    stage.talk("one", "First.\n```\nlet a = 1;\n```").await;
+    stage.talk("two", "Second.").await;
+
+    let cases = [
+        ("/copy", "copied 7 characters", Some("Second.")),
+        (
+            "/copy 2",
+            "copied 25 characters",
+            Some("First.\n```\nlet a = 1;\n```"),
+        ),
+        ("/copy code", "copied 11 characters", Some("let a = 1;\n")),
+        ("/copy code 2", "there are no 2 code blocks", None),
+        ("/copy 0", "count from 1, the newest", None),
+    ];
+    for (line, says, copied) in cases {
+        stage.line(line).await;
+        stage.sees(says).await;
+
+        let copied = copied.map(|text| Wish::Copy(text.to_owned()));
+        assert_eq!(stage.wished(), Vec::from_iter(copied), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn all_that_is_shown_is_unfolded_and_folded() {
+    let mut stage = Stage::new((100, 60)).await;
+    let prompt = "Use your tools";
+
+    assert!(!stage.text().contains(prompt));
+    stage.line("/view open").await;
+    stage.sees(prompt).await;
+    stage.line("/view").await;
+    stage.until(|text| !text.contains(prompt)).await;
+}
