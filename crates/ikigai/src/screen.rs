@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use ikigai_core::Micros;
+use ikigai_engine::{Environment as _, System};
 use ikigai_tui::app::{Farewell, Surroundings};
 use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Theme;
@@ -90,6 +91,7 @@ fn surroundings(config: &Config) -> Result<Surroundings> {
         symbols,
         home,
         time_of_day,
+        now: || System.now(),
         program: PROGRAM,
         is_confined: true,
         secrets: Vec::new(),

@@ -75,6 +75,7 @@ impl App {
         });
         self.selection = None;
         self.said = None;
+        self.asked.wait();
         self.with_pane(|pane, eye| pane.scrollback.hold(eye));
         self.reveal();
     }

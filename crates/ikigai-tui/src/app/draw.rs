@@ -35,6 +35,7 @@ const LEFT_COLUMNS: u16 = 2;
 pub(super) struct Eye<'a> {
     app: &'a App,
     agent: AgentId,
+    columns: u16,
 }
 
 impl Layout for Eye<'_> {
@@ -82,7 +83,7 @@ impl Layout for Eye<'_> {
     }
 
     fn generation(&self) -> u64 {
-        u64::from(self.app.columns) << 16 | u64::from(self.is_airy()) << 8 | self.app.names
+        u64::from(self.columns) << 16 | u64::from(self.is_airy()) << 8 | self.app.names
     }
 
     fn is_airy(&self) -> bool {
@@ -92,12 +93,21 @@ impl Layout for Eye<'_> {
 
 impl<'a> Eye<'a> {
     pub(super) fn new(app: &'a App, agent: AgentId) -> Self {
-        Self { app, agent }
+        Self {
+            app,
+            agent,
+            columns: app.columns,
+        }
+    }
+
+    /// The same in another width.
+    pub(super) fn with_columns(self, columns: u16) -> Self {
+        Self { columns, ..self }
     }
 
     pub(super) fn manner<'n>(&self, name_of: &'n dyn Fn(AgentId) -> Option<String>) -> Manner<'n> {
         Manner {
-            width: self.app.columns,
+            width: self.columns,
             symbols: self.app.around.symbols,
             agent: Some(self.agent),
             name_of,
@@ -113,6 +123,9 @@ impl App {
         if self.columns < LEAST_COLUMNS || self.rows < LEAST_ROWS {
             let text = format!("too small: {}×{}", self.columns, self.rows);
             grid.put(0, 0, &text, Role::Warning);
+            return;
+        }
+        if self.draw_board(grid) {
             return;
         }
         // Taken out, because laying out looks at everything else.

@@ -34,8 +34,8 @@ pub(super) fn sign(state: State, symbols: Symbols) -> &'static str {
         (State::Asks, _) => "?",
         (State::Works, Symbols::Utf8) => "◐",
         (State::Works, Symbols::Ascii) => "*",
-        (State::Done, Symbols::Utf8) => "✓",
-        (State::Done, Symbols::Ascii) => "+",
+        (State::Done | State::Merged, Symbols::Utf8) => "✓",
+        (State::Done | State::Merged, Symbols::Ascii) => "+",
         (State::Idle, Symbols::Utf8) => "·",
         (State::Idle, Symbols::Ascii) => ".",
         (State::Dead, Symbols::Utf8) => "✗",
@@ -152,6 +152,7 @@ fn named(known: &Known, symbols: Symbols) -> String {
     let name = &known.branch.agent.name;
     match known.state() {
         State::Idle => name.clone(),
+        State::Merged => format!("{name} {} merged", sign(State::Merged, symbols)),
         state => format!("{name} {}", sign(state, symbols)),
     }
 }
@@ -308,6 +309,6 @@ pub(super) fn first_line(text: &str) -> &str {
     text.trim_start().lines().next().unwrap_or_default()
 }
 
-fn last_line(text: &str) -> &str {
+pub(super) fn last_line(text: &str) -> &str {
     text.trim_end().lines().next_back().unwrap_or_default()
 }

@@ -3,6 +3,8 @@
 //! It knows neither a terminal nor a runtime. What it cannot do itself it hands out as a [`Wish`];
 //! whoever drives it carries that out.
 
+mod board;
+mod board_rows;
 mod browse;
 mod draw;
 mod event;
@@ -20,11 +22,12 @@ mod press;
 mod prompt;
 mod question;
 mod roster;
+mod tail;
 mod told;
 mod typing;
 mod welcome;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -38,6 +41,7 @@ pub use pane::Pane;
 pub use picker::{Choosing, Deed, Entry, Picker};
 pub use roster::{Known, Roster, State};
 
+use self::board::Board;
 use self::browse::Browse;
 use self::overlay::Overlay;
 use self::press::Armed;
@@ -55,6 +59,9 @@ const SAID: Duration = Duration::from_secs(4);
 
 /// How often the screen moves while something goes on.
 const STEP: Duration = Duration::from_millis(125);
+
+/// How often it moves while it only counts seconds.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// What the screen wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +82,10 @@ pub enum Wish {
     Theme(String),
     /// Take the mouse, or leave it to the terminal.
     Mouse(bool),
+    /// Read an agent without showing it instead of another.
+    Peek(AgentId),
+    /// Read what the board shows of agents, and what all of them cost.
+    ReadBoard(Vec<AgentId>),
     /// Read the tree of agents anew.
     ReadTree,
     /// Put this where other programs paste from.
@@ -111,6 +122,8 @@ pub struct Surroundings {
     pub home: Option<String>,
     /// Tells the time of day of an event: `14:03`.
     pub time_of_day: fn(Micros) -> String,
+    /// Tells what time it is.
+    pub now: fn() -> Micros,
     /// The program's name and version.
     pub program: &'static str,
     /// Whether tools are confined; the status says so if not.
@@ -140,6 +153,8 @@ enum Mode {
     Browse(Browse),
     /// One of many is chosen.
     Picker(Box<Picker>),
+    /// All agents.
+    Board(Box<Board>),
     /// Whether to leave although agents work.
     Leaving,
 }
@@ -153,6 +168,8 @@ pub struct App {
     columns: u16,
     rows: u16,
     panes: HashMap<AgentId, Pane>,
+    /// Those that were looked at from the board and never shown, oldest first.
+    peeked: VecDeque<AgentId>,
     current: AgentId,
     /// The agent that was shown before.
     before: Option<AgentId>,
@@ -215,6 +232,7 @@ impl App {
             columns,
             rows,
             panes: HashMap::from([(current, pane)]),
+            peeked: VecDeque::new(),
             current,
             before: None,
             roster: Roster::default(),
@@ -293,6 +311,7 @@ impl App {
         }
         self.before = Some(self.current);
         self.current = agent;
+        self.peeked.retain(|peeked| *peeked != agent);
         self.selection = None;
         self.search = None;
         self.filled = None;
@@ -307,6 +326,9 @@ impl App {
     pub fn set_tree(&mut self, tree: Vec<Branch>) {
         self.roster.set(tree);
         self.names = self.names.wrapping_add(1) & 0xff;
+        if self.board().is_some() {
+            self.look_at_marked();
+        }
     }
 
     /// Takes in what fills the window.
@@ -387,6 +409,9 @@ impl App {
                 .children(self.current)
                 .any(|(_, child)| child.live.is_busy());
         let step = moves.then(|| self.now + STEP);
+        // There, how long agents are silent is to be seen.
+        let counts = self.board().is_some() && self.roster.working() > 0;
+        let step = step.or_else(|| counts.then(|| self.now + SECOND));
         let said = self.said.as_ref().and_then(|(_, until)| *until);
         let seek = self.is_seeking().then_some(self.now);
         let (question, armed) = (self.question_opens_at(), self.armed_until());

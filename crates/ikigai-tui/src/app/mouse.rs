@@ -11,6 +11,15 @@ const WHEEL_ROWS: isize = 3;
 impl App {
     /// Does what the mouse means.
     pub(super) fn mouse(&mut self, mouse: Mouse) {
+        if self.board().is_some() {
+            match mouse.deed {
+                Deed::WheelUp => self.wheel_board(-1),
+                Deed::WheelDown => self.wheel_board(1),
+                Deed::Release => self.click_board(mouse.row),
+                Deed::Press | Deed::Drag => {}
+            }
+            return;
+        }
         match mouse.deed {
             Deed::WheelUp if self.wheel_picker(-1) => {}
             Deed::WheelDown if self.wheel_picker(1) => {}

@@ -133,6 +133,7 @@ impl App {
                 State::Asks => "asks",
                 State::Works => "works",
                 State::Done => "done",
+                State::Merged => "merged",
                 State::Idle | State::Dead => "idle",
             };
             Entry {

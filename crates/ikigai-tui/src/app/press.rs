@@ -45,7 +45,8 @@ impl App {
         if matches!(self.mode, Mode::Leaving) {
             return self.press_leaving(key);
         }
-        if self.question_types(key) || self.prompt_types(key) || self.picker_takes(key) {
+        let is_taken = self.question_types(key) || self.prompt_types(key);
+        if is_taken || self.picker_takes(key) || self.kill_answered(key) {
             return;
         }
         self.pressed.push(key);
@@ -74,6 +75,7 @@ impl App {
         match &self.mode {
             Mode::Overlay(_) => return vec![keys::Mode::Overlay],
             Mode::Picker(_) => return vec![keys::Mode::Picker],
+            Mode::Board(_) => return vec![keys::Mode::Board],
             Mode::Input | Mode::Leaving | Mode::Browse(_) => {}
         }
         let mut modes = Vec::new();
@@ -116,7 +118,7 @@ impl App {
         match &mut self.mode {
             Mode::Input => {}
             Mode::Overlay(_) => self.mode = Mode::Input,
-            Mode::Leaving | Mode::Browse(_) | Mode::Picker(_) => return,
+            Mode::Leaving | Mode::Browse(_) | Mode::Picker(_) | Mode::Board(_) => return,
         }
         self.typed_at = Some(self.now);
         // Whoever types a sentence does not answer: the letters that follow are of the sentence.
@@ -166,6 +168,7 @@ impl App {
                 self.mode = Mode::Overlay(help(&self.bindings));
             }
             Action::Browse => self.browse(None),
+            Action::Board => self.open_board(),
             Action::Redraw => self.wishes.push(Wish::Redraw),
             Action::ScrollUp => self.scroll(-1),
             Action::ScrollDown => self.scroll(1),
@@ -190,7 +193,8 @@ impl App {
                 let _ = self.act_in_list(action)
                     || self.act_in_question(action)
                     || self.act_in_overlay(action)
-                    || self.act_in_browse(action);
+                    || self.act_in_browse(action)
+                    || self.act_in_board(action);
             }
         }
     }
@@ -239,6 +243,7 @@ impl App {
             ("switch", "") => self.choose_agent(),
             ("theme", "") => self.choose_theme(),
             ("keys", "") => self.mode = Mode::Overlay(help(&self.bindings)),
+            ("agents", "") => self.open_board(),
             _ => return false,
         }
         true

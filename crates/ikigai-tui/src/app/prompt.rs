@@ -1,4 +1,6 @@
-//! One line that is typed in the screen's last row for something that browse mode asks.
+//! One line that is typed in the screen's last row for something that browse mode or the board asks.
+
+use ikigai_core::AgentId;
 
 use super::App;
 use crate::input::Editor;
@@ -16,6 +18,10 @@ pub(super) enum Purpose {
     Find,
     /// As the label of a mark.
     Label,
+    /// As mail to an agent.
+    Mail(AgentId),
+    /// To see only agents whose names have it.
+    Filter,
 }
 
 /// See the module.
@@ -55,14 +61,14 @@ impl App {
                 return true;
             }
             (Meaning::Action(Action::Escape | Action::Interrupt), _) => {
-                self.prompt = None;
+                self.close_prompt();
                 return true;
             }
             (Meaning::Action(Action::Edit(edit)), _) => {
                 let is_empty = prompt.editor.is_empty();
                 prompt.editor.apply(edit);
                 if is_empty && edit == crate::input::Edit::Backspace {
-                    self.prompt = None;
+                    self.close_prompt();
                     return true;
                 }
             }
@@ -71,6 +77,7 @@ impl App {
             }
             _ => {}
         }
+        self.prompt_changed();
         true
     }
 
@@ -82,13 +89,32 @@ impl App {
         prompt
             .editor
             .insert(text.lines().next().unwrap_or_default());
+        self.prompt_changed();
         true
+    }
+
+    fn close_prompt(&mut self) {
+        if let Some(prompt) = self.prompt.take()
+            && prompt.purpose == Purpose::Filter
+        {
+            self.filter_board(String::new());
+        }
+    }
+
+    fn prompt_changed(&mut self) {
+        let filter = self.prompt.as_ref();
+        let filter = filter.filter(|prompt| prompt.purpose == Purpose::Filter);
+        if let Some(text) = filter.map(|prompt| prompt.editor.text()) {
+            self.filter_board(text);
+        }
     }
 
     fn prompted(&mut self, purpose: Purpose, text: String) {
         match purpose {
             Purpose::Find => self.find(text),
             Purpose::Label => self.set_mark(&text),
+            Purpose::Mail(to) => self.send_mail(to, &text),
+            Purpose::Filter => self.filter_board(text),
         }
     }
 

@@ -193,7 +193,7 @@ impl App {
         self.asked.is_open = self.asked.call.is_some();
     }
 
-    fn answer(&mut self, call: RowRef, answer: Answer) {
+    pub(super) fn answer(&mut self, call: RowRef, answer: Answer) {
         let answer = Intent::Answer {
             call,
             answer,
@@ -340,7 +340,7 @@ impl App {
 }
 
 /// What is asked: tool, directory, and the whole command or change.
-fn body(question: &Question, manner: &Manner<'_>) -> Vec<Line> {
+pub(super) fn body(question: &Question, manner: &Manner<'_>) -> Vec<Line> {
     let head = Line::new(vec![
         Span::new(
             format!("? {} ", clean(&question.tool)),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use ikigai_core::data::{self, ToolCallData, UsageData};
+use ikigai_core::data::{self, Amounts, ToolCallData, UsageData};
 use ikigai_core::{AgentId, Kind, Row};
 use ikigai_engine::{Branch, Status, Update};
 
@@ -11,6 +11,9 @@ use crate::app::live::Live;
 
 /// How much of what somebody said is kept for a row.
 const LAST_CHARS: usize = 200;
+
+/// The tree is read at once when somebody new is heard of, so there are few.
+const MOST_NOTES: usize = 512;
 
 /// How an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,6 +24,8 @@ pub enum State {
     Works,
     /// It has ended its work, and nobody has taken over what came of it.
     Done,
+    /// It has ended its work, and its parent has taken over what came of it.
+    Merged,
     /// It has nothing to do.
     Idle,
     /// It is dead.
@@ -41,6 +46,8 @@ pub struct Known {
     pub tokens: u64,
     /// What that cost, in 10⁻⁹ dollars.
     pub cost: Option<u64>,
+    /// Whether it has said something, if that is known.
+    answered: Option<bool>,
     /// This process has it work.
     is_ours: bool,
     /// It has ended a turn since it was looked at last.
@@ -54,7 +61,22 @@ pub struct Roster {
     order: Vec<AgentId>,
     known: HashMap<AgentId, Known>,
     /// What was told of agents that are not known yet.
-    early: HashMap<AgentId, Live>,
+    early: HashMap<AgentId, Early>,
+}
+
+/// What was told of an agent before the tree was read.
+#[derive(Default)]
+struct Early {
+    live: Live,
+    /// What is to be noted of it, oldest first.
+    notes: Vec<Note>,
+}
+
+/// What is remembered of something that was told.
+struct Note {
+    update: Update,
+    at: Instant,
+    is_looked_at: bool,
 }
 
 impl Known {
@@ -72,12 +94,23 @@ impl Known {
         matches!(self.state(), State::Works | State::Asks | State::Done)
     }
 
+    /// Whether there is something of it that its parent has not taken over.
+    pub fn has_result(&self) -> bool {
+        self.answered == Some(true) && self.branch.agent.parent.is_some() && !self.branch.merged
+    }
+
+    /// Whether it is not known what it said last.
+    pub fn is_unread(&self) -> bool {
+        self.answered.is_none()
+    }
+
     /// How it is.
     pub fn state(&self) -> State {
         match self.branch.agent.status {
             Status::Dead | Status::Reaped => State::Dead,
             Status::Running if !self.live.questions.is_empty() => State::Asks,
             Status::Running if self.works() => State::Works,
+            Status::Running if self.branch.merged => State::Merged,
             Status::Running if self.is_news && self.branch.agent.parent.is_some() => State::Done,
             Status::Running => State::Idle,
         }
@@ -93,51 +126,87 @@ impl Roster {
             let id = branch.agent.id;
             let known = match before.remove(&id) {
                 Some(known) => Known { branch, ..known },
-                None => Known {
-                    branch,
-                    live: self.early.remove(&id).unwrap_or_default(),
-                    last: String::new(),
-                    heard: None,
-                    tokens: 0,
-                    cost: None,
-                    is_ours: false,
-                    is_news: false,
-                },
+                None => self.met(branch),
             };
             self.known.insert(id, known);
         }
     }
 
+    /// An agent that was not known, with what was told of it before.
+    fn met(&mut self, branch: Branch) -> Known {
+        let early = self.early.remove(&branch.agent.id).unwrap_or_default();
+        let mut known = Known {
+            branch,
+            live: early.live,
+            last: String::new(),
+            heard: None,
+            tokens: 0,
+            cost: None,
+            answered: None,
+            is_ours: false,
+            is_news: false,
+        };
+        for note in &early.notes {
+            known.note(note);
+        }
+        known
+    }
+
     /// Takes in what the engine tells of an agent.
     pub fn told(&mut self, agent: AgentId, update: &Update, now: Instant, is_looked_at: bool) {
-        let Some(known) = self.known.get_mut(&agent) else {
-            return self.early.entry(agent).or_default().told(update, now);
+        let note = || Note {
+            update: update.clone(),
+            at: now,
+            is_looked_at,
         };
-        known.heard = Some(now);
-        known.live.told(update, now);
-        match update {
-            Update::Began => {
-                known.is_ours = true;
-                known.is_news = false;
+        if let Some(known) = self.known.get_mut(&agent) {
+            known.live.told(update, now);
+            known.note(&note());
+        } else {
+            let early = self.early.entry(agent).or_default();
+            early.live.told(update, now);
+            if early.notes.len() < MOST_NOTES {
+                early.notes.push(note());
             }
-            Update::Ended(_) => known.is_news = !is_looked_at,
-            Update::Stored(row) | Update::Settled(row) => known.stored(row),
-            Update::Text(text) => append_last(&mut known.last, text),
-            _ => {}
+        }
+    }
+
+    /// Takes in what an agent used, if nothing newer was told.
+    pub fn set_cost(&mut self, agent: AgentId, amounts: &Amounts) {
+        let known = self.known.get_mut(&agent);
+        if let Some(known) = known.filter(|known| known.tokens == 0) {
+            known.used(amounts);
+        }
+    }
+
+    /// Takes in the newest rows of an agent, oldest first. What was told of it is newer.
+    pub fn set_newest(&mut self, agent: AgentId, rows: &[Row]) {
+        let known = self.known.get_mut(&agent);
+        let Some(known) = known.filter(|known| known.is_unread()) else {
+            return;
+        };
+        let (told, merged) = (std::mem::take(&mut known.last), known.branch.merged);
+        for row in rows {
+            known.stored(row);
+        }
+        known.answered.get_or_insert(false);
+        known.branch.merged = merged;
+        if !told.is_empty() {
+            known.last = told;
         }
     }
 
     /// What an agent does; it may not be known yet.
     pub fn live(&self, agent: AgentId) -> Option<&Live> {
         let known = self.known.get(&agent).map(|known| &known.live);
-        known.or_else(|| self.early.get(&agent))
+        known.or_else(|| self.early.get(&agent).map(|early| &early.live))
     }
 
     /// The same, to change it.
     pub fn live_mut(&mut self, agent: AgentId) -> &mut Live {
         match self.known.get_mut(&agent) {
             Some(known) => &mut known.live,
-            None => self.early.entry(agent).or_default(),
+            None => &mut self.early.entry(agent).or_default().live,
         }
     }
 
@@ -192,10 +261,29 @@ impl Roster {
 }
 
 impl Known {
+    fn note(&mut self, note: &Note) {
+        self.heard = Some(note.at);
+        match &note.update {
+            Update::Began => {
+                self.is_ours = true;
+                self.is_news = false;
+            }
+            Update::Ended(_) => {
+                self.is_ours = true;
+                self.is_news = !note.is_looked_at;
+            }
+            Update::Stored(row) | Update::Settled(row) => self.stored(row),
+            Update::Text(text) => append_last(&mut self.last, text),
+            _ => {}
+        }
+    }
+
     fn stored(&mut self, row: &Row) {
         let data = row.data.as_deref();
         match row.kind.read_as() {
             Some(Kind::Assistant) => {
+                self.answered = Some(true);
+                self.branch.merged = false;
                 let text = row.content.as_deref().unwrap_or_default();
                 if !text.trim().is_empty() {
                     self.last.clear();
@@ -207,16 +295,23 @@ impl Known {
                 let shown = row.content.as_deref().unwrap_or_default();
                 self.last = format!("{name}: {}", shown.lines().next().unwrap_or_default());
             }
-            Some(Kind::User) => self.last.clear(),
+            Some(Kind::User) => {
+                self.last.clear();
+                self.branch.merged = false;
+            }
             Some(Kind::Usage) => {
                 let used: UsageData = data::read(data);
-                let sum = used.sum.unwrap_or(used.amounts);
-                let parts = [sum.input, sum.cache_read, sum.cache_write, sum.output];
-                self.tokens = parts.into_iter().flatten().fold(0, u64::saturating_add);
-                self.cost = sum.cost_nano_usd;
+                self.used(&used.sum.unwrap_or(used.amounts));
             }
             _ => {}
         }
+    }
+
+    /// What it used in its whole life.
+    fn used(&mut self, sum: &Amounts) {
+        let parts = [sum.input, sum.cache_read, sum.cache_write, sum.output];
+        self.tokens = parts.into_iter().flatten().fold(0, u64::saturating_add);
+        self.cost = sum.cost_nano_usd;
     }
 }
 

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ikigai_core::AgentId;
+use ikigai_core::data::Amounts;
 use ikigai_core::settings::ModelChoice;
+use ikigai_core::{AgentId, Direction, PageQuery, Row, Span};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::{Branch, CommitError, Engine, EngineError};
 
@@ -13,11 +14,21 @@ use super::choices;
 use super::mailbox::Mailbox;
 use crate::app::{Choosing, Filled, Picker};
 
+/// How many of an agent's rows are read to tell what it said last.
+const NEWEST_ROWS: usize = 16;
+
 /// Something that was found out.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// The tree of agents.
     Tree(Vec<Branch>),
+    /// What the board shows.
+    Board {
+        /// What agents used in their whole lives.
+        costs: Vec<(AgentId, Amounts)>,
+        /// The newest rows of some, oldest first.
+        newest: Vec<(AgentId, Vec<Row>)>,
+    },
     /// What stopped in the middle, a line each.
     Stopped(Vec<String>),
     /// Whether what tools run is confined.
@@ -81,6 +92,17 @@ impl Scout {
         self.send(async move { or_trouble(engine.tree().await, Found::Tree) });
     }
 
+    /// Reads what agents cost, and the newest rows of some.
+    pub(super) fn read_board(&self, agents: Vec<AgentId>) {
+        let engine = self.engine.clone();
+        self.send(async move {
+            match board(&engine, agents).await {
+                Ok(found) => found,
+                Err(error) => Found::Trouble(error.to_string()),
+            }
+        });
+    }
+
     /// Settles what processes that are gone left unfinished.
     pub(super) fn supervise(&self) {
         let engine = self.engine.clone();
@@ -140,6 +162,23 @@ impl Scout {
     pub(super) fn look_up_branch(&self, agent: AgentId, workdir: String) {
         self.send(async move { Found::CheckedOut(agent, branch_of(Path::new(&workdir))) });
     }
+}
+
+async fn board(engine: &Engine, agents: Vec<AgentId>) -> Result<Found, EngineError> {
+    let costs = engine.costs().await?.into_iter();
+    let costs = costs.map(|cost| (cost.agent.id, cost.own)).collect();
+    let mut newest = Vec::new();
+    for agent in agents {
+        let query = PageQuery {
+            span: Span::whole(agent),
+            direction: Direction::Backwards,
+            limit: NEWEST_ROWS,
+        };
+        let mut rows = engine.store().page(query).await?;
+        rows.reverse();
+        newest.push((agent, rows));
+    }
+    Ok(Found::Board { costs, newest })
 }
 
 fn or_trouble<T>(read: Result<T, EngineError>, found: impl FnOnce(T) -> Found) -> Found {

@@ -170,6 +170,8 @@ impl Driver {
                     Wish::ToggleLeft(rewind) => self.toggle_left(rewind).await,
                     Wish::Choose(what) => self.scout.read_choice(what, self.model()),
                     Wish::Reread => self.reread().await,
+                    Wish::Peek(agent) => self.peek(agent).await,
+                    Wish::ReadBoard(agents) => self.scout.read_board(agents),
                     Wish::ReadTree => self.want_tree(),
                     Wish::ReadHistory => self.read_history().await,
                     Wish::List { typed, directory } => self.list(&typed, &directory),
@@ -236,11 +238,29 @@ impl Driver {
         self.look_around();
     }
 
+    /// Reads an agent that is looked at from the board.
+    async fn peek(&mut self, agent: AgentId) {
+        let read = match self.app.pane_mut(agent) {
+            Some(pane) => pane.catch_up(&self.engine).await,
+            None => match Pane::open(&self.engine, agent).await {
+                Ok(pane) => {
+                    self.app.peek(pane);
+                    Ok(())
+                }
+                Err(error) => Err(error.into()),
+            },
+        };
+        if let Err(error) = read {
+            self.app.say(format!("⚠ {error}"));
+        }
+    }
+
     /// Takes in what was found out meanwhile.
     fn take_in_found(&mut self, found: Found) {
         let current = self.app.current();
         match found {
             Found::Tree(tree) => self.app.set_tree(tree),
+            Found::Board { costs, newest } => self.app.set_board(&costs, &newest),
             Found::Stopped(lines) => self.app.set_notes(lines),
             Found::Confined(is_confined) => self.app.set_confined(is_confined),
             Found::Choices { models, tools } => self.app.set_choices(models, tools),

@@ -83,18 +83,30 @@ impl Stage {
             Arc::new(outside),
             models,
         );
+        let whom = Whom::New {
+            session: HERE.to_owned(),
+            workdir: HERE.to_owned(),
+        };
+        Self::on(engine, provider, whom, size).await
+    }
+
+    /// Another screen, which knows nothing of what this one was told, on the same agents.
+    pub(crate) async fn again(self, engine: Engine) -> Self {
+        let size = (self.grid.columns(), self.grid.rows());
+        let whom = Whom::Agent(self.current());
+        Self::on(engine, self.provider, whom, size).await
+    }
+
+    async fn on(engine: Engine, provider: ScriptedProvider, whom: Whom, size: (u16, u16)) -> Self {
         let around = Surroundings {
             symbols: Symbols::Utf8,
             home: Some("/home/somebody".to_owned()),
             time_of_day: |_| "14:03".to_owned(),
+            now: || Micros(1_300_000_000),
             program: "ikigai",
             is_confined: true,
             local_server: None,
             secrets: Vec::new(),
-        };
-        let whom = Whom::New {
-            session: HERE.to_owned(),
-            workdir: HERE.to_owned(),
         };
         let bindings = Bindings::default();
         let driver = Driver::open(engine, whom, around, bindings, size).await;

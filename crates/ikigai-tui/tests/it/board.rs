@@ -1,0 +1,288 @@
+//! The board: who is where, what is marked, and what is done with an agent from there.
+
+use std::time::{Duration, Instant};
+
+use ikigai_core::{AgentId, RowRef, Seq};
+use ikigai_engine::{Question, Update};
+use ikigai_testkit::Step;
+
+use crate::support::{SIZES, Stage};
+
+/// A root with a child that is done and one that works until it is told to go on.
+async fn family(size: (u16, u16)) -> Stage {
+    let mut stage = Stage::new(size).await;
+    stage.talk("hello", "Hi.").await;
+    stage
+        .provider
+        .will_say_to("write it", "The docs are there.");
+    let waits = [Step::Say("Looking".to_owned()), Step::Wait, Step::Finish];
+    stage.provider.will_to("measure it", waits);
+    stage.line("/fork --name docs write it").await;
+    stage.line("/fork --name bench measure it").await;
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        stage.until(|_| true).await;
+        let known =
+            |name: &str| agent(&stage, name).and_then(|id| stage.driver.app.roster().get(id));
+        let is_done = known("docs").is_some_and(|docs| docs.last.contains("docs are there"));
+        let works = known("bench").is_some_and(|bench| bench.last == "Looking");
+        if is_done && works && !stage.works("docs") {
+            return stage;
+        }
+        let came = tokio::time::timeout_at(end.into(), stage.driver.came()).await;
+        let text = stage.text();
+        assert!(came.is_ok(), "the children never came so far\n{text}");
+    }
+}
+
+fn agent(stage: &Stage, name: &str) -> Option<AgentId> {
+    let mut all = stage.driver.app.roster().all();
+    all.find(|(_, known)| known.branch.agent.name == name)
+        .map(|(id, _)| id)
+}
+
+impl Stage {
+    fn works(&self, name: &str) -> bool {
+        agent(self, name).is_some_and(|id| {
+            let live = self.driver.app.roster().live(id);
+            live.is_some_and(ikigai_tui::app::Live::is_busy)
+        })
+    }
+
+    /// Marks the agent of a name.
+    async fn mark(&mut self, name: &str) {
+        self.press("/").await;
+        self.line(name).await;
+    }
+
+    fn asks(&mut self, name: &str) {
+        let id = agent(self, name).unwrap();
+        let question = Question {
+            call: RowRef::new(id, Seq(99)),
+            agent: name.to_owned(),
+            tool: "bash".to_owned(),
+            shown: "cargo bench".to_owned(),
+            workdir: "/".to_owned(),
+            preview: None,
+            pattern: "cargo *".to_owned(),
+        };
+        let now = Instant::now();
+        self.driver.app.told(id, Update::Question(question), now);
+    }
+
+    fn questions(&self, name: &str) -> usize {
+        let id = agent(self, name).unwrap();
+        let live = self.driver.app.roster().live(id);
+        live.map_or(0, |live| live.questions.len())
+    }
+}
+
+/// The numbers of the rows with these texts, which must stand in this order.
+fn in_order(stage: &mut Stage, texts: &[&str]) {
+    let rows: Vec<_> = texts.iter().map(|text| stage.row_with(text)).collect();
+    assert!(rows.is_sorted(), "{rows:?}\n{}", stage.text());
+}
+
+#[tokio::test]
+async fn agents_stand_in_groups_or_as_a_tree() {
+    for size in SIZES {
+        let mut stage = family(size).await;
+
+        stage.press("ctrl-x a").await;
+        let all = [
+            "Working",
+            " bench",
+            "Done, not merged",
+            " docs",
+            "Idle",
+            "›parser",
+        ];
+        in_order(&mut stage, &all);
+        let row = stage.row_with(" docs");
+        let docs = stage.rows()[usize::from(row)].clone();
+        assert!(docs.contains('✓'), "{docs}");
+        assert!(docs.contains("The docs are"), "{docs}");
+
+        stage.press("t").await;
+        in_order(&mut stage, &["›parser", "   docs", "   bench"]);
+        assert!(!stage.text().contains("Done, not merged"));
+
+        stage.press("esc").await;
+        assert!(stage.last_row().contains("? keys") || size.0 < 80);
+    }
+}
+
+#[tokio::test]
+async fn left_on_an_empty_input_and_a_command_open_it() {
+    let mut stage = Stage::new((80, 24)).await;
+
+    stage.press("left").await;
+    stage.sees("1 agent").await;
+    stage.press("q").await;
+    assert!(!stage.text().contains("1 agent"));
+    stage.line("/agents").await;
+    assert!(stage.text().contains("1 agent"));
+}
+
+#[tokio::test]
+async fn the_marked_agent_is_seen_at_work_and_gone_to() {
+    for size in [(120, 40), (80, 24)] {
+        let mut stage = family(size).await;
+        stage.press("ctrl-x a").await;
+        stage.mark("bench").await;
+        if size.0 < 100 {
+            assert!(!stage.text().contains("● Looking"));
+            stage.press("space").await;
+        }
+
+        assert!(stage.text().contains("measure it"), "{}", stage.text());
+        assert!(stage.text().contains("● Looking"), "{}", stage.text());
+        stage.press("space").await;
+        assert!(!stage.text().contains("● Looking"));
+
+        stage.press("enter").await;
+        assert_eq!(Some(stage.current()), agent(&stage, "bench"));
+        assert!(stage.text().contains("● Looking"));
+    }
+}
+
+#[tokio::test]
+async fn keys_mark_and_a_filter_narrows() {
+    let mut stage = family((80, 24)).await;
+    stage.press("ctrl-x a").await;
+    let marked = |stage: &mut Stage| {
+        let (row, _) = stage.grid().cursor.unwrap();
+        stage.rows()[usize::from(row)].clone()
+    };
+    assert!(marked(&mut stage).contains("parser"));
+
+    stage.press("k").await;
+    assert!(marked(&mut stage).contains("docs"));
+    stage.press("up").await;
+    assert!(marked(&mut stage).contains("bench"));
+    stage.press("k j").await;
+    assert!(marked(&mut stage).contains("docs"));
+
+    stage.press("/").await;
+    stage.letters("BEN").await;
+    assert!(stage.text().contains("no agent has such a name"));
+    stage.press("esc").await;
+    stage.mark("ben").await;
+    assert!(marked(&mut stage).contains("bench"));
+    assert!(!stage.text().contains("docs"));
+    stage.press("esc").await;
+    assert!(stage.text().contains("docs"), "first the filter goes");
+}
+
+#[tokio::test]
+async fn what_it_asks_is_seen_before_it_can_be_answered() {
+    for size in SIZES {
+        let mut stage = family(size).await;
+        stage.asks("bench");
+        stage.press("ctrl-x a").await;
+        assert!(stage.text().contains("Needs you"));
+        assert!(stage.text().contains("cargo bench"), "{}", stage.text());
+        assert!(stage.text().contains("n no"), "{}", stage.text());
+
+        stage.press("y").await;
+        assert_eq!(stage.questions("bench"), 1, "it was only just asked");
+        stage.pass(Duration::from_secs(1)).await;
+        stage.press("y").await;
+        assert_eq!(stage.questions("bench"), 0);
+
+        stage.mark("docs").await;
+        stage.press("n").await;
+        assert!(stage.text().contains("docs asks nothing"));
+    }
+}
+
+#[tokio::test]
+async fn mail_is_typed_on_the_board() {
+    let mut stage = family((80, 24)).await;
+    stage.press("ctrl-x a").await;
+    stage.mark("docs").await;
+
+    stage.press("s").await;
+    assert!(stage.last_row().contains("mail to docs"));
+    stage.line("mind the index").await;
+    stage.press("esc esc").await;
+
+    stage.sees("✉ docs: mind the index").await;
+}
+
+#[tokio::test]
+async fn the_marked_agent_is_interrupted() {
+    let mut stage = family((80, 24)).await;
+    stage.press("ctrl-x a").await;
+    stage.mark("docs").await;
+    stage.press("i").await;
+    assert!(stage.text().contains("docs does not work"));
+
+    stage.press("esc").await;
+    stage.mark("bench").await;
+    stage.press("i esc").await;
+
+    stage.until(|screen| !screen.contains("Working")).await;
+    assert!(!stage.works("bench"));
+}
+
+#[tokio::test]
+async fn a_kill_is_asked_about_and_names_how_many() {
+    let mut stage = family((80, 24)).await;
+    let root = stage.current();
+    stage.press("ctrl-x a enter").await;
+    stage.press("ctrl-x a").await;
+    stage.mark("docs").await;
+    stage.press("enter").await;
+    stage.line("/fork --name below").await;
+    stage.until(|screen| screen.contains("[below")).await;
+    stage.press("ctrl-x up ctrl-x up").await;
+    assert_eq!(stage.current(), root);
+
+    stage.press("ctrl-x a x").await;
+    assert!(stage.text().contains("is a root"));
+    stage.mark("docs").await;
+    stage.press("x").await;
+    let question = stage.last_row();
+    assert!(question.contains("kill docs and its child?"), "{question}");
+    stage.press("n").await;
+    assert!(!stage.last_row().contains("kill docs"));
+
+    stage.press("x y esc").await;
+    let screen = stage.sees("Dead").await;
+    assert!(screen.contains("below"), "{screen}");
+}
+
+#[tokio::test]
+async fn the_marked_agent_is_forked() {
+    let mut stage = family((80, 24)).await;
+    let docs = agent(&stage, "docs");
+    stage.press("ctrl-x a").await;
+    stage.mark("docs").await;
+
+    stage.press("f").await;
+    stage
+        .until(|screen| screen.contains("forked from docs"))
+        .await;
+
+    stage.sees("↑docs").await;
+    let current = stage.driver.app.roster().get(stage.current());
+    let parent = current.and_then(|known| known.branch.agent.parent);
+    assert_eq!(parent, docs);
+}
+
+#[tokio::test]
+async fn agents_of_former_processes_show_what_they_said_and_used() {
+    let mut stage = family((120, 40)).await;
+    stage.provider.go_on();
+    stage.until(|_| true).await;
+    let engine = stage.driver.engine.clone();
+    let mut stage = stage.again(engine).await;
+
+    stage.press("ctrl-x a").await;
+
+    let screen = stage.sees("The docs are there.").await;
+    let docs = screen.lines().find(|row| row.contains(" docs")).unwrap();
+    assert!(docs.contains("✓ done"), "{docs}");
+    assert!(docs.contains("12"), "tokens: {docs}");
+}
