@@ -108,6 +108,10 @@ impl Scout {
         let engine = self.engine.clone();
         self.send(async move {
             let stopped = engine.supervise().await;
+            for one in stopped.iter().flatten().filter(|one| !one.goes_on) {
+                // What it had asked is asked again. Who died or was taken meanwhile asks nothing.
+                let _ = engine.attend(&one.agent).await;
+            }
             or_trouble(stopped, |stopped| {
                 Found::Stopped(engine.stopped_lines(&stopped))
             })
