@@ -8,6 +8,7 @@ use ikigai_core::data::{Category, Cause};
 use ikigai_store::{Agent, AgentRecord, CommitError};
 use tokio::sync::mpsc;
 
+use super::MergePreview;
 use super::hub::Seat;
 use crate::commands::{Line, parse};
 use crate::front::{Desk, Intent, Outcome, Stop, Update};
@@ -34,6 +35,8 @@ pub enum Errand {
     GoOn,
     /// To carry out this line: a command, or one for the user's shell.
     Line(String),
+    /// To take over what came of a child, in these words.
+    Merge(Box<MergePreview>, String),
 }
 
 /// An agent that was started beside another, which may have to wait for it.
@@ -266,6 +269,13 @@ impl Worker {
                 desk.at_break.push_back(line);
                 Ok(Outcome::Completed)
             }
+            Errand::Merge(preview, text) => {
+                match self.merge(&preview, &text, desk).await {
+                    Err(EngineError::Refused(reason)) => desk.tell(Update::Warning(reason)),
+                    merged => merged?,
+                }
+                Ok(Outcome::Completed)
+            }
         }
     }
 
@@ -378,16 +388,36 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
         let outcome = match next.errand {
             Some(errand) => {
                 engine.hub.set_working(agent, true);
-                worker.work(errand, &mut desk).await.map(drop)
+                worker.work(errand, &mut desk).await
             }
-            None => worker.greet(&mut desk).await,
+            None => worker.greet(&mut desk).await.map(|()| Outcome::Completed),
         };
-        if let Err(error) = outcome {
-            desk.tell(Update::Warning(error.to_string()));
-            break;
-        }
+        let leaves = match outcome {
+            Ok(outcome) => outcome == Outcome::Interrupted(Cause::Exit),
+            Err(error) => {
+                desk.tell(Update::Warning(error.to_string()));
+                break;
+            }
+        };
         if engine.hub.is_killed(agent) {
             break;
+        }
+        // What was said at the last moment is heeded as what is said now.
+        if !desk.queued.is_empty() {
+            desk.errands.push_back(Errand::Mail);
+        }
+        if !leaves {
+            match worker.next_errand(&mut desk).await {
+                Ok(None) => {}
+                Ok(Some(errand)) => {
+                    next = errand.into();
+                    continue;
+                }
+                Err(error) => {
+                    desk.tell(Update::Warning(error.to_string()));
+                    break;
+                }
+            }
         }
         worker.rest().await;
         engine.hub.set_working(agent, false);

@@ -56,16 +56,21 @@ impl MergePreview {
         format!("⇐ {} #{}–#{}", self.child.name, self.from, self.to)
     }
 
-    /// The same with what was changed, and what it cost.
-    pub fn line(&self) -> String {
-        let mut line = self.title();
-        if let Some(changed) = &self.changed {
-            let _ = write!(line, " · {changed}");
-        }
+    /// What was changed, and what it cost.
+    pub fn facts(&self) -> String {
+        let mut facts: Vec<_> = self.changed.iter().cloned().collect();
         if self.spent != Amounts::default() {
-            let _ = write!(line, " · {}", figures::amounts(&self.spent));
+            facts.push(figures::amounts(&self.spent));
         }
-        line
+        facts.join(" · ")
+    }
+
+    /// Title and facts.
+    pub fn line(&self) -> String {
+        match self.facts().as_str() {
+            "" => self.title(),
+            facts => format!("{} · {facts}", self.title()),
+        }
     }
 
     /// The row that brings `text` to the parent; it starts no turn.

@@ -12,7 +12,7 @@ use super::{Command, Completes, Group, Next, Reply, Takes, Trouble, Typed};
 use crate::agents::{check_mail, tree};
 use crate::environment::draw_mail;
 use crate::front::Desk;
-use crate::{EngineError, Errand, Worker};
+use crate::{Engine, EngineError, Errand, Worker};
 
 /// How long `/wait` takes if nothing is said.
 const WAIT: Duration = Duration::from_mins(10);
@@ -92,8 +92,8 @@ pub(super) const MAIL: Command = Command {
 };
 
 /// The agent that a person names.
-pub(super) async fn named(worker: &Worker, name: &str) -> Result<AgentRecord, Trouble> {
-    match worker.engine.find(name).await {
+pub(super) async fn named(engine: &Engine, name: &str) -> Result<AgentRecord, Trouble> {
+    match engine.find(name).await {
         Ok(agent) => Ok(agent),
         Err(error @ (EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. })) => {
             Trouble::refused(format!("{error} · /agents lists them"))
@@ -113,7 +113,7 @@ async fn switch(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
                 None => return Trouble::refused("this is a root: it has no parent"),
             }
         }
-        Some(name) => named(worker, name).await?.id,
+        Some(name) => named(&worker.engine, name).await?.id,
     };
     Ok(Reply::default().then(Then::Front(Next::Switch(target))))
 }
@@ -128,7 +128,7 @@ async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let Some((name, text)) = next_word(rest)? else {
         return Trouble::refused("say to whom, and what: /send docs the parser has changed");
     };
-    let to = named(worker, &name).await?;
+    let to = named(&worker.engine, &name).await?;
     let text = text.trim();
     if let Err(error) = check_mail(&to, text) {
         return Trouble::refused(error.to_string());
@@ -168,7 +168,7 @@ async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
                 None => return Trouble::refused("--for takes a time: 90, 90s, 10m, 2h"),
             };
         } else {
-            of.push(named(worker, word).await?);
+            of.push(named(&worker.engine, word).await?);
         }
     }
     if of.is_empty() {
@@ -213,7 +213,7 @@ async fn working_children(worker: &Worker) -> Result<Vec<AgentRecord>, EngineErr
 async fn kill(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result<Reply, Trouble> {
     let own = worker.agent.state.agent();
     let target = match typed.one("kill")? {
-        Some(name) => named(worker, name).await?,
+        Some(name) => named(&worker.engine, name).await?,
         None => match worker.engine.store.agent(own).await? {
             Some(agent) => agent,
             None => return Trouble::refused("this agent is not in the store"),
@@ -244,7 +244,7 @@ async fn kill(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result
 
 async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let dead = if let Some(name) = typed.one("reap")? {
-        vec![named(worker, name).await?]
+        vec![named(&worker.engine, name).await?]
     } else {
         let mut agents = worker.engine.agents().await?;
         agents.retain(|agent| agent.status == Status::Dead);

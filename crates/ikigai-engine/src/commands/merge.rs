@@ -8,7 +8,7 @@ use super::agents::named;
 use super::{Command, Completes, Group, Reply, Takes, Trouble, Typed};
 use crate::agents::{MergeOf, MergePreview};
 use crate::front::Desk;
-use crate::{EngineError, Worker};
+use crate::{Engine, EngineError, Worker};
 
 pub(super) const MERGE: Command = Command {
     arguments: "[AGENT …] [--summary] [--done]",
@@ -32,6 +32,21 @@ pub(super) const MERGE: Command = Command {
 };
 
 async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let own = worker.agent.state.agent();
+    let previews = previews(&worker.engine, own, typed).await?;
+    let lines: Vec<_> = previews.iter().map(MergePreview::line).collect();
+    Ok(Reply {
+        events: previews.iter().map(|one| one.event(&one.text)).collect(),
+        ..Reply::says(lines.join("\n"))
+    })
+}
+
+/// What a line would bring into an agent.
+async fn previews(
+    engine: &Engine,
+    into: AgentId,
+    typed: &Typed,
+) -> Result<Vec<MergePreview>, Trouble> {
     let mut what = MergeOf::LastAnswer;
     let mut all_done = false;
     let mut children = Vec::new();
@@ -43,8 +58,8 @@ async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
                 return Trouble::refused(format!("/merge has no option {option}"));
             }
             name => {
-                let child = named(worker, name).await?;
-                check(worker, &child).await?;
+                let child = named(engine, name).await?;
+                check(engine, into, &child).await?;
                 if !children.contains(&child) {
                     children.push(child);
                 }
@@ -53,7 +68,7 @@ async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
     let is_named = !children.is_empty();
     if all_done || !is_named {
-        for child in worker.done_children().await? {
+        for child in done_children(engine, into).await? {
             if !children.contains(&child) {
                 children.push(child);
             }
@@ -61,7 +76,7 @@ async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
     let mut previews = Vec::new();
     for child in children {
-        match worker.engine.merge_preview(&child, what).await? {
+        match engine.merge_preview(&child, what).await? {
             Some(preview) => previews.push(preview),
             None if is_named && !all_done => {
                 return Trouble::refused(format!("{} has said nothing new", child.name));
@@ -70,49 +85,60 @@ async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         }
     }
     match previews.as_slice() {
-        [] => return Trouble::refused("no child is done and not merged yet"),
-        [_] => {}
+        [] => Trouble::refused("no child is done and not merged yet"),
+        [_] => Ok(previews),
         several if !is_named && !all_done => {
             let names: Vec<_> = several.iter().map(|one| one.child.name.as_str()).collect();
-            return Trouble::refused(format!(
+            Trouble::refused(format!(
                 "several are done: {} · name one, or /merge --done",
                 names.join(", ")
-            ));
+            ))
         }
-        _ => {}
+        _ => Ok(previews),
     }
-    let lines: Vec<_> = previews.iter().map(MergePreview::line).collect();
-    Ok(Reply {
-        events: previews.iter().map(|one| one.event(&one.text)).collect(),
-        ..Reply::says(lines.join("\n"))
-    })
 }
 
-/// Says why an agent cannot be merged here, if it cannot.
-async fn check(worker: &Worker, child: &AgentRecord) -> Result<(), Trouble> {
-    if child.parent != Some(worker.agent.state.agent()) {
+/// Says why an agent cannot be merged into another, if it cannot.
+async fn check(engine: &Engine, into: AgentId, child: &AgentRecord) -> Result<(), Trouble> {
+    if child.parent != Some(into) {
         return Trouble::refused(format!("{} is no child of this agent", child.name));
     }
-    if worker.engine.works(child.id).await? {
+    if engine.works(child.id).await? {
         return Trouble::refused(format!("{} still works · /wait {}", child.name, child.name));
     }
     Ok(())
 }
 
-impl Worker {
-    /// The children that are not at work and have said something since they were merged.
-    async fn done_children(&self) -> Result<Vec<AgentRecord>, EngineError> {
-        let own = self.agent.state.agent();
-        let mut done = Vec::new();
-        for agent in self.engine.agents().await? {
-            let is_child = agent.parent == Some(own) && agent.status == Status::Running;
-            if is_child && !self.engine.works(agent.id).await? {
-                done.push(agent);
-            }
+/// The children that are not at work.
+async fn done_children(engine: &Engine, parent: AgentId) -> Result<Vec<AgentRecord>, EngineError> {
+    let mut done = Vec::new();
+    for agent in engine.agents().await? {
+        let is_child = agent.parent == Some(parent) && agent.status == Status::Running;
+        if is_child && !engine.works(agent.id).await? {
+            done.push(agent);
         }
-        Ok(done)
     }
+    Ok(done)
+}
 
+impl Engine {
+    /// What `/merge` with these arguments would bring into an agent, to be looked at and changed
+    /// before: there is at least one. Nothing is stored, and no model is asked.
+    pub async fn merge_previews(
+        &self,
+        into: AgentId,
+        arguments: &str,
+    ) -> Result<Vec<MergePreview>, EngineError> {
+        let typed = Typed::read(&MERGE, arguments).map_err(EngineError::Refused)?;
+        match previews(self, into, &typed).await {
+            Ok(previews) => Ok(previews),
+            Err(Trouble::Refused(reason)) => Err(EngineError::Refused(reason)),
+            Err(Trouble::Engine(error)) => Err(error),
+        }
+    }
+}
+
+impl Worker {
     /// Brings what a preview shows into this conversation, in words that somebody may have changed:
     /// the same rows as of the command.
     pub async fn merge(

@@ -344,8 +344,8 @@ impl App {
         let known = self.roster.get(agent);
         match known.and_then(|known| known.branch.agent.parent) {
             Some(parent) => {
-                let merge = Intent::Command(format!("/merge {name}"));
-                self.wishes.push(Wish::Say(parent, merge));
+                let merge = Wish::PreviewMerge(parent, name.to_owned());
+                self.wishes.push(merge);
             }
             None => self.say(format!("{name} has no parent to merge into")),
         }

@@ -143,7 +143,7 @@ impl App {
             status.unwrap_or_else(|| lines::status(self, pane.agent.state.settings(), columns));
         let mut bottom = self.rows - 1;
         grid.line(bottom, 0, &status);
-        if self.draw_overlay(grid, bottom) {
+        if self.draw_overlay(grid, bottom) || self.draw_merging(grid, bottom) {
             return;
         }
         if let Some(bottom) = self.draw_picker(grid, bottom) {

@@ -83,6 +83,9 @@ impl App {
 
     /// Puts a text into the input.
     pub fn set_input(&mut self, text: &str) {
+        if self.merging_text(text, true) {
+            return;
+        }
         if let Some(pane) = self.panes.get_mut(&self.current) {
             pane.editor.set(text);
         }

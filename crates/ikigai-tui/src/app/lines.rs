@@ -173,6 +173,10 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<Span> 
             parts.push(format!("{count}{}", sign(state, symbols)));
         }
     }
+    let merged = states.iter().filter(|one| **one == State::Merged).count();
+    if merged > 0 {
+        parts.push(format!("{merged}{} merged", sign(State::Merged, symbols)));
+    }
     let parts = match parts.as_slice() {
         [] => String::new(),
         parts => format!(" ({})", parts.join(" ")),

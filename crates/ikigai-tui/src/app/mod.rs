@@ -12,6 +12,7 @@ mod farewell;
 mod leaving;
 mod lines;
 mod live;
+mod merging;
 mod mouse;
 mod needle;
 mod overlay;
@@ -43,6 +44,7 @@ pub use roster::{Known, Roster, State};
 
 use self::board::Board;
 use self::browse::Browse;
+use self::merging::Merging;
 use self::overlay::Overlay;
 use self::press::Armed;
 use self::prompt::Prompt;
@@ -86,6 +88,8 @@ pub enum Wish {
     Peek(AgentId),
     /// Read what the board shows of agents, and what all of them cost.
     ReadBoard(Vec<AgentId>),
+    /// Read what `/merge` with these arguments would bring into an agent.
+    PreviewMerge(AgentId, String),
     /// Read the tree of agents anew.
     ReadTree,
     /// Put this where other programs paste from.
@@ -155,6 +159,8 @@ enum Mode {
     Picker(Box<Picker>),
     /// All agents.
     Board(Box<Board>),
+    /// What merging would bring.
+    Merging(Box<Merging>),
     /// Whether to leave although agents work.
     Leaving,
 }

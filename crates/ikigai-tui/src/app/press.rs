@@ -45,7 +45,8 @@ impl App {
         if matches!(self.mode, Mode::Leaving) {
             return self.press_leaving(key);
         }
-        let is_taken = self.question_types(key) || self.prompt_types(key);
+        let is_taken =
+            self.question_types(key) || self.prompt_types(key) || self.merging_takes(key);
         if is_taken || self.picker_takes(key) || self.kill_answered(key) {
             return;
         }
@@ -76,6 +77,8 @@ impl App {
             Mode::Overlay(_) => return vec![keys::Mode::Overlay],
             Mode::Picker(_) => return vec![keys::Mode::Picker],
             Mode::Board(_) => return vec![keys::Mode::Board],
+            // It has taken the key.
+            Mode::Merging(_) => return Vec::new(),
             Mode::Input | Mode::Leaving | Mode::Browse(_) => {}
         }
         let mut modes = Vec::new();
@@ -118,7 +121,11 @@ impl App {
         match &mut self.mode {
             Mode::Input => {}
             Mode::Overlay(_) => self.mode = Mode::Input,
-            Mode::Leaving | Mode::Browse(_) | Mode::Picker(_) | Mode::Board(_) => return,
+            Mode::Leaving
+            | Mode::Browse(_)
+            | Mode::Picker(_)
+            | Mode::Board(_)
+            | Mode::Merging(_) => return,
         }
         self.typed_at = Some(self.now);
         // Whoever types a sentence does not answer: the letters that follow are of the sentence.
@@ -244,6 +251,10 @@ impl App {
             ("theme", "") => self.choose_theme(),
             ("keys", "") => self.mode = Mode::Overlay(help(&self.bindings)),
             ("agents", "") => self.open_board(),
+            ("merge", arguments) => {
+                let merge = Wish::PreviewMerge(self.current, arguments.to_owned());
+                self.wishes.push(merge);
+            }
             _ => return false,
         }
         true

@@ -8,7 +8,7 @@ use ikigai_core::data::Amounts;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Direction, PageQuery, Row, Span};
 use ikigai_engine::commands::Candidate;
-use ikigai_engine::{Branch, CommitError, Engine, EngineError};
+use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview};
 
 use super::choices;
 use super::mailbox::Mailbox;
@@ -29,6 +29,8 @@ pub(crate) enum Found {
         /// The newest rows of some, oldest first.
         newest: Vec<(AgentId, Vec<Row>)>,
     },
+    /// What merging would bring into an agent.
+    Merge(AgentId, Vec<MergePreview>),
     /// What stopped in the middle, a line each.
     Stopped(Vec<String>),
     /// Whether what tools run is confined.
@@ -100,6 +102,15 @@ impl Scout {
                 Ok(found) => found,
                 Err(error) => Found::Trouble(error.to_string()),
             }
+        });
+    }
+
+    /// Reads what `/merge` with these arguments would bring.
+    pub(super) fn preview_merge(&self, into: AgentId, arguments: String) {
+        let engine = self.engine.clone();
+        self.send(async move {
+            let previews = engine.merge_previews(into, &arguments).await;
+            or_trouble(previews, |previews| Found::Merge(into, previews))
         });
     }
 

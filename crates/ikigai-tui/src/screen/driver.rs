@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Row, RowRef};
 use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, Engine, EngineError, Follow, Intent, Update};
+use ikigai_engine::{CommitError, Engine, EngineError, Errand, Follow, Intent, Update};
 
 use super::around::{Found, Scout};
 use super::mailbox::{Letter, Mailbox};
@@ -172,6 +172,9 @@ impl Driver {
                     Wish::Reread => self.reread().await,
                     Wish::Peek(agent) => self.peek(agent).await,
                     Wish::ReadBoard(agents) => self.scout.read_board(agents),
+                    Wish::PreviewMerge(into, arguments) => {
+                        self.scout.preview_merge(into, arguments);
+                    }
                     Wish::ReadTree => self.want_tree(),
                     Wish::ReadHistory => self.read_history().await,
                     Wish::List { typed, directory } => self.list(&typed, &directory),
@@ -183,15 +186,18 @@ impl Driver {
 
     async fn say(&mut self, agent: AgentId, intent: Intent) {
         let said = match &intent {
-            Intent::Say(text) | Intent::Command(text) => Some(text.clone()),
+            Intent::Say(text) | Intent::Command(text) | Intent::Do(Errand::Merge(_, text)) => {
+                Some(text.clone())
+            }
             _ => None,
         };
+        let is_typed = matches!(&intent, Intent::Say(_) | Intent::Command(_));
         let Err(error) = self.engine.say(agent, intent).await else {
             return;
         };
         // What another process holds gets mail instead.
         if let EngineError::Commit(CommitError::Held { owner, .. }) = &error
-            && let Some(text) = &said
+            && let Some(text) = said.as_ref().filter(|_| is_typed)
             && let Line::Message(text) = parse(text)
         {
             let where_to = format!("pid {} on {}", owner.pid, owner.host);
@@ -261,6 +267,7 @@ impl Driver {
         match found {
             Found::Tree(tree) => self.app.set_tree(tree),
             Found::Board { costs, newest } => self.app.set_board(&costs, &newest),
+            Found::Merge(into, previews) => self.app.preview_merge(into, previews),
             Found::Stopped(lines) => self.app.set_notes(lines),
             Found::Confined(is_confined) => self.app.set_confined(is_confined),
             Found::Choices { models, tools } => self.app.set_choices(models, tools),
