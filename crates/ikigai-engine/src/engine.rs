@@ -6,7 +6,7 @@ use ikigai_core::data::SystemOrigin;
 use ikigai_core::names::name_from;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Budget, Epoch, Event, Micros, Seq, Settings, Target};
-use ikigai_providers::{Models, Offer};
+use ikigai_providers::{Models, Offer, TypedKey};
 use ikigai_store::{
     AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
     Status, Store,
@@ -163,6 +163,21 @@ impl Engine {
     /// Whether there is a screen.
     pub(crate) fn has_screen(&self) -> bool {
         self.hub.has_screen()
+    }
+
+    /// Hands over a key that somebody typed, for the `/key` that follows.
+    pub fn set_typed_key(&self, provider: &str, key: TypedKey) {
+        self.hub.set_typed_key(provider, key);
+    }
+
+    /// The key that was typed for a provider; it is handed out once.
+    pub(crate) fn typed_key(&self, provider: &str) -> Option<TypedKey> {
+        self.hub.typed_key(provider)
+    }
+
+    /// Looks for a model server on this machine: its name, and a model as it is typed.
+    pub async fn find_local(&self) -> Option<(&'static str, String)> {
+        self.models.find_local().await
     }
 
     /// Gives back the leases of all idle agents that this process runs.

@@ -43,7 +43,7 @@ pub use turn::Limits;
 pub use worker::Worker;
 
 // What front ends read, so that they need not know where it lies.
-pub use ikigai_providers::Offer;
+pub use ikigai_providers::{Offer, TypedKey, looks_like_key};
 pub use ikigai_store::{
     Agent, AgentError, AgentRecord, CommitError, MailId, ProcessRecord, Status, StoreError,
 };

@@ -1,15 +1,17 @@
 //! Keys: from the environment, a command, or a file that only its owner can read.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 
 use crate::small_file;
@@ -43,6 +45,15 @@ pub enum CredentialsError {
         #[source]
         source: io::Error,
     },
+    /// The file cannot be written.
+    #[error("cannot write `{path}`")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The file is not what it should be.
     #[error("`{path}`, line {line}: expected `name = \"key\"`")]
     Line {
@@ -67,6 +78,7 @@ impl CredentialsError {
         match self {
             Self::Open { path, .. } => format!("chmod 600 '{}'", path.display()),
             Self::Read { path, .. } => format!("check the owner of '{}'", path.display()),
+            Self::Write { path, .. } => format!("check the directory of '{}'", path.display()),
             Self::Line { .. } => {
                 "write one line for each provider, for example: anthropic = \"sk-…\"".to_owned()
             }
@@ -106,6 +118,50 @@ pub fn read_file(path: &Path) -> Result<BTreeMap<String, SecretString>, Credenti
         keys.insert(name.to_owned(), SecretString::from(key));
     }
     Ok(keys)
+}
+
+/// Puts a key into the file of keys, in the place of one that its provider has there. Whatever else
+/// is in the file stays; only its owner can read it.
+pub fn write_file(path: &Path, provider: &str, key: &SecretString) -> Result<(), CredentialsError> {
+    // A file that others can read, or that is no file of keys, is left alone.
+    read_file(path)?;
+    let written = write_line(path, provider, key);
+    written.map_err(|source| CredentialsError::Write {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn write_line(path: &Path, provider: &str, key: &SecretString) -> io::Result<()> {
+    let before = match small_file::open(path)? {
+        Some(mut file) => small_file::read(&mut file, MOST_FILE_BYTES)?,
+        None => String::new(),
+    };
+    let is_other = |line: &&str| key_line(line.trim()).is_none_or(|(name, _)| name != provider);
+    let mut text = String::new();
+    for line in before.lines().filter(is_other) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    let key = key.expose_secret();
+    let _ = writeln!(text, "{provider} = \"{key}\"");
+    let directory = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory)?;
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let new = PathBuf::from(name);
+    // What a process that died left there is nobody's.
+    let _ = std::fs::remove_file(&new);
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&new, path)?;
+    File::open(directory)?.sync_all()
 }
 
 fn key_line(line: &str) -> Option<(&str, &str)> {

@@ -6,6 +6,7 @@ pub mod credentials;
 mod demo;
 pub mod dialect;
 pub mod dialects;
+mod keys;
 pub mod local;
 pub mod presets;
 pub mod registry;
@@ -26,6 +27,7 @@ pub use answer::{
     Answer, AnswerBlock, BoxFuture, Delta, FailureKind, ProviderError, Response, StopReason, Wait,
 };
 pub use demo::Demo;
+pub use keys::{KeptKey, KeyError, TypedKey, looks_like_key};
 
 /// Everybody who can be asked.
 pub trait Models: Send + Sync {
@@ -55,6 +57,23 @@ pub trait Models: Send + Sync {
             thinking: choice.level.clone(),
             context_tokens: None,
         }
+    }
+
+    /// Tries a key that somebody typed with the provider's list of models, and keeps it if the
+    /// provider takes it.
+    fn take_key<'a>(
+        &'a self,
+        provider: &'a str,
+        key: &'a TypedKey,
+    ) -> BoxFuture<'a, Result<KeptKey, KeyError>> {
+        let _ = (provider, key);
+        Box::pin(async { Err(KeyError::NoFile) })
+    }
+
+    /// Looks for a server on this machine that answers; tells its name and a model of it, as it is
+    /// typed.
+    fn find_local(&self) -> BoxFuture<'_, Option<(&'static str, String)>> {
+        Box::pin(async { None })
     }
 
     /// All models that are known by name.

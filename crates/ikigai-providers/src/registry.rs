@@ -2,6 +2,7 @@
 
 mod described;
 mod spelled;
+mod typed;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +23,8 @@ use crate::presets::{COMPATIBLE, PRESETS, full_base, preset};
 use crate::retry::Policy;
 use crate::transport::{Call, Client, Deadlines, send};
 use crate::{
-    Answer, BoxFuture, Delta, Described, Model, Models, NoModel, Offer, ProviderError, dialects,
+    Answer, BoxFuture, Delta, Described, KeptKey, KeyError, Model, Models, NoModel, Offer,
+    ProviderError, TypedKey, dialects,
 };
 
 /// The window of a model that is not in the table: what a local server can be expected to have.
@@ -114,6 +116,8 @@ pub struct Registry {
     random: Random,
     /// What commands printed, so that each is run once.
     printed: Mutex<BTreeMap<String, SecretString>>,
+    /// Keys that were typed since the program began.
+    typed: Mutex<Vec<SecretString>>,
 }
 
 impl Registry {
@@ -129,6 +133,7 @@ impl Registry {
             clients: BTreeMap::new(),
             random,
             printed: Mutex::default(),
+            typed: Mutex::default(),
         }
     }
 
@@ -187,10 +192,11 @@ impl Registry {
         from_variables.chain(from_file.into_values()).collect()
     }
 
-    /// The keys that commands have printed so far.
-    pub fn printed_keys(&self) -> Vec<SecretString> {
+    /// The keys that commands have printed or somebody has typed so far.
+    pub fn later_keys(&self) -> Vec<SecretString> {
         let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        printed.values().cloned().collect()
+        let typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        printed.values().chain(typed.iter()).cloned().collect()
     }
 
     /// The settings that a typed model name means.
@@ -228,15 +234,10 @@ impl Registry {
             reason: format!("provider `{name}` has the unknown dialect `{dialect}`"),
             advice: "use responses, chat, messages or gemini".to_owned(),
         })?;
-        let variable = preset.and_then(|preset| preset.base_variable);
-        let from_variable = variable.and_then(|variable| self.variable(variable));
-        let base = from_variable
-            .or_else(|| config.base_url.clone())
-            .or_else(|| preset.map(|preset| preset.base.to_owned()))
-            .ok_or_else(|| NoModel {
-                reason: format!("provider `{name}` has no `base_url`"),
-                advice: format!("set it under [providers.{name}]"),
-            })?;
+        let base = self.base_of(name).ok_or_else(|| NoModel {
+            reason: format!("provider `{name}` has no `base_url`"),
+            advice: format!("set it under [providers.{name}]"),
+        })?;
         let key = self.key(name, config)?;
         let wanted = preset.map_or(&[][..], |preset| preset.keys);
         if key.is_none() && !wanted.is_empty() && config.base_url.is_none() {
@@ -253,6 +254,17 @@ impl Registry {
             key,
             headers: config.headers.clone(),
         })
+    }
+
+    /// Where a provider is, as it was said.
+    fn base_of(&self, name: &str) -> Option<String> {
+        let preset = preset(name);
+        let variable = preset.and_then(|preset| preset.base_variable);
+        let from_variable = variable.and_then(|variable| self.variable(variable));
+        let configured = self.configured.get(name);
+        from_variable
+            .or_else(|| configured?.base_url.clone())
+            .or_else(|| preset.map(|preset| preset.base.to_owned()))
     }
 
     /// The name of the dialect in which a provider is talked to.
@@ -339,6 +351,18 @@ fn unknown_provider(name: &str) -> NoModel {
 impl Models for Registry {
     fn describe(&self, choice: &ModelChoice) -> Described {
         self.described(choice)
+    }
+
+    fn take_key<'a>(
+        &'a self,
+        provider: &'a str,
+        key: &'a TypedKey,
+    ) -> BoxFuture<'a, Result<KeptKey, KeyError>> {
+        Box::pin(self.take_typed(provider, key))
+    }
+
+    fn find_local(&self) -> BoxFuture<'_, Option<(&'static str, String)>> {
+        Box::pin(self.find_server())
     }
 
     fn offers(&self) -> Vec<Offer> {

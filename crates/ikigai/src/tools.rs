@@ -145,8 +145,8 @@ fn blank(registry: Arc<Registry>) -> Blank {
             known.chain(search_key()).collect()
         });
         let mut blanked = Cow::Borrowed(bytes);
-        // What commands print becomes known only when a provider is asked.
-        for key in keys.iter().chain(&registry.printed_keys()) {
+        // What commands print or somebody types becomes known later.
+        for key in keys.iter().chain(&registry.later_keys()) {
             let key = key.expose_secret().as_bytes();
             if key.len() >= SHORTEST_SECRET_BYTES
                 && let Some(without) = without(&blanked, key)

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
+use ikigai_providers::TypedKey;
 use ikigai_store::{Pulse, Store, Watch};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::sleep;
@@ -81,6 +82,8 @@ struct Front {
     watching: bool,
     /// Somebody sees what only a screen can do.
     is_screen: bool,
+    /// Keys that were typed and not taken yet, by provider.
+    keys: HashMap<String, TypedKey>,
 }
 
 impl Hub {
@@ -255,6 +258,14 @@ impl Hub {
 
     pub(crate) fn has_screen(&self) -> bool {
         self.front().is_screen
+    }
+
+    pub(crate) fn set_typed_key(&self, provider: &str, key: TypedKey) {
+        self.front().keys.insert(provider.to_owned(), key);
+    }
+
+    pub(crate) fn typed_key(&self, provider: &str) -> Option<TypedKey> {
+        self.front().keys.remove(provider)
     }
 
     pub(crate) fn observer(&self) -> (Option<Observer>, bool) {

@@ -2,6 +2,7 @@
 
 use ikigai_core::data::{Cause, CommandData};
 use ikigai_core::{Event, RowRef};
+use ikigai_providers::looks_like_key;
 use ikigai_store::CommitError;
 
 use super::reply::Then;
@@ -309,6 +310,12 @@ impl<'a> Echo<'a> {
     fn of(line: &'a str) -> Self {
         let line = line.trim_end();
         let (name, arguments) = match parse(line) {
+            Line::Command(command, rest) if command.name == "key" => {
+                return Self {
+                    name: command.name,
+                    ..Self::without_key(line, rest)
+                };
+            }
             Line::Command(command, rest) => (command.name, rest),
             Line::Unknown(name) => (name, line[name.len() + 1..].trim()),
             Line::Shell { command, .. } => ("!!", command),
@@ -317,6 +324,19 @@ impl<'a> Echo<'a> {
         Self {
             line,
             name,
+            arguments,
+        }
+    }
+
+    /// `/key` and the provider; whatever else was typed there may be its key.
+    fn without_key(line: &'a str, rest: &'a str) -> Self {
+        let provider = rest.split_whitespace().next();
+        let provider = provider.filter(|provider| !looks_like_key(provider));
+        let arguments = provider.unwrap_or_default();
+        let end = line.len() - rest.len() + arguments.len();
+        Self {
+            line: line[..end].trim_end(),
+            name: "",
             arguments,
         }
     }

@@ -13,6 +13,7 @@ mod export;
 mod fork;
 mod help;
 mod history;
+mod key;
 mod line;
 mod mentions;
 mod merge;
@@ -40,6 +41,7 @@ pub use dispatch::Done;
 pub(crate) use dispatch::during;
 pub use fork::HeldFork;
 pub use help::page;
+pub use key::KEY_PROVIDERS;
 pub(crate) use line::Typed;
 pub use line::{Line, parse};
 pub(crate) use place::workdir;
@@ -87,6 +89,7 @@ pub static COMMANDS: &[&Command] = &[
     &tools::APPROVE,
     // session
     &model::MODEL,
+    &key::KEY,
     &cost::COST,
     &cost::BUDGET,
     &export::EXPORT,

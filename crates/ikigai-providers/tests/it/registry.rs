@@ -16,8 +16,9 @@ use ikigai_providers::dialects;
 use ikigai_providers::presets::{PRESETS, full_base, preset};
 use ikigai_providers::registry::{ProviderConfig, Registry};
 use ikigai_providers::transport::{Client, Deadlines};
-use ikigai_providers::{Delta, Demo, Models};
+use ikigai_providers::{Delta, Demo, KeyError, Models, TypedKey};
 use ikigai_testkit::server::{Script, Server};
+use secrecy::ExposeSecret;
 use serde_json::json;
 
 fn registry(variables: &'static [(&str, &str)]) -> Registry {
@@ -484,4 +485,66 @@ fn a_strict_server_is_configured_so() {
     let body: serde_json::Value = serde_json::from_slice(&server.received()[0].body).unwrap();
     let merged = json!([{"role": "user", "content": "one\n\ntwo"}]);
     assert_eq!(body["messages"], merged);
+}
+
+#[test]
+fn a_typed_key_is_tried_with_the_list_of_models_and_only_then_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("new/credentials");
+    let list = r#"{"data":[{"id":"a"},{"id":"b"}]}"#;
+    let server = Server::start([
+        Script::answer(401, &[], r#"{"error":"no"}"#),
+        Script::answer(200, &[], "<html>"),
+        Script::answer(200, &[], list),
+        Script::answer(200, &[], list),
+    ]);
+    let mut config = ProviderConfig {
+        base_url: Some(server.url("")),
+        ..ProviderConfig::default()
+    };
+    config
+        .headers
+        .insert("x-team".to_owned(), "parser".to_owned());
+    let providers = BTreeMap::from([("anthropic".to_owned(), config)]);
+    let registry = registry(&[])
+        .with_credentials(Some(file.clone()))
+        .with_configuration(providers, Vec::new());
+    let key = TypedKey::new("sk-ant-typed-1234").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let take = |provider, key| runtime.block_on(registry.take_key(provider, key));
+
+    let refused = take("anthropic", &key).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "`anthropic` refuses the key (status 401)"
+    );
+    let page = take("anthropic", &key).unwrap_err();
+    assert!(matches!(page, KeyError::Untried { .. }), "{page}");
+    let nobody = take("demo", &key).unwrap_err();
+    assert!(matches!(nobody, KeyError::NoProvider(_)), "{nobody}");
+    assert!(!file.exists());
+
+    let kept = take("anthropic", &key).unwrap();
+    assert_eq!((kept.title.as_str(), kept.models), ("Anthropic", 2));
+    assert_eq!(kept.hidden_by, None);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("# mine\nopenai = \"sk-other\"\n{text}")).unwrap();
+    let newer = TypedKey::new("sk-ant-newer-1234").unwrap();
+    take("anthropic", &newer).unwrap();
+
+    let text = fs::read_to_string(&file).unwrap();
+    let expected = "# mine\nopenai = \"sk-other\"\nanthropic = \"sk-ant-newer-1234\"\n";
+    assert_eq!(text, expected);
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+    let asked = &server.received()[2];
+    assert_eq!(asked.line, "GET /v1/models");
+    assert_eq!(asked.header("x-api-key"), Some("sk-ant-typed-1234"));
+    assert_eq!(asked.header("x-team"), Some("parser"));
+    let known = registry.later_keys();
+    assert_eq!(known.last().unwrap().expose_secret(), "sk-ant-newer-1234");
 }

@@ -171,12 +171,17 @@ impl App {
         for (row, line) in (bottom..).zip(&layout.rows) {
             grid.line(row, PROMPT_COLUMNS, line);
         }
+        let mut cursor_row = bottom + narrow(layout.cursor.0);
+        let mut cursor_column = PROMPT_COLUMNS + narrow(layout.cursor.1);
         if let Some(line) = self.search_line() {
             grid.fill(bottom, Role::Text);
             grid.line(bottom, 0, &line);
         }
-        let cursor_row = bottom + u16::try_from(layout.cursor.0).unwrap_or(0);
-        let cursor_column = PROMPT_COLUMNS + u16::try_from(layout.cursor.1).unwrap_or(0);
+        if let Some((line, column)) = self.secret_line() {
+            grid.fill(bottom, Role::Text);
+            grid.line(bottom, 0, &line);
+            (cursor_row, cursor_column) = (bottom, column);
+        }
         grid.cursor = Some((cursor_row, cursor_column.min(columns - 1)));
         if matches!(self.mode, Mode::Browse(_)) {
             grid.cursor = None;

@@ -23,6 +23,7 @@ mod press;
 mod prompt;
 mod question;
 mod roster;
+mod secret;
 mod tail;
 mod told;
 mod typing;
@@ -34,7 +35,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::commands::Candidate;
-use ikigai_engine::{Branch, Intent};
+use ikigai_engine::{Branch, Intent, TypedKey};
 
 pub use farewell::Farewell;
 pub use live::{Doing, Live, Phase, Running};
@@ -49,6 +50,7 @@ use self::overlay::Overlay;
 use self::press::Armed;
 use self::prompt::Prompt;
 use self::question::Asked;
+use self::secret::Secret;
 use self::typing::Past;
 use crate::input::{History, Search};
 use crate::key::{Happening, Key};
@@ -80,6 +82,13 @@ pub enum Wish {
     Choose(Choosing),
     /// Read all that is shown of the agent anew.
     Reread,
+    /// Have a key tried and kept.
+    TakeKey {
+        /// Whose key.
+        provider: String,
+        /// The key.
+        key: TypedKey,
+    },
     /// Show these colours.
     Theme(String),
     /// Take the mouse, or leave it to the terminal.
@@ -157,6 +166,8 @@ enum Mode {
     Browse(Browse),
     /// One of many is chosen.
     Picker(Box<Picker>),
+    /// A key is typed hidden.
+    Secret(Secret),
     /// All agents.
     Board(Box<Board>),
     /// What merging would bring.

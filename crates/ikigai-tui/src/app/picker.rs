@@ -1,7 +1,7 @@
 //! Choosing one of many: letters narrow the choice, Enter takes what is marked. What is taken is a
 //! line, carried out as if it had been typed; choosing itself leaves nothing behind.
 
-use ikigai_engine::commands::{Candidate, THEMES, narrow};
+use ikigai_engine::commands::{Candidate, KEY_PROVIDERS, THEMES, narrow};
 
 use super::{App, Mode, State};
 use crate::input::{Edit, Editor};
@@ -145,6 +145,17 @@ impl App {
         let entries = entries.collect();
         let marked = self.before.and_then(|before| self.name_of(before));
         let picker = Picker::new("go to an agent", entries, marked.as_deref());
+        self.choose(Box::new(picker));
+    }
+
+    /// Lets the user choose whose key to type.
+    pub(super) fn choose_key_provider(&mut self) {
+        let entries = KEY_PROVIDERS.iter().map(|name| Entry {
+            text: (*name).to_owned(),
+            about: String::new(),
+            deed: Deed::Run(format!("/key {name}")),
+        });
+        let picker = Picker::new("whose key", entries.collect(), None);
         self.choose(Box::new(picker));
     }
 

@@ -35,6 +35,7 @@ enum Again {
     Browses,
     Quits,
     Suspends,
+    Sends,
     /// Nothing: the interrupt was just said.
     Interrupted,
 }
@@ -45,8 +46,8 @@ impl App {
         if matches!(self.mode, Mode::Leaving) {
             return self.press_leaving(key);
         }
-        let is_taken =
-            self.question_types(key) || self.prompt_types(key) || self.merging_takes(key);
+        let is_typed = self.secret_takes(key) || self.question_types(key);
+        let is_taken = is_typed || self.prompt_types(key) || self.merging_takes(key);
         if is_taken || self.picker_takes(key) || self.kill_answered(key) {
             return;
         }
@@ -77,8 +78,8 @@ impl App {
             Mode::Overlay(_) => return vec![keys::Mode::Overlay],
             Mode::Picker(_) => return vec![keys::Mode::Picker],
             Mode::Board(_) => return vec![keys::Mode::Board],
-            // It has taken the key.
-            Mode::Merging(_) => return Vec::new(),
+            // They have taken the key.
+            Mode::Merging(_) | Mode::Secret(_) => return Vec::new(),
             Mode::Input | Mode::Leaving | Mode::Browse(_) => {}
         }
         let mut modes = Vec::new();
@@ -125,7 +126,8 @@ impl App {
             | Mode::Browse(_)
             | Mode::Picker(_)
             | Mode::Board(_)
-            | Mode::Merging(_) => return,
+            | Mode::Merging(_)
+            | Mode::Secret(_) => return,
         }
         self.typed_at = Some(self.now);
         // Whoever types a sentence does not answer: the letters that follow are of the sentence.
@@ -218,6 +220,13 @@ impl App {
         if pane.editor.continue_line() || pane.editor.text().trim().is_empty() {
             return;
         }
+        let typed = pane.editor.text();
+        if self.holds_key_back(&typed) {
+            return;
+        }
+        let Some(pane) = self.panes.get_mut(&self.current) else {
+            return;
+        };
         let text = pane.editor.take();
         self.history.sent(text.clone());
         pane.scrollback.look_at_end();
@@ -248,6 +257,8 @@ impl App {
             ("model", "") => self.wishes.push(Wish::Choose(Choosing::Model)),
             ("sessions", "") => self.wishes.push(Wish::Choose(Choosing::Session)),
             ("switch", "") => self.choose_agent(),
+            ("key", "") => self.choose_key_provider(),
+            ("key", provider) if !provider.contains(char::is_whitespace) => self.ask_key(provider),
             ("theme", "") => self.choose_theme(),
             ("keys", "") => self.mode = Mode::Overlay(help(&self.bindings)),
             ("agents", "") => self.open_board(),
@@ -304,6 +315,10 @@ impl App {
             Some(Again::Interrupted) => return,
             Some(Again::Clears) => {
                 self.clear_input();
+                self.said = None;
+                return;
+            }
+            Some(Again::Sends) => {
                 self.said = None;
                 return;
             }
@@ -368,6 +383,17 @@ impl App {
             self.say("agents are working · Ctrl-Z again pauses them");
             self.arm(Again::Suspends, AGAIN);
         }
+    }
+
+    /// Has the next Enter send what is held back.
+    pub(super) fn arm_sending(&mut self) {
+        self.arm(Again::Sends, super::SAID);
+    }
+
+    /// Whether Enter was pressed again for what was held back.
+    pub(super) fn is_sent_again(&mut self) -> bool {
+        let is_armed = |armed: &Armed| armed.what == Again::Sends;
+        self.armed.take_if(|armed| is_armed(armed)).is_some()
     }
 
     fn arm(&mut self, what: Again, time: Duration) {
@@ -437,7 +463,7 @@ impl App {
     /// Takes in pasted text.
     pub(super) fn paste(&mut self, text: &str) {
         self.typed_at = Some(self.now);
-        if self.prompt_pastes(text) || self.picker_pastes(text) {
+        if self.secret_pastes(text) || self.prompt_pastes(text) || self.picker_pastes(text) {
             return;
         }
         if !matches!(self.mode, Mode::Input) {

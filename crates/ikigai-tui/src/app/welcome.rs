@@ -39,9 +39,8 @@ pub(super) fn lines(around: &Surroundings, settings: &Settings, columns: u16) ->
     if is_demo {
         let mut real = vec![
             Span::new("  real  ", Role::Faint),
-            Span::new("export ANTHROPIC_API_KEY=…", Role::Code),
-            Span::new("  (or OPENAI_, GEMINI_) and start again, or ", Role::Faint),
-            Span::new("/model NAME", Role::Code),
+            Span::new("/key anthropic", Role::Code),
+            Span::new("   (or openai, google)", Role::Faint),
         ];
         if let Some(found) = &around.local_server {
             real.push(Span::new(

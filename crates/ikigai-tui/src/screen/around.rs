@@ -42,6 +42,8 @@ pub(crate) enum Found {
         /// Tools.
         tools: Vec<Candidate>,
     },
+    /// A model server on this machine, and how it is used.
+    Server(String),
     /// What there is to choose from.
     Choice(Box<Picker>),
     /// What fills an agent's window.
@@ -133,6 +135,16 @@ impl Scout {
     pub(super) fn try_confinement(&self) {
         let engine = self.engine.clone();
         self.send(async move { Found::Confined(engine.confines().await) });
+    }
+
+    /// Looks for a model server on this machine. It is offered, never chosen.
+    pub(super) fn find_server(&self) {
+        let (engine, mailbox) = (self.engine.clone(), self.mailbox.clone());
+        tokio::spawn(async move {
+            if let Some((title, model)) = engine.find_local().await {
+                mailbox.found(Found::Server(format!("{title} here: /model {model}")));
+            }
+        });
     }
 
     /// Lists what can be chosen by name.

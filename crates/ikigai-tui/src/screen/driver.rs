@@ -92,6 +92,7 @@ impl Driver {
         self.look_around();
         self.scout.list_choices(self.workdir());
         self.scout.try_confinement();
+        self.scout.find_server();
         self.scout.supervise();
     }
 
@@ -169,6 +170,12 @@ impl Driver {
                     Wish::ReadOlder => self.read_older().await,
                     Wish::ToggleLeft(rewind) => self.toggle_left(rewind).await,
                     Wish::Choose(what) => self.scout.read_choice(what, self.model()),
+                    Wish::TakeKey { provider, key } => {
+                        self.engine.set_typed_key(&provider, key);
+                        let agent = self.app.current();
+                        let command = Intent::Command(format!("/key {provider}"));
+                        self.say(agent, command).await;
+                    }
                     Wish::Reread => self.reread().await,
                     Wish::Peek(agent) => self.peek(agent).await,
                     Wish::ReadBoard(agents) => self.scout.read_board(agents),
@@ -271,6 +278,7 @@ impl Driver {
             Found::Stopped(lines) => self.app.set_notes(lines),
             Found::Confined(is_confined) => self.app.set_confined(is_confined),
             Found::Choices { models, tools } => self.app.set_choices(models, tools),
+            Found::Server(found) => self.app.set_local_server(found),
             Found::Choice(picker) => self.app.choose(picker),
             Found::Filled(agent, filled) if agent == current => self.app.set_filled(filled),
             Found::CheckedOut(agent, branch) if agent == current => self.app.set_branch(branch),

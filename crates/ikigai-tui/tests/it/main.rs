@@ -8,6 +8,7 @@ mod board;
 mod browse;
 mod commands;
 mod input;
+mod keys;
 mod merging;
 mod pickers;
 mod support;

@@ -68,6 +68,11 @@ impl Stage {
         let key = |name: &str| (name == "ANTHROPIC_API_KEY").then(|| "sk-ant-secret".to_owned());
         let client = Client::new(Deadlines::DEFAULT);
         let models = Registry::new(Arc::new(key), client, Arc::new(|| 1));
+        Self::with_registry(models, size).await
+    }
+
+    /// A screen with these models. The demo model answers.
+    pub(crate) async fn with_registry(models: Registry, size: (u16, u16)) -> Self {
         let models = models.with_first(Some("demo".to_owned()));
         Self::asking(Arc::new(models), ScriptedProvider::default(), size).await
     }

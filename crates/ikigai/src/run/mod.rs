@@ -1,5 +1,6 @@
 //! `ikigai run`: one turn of one agent, without a screen.
 
+mod hidden;
 mod question;
 mod show;
 
@@ -35,6 +36,9 @@ const LONGEST_PROMPT_BYTES: u64 = 16 * 1024 * 1024;
 pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     let errand = errand_of(order)?;
     let world = World::open(db)?;
+    if let Errand::Say(line) = &errand {
+        hidden::ask_key(&world.engine, line)?;
+    }
     let outcome = world.runtime.block_on(errand_in(&world, errand, order));
     let Some(Done { warned, outcome }) = outcome? else {
         return Ok(exit::AGENT.into());

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use ikigai_testkit::pty::{Pty, command};
+use ikigai_testkit::server::{Script, Server};
 use rustix::process::{Signal, kill_process};
 
 use crate::support::Newcomer;
@@ -176,4 +177,33 @@ fn the_cursor_is_where_letters_will_appear() {
         let before = screen.contents_between(row, 0, row, column);
         !screen.hide_cursor() && before == "❯ a中e\u{301}"
     });
+}
+
+#[test]
+fn a_key_is_typed_at_the_terminal_without_being_shown() {
+    let newcomer = Newcomer::new();
+    let key = "sk-ant-0123456789abcdefghijkl";
+    let list = r#"{"data":[{"id":"a"}]}"#;
+    let server = Server::start([Script::answer(200, &[], list)]);
+    let base = format!("ANTHROPIC_BASE_URL={}", server.url(""));
+    let arguments = [base.as_str(), PROGRAM, "run", "/key anthropic"];
+
+    let mut pty = newcomer.in_terminal("env", &arguments, 80, 24);
+    pty.wait_for_text("key of anthropic, not shown:");
+    pty.send(format!("{key}\r"));
+    pty.wait_for_text("takes the key");
+    assert!(pty.wait_end().success());
+    let shown = String::from_utf8_lossy(pty.output()).into_owned();
+    assert!(!shown.contains("sk-ant"), "{shown}");
+    assert_eq!(left_behind(&pty), NOTHING);
+
+    let mut pty = newcomer.in_terminal("env", &arguments, 80, 24);
+    pty.wait_for_text("key of anthropic, not shown:");
+    pty.send("half\x03");
+    pty.wait_for_text("no key was typed");
+    assert!(!pty.wait_end().success());
+    assert_eq!(left_behind(&pty), NOTHING);
+    let file = newcomer.home().join(".config/ikigai/credentials");
+    let kept = std::fs::read_to_string(file).unwrap();
+    assert_eq!(kept, format!("anthropic = \"{key}\"\n"));
 }

@@ -1,5 +1,6 @@
 //! The table, the lines that are no commands, and the rows that all commands have in common.
 
+use ikigai_core::data::{self, CommandData};
 use ikigai_core::render::Shown;
 use ikigai_engine::commands::{COMMANDS, Line, page, parse};
 use serde_json::{Value, json};
@@ -135,6 +136,30 @@ async fn what_only_a_screen_can_do_is_refused_without_one() {
         assert_eq!(came.output, needs);
         assert_eq!(came.next, None, "{typed}");
     }
+}
+
+#[tokio::test]
+async fn a_key_that_is_typed_after_a_command_is_in_no_row() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let key = "sk-ant-0123456789abcdefghijkl";
+
+    let lines = [
+        format!("/key anthropic {key}"),
+        format!("/key {key}"),
+        "/key openai".to_owned(),
+    ];
+    for typed in &lines {
+        line(&mut worker, typed).await;
+    }
+
+    let rows = world.rows(worker.agent().state.agent()).await;
+    let commands = rows.iter().filter(|row| row.kind.name() == "command");
+    let echoes: Vec<_> = commands
+        .filter_map(|row| data::read::<CommandData>(row.data.as_deref()).echo)
+        .collect();
+    assert_eq!(echoes, ["/key anthropic", "/key", "/key openai"]);
+    assert!(!format!("{rows:?}").contains(key));
 }
 
 #[tokio::test]

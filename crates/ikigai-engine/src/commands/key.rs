@@ -1,0 +1,77 @@
+//! `/key`: a key that is typed where nobody sees it, tried, and kept.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use ikigai_providers::{KeyError, looks_like_key};
+
+use super::reply::{Next, Then};
+use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use crate::Worker;
+
+/// The well-known providers that take keys.
+pub const KEY_PROVIDERS: &[&str] = &[
+    "anthropic",
+    "openai",
+    "google",
+    "xai",
+    "deepseek",
+    "moonshotai",
+    "zai",
+    "alibaba",
+    "mistral",
+    "openrouter",
+];
+
+pub(super) const KEY: Command = Command {
+    arguments: "PROVIDER",
+    help: "type a key where nobody sees it; it is tried, and kept in a file that only you can read",
+    examples: &[("/key anthropic", "the key itself is asked for")],
+    takes: Takes::Words,
+    completes: &[Completes::Words(KEY_PROVIDERS), Completes::Nothing],
+    // It asks the provider.
+    during: During::AtBreak,
+    ..Command::new("key", Group::Session, |worker, typed, _| {
+        Box::pin(key(worker, typed))
+    })
+};
+
+async fn key(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let known = KEY_PROVIDERS.join(", ");
+    let provider = match typed.words.as_slice() {
+        [] => return Trouble::refused(format!("name a provider: {known}")),
+        [provider] if !looks_like_key(provider) => provider,
+        // It must not be typed here: what is typed here is kept in the log.
+        [..] => return Trouble::refused("name only the provider: the key is asked for"),
+    };
+    let Some(key) = worker.engine.typed_key(provider) else {
+        return Trouble::refused(format!(
+            "the key of {provider} has to be typed at a terminal, where nobody sees it"
+        ));
+    };
+    let kept = worker.engine.models.take_key(provider, &key).await;
+    let kept = kept.map_err(|error| format!("{} · nothing was kept", told(&error)))?;
+    let mut output = format!(
+        "{} takes the key and lists {} models\n  kept in {}, which only you can read",
+        kept.title,
+        kept.models,
+        kept.file.display()
+    );
+    if let Some(first) = &kept.hidden_by {
+        let _ = write!(output, "\n  ⚠ {first} is set and comes first");
+    }
+    let Some(model) = kept.model else {
+        return Ok(Reply::says(output));
+    };
+    let _ = write!(output, "\n  /model {model} asks it from now on");
+    let offer = Next::Input(format!("/model {model}"));
+    Ok(Reply::says(output).then(Then::Front(offer)))
+}
+
+/// An error with its cause.
+fn told(error: &KeyError) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,92 @@
+//! Keys that are typed, and servers that are found.
+
+use std::sync::PoisonError;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::Registry;
+use crate::keys::{DEADLINE, KeptKey, KeyError, TypedKey, listed};
+use crate::presets::{full_base, preset};
+use crate::transport::fetch::{NoDocument, fetch_with};
+use crate::{credentials, dialects, local};
+
+impl Registry {
+    pub(super) async fn take_typed(
+        &self,
+        provider: &str,
+        key: &TypedKey,
+    ) -> Result<KeptKey, KeyError> {
+        // Known before it is sent, so that whatever repeats it is blanked.
+        self.remember(key);
+        let file = self.credentials.as_deref().ok_or(KeyError::NoFile)?;
+        let models = self.try_key(provider, key).await?;
+        credentials::write_file(file, provider, key.secret())?;
+        let catalogue = self.catalogue();
+        let mut known = catalogue.models().iter();
+        let model = known.find(|spec| spec.provider == provider && spec.tools);
+        Ok(KeptKey {
+            title: preset(provider)
+                .map_or(provider, |preset| preset.title)
+                .to_owned(),
+            models,
+            model: model.map(|spec| format!("{provider}:{}", spec.id)),
+            file: file.to_owned(),
+            hidden_by: self.before_file(provider),
+        })
+    }
+
+    fn remember(&self, key: &TypedKey) {
+        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        typed.push(key.secret().clone());
+    }
+
+    /// How many models the provider lists for this key.
+    async fn try_key(&self, provider: &str, key: &TypedKey) -> Result<usize, KeyError> {
+        let unknown = || KeyError::NoProvider(provider.to_owned());
+        let is_configured = self.configured.contains_key(provider);
+        let takes_key = preset(provider).is_some_and(|preset| !preset.keys.is_empty());
+        if !takes_key && !is_configured {
+            return Err(unknown());
+        }
+        let base = self.base_of(provider).ok_or_else(unknown)?;
+        let dialect = dialects::by_name(self.dialect_of(provider)).ok_or_else(unknown)?;
+        let own = dialect.headers(Some(key.secret().expose_secret()));
+        let own = own
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value));
+        let further = self
+            .configured
+            .get(provider)
+            .map(|config| config.headers.clone());
+        let headers = own.chain(further.into_iter().flatten());
+        let headers: Vec<_> = headers
+            .map(|(name, value)| (name, SecretString::from(value)))
+            .collect();
+        let url = format!("{}/models", full_base(dialect.name(), &base));
+        let client = self.clients.get(provider).unwrap_or(&self.client);
+        let answer = fetch_with(client, &url, &headers, DEADLINE).await;
+        let answer = answer.map_err(|why| KeyError::of(provider, why))?;
+        let no_list = || NoDocument::Nobody("its answer is no list of models".to_owned());
+        listed(&answer).ok_or_else(|| KeyError::of(provider, no_list()))
+    }
+
+    /// What is looked at before the file of keys, if something is there.
+    fn before_file(&self, provider: &str) -> Option<String> {
+        let config = self.configured.get(provider);
+        let own = config.and_then(|config| config.key_env.as_deref());
+        let usual = preset(provider).map_or(&[][..], |preset| preset.keys);
+        let mut variables = own.into_iter().chain(usual.iter().copied());
+        let set = variables.find(|name| self.variable(name).is_some());
+        let command = config.and_then(|config| config.key_command.as_ref());
+        set.map(str::to_owned)
+            .or_else(|| command.map(|_| "key_command".to_owned()))
+    }
+
+    pub(super) async fn find_server(&self) -> Option<(&'static str, String)> {
+        let found = local::look(&self.client).await;
+        found.into_iter().find_map(|found| {
+            let model = found.models.first()?;
+            Some((found.preset.title, format!("{}:{model}", found.preset.name)))
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! A key, typed at the terminal with nothing shown.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+
+use anyhow::{Context, Result, bail};
+use ikigai_engine::commands::{Line, parse};
+use ikigai_engine::{Engine, TypedKey};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+
+/// More is no key.
+const LONGEST_LINE: u64 = 8 * 1024;
+
+/// What Ctrl-C sends.
+const CTRL_C: u8 = 3;
+
+/// Asks for the key if the line is `/key PROVIDER` and there is a terminal; else the command says
+/// what is missing.
+pub(super) fn ask_key(engine: &Engine, line: &str) -> Result<()> {
+    let Line::Command(command, provider) = parse(line) else {
+        return Ok(());
+    };
+    if command.name != "key" || provider.is_empty() || provider.contains(char::is_whitespace) {
+        return Ok(());
+    }
+    let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {
+        return Ok(());
+    };
+    let typed = read_hidden(&terminal, &format!("key of {provider}, not shown: "))
+        .context("cannot read the key from the terminal")?;
+    let Some(key) = TypedKey::new(&typed) else {
+        bail!("that can be no key; nothing was kept");
+    };
+    engine.set_typed_key(provider, key);
+    Ok(())
+}
+
+fn read_hidden(mut terminal: &File, prompt: &str) -> Result<String> {
+    let hidden = Hidden::begin(terminal)?;
+    terminal.write_all(prompt.as_bytes())?;
+    let mut bytes = Vec::new();
+    let mut reader = BufReader::new(terminal).take(LONGEST_LINE);
+    loop {
+        // Ctrl-C ends a line as Enter does, so that the terminal is always given back.
+        let read = reader.fill_buf()?.to_vec();
+        reader.consume(read.len());
+        bytes.extend_from_slice(&read);
+        if read.is_empty() || read.ends_with(b"\n") {
+            break;
+        }
+        if read.ends_with(&[CTRL_C]) {
+            drop(hidden);
+            terminal.write_all(b"\n")?;
+            bail!("no key was typed");
+        }
+    }
+    drop(hidden);
+    terminal.write_all(b"\n")?;
+    String::from_utf8(bytes).context("it is not UTF-8")
+}
+
+/// A terminal that shows nothing of what is typed, until this is dropped.
+struct Hidden<'a> {
+    terminal: &'a File,
+    before: Termios,
+}
+
+impl<'a> Hidden<'a> {
+    fn begin(terminal: &'a File) -> Result<Self> {
+        let before = tcgetattr(terminal)?;
+        let mut modes = before.clone();
+        modes
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ISIG);
+        modes.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
+        tcsetattr(terminal, OptionalActions::Flush, &modes)?;
+        Ok(Self { terminal, before })
+    }
+}
+
+impl Drop for Hidden<'_> {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing.
+        let _ = tcsetattr(self.terminal, OptionalActions::Now, &self.before);
+    }
+}
