@@ -211,6 +211,13 @@ impl<'a> Desk<'a> {
         self.heard.splice(0..0, intents);
     }
 
+    /// Whether an answer to the question about a call was heard and not yet heeded.
+    pub(crate) fn is_answered(&self, call: RowRef) -> bool {
+        let answers =
+            |intent: &Intent| matches!(intent, Intent::Answer { call: of, .. } if *of == call);
+        self.heard.iter().any(answers)
+    }
+
     /// The next intent; never, once the front end is gone. Safe to drop.
     pub(crate) async fn next(&mut self) -> Intent {
         if !self.heard.is_empty() {

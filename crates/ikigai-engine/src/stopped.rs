@@ -83,6 +83,10 @@ impl Engine {
 
     async fn look_after(&self, agent: AgentRecord) -> Result<Option<Stopped>, EngineError> {
         let _door = self.hub.door.acquire().await;
+        // Somebody may have begun to take care of it before the door was free.
+        if self.hub.is_working(agent.id).is_some() {
+            return Ok(None);
+        }
         let settled = match &agent.owner {
             // Its lease was not given back.
             Some(_) => Some(self.open(&agent).await?),
@@ -114,7 +118,10 @@ impl Engine {
 
     /// When an agent's turn stopped in the middle, if it did, and whether a call of it has an
     /// unknown outcome.
-    async fn stop_of(&self, agent: &AgentRecord) -> Result<Option<(Micros, bool)>, EngineError> {
+    pub(crate) async fn stop_of(
+        &self,
+        agent: &AgentRecord,
+    ) -> Result<Option<(Micros, bool)>, EngineError> {
         let mut agent = Agent::restore(self.store(), agent.id).await?;
         loop {
             let is_whole = agent.view.is_complete(agent.state.path());

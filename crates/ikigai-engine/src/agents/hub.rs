@@ -48,11 +48,20 @@ pub(crate) struct Hub {
 struct Slot {
     intents: mpsc::Sender<Intent>,
     working: bool,
+    /// It sees to something that is no work: it begins to live here, or shows something.
+    minds: bool,
     /// Somebody killed it. What it was told of that may have come at a moment in which nothing was
     /// there to be stopped.
     killed: bool,
     /// Tells this seat from an earlier one of the same agent.
     number: u64,
+}
+
+impl Slot {
+    /// Whether all that it was told was heard and seen to, but for the work that it does.
+    fn has_heard(&self) -> bool {
+        !self.minds && self.intents.capacity() == self.intents.max_capacity()
+    }
 }
 
 /// An agent's place among those of this process, which it leaves when this is dropped.
@@ -114,6 +123,7 @@ impl Hub {
         let slot = Slot {
             intents,
             working: true,
+            minds: false,
             killed: false,
             number,
         };
@@ -123,12 +133,21 @@ impl Hub {
         (seat, heard)
     }
 
-    /// Says that an agent works, or that it has ended its work.
+    /// Says that an agent works, or that it has ended its work and listens.
     pub(crate) fn set_working(&self, agent: AgentId, working: bool) {
         if let Some(slot) = self.slots().get_mut(&agent) {
             slot.working = working;
+            slot.minds = false;
         }
         self.bump();
+    }
+
+    /// Says that an agent sees to something for which nobody has to wait.
+    pub(crate) fn set_minding(&self, agent: AgentId) {
+        if let Some(slot) = self.slots().get_mut(&agent) {
+            slot.working = false;
+            slot.minds = true;
+        }
     }
 
     /// Stops an agent of this process that was killed; once, however often it is told.
@@ -149,6 +168,11 @@ impl Hub {
     /// Whether an agent of this process works; none if it is not of this process.
     pub(crate) fn is_working(&self, agent: AgentId) -> Option<bool> {
         self.slots().get(&agent).map(|slot| slot.working)
+    }
+
+    /// The agents of this process.
+    pub(crate) fn attended(&self) -> Vec<AgentId> {
+        self.slots().keys().copied().collect()
     }
 
     /// The agents of this process that work.
@@ -197,6 +221,25 @@ impl Hub {
     /// Where an agent of this process is spoken to.
     pub(crate) fn ear_of(&self, agent: AgentId) -> Option<mpsc::Sender<Intent>> {
         self.slots().get(&agent).map(|slot| slot.intents.clone())
+    }
+
+    /// Has an idle agent of this process end its life here, and waits until it has. Its lease is
+    /// given back.
+    pub(crate) async fn let_go(&self, agent: AgentId) {
+        if let Some(intents) = self.ear_of(agent) {
+            let _ = intents.try_send(Intent::Stop(Stop::Interrupt(Cause::Exit)));
+            intents.closed().await;
+        }
+    }
+
+    /// Whether an agent has heard and seen to all that it was told, but for the work that it does.
+    pub(crate) fn has_heard(&self, agent: AgentId) -> bool {
+        self.slots().get(&agent).is_none_or(Slot::has_heard)
+    }
+
+    /// Tells whenever an agent of this process begins or ends its work.
+    pub(crate) fn stirs(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Wakes whoever waits for something to happen.

@@ -349,7 +349,7 @@ pub(crate) fn start(worker: Worker, errand: Option<Errand>) {
     let agent = worker.agent.state.agent();
     let (seat, intents) = engine.hub.enlist(agent);
     if errand.is_none() {
-        engine.hub.set_working(agent, false);
+        engine.hub.set_minding(agent);
     }
     let task = tokio::spawn(live(worker, errand, intents));
     tokio::spawn(async move {
@@ -392,13 +392,15 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
             }
             None => worker.greet(&mut desk).await.map(|()| Outcome::Completed),
         };
-        let leaves = match outcome {
-            Ok(outcome) => outcome == Outcome::Interrupted(Cause::Exit),
+        match outcome {
             Err(error) => {
                 desk.tell(Update::Warning(error.to_string()));
                 break;
             }
-        };
+            // The program is left, also if that was said before the turn began.
+            Ok(Outcome::Interrupted(Cause::Exit)) => break,
+            Ok(_) => {}
+        }
         if engine.hub.is_killed(agent) {
             break;
         }
@@ -406,17 +408,15 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
         if !desk.queued.is_empty() {
             desk.errands.push_back(Errand::Mail);
         }
-        if !leaves {
-            match worker.next_errand(&mut desk).await {
-                Ok(None) => {}
-                Ok(Some(errand)) => {
-                    next = errand.into();
-                    continue;
-                }
-                Err(error) => {
-                    desk.tell(Update::Warning(error.to_string()));
-                    break;
-                }
+        match worker.next_errand(&mut desk).await {
+            Ok(None) => {}
+            Ok(Some(errand)) => {
+                next = errand.into();
+                continue;
+            }
+            Err(error) => {
+                desk.tell(Update::Warning(error.to_string()));
+                break;
             }
         }
         worker.rest().await;
@@ -461,6 +461,7 @@ async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
             Intent::Do(errand) => return Some(errand.into()),
             Intent::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
             Intent::Preview(line) => {
+                worker.engine.hub.set_minding(worker.agent.state.agent());
                 if let Err(error) = worker.show_preview(line, desk).await {
                     desk.tell(Update::Warning(error.to_string()));
                 }
@@ -472,10 +473,15 @@ async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
                     heard: vec![answer],
                 });
             }
-            Intent::TakeBack(mail) => worker.take_back(mail, desk).await,
+            Intent::TakeBack(mail) => {
+                worker.engine.hub.set_minding(worker.agent.state.agent());
+                worker.take_back(mail, desk).await;
+            }
             // There is nothing to stop.
             Intent::Stop(_) => {}
         }
+        let agent = worker.agent.state.agent();
+        worker.engine.hub.set_working(agent, false);
     }
 }
 

@@ -227,7 +227,7 @@ impl Worker {
 
 impl crate::Engine {
     /// Whether an agent is in the middle of a turn: one of this process, or as its log tells.
-    pub(crate) async fn works(&self, agent: AgentId) -> Result<bool, EngineError> {
+    pub async fn works(&self, agent: AgentId) -> Result<bool, EngineError> {
         if let Some(working) = self.hub.is_working(agent) {
             return Ok(working);
         }

@@ -157,7 +157,14 @@ pub fn is_complete(line: &str, cursor: usize, context: &Context) -> bool {
         return !needed;
     }
     let found = complete(line, cursor, context);
-    found.is_empty() || found.iter().any(|found| found.text == wanted.typed)
+    found.is_empty() || found.iter().any(|found| is_named(found, &wanted))
+}
+
+/// Whether what was typed is this candidate. A model needs no provider before it.
+fn is_named(found: &Candidate, wanted: &Wanted) -> bool {
+    let short = found.text.split_once(':').map(|(_, name)| name);
+    let is_model = wanted.what == Completes::Models;
+    found.text == wanted.typed || is_model && short == Some(wanted.typed.as_str())
 }
 
 fn choices(what: Completes, context: &Context) -> Vec<Candidate> {

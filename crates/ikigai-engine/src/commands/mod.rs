@@ -78,6 +78,7 @@ pub static COMMANDS: &[&Command] = &[
     &place::CD,
     &place::SESSIONS,
     &talk::RESUME,
+    &talk::TAKE,
     // context
     &window::CONTEXT,
     &window::COMPACT,

@@ -31,6 +31,14 @@ pub(super) const RESUME: Command = Command {
     })
 };
 
+pub(super) const TAKE: Command = Command {
+    help: "ask the process that holds this agent to let go of it, and go on here",
+    ..Command::new("take", Group::Agents, |_, _, _| {
+        // Whoever can carry this out for the agent has it.
+        Box::pin(async { Trouble::refused("this agent is open here") })
+    })
+};
+
 async fn retry(worker: &mut Worker) -> Result<Reply, Trouble> {
     worker.check_model().await?;
     let message = worker.last_message().await?;

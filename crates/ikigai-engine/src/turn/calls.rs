@@ -173,6 +173,8 @@ impl Worker {
                 );
                 return self.refuse(&open, reason, desk).await;
             }
+            // What was answered before the turn went on is not asked again.
+            Decision::Ask { .. } if desk.is_answered(open.at) => Stage::Asked(prepared),
             Decision::Ask { pattern } => {
                 let question = self.question(&open, &prepared, &turn.tools.place, pattern);
                 desk.tell(Update::Question(question.await));

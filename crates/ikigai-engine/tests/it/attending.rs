@@ -1,11 +1,14 @@
 //! Agents that a screen takes care of: they listen, answer, ask again after a restart, and are left.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::AnsweredBy;
 use ikigai_engine::{Answer, Intent, Outcome, Update};
+use ikigai_testkit::Step;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
 
 use crate::fakes::{Deed, calling};
 use crate::support::{Errand, World, dies_after};
@@ -74,8 +77,10 @@ async fn a_question_is_asked_again_after_a_restart_and_its_answer_resumes() {
         by: AnsweredBy::User,
     };
     world.engine.say(agent, answer).await.unwrap();
-    let (outcome, _) = until_ended(&mut told).await;
+    let (outcome, before) = until_ended(&mut told).await;
 
+    let is_question = |update: &Update| matches!(update, Update::Question(_));
+    assert!(!before.iter().any(is_question), "it is answered already");
     assert_eq!(asked_only, 1, "nothing is sent by itself");
     assert_eq!(outcome, Outcome::Completed);
     assert_eq!(diary.began(), ["asked"]);
@@ -96,4 +101,67 @@ async fn what_only_shows_something_leaves_no_row() {
         matches!(&update, Update::Preview { line, output } if line == "/help" && output.contains("/rewind"))
     );
     assert_eq!(world.kinds(agent).await, rows);
+}
+
+/// Leaving does not wait for an agent that begins its turn only then.
+#[tokio::test(start_paused = true)]
+async fn what_was_just_said_does_not_keep_anybody_from_leaving() {
+    let world = World::new();
+    let _told = screen(&world);
+    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    world.provider.will([Step::Hang]);
+    let typed = Intent::Command("hello".to_owned());
+    world.engine.say(agent, typed).await.unwrap();
+
+    let left = timeout(Duration::from_mins(1), world.engine.leave()).await;
+
+    assert!(left.is_ok());
+    let record = world.engine.find("src").await.unwrap();
+    assert!(record.owner.is_none(), "the lease is given back");
+    assert_eq!(world.kinds(agent).await.last().unwrap(), "interrupted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_agent_is_told_counts_as_work_until_it_has_seen_to_it() {
+    let world = World::new();
+    let _told = screen(&world);
+    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    let mut stirs = world.engine.stirs();
+    let is_idle = || world.engine.is_idle() && world.engine.has_heard(agent);
+    stirs.wait_for(|_| is_idle()).await.unwrap();
+
+    for intent in [
+        Intent::Command("/mark".to_owned()),
+        Intent::Preview("/help".to_owned()),
+    ] {
+        world.engine.say(agent, intent).await.unwrap();
+        assert!(!is_idle());
+        stirs.wait_for(|_| is_idle()).await.unwrap();
+    }
+
+    assert_eq!(world.kinds(agent).await.last().unwrap(), "command");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_let_go_of_is_stopped_and_can_be_taken_over() {
+    let world = World::new();
+    let mut told = screen(&world);
+    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    world.provider.will([Step::Hang]);
+    let typed = Intent::Command("hello".to_owned());
+    world.engine.say(agent, typed).await.unwrap();
+    while told.recv().await.unwrap().1 != Update::Began {}
+
+    let worked = world.engine.release(agent).await;
+    let released = world.engine.find("src").await.unwrap();
+    world.provider.will_say("I go on");
+    world.engine.take_over(&[agent]).await.unwrap();
+    let mut outcome = until_ended(&mut told).await.0;
+    if outcome != Outcome::Completed {
+        outcome = until_ended(&mut told).await.0;
+    }
+
+    assert_eq!(worked, Some(true));
+    assert!(released.owner.is_none(), "the lease is given back");
+    assert_eq!(outcome, Outcome::Completed);
 }
