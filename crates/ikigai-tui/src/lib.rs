@@ -6,6 +6,7 @@
 
 pub mod app;
 pub mod complete;
+pub mod control;
 pub mod input;
 pub mod key;
 pub mod keys;

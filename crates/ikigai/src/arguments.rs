@@ -1,5 +1,8 @@
 //! The command line.
 
+use std::path::PathBuf;
+use std::str::FromStr;
+
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use ikigai_core::settings::Approve;
@@ -55,7 +58,8 @@ impl Arguments {
     pub(crate) fn read() -> Self {
         let arguments = Self::parse();
         let screen = &arguments.screen;
-        let asks_screen = screen.prompt.is_some() || screen.agent.is_some() || screen.new;
+        let asks_screen =
+            screen.prompt.is_some() || screen.agent.is_some() || screen.new || screen.headless;
         if arguments.verb.is_some() && asks_screen {
             let text = "what stands before the verb is for the screen: put it after the verb";
             Self::command()
@@ -63,6 +67,28 @@ impl Arguments {
                 .exit();
         }
         arguments
+    }
+}
+
+/// How many columns and rows a screen without a terminal has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) (u16, u16));
+
+impl Default for Size {
+    fn default() -> Self {
+        Self((100, 50))
+    }
+}
+
+impl FromStr for Size {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = "expected COLUMNSxROWS of 1x1 to 1000x500";
+        let (columns, rows) = text.split_once('x').ok_or(wrong)?;
+        let number = |text: &str, most: u16| text.parse().ok().filter(|n| (1..=most).contains(n));
+        let size = number(columns, 1000).zip(number(rows, 500));
+        size.map(Self).ok_or(wrong)
     }
 }
 
@@ -81,6 +107,22 @@ pub(crate) struct ScreenOrder {
     /// Make a new agent in this directory
     #[arg(long)]
     pub(crate) new: bool,
+
+    /// Run without a terminal: the same screen, driven through the control socket (`ikigai ctl`)
+    #[arg(long)]
+    pub(crate) headless: bool,
+
+    /// How large the screen without a terminal is: columns, `x` and rows, 100x50 if nothing is said
+    #[arg(long, value_name = "SIZE", requires = "headless")]
+    pub(crate) size: Option<Size>,
+
+    /// End as soon as no agent works
+    #[arg(long, requires = "headless")]
+    pub(crate) until_idle: bool,
+
+    /// Go on with the stopped turn of this agent; for whoever hands agents over
+    #[arg(long, value_name = "AGENT", hide = true, requires = "headless")]
+    pub(crate) take_over: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -107,6 +149,8 @@ pub(crate) enum Verb {
     Tools(ToolsOrder),
     /// Check store and surroundings, and say what to do about each finding
     Doctor(DoctorOrder),
+    /// Ask something of a running ikigai through its control socket; docs/control-socket.md
+    Ctl(CtlOrder),
 }
 
 /// What `run` is asked.
@@ -360,4 +404,94 @@ pub(crate) struct DoctorOrder {
     /// Make the search index again of the log, and check nothing
     #[arg(long)]
     pub(crate) reindex: bool,
+}
+
+/// What `ctl` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct CtlOrder {
+    /// Ask this process; not needed if only one runs
+    #[arg(long, value_name = "PID", global = true)]
+    pub(crate) pid: Option<u32>,
+
+    /// Ask at this socket
+    #[arg(long, value_name = "PATH", global = true, conflicts_with = "pid")]
+    pub(crate) socket: Option<PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) verb: CtlVerb,
+}
+
+/// One request.
+#[derive(Clone, Debug, Subcommand)]
+#[command(rename_all = "snake_case")]
+pub(crate) enum CtlVerb {
+    /// Print what is on the screen
+    ReadFramebuffer {
+        /// As plain text
+        #[arg(long)]
+        text: bool,
+    },
+    /// Type keys: `hello\\r`; `\\r \\n \\t \\\\ \\xNN` are unescaped
+    SendKeys {
+        #[arg(value_name = "KEYS", allow_hyphen_values = true)]
+        keys: String,
+    },
+    /// Wait until the agent that is shown has nothing to do; exit code 1 if the time is over before
+    WaitIdle {
+        /// Milliseconds
+        #[arg(value_name = "MS", default_value_t = 60_000)]
+        timeout_ms: u64,
+    },
+    /// Print what fills the window, in tokens
+    ReadTokenCache,
+    /// Say something, or have a command carried out
+    Submit {
+        #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+        text: String,
+        /// To this agent
+        #[arg(long, value_name = "AGENT")]
+        agent: Option<String>,
+    },
+    /// List the agents and what they ask
+    Agents,
+    /// Print the rows of an agent's log, one a line
+    Events {
+        /// Of this agent
+        #[arg(long, value_name = "AGENT")]
+        agent: Option<String>,
+        /// Only those after this row
+        #[arg(long, value_name = "SEQ")]
+        after: Option<u64>,
+        /// Go on with those that come, until Ctrl-C
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// Answer a question: once, always or no
+    Approve {
+        #[arg(value_name = "ANSWER", value_parser = ["once", "always", "no"], default_value = "once")]
+        answer: String,
+        /// The question of this agent
+        #[arg(long, value_name = "AGENT")]
+        agent: Option<String>,
+        /// What `always` allows
+        #[arg(long, value_name = "PATTERN")]
+        pattern: Option<String>,
+        /// Why not, for the model
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Interrupt an agent
+    Interrupt {
+        /// This one instead of the one that is shown
+        #[arg(long, value_name = "AGENT")]
+        agent: Option<String>,
+    },
+    /// Have the program let go of an agent, so that another can take it
+    Release {
+        /// This one; all of them if none is named
+        #[arg(long, value_name = "AGENT")]
+        agent: Option<String>,
+    },
+    /// Print who answers
+    Version,
 }

@@ -2,11 +2,15 @@
 
 mod agents;
 mod arguments;
+mod background;
 mod config;
+mod control;
 mod cost;
+mod ctl;
 mod diagnostics;
 mod doctor;
 mod export;
+mod headless;
 mod index;
 mod log;
 mod models;
@@ -31,6 +35,7 @@ fn main() -> ExitCode {
     ikigai_tools::process::protect();
     diagnostics::start();
     let ended = match arguments.verb {
+        None if arguments.screen.headless => headless::headless(arguments.db, &arguments.screen),
         None => screen::screen(arguments.db, &arguments.screen),
         Some(verb) => carry_out(arguments.db, verb),
     };
@@ -50,5 +55,6 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Models(order) => models::models(&order),
         Verb::Tools(order) => tool_list::tools(db, &order),
         Verb::Doctor(order) => doctor::doctor(db, &order),
+        Verb::Ctl(order) => ctl::ctl(&order),
     }
 }

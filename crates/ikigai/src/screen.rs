@@ -1,44 +1,67 @@
 //! `ikigai`: the screen.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use ikigai_core::Micros;
 use ikigai_engine::{Environment as _, System};
 use ikigai_tui::app::{Farewell, Surroundings};
+use ikigai_tui::control::{Mode, Orders};
 use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Theme;
 use ikigai_tui::rows::Symbols;
-use ikigai_tui::screen::{Driver, Screen, Whom};
+use ikigai_tui::screen::{Driver, Left, Screen, Stage, Whom};
 use ikigai_tui::terminal::{Terminal, hold_panics};
 
 use crate::arguments::ScreenOrder;
+use crate::background;
 use crate::config::Config;
+use crate::control::{Clients, Server};
 use crate::output::print;
-use crate::place::Here;
+use crate::place::{self, Here};
 use crate::world::{World, configuration};
 
 const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
 
 pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
     let config = configuration()?;
-    let theme = theme(&config)?;
-    let bindings = bindings(&config)?;
-    let mut around = surroundings(&config)?;
-    let world = World::open_with(db, &config)?;
+    let Manner {
+        theme,
+        bindings,
+        mut around,
+    } = Manner::of(&config)?;
+    let database = place::database(db, config.store.as_deref())?;
+    let world = World::open_at(&database, &config)?;
     around.secrets = world.registry.secret_variables();
     hold_panics();
     // Before anything is read, so that what is typed meanwhile is not lost on the screen before.
     let terminal = Terminal::open(config.mouse.unwrap_or(true))
         .context("the screen cannot be shown\nhint: `ikigai run PROMPT` needs none")?;
-    let shown = world.runtime.block_on(async {
+    let left = world.runtime.block_on(Box::pin(async {
         let whom = whom(&world, order).await?;
         let size = terminal.size();
-        let driver = Driver::open(world.engine.clone(), whom, around, bindings, size).await?;
-        let screen = Screen::new(driver, terminal, theme)?;
-        anyhow::Ok(Box::pin(screen.run(order.prompt.clone())).await?)
-    });
-    let Farewell { answer, line } = shown?;
+        let mut driver = Driver::open(world.engine.clone(), whom, around, bindings, size).await?;
+        let (sender, orders) = Orders::new(theme, Mode::Screen);
+        // A screen is of use without a socket too.
+        let server = Server::start(sender, world.engine.clone());
+        if let Err(error) = &server {
+            driver.app.say(format!("⚠ {error:#}"));
+        }
+        driver.set_neighbours(Arc::new(Clients::here()?));
+        let stage = Stage::new(driver, orders);
+        let screen = Screen::new(stage, terminal, theme, config.on_hangup())?;
+        let left = Box::pin(screen.run(order.prompt.clone())).await?;
+        if let Ok(server) = server {
+            server.end().await;
+        }
+        anyhow::Ok(left)
+    }));
+    let Left { farewell, handed } = left?;
+    drop(world);
+    background::hand_over(&database, &handed)
+        .context("the agents are paused: nobody could take them over")?;
+    let Farewell { answer, line } = farewell;
     if !answer.is_empty() {
         print(&format!("{answer}\n\n"))?;
     }
@@ -46,8 +69,25 @@ pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+/// How the screen looks and what keys mean, as the user wants it.
+pub(crate) struct Manner {
+    pub(crate) theme: Theme,
+    pub(crate) bindings: Bindings,
+    pub(crate) around: Surroundings,
+}
+
+impl Manner {
+    pub(crate) fn of(config: &Config) -> Result<Self> {
+        Ok(Self {
+            theme: theme(config)?,
+            bindings: bindings(config)?,
+            around: surroundings(config)?,
+        })
+    }
+}
+
 /// Who is shown first.
-async fn whom(world: &World, order: &ScreenOrder) -> Result<Whom> {
+pub(crate) async fn whom(world: &World, order: &ScreenOrder) -> Result<Whom> {
     if let Some(name) = &order.agent {
         return Ok(Whom::Agent(world.engine.find(name).await?.id));
     }

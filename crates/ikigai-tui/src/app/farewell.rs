@@ -21,9 +21,18 @@ pub struct Farewell {
     pub line: String,
 }
 
+/// What becomes of agents that work when the screen is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// They pause.
+    Pause,
+    /// They go on without the screen.
+    GoOn,
+}
+
 impl App {
-    /// What remains after leaving.
-    pub fn farewell(&self) -> Farewell {
+    /// What remains after leaving while so many agents worked.
+    pub fn farewell(&self, working: usize, fate: Fate) -> Farewell {
         let Some(pane) = self.pane() else {
             return Farewell::default();
         };
@@ -60,11 +69,17 @@ impl App {
         if let Some(cost) = known.and_then(|known| known.cost).filter(|cost| *cost > 0) {
             let _ = write!(line, " · {}", dollars(cost));
         }
-        match self.roster.working() {
+        let fate = match fate {
+            Fate::Pause => "paused",
+            Fate::GoOn => "in the background",
+        };
+        match working {
             0 => {}
-            1 => line.push_str(" · 1 agent paused"),
+            1 => {
+                let _ = write!(line, " · 1 agent {fate}");
+            }
             several => {
-                let _ = write!(line, " · {several} agents paused");
+                let _ = write!(line, " · {several} agents {fate}");
             }
         }
         let _ = write!(line, " · go on with: ikigai --agent {name}");

@@ -14,7 +14,9 @@ impl App {
                 } else {
                     format!("{working} agents are")
                 };
-                let text = format!("{agents} working:  q quit, they pause · Esc stay");
+                let text = format!(
+                    "{agents} working:  q quit, they pause · b leave them working · Esc stay"
+                );
                 self.said = Some((text, None));
                 self.mode = Mode::Leaving;
             }
@@ -25,6 +27,7 @@ impl App {
     pub(super) fn press_leaving(&mut self, key: Key) {
         match key.code {
             Code::Char('q') => self.wishes.push(Wish::Quit),
+            Code::Char('b') => self.wishes.push(Wish::Background),
             Code::Char('d' | 'c') if key.ctrl => self.wishes.push(Wish::Quit),
             Code::Escape => {
                 self.said = None;

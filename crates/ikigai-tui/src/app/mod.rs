@@ -3,6 +3,7 @@
 //! It knows neither a terminal nor a runtime. What it cannot do itself it hands out as a [`Wish`];
 //! whoever drives it carries that out.
 
+mod beside;
 mod board;
 mod board_rows;
 mod browse;
@@ -37,7 +38,7 @@ use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::{Branch, Intent, TypedKey};
 
-pub use farewell::Farewell;
+pub use farewell::{Farewell, Fate};
 pub use live::{Doing, Live, Phase, Running};
 pub use pane::Pane;
 pub use picker::{Choosing, Deed, Entry, Picker};
@@ -74,6 +75,8 @@ pub enum Wish {
     Say(AgentId, Intent),
     /// Show another agent.
     Show(AgentId),
+    /// Ask whoever holds an agent to let go of it.
+    Take(AgentId),
     /// Read more above of the agent that is shown.
     ReadOlder,
     /// Show what this rewind of the agent that is shown left, or not any more.
@@ -124,6 +127,8 @@ pub enum Wish {
     Redraw,
     /// End the program.
     Quit,
+    /// End the program, and have agents that work go on.
+    Background,
 }
 
 /// What the screen is told about where it is.

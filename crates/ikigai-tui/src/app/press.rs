@@ -266,6 +266,7 @@ impl App {
                 let merge = Wish::PreviewMerge(self.current, arguments.to_owned());
                 self.wishes.push(merge);
             }
+            ("take", "") => self.wishes.push(Wish::Take(self.current)),
             _ => return false,
         }
         true

@@ -194,11 +194,11 @@ impl App {
     }
 
     pub(super) fn answer(&mut self, call: RowRef, answer: Answer) {
-        let answer = Intent::Answer {
-            call,
-            answer,
-            by: AnsweredBy::User,
-        };
+        self.give_answer(call, answer, AnsweredBy::User);
+    }
+
+    pub(super) fn give_answer(&mut self, call: RowRef, answer: Answer, by: AnsweredBy) {
+        let answer = Intent::Answer { call, answer, by };
         self.roster
             .live_mut(call.agent)
             .questions

@@ -52,40 +52,61 @@ pub(crate) enum Found {
     CheckedOut(AgentId, Option<String>),
     /// Another process holds an agent.
     Held(AgentId, String),
+    /// An agent is taken care of.
+    Attended,
     /// Something failed.
     Trouble(String),
 }
 
 /// Finds things out and puts them where the screen looks.
-#[derive(Clone)]
 pub(super) struct Scout {
     pub(super) engine: Engine,
     pub(super) mailbox: Arc<Mailbox>,
+    /// Held by everything that is being found out.
+    away: Arc<()>,
 }
 
 impl Scout {
+    pub(super) fn new(engine: Engine, mailbox: Arc<Mailbox>) -> Self {
+        Self {
+            engine,
+            mailbox,
+            away: Arc::default(),
+        }
+    }
+
     fn send(&self, seek: impl Future<Output = Found> + Send + 'static) {
         let mailbox = self.mailbox.clone();
-        tokio::spawn(async move { mailbox.found(seek.await) });
+        let away = self.away.clone();
+        tokio::spawn(async move {
+            let found = seek.await;
+            // Before it is told, so that nobody who is woken by it waits for more.
+            drop(away);
+            mailbox.found(found);
+        });
+    }
+
+    /// Whether something is being found out.
+    pub(super) fn is_away(&self) -> bool {
+        Arc::strong_count(&self.away) > 1
     }
 
     /// Takes care of an agent.
     pub(super) fn attend(&self, agent: AgentId) {
         let engine = self.engine.clone();
-        let mailbox = self.mailbox.clone();
-        tokio::spawn(async move {
+        self.send(async move {
             let attended = match engine.store().agent(agent).await {
                 Ok(Some(record)) => engine.attend(&record).await,
                 Ok(None) => Ok(()),
                 Err(error) => Err(error.into()),
             };
             match attended {
-                Ok(()) | Err(EngineError::Dead(_)) => {}
+                Ok(()) | Err(EngineError::Dead(_)) => Found::Attended,
                 Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
                     let holder = format!("open in pid {} on {}", owner.pid, owner.host);
-                    mailbox.found(Found::Held(agent, holder));
+                    Found::Held(agent, holder)
                 }
-                Err(error) => mailbox.found(Found::Trouble(error.to_string())),
+                Err(error) => Found::Trouble(error.to_string()),
             }
         });
     }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Row, RowRef};
-use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{CommitError, Engine, EngineError, Errand, Follow, Intent, Update};
 
 use super::around::{Found, Scout};
+use super::held::Neighbours;
 use super::mailbox::{Letter, Mailbox};
 use super::past;
 use crate::app::{App, Pane, Surroundings, Wish};
@@ -44,12 +44,14 @@ pub struct Driver {
     pub app: App,
     scout: Scout,
     /// Follows the agent that is shown, if another process holds it.
-    follow: Option<Follow>,
+    pub(super) follow: Option<Follow>,
     /// What came of it and was not taken in.
     followed: Vec<Row>,
     /// When the tree may be read next, if it is to be read.
     tree_due: Option<Instant>,
     tree_read: Option<Instant>,
+    /// Other programs that hold agents.
+    pub(super) neighbours: Option<Arc<dyn Neighbours>>,
 }
 
 impl Driver {
@@ -71,16 +73,14 @@ impl Driver {
         let pane = Pane::open(&engine, agent).await?;
         let app = App::new(around, bindings, size, pane, Instant::now());
         Ok(Self {
-            scout: Scout {
-                engine: engine.clone(),
-                mailbox,
-            },
+            scout: Scout::new(engine.clone(), mailbox),
             engine,
             app,
             follow: None,
             followed: Vec::new(),
             tree_due: None,
             tree_read: None,
+            neighbours: None,
         })
     }
 
@@ -94,6 +94,14 @@ impl Driver {
         self.scout.try_confinement();
         self.scout.find_server();
         self.scout.supervise();
+    }
+
+    /// Whether something is being found out that the screen will show. The tree is read at once then.
+    pub(crate) fn is_finding_out(&mut self) -> bool {
+        if self.tree_due.is_some() {
+            self.read_tree();
+        }
+        self.scout.is_away()
     }
 
     /// Waits until there is something to take in. Safe to drop.
@@ -167,6 +175,7 @@ impl Driver {
                 match wish {
                     Wish::Say(agent, intent) => self.say(agent, intent).await,
                     Wish::Show(agent) => self.show(agent).await,
+                    Wish::Take(agent) => self.take(agent).await,
                     Wish::ReadOlder => self.read_older().await,
                     Wish::ToggleLeft(rewind) => self.toggle_left(rewind).await,
                     Wish::Choose(what) => self.scout.read_choice(what, self.model()),
@@ -202,18 +211,10 @@ impl Driver {
         let Err(error) = self.engine.say(agent, intent).await else {
             return;
         };
-        // What another process holds gets mail instead.
         if let EngineError::Commit(CommitError::Held { owner, .. }) = &error
             && let Some(text) = said.as_ref().filter(|_| is_typed)
-            && let Line::Message(text) = parse(text)
+            && self.say_to_holder(agent, text, owner).await
         {
-            let where_to = format!("pid {} on {}", owner.pid, owner.host);
-            match self.engine.post(agent, text).await {
-                Ok(()) => self.app.say(format!(
-                    "⋯ left as mail for {where_to}, which holds this agent"
-                )),
-                Err(error) => self.not_said(agent, text, &error),
-            }
             return;
         }
         match said {
@@ -222,7 +223,7 @@ impl Driver {
         }
     }
 
-    fn not_said(&mut self, agent: AgentId, text: &str, error: &EngineError) {
+    pub(super) fn not_said(&mut self, agent: AgentId, text: &str, error: &EngineError) {
         let update = Update::NotStored {
             text: text.to_owned(),
             reason: error.to_string(),
@@ -230,7 +231,7 @@ impl Driver {
         self.app.told(agent, update, Instant::now());
     }
 
-    async fn show(&mut self, agent: AgentId) {
+    pub(super) async fn show(&mut self, agent: AgentId) {
         let is_known = match self.app.pane_mut(agent) {
             Some(pane) => match pane.catch_up(&self.engine).await {
                 Ok(()) => true,
@@ -287,7 +288,7 @@ impl Driver {
                 let head = self.app.pane().map(|pane| pane.agent.state.head());
                 self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
             }
-            Found::Filled(..) | Found::CheckedOut(..) | Found::Held(..) => {}
+            Found::Filled(..) | Found::CheckedOut(..) | Found::Held(..) | Found::Attended => {}
             Found::Trouble(text) => self.app.say(format!("⚠ {text}")),
         }
     }
@@ -322,7 +323,7 @@ impl Driver {
         self.scout.list_choices(self.workdir());
     }
 
-    fn want_tree(&mut self) {
+    pub(super) fn want_tree(&mut self) {
         let earliest = self.tree_read.map(|read| read + TREE_PAUSE);
         self.tree_due = Some(earliest.unwrap_or_else(Instant::now));
     }

@@ -3,20 +3,25 @@
 mod around;
 mod choices;
 mod driver;
+mod held;
 mod mailbox;
 mod outside;
 mod past;
+mod stage;
 
 use std::io;
 use std::time::{Duration, Instant};
 
+use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
 use ikigai_engine::{Intent, Stop};
-use tokio::time::sleep_until;
 
 pub use driver::{Driver, Whom};
+pub use held::{Asked, Neighbours};
+pub use stage::Stage;
+use stage::at;
 
-use crate::app::{Farewell, Wish};
+use crate::app::{Farewell, Fate, Wish};
 use crate::key::{Happening, Key};
 use crate::paint::{Grid, Painter, Theme};
 use crate::terminal::{Input, Signals, Terminal, TerminalError, Told, title};
@@ -29,7 +34,7 @@ const STREAM_FRAME: Duration = Duration::from_millis(33);
 
 /// Shows agents on a terminal until the user leaves.
 pub struct Screen {
-    driver: Driver,
+    stage: Stage,
     terminal: Terminal,
     input: Input,
     signals: Signals,
@@ -44,23 +49,51 @@ pub struct Screen {
     is_typed: bool,
     drawn: Option<Instant>,
     happened: Vec<Happening>,
+    on_hangup: OnHangUp,
 }
 
 /// How the screen ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The user left.
+    /// The user left, or the system said so.
     Left,
-    /// The system said so.
-    Told,
+    /// The user left, and agents that work are to go on.
+    Background,
+    /// The terminal is gone.
+    HungUp,
+}
+
+/// What becomes of agents at work when the terminal is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnHangUp {
+    /// They go on in the background.
+    #[default]
+    Background,
+    /// They pause.
+    Pause,
+}
+
+/// What is left of a screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// What remains on the normal screen.
+    pub farewell: Farewell,
+    /// The agents that are to go on in the background.
+    pub handed: Vec<AgentId>,
 }
 
 impl Screen {
     /// A screen that was not drawn yet. Within a runtime.
-    pub fn new(driver: Driver, terminal: Terminal, theme: Theme) -> Result<Self, TerminalError> {
+    pub fn new(
+        stage: Stage,
+        terminal: Terminal,
+        theme: Theme,
+        on_hangup: OnHangUp,
+    ) -> Result<Self, TerminalError> {
         Ok(Self {
             input: terminal.input()?,
             signals: Signals::new().map_err(TerminalError::SetUp)?,
-            driver,
+            stage,
             terminal,
             theme,
             grid: Grid::default(),
@@ -71,26 +104,37 @@ impl Screen {
             is_typed: false,
             drawn: None,
             happened: Vec::new(),
+            on_hangup,
         })
     }
 
     /// Shows agents until the user leaves; `prompt` is sent at once. Whatever works then is stopped,
     /// and all is stored.
-    pub async fn run(mut self, prompt: Option<String>) -> Result<Farewell, TerminalError> {
+    pub async fn run(mut self, prompt: Option<String>) -> Result<Left, TerminalError> {
         self.draw()?;
-        self.driver.settle_in();
+        self.stage.driver.take_back().await;
+        self.stage.driver.settle_in();
         if let Some(prompt) = prompt {
-            self.driver.app.submit(prompt);
+            self.stage.driver.app.submit(prompt);
         }
         self.is_dirty = true;
-        let ended = self.go().await;
-        self.driver.engine.leave().await;
-        self.driver.take_in().await;
-        let farewell = self.driver.app.farewell();
-        match ended {
-            Ok(End::Left | End::Told) => Ok(farewell),
-            Err(error) => Err(error),
-        }
+        let ended = match self.go().await {
+            // It may be noticed before the system says so.
+            Err(TerminalError::Gone) => Ok(End::HungUp),
+            ended => ended,
+        };
+        let working = self.stage.driver.engine.working();
+        self.stage.leave().await;
+        let goes_on = match ended? {
+            End::Left => false,
+            End::Background => true,
+            End::HungUp => self.on_hangup == OnHangUp::Background,
+        };
+        let fate = if goes_on { Fate::GoOn } else { Fate::Pause };
+        Ok(Left {
+            farewell: self.stage.driver.app.farewell(working.len(), fate),
+            handed: if goes_on { working } else { Vec::new() },
+        })
     }
 
     async fn go(&mut self) -> Result<End, TerminalError> {
@@ -99,12 +143,12 @@ impl Screen {
                 return Ok(end);
             }
             if self.is_due() {
-                self.driver.take_in().await;
+                self.stage.driver.take_in().await;
                 self.draw()?;
                 continue;
             }
             let due = self.due();
-            let tick = self.driver.app.next_tick();
+            let tick = self.stage.driver.app.next_tick();
             let mut told = None;
             let mut came = false;
             let is_clear = self.terminal.is_clear();
@@ -115,9 +159,9 @@ impl Screen {
                 sent = self.terminal.clear(), if !is_clear => sent?,
                 () = at(due), if due.is_some() => {}
                 // What comes while a frame waits is drawn with it.
-                () = self.driver.came(), if due.is_none() => came = true,
+                () = self.stage.came(), if due.is_none() => came = true,
                 () = at(tick), if tick.is_some() && due.is_none() => {
-                    self.driver.app.tick(Instant::now());
+                    self.stage.driver.app.tick(Instant::now());
                     self.is_dirty = true;
                 }
             }
@@ -125,7 +169,7 @@ impl Screen {
                 self.is_dirty = true;
                 // While nothing can be drawn, no frame takes it in: it would come for ever.
                 if self.due().is_none() {
-                    self.driver.take_in().await;
+                    self.stage.driver.take_in().await;
                 }
             }
             if let Some(end) = self.heed(told)? {
@@ -134,7 +178,7 @@ impl Screen {
             for happening in std::mem::take(&mut self.happened) {
                 self.is_dirty = true;
                 self.is_typed = true;
-                self.driver.app.happened(happening, Instant::now());
+                self.stage.driver.app.happened(happening, Instant::now());
             }
         }
     }
@@ -158,10 +202,10 @@ impl Screen {
         self.is_dirty = false;
         self.is_typed = false;
         self.drawn = Some(Instant::now());
-        self.driver.app.draw(&mut self.grid);
+        self.stage.driver.app.draw(&mut self.grid);
         self.bytes.clear();
         self.painter.paint(&self.grid, self.theme, &mut self.bytes);
-        let new_title = self.driver.app.title();
+        let new_title = self.stage.driver.app.title();
         if new_title != self.title {
             self.bytes.extend(title(&new_title));
             self.title = new_title;
@@ -182,14 +226,15 @@ impl Screen {
             Some(Told::Continued) => self.resume()?,
             Some(Told::Stop) => self.suspend()?,
             Some(Told::Interrupt) => self.happened.push(Happening::Key(Key::ctrl('c'))),
-            Some(Told::Terminate | Told::HangUp) => return Ok(Some(End::Told)),
+            Some(Told::Terminate) => return Ok(Some(End::Left)),
+            Some(Told::HangUp) => return Ok(Some(End::HungUp)),
         }
         Ok(None)
     }
 
     fn suspend(&mut self) -> Result<(), TerminalError> {
         if !self.terminal.suspend()? {
-            self.driver.app.say("there is no shell to go back to");
+            self.stage.driver.app.say("there is no shell to go back to");
         }
         Ok(())
     }
@@ -206,9 +251,10 @@ impl Screen {
     }
 
     async fn carry_out(&mut self) -> Result<Option<End>, TerminalError> {
-        for wish in self.driver.carry_out().await {
+        for wish in self.stage.carry_out().await {
             match wish {
                 Wish::Quit => return Ok(Some(End::Left)),
+                Wish::Background => return Ok(Some(End::Background)),
                 Wish::Suspend => {
                     self.stop_agents();
                     self.suspend()?;
@@ -236,44 +282,40 @@ impl Screen {
 
     /// Pauses what works before the process itself is stopped.
     fn stop_agents(&self) {
-        for agent in self.driver.engine.working() {
+        for agent in self.stage.driver.engine.working() {
             let stop = Intent::Stop(Stop::Interrupt(Cause::User));
-            self.driver.engine.tell(agent, stop);
+            self.stage.driver.engine.tell(agent, stop);
         }
     }
 
     async fn copy(&mut self, text: &str) -> Result<(), TerminalError> {
         if !outside::copy(&mut self.terminal, text).await? {
-            self.driver.app.say("⚠ that is too much for the clipboard");
+            self.stage
+                .driver
+                .app
+                .say("⚠ that is too much for the clipboard");
         }
         Ok(())
     }
 
     async fn page(&mut self, text: &str) -> Result<(), TerminalError> {
         self.terminal.hide();
-        let paged = outside::page(text, self.driver.app.secrets()).await;
+        let paged = outside::page(text, self.stage.driver.app.secrets()).await;
         self.resume()?;
         if let Err(error) = paged {
-            self.driver.app.say(format!("⚠ {error}"));
+            self.stage.driver.app.say(format!("⚠ {error}"));
         }
         Ok(())
     }
 
     async fn edit(&mut self, text: &str) -> Result<(), TerminalError> {
         self.terminal.hide();
-        let edited: io::Result<String> = outside::edit(text, self.driver.app.secrets()).await;
+        let edited: io::Result<String> = outside::edit(text, self.stage.driver.app.secrets()).await;
         self.resume()?;
         match edited {
-            Ok(text) => self.driver.app.set_input(&text),
-            Err(error) => self.driver.app.say(format!("⚠ {error}")),
+            Ok(text) => self.stage.driver.app.set_input(&text),
+            Err(error) => self.stage.driver.app.say(format!("⚠ {error}")),
         }
         Ok(())
-    }
-}
-
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time.into()).await,
-        None => std::future::pending().await,
     }
 }

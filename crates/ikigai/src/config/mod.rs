@@ -11,6 +11,7 @@ use ikigai_engine::Resume;
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
 use ikigai_providers::small_file;
+use ikigai_tui::screen::OnHangUp;
 use serde::Deserialize;
 
 pub(crate) use work::Work;
@@ -34,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) model: Option<String>,
     /// What is done at start with turns that stopped in the middle.
     resume: Option<ResumeWord>,
+    /// What becomes of agents at work when the terminal is gone.
+    on_hangup: Option<HangUpWord>,
     /// How the screen looks.
     pub(crate) theme: Option<String>,
     /// Which signs it uses: `unicode` or `ascii`.
@@ -64,6 +67,14 @@ enum ResumeWord {
     Ask,
     Auto,
     Never,
+}
+
+/// `on_hangup`.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum HangUpWord {
+    Background,
+    Pause,
 }
 
 /// `[providers.NAME]`.
@@ -158,10 +169,10 @@ impl Config {
         // A repository must not send a key to an address of its own, nor run a command for one.
         let trusts = theirs.ca_file.is_some();
         // Nor have anything sent by itself.
-        let sends = theirs.resume.is_some();
+        let sends = theirs.resume.is_some() || theirs.on_hangup.is_some();
         if !theirs.providers.is_empty() || theirs.store.is_some() || trusts || sends {
             bail!(
-                "`{}` may not set `providers`, `store`, `ca_file` or `resume`\nhint: put them into your own configuration",
+                "`{}` may not set `providers`, `store`, `ca_file`, `resume` or `on_hangup`\nhint: put them into your own configuration",
                 file.display()
             );
         }
@@ -185,6 +196,14 @@ impl Config {
             None | Some(ResumeWord::Ask) => Resume::Ask,
             Some(ResumeWord::Auto) => Resume::Auto,
             Some(ResumeWord::Never) => Resume::Never,
+        }
+    }
+
+    /// What becomes of agents at work when the terminal is gone.
+    pub(crate) fn on_hangup(&self) -> OnHangUp {
+        match self.on_hangup {
+            None | Some(HangUpWord::Background) => OnHangUp::Background,
+            Some(HangUpWord::Pause) => OnHangUp::Pause,
         }
     }
 

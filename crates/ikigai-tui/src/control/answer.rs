@@ -1,0 +1,357 @@
+//! What is answered: one line of JSON each.
+
+use ikigai_engine::{Branch, Context, Question};
+use serde::{Deserialize, Serialize};
+
+use crate::look::Look;
+use crate::paint::{Colour, Grid, Run, Style, Theme};
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// One that says what it is.
+    Said(Said),
+    /// To `read_token_cache`.
+    TokenCache(TokenCache),
+    /// It could not be done.
+    Error {
+        /// Why.
+        error: String,
+    },
+}
+
+/// Answers that say what they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Said {
+    /// It is done.
+    Ok,
+    /// The agent has nothing to do.
+    Idle {
+        /// It waits for an answer to a question.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        asks: bool,
+    },
+    /// The time was over before.
+    Timeout,
+    /// To `read_framebuffer`.
+    Framebuffer(Framebuffer),
+    /// To `agents`.
+    Agents {
+        /// All that are not reaped, parents before their children.
+        agents: Vec<AgentSeen>,
+    },
+    /// To `release`.
+    Released {
+        /// Those that were held here.
+        agents: Vec<Released>,
+    },
+    /// To `version`.
+    Version(Version),
+}
+
+/// What is on the screen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Framebuffer {
+    /// How many rows it has.
+    pub rows: u16,
+    /// How many columns.
+    pub cols: u16,
+    /// Where the cursor is.
+    pub cursor: Cursor,
+    /// Every row.
+    pub lines: Vec<RowSeen>,
+}
+
+/// Where the cursor is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cursor {
+    /// Its row, from 0.
+    pub row: u16,
+    /// Its column, from 0.
+    pub col: u16,
+    /// Whether it is to be seen.
+    pub visible: bool,
+}
+
+/// One row of the screen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowSeen {
+    /// Which, from 0.
+    pub row: u16,
+    /// What it says, without blanks at its end.
+    pub spans: Vec<SpanSeen>,
+}
+
+/// Text that looks the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpanSeen {
+    /// What it says.
+    pub text: String,
+    /// How it looks.
+    pub style: StyleSeen,
+}
+
+/// How text looks; what is not so is left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "ways of setting text off")]
+pub struct StyleSeen {
+    /// Its colour, as terminals number them; the terminal's own if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fg: Option<u8>,
+    /// Heavier.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bold: bool,
+    /// Fainter.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dim: bool,
+    /// With its colours exchanged.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reverse: bool,
+    /// With a line below.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub underline: bool,
+    /// Slanted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub italic: bool,
+}
+
+/// What fills the window of an agent, in tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenCache {
+    /// Of the turns in the window.
+    pub total_tokens: u64,
+    /// Of the system prompt, pins and tools beside them.
+    pub fixed_tokens: u64,
+    /// What all of it may be.
+    pub budget: u64,
+    /// How many turns are in the window.
+    pub turn_count: u64,
+    /// How many turns came before them and are not sent.
+    pub context_start_index: u64,
+    /// The turns in the window, oldest first.
+    pub turns: Vec<TurnSeen>,
+}
+
+/// One turn in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnSeen {
+    /// Its place among all turns, from 0.
+    pub index: u64,
+    /// What it needs.
+    pub tokens: u64,
+}
+
+/// One agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentSeen {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The id of its parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// `running` or `dead`.
+    pub status: String,
+    /// Whether it is in the middle of a turn.
+    pub working: bool,
+    /// Whether it is the one that is shown.
+    pub current: bool,
+    /// The number of its newest row.
+    pub head: u64,
+    /// Which process holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
+    /// What it asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<QuestionSeen>,
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its machine.
+    pub host: String,
+    /// Its number there.
+    pub pid: u32,
+}
+
+/// A call that waits for an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionSeen {
+    /// Which tool.
+    pub tool: String,
+    /// The call as a person sees it.
+    pub shown: String,
+    /// Where it would run.
+    pub workdir: String,
+    /// What `always` would allow.
+    pub pattern: String,
+}
+
+/// An agent that was let go of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Released {
+    /// Its id.
+    pub id: String,
+    /// Whether it was in the middle of a turn, which is stopped now.
+    pub worked: bool,
+}
+
+/// Who answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// The program's version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// `screen`, `headless`, or `background` for one that ends by itself.
+    pub mode: String,
+    /// The id of the agent that is shown.
+    pub agent: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Answer {
+    /// It is done.
+    pub const OK: Self = Self::Said(Said::Ok);
+
+    /// It could not be done.
+    pub fn error(reason: impl Into<String>) -> Self {
+        Self::Error {
+            error: reason.into(),
+        }
+    }
+
+    /// As one line.
+    pub fn to_line(&self) -> String {
+        // Nothing in it can fail to be JSON.
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+}
+
+impl Framebuffer {
+    /// What a terminal with this theme would show.
+    pub fn of(grid: &Grid, theme: Theme) -> Self {
+        let cursor = grid.cursor.map(|(row, col)| Cursor {
+            row,
+            col,
+            visible: true,
+        });
+        let line = |row: u16| RowSeen {
+            row,
+            spans: spans(grid.spans(row, theme)),
+        };
+        Self {
+            rows: grid.rows(),
+            cols: grid.columns(),
+            cursor: cursor.unwrap_or_default(),
+            lines: (0..grid.rows()).map(line).collect(),
+        }
+    }
+
+    /// The same as plain text, a line for each row.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            text.extend(line.spans.iter().map(|span| span.text.as_str()));
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Runs without the blanks at the end of their row.
+fn spans(runs: Vec<Run>) -> Vec<SpanSeen> {
+    let seen = runs.into_iter().map(|run| SpanSeen {
+        style: StyleSeen::of(run.style),
+        text: run.text,
+    });
+    let mut spans: Vec<_> = seen.collect();
+    while let Some(last) = spans.last_mut() {
+        if last.style.reverse || last.style.underline {
+            break;
+        }
+        last.text.truncate(last.text.trim_end_matches(' ').len());
+        if !last.text.is_empty() {
+            break;
+        }
+        spans.pop();
+    }
+    spans
+}
+
+impl StyleSeen {
+    fn of(style: Style) -> Self {
+        Self {
+            fg: match style.fg {
+                Colour::Default => None,
+                Colour::Indexed(index) => Some(index),
+            },
+            bold: style.has(Look::BOLD),
+            dim: style.has(Look::DIM),
+            reverse: style.has(Look::REVERSE),
+            underline: style.has(Look::UNDERLINE),
+            italic: style.has(Look::ITALIC),
+        }
+    }
+}
+
+impl From<&Context> for TokenCache {
+    fn from(context: &Context) -> Self {
+        // Summaries stand before the first turn that is sent as it was.
+        let summaries = context.turns.iter().take_while(|turn| turn.is_summary);
+        let before = u64::try_from(summaries.count()).unwrap_or(0);
+        let first = context.start_index.saturating_sub(before);
+        let turns = (first..).zip(&context.turns);
+        Self {
+            total_tokens: context.total_tokens(),
+            fixed_tokens: context.fixed_tokens(),
+            budget: context.budget,
+            turn_count: u64::try_from(context.turns.len()).unwrap_or(u64::MAX),
+            context_start_index: context.start_index,
+            turns: turns
+                .map(|(index, turn)| TurnSeen {
+                    index,
+                    tokens: turn.tokens,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl AgentSeen {
+    /// An agent, and what it asks.
+    pub fn of(branch: &Branch, is_current: bool, questions: &[Question]) -> Self {
+        let agent = &branch.agent;
+        let owner = agent.owner.as_ref().filter(|owner| owner.may_live());
+        Self {
+            id: agent.id.to_string(),
+            name: agent.name.clone(),
+            parent: agent.parent.map(|parent| parent.to_string()),
+            status: agent.status.word().to_owned(),
+            working: branch.works,
+            current: is_current,
+            head: agent.head.0,
+            owner: owner.map(|owner| Owner {
+                host: owner.host.clone(),
+                pid: owner.pid,
+            }),
+            questions: questions
+                .iter()
+                .map(|question| QuestionSeen {
+                    tool: question.tool.clone(),
+                    shown: question.shown.clone(),
+                    workdir: question.workdir.clone(),
+                    pattern: question.pattern.clone(),
+                })
+                .collect(),
+        }
+    }
+}

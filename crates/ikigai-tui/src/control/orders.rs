@@ -1,0 +1,419 @@
+//! Requests on their way through the screen: what they do, and when they are answered.
+//!
+//! Everything is done by the screen's own loop, between two of its steps, so that no request sees
+//! half of what another one did.
+
+use std::time::{Duration, Instant};
+
+use ikigai_core::{AgentId, Seq};
+use ikigai_engine::{Answer as Permission, Engine, Question};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::answer::{AgentSeen, Answer, Framebuffer, Released, Said, TokenCache, Version};
+use super::keys::happenings;
+use super::request::{Request, Word};
+use crate::paint::{Grid, Theme};
+use crate::screen::Driver;
+
+/// How many requests wait for the screen's attention.
+const MOST_ARRIVED: usize = 64;
+
+/// How long an agent has to hear what it was told before it is answered that it was told.
+const HEARING: Duration = Duration::from_secs(1);
+
+/// The longest that an idle agent is waited for: an hour, for whoever asked may be gone.
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+
+/// One request, and where its answer goes.
+pub struct Order {
+    /// What is asked.
+    pub request: Request,
+    /// The process that asks, if it is known.
+    pub peer: Option<i32>,
+    /// Where the answer goes.
+    pub reply: oneshot::Sender<Reply>,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It is answered.
+    Answer(Answer),
+    /// The rows of this agent are to be told, from the one after this on.
+    Events {
+        /// Whose.
+        agent: AgentId,
+        /// After which.
+        after: Seq,
+        /// Whether to go on with those that come.
+        follow: bool,
+    },
+}
+
+/// How the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// On a terminal.
+    Screen,
+    /// Without one.
+    Headless,
+    /// Without one, until no agent works.
+    Background,
+}
+
+/// A request that waits for something before it is answered.
+struct Held {
+    what: Awaits,
+    until: Instant,
+    reply: oneshot::Sender<Reply>,
+}
+
+/// What a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaits {
+    /// All that was asked before is done.
+    Screen,
+    /// This agent has heard what it was told.
+    Heard(AgentId),
+    /// The agent that is shown has nothing to do.
+    Idle,
+}
+
+/// See the module.
+pub struct Orders {
+    coming: mpsc::Receiver<Order>,
+    arrived: Vec<Order>,
+    held: Vec<Held>,
+    stirs: Option<watch::Receiver<u64>>,
+    grid: Grid,
+    theme: Theme,
+    mode: Mode,
+}
+
+impl Orders {
+    /// Orders that come over a channel, to a program that shows this theme.
+    pub fn new(theme: Theme, mode: Mode) -> (mpsc::Sender<Order>, Self) {
+        let (sender, coming) = mpsc::channel(MOST_ARRIVED);
+        let orders = Self {
+            coming,
+            arrived: Vec::new(),
+            held: Vec::new(),
+            stirs: None,
+            grid: Grid::default(),
+            theme,
+            mode,
+        };
+        (sender, orders)
+    }
+
+    /// Waits for the next one, which [`Orders::settle`] sees to, or until an agent may have begun or
+    /// ended its work. Safe to drop.
+    pub(crate) async fn came(&mut self, engine: &Engine) {
+        let stirs = self.stirs.get_or_insert_with(|| engine.stirs());
+        tokio::select! {
+            biased;
+            Some(order) = self.coming.recv() => self.arrived.push(order),
+            Ok(()) = stirs.changed() => {}
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Whether some wait for something.
+    pub fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// When the first of those that wait is answered in any case.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.held.iter().map(|held| held.until).min()
+    }
+
+    /// Does what was asked, and answers what can be answered. Returns whether there is something to
+    /// carry out first.
+    pub(crate) async fn settle(&mut self, driver: &mut Driver) -> bool {
+        let arrived = std::mem::take(&mut self.arrived);
+        let has_arrived = !arrived.is_empty();
+        for Order {
+            request,
+            peer,
+            reply,
+        } in arrived
+        {
+            self.begin(request, peer, reply, driver).await;
+        }
+        if has_arrived {
+            return true;
+        }
+        self.held.retain(|held| !held.reply.is_closed());
+        if self.held.is_empty() {
+            return false;
+        }
+        if let Some(stirs) = &mut self.stirs {
+            stirs.mark_unchanged();
+        }
+        let current = driver.app.current();
+        // Asked before what was told is taken in, so that nothing of a turn that has just ended is
+        // missing.
+        let works = driver.engine.works(current).await.unwrap_or(false);
+        driver.take_in().await;
+        driver.app.tick(Instant::now());
+        if driver.app.has_wishes() {
+            return true;
+        }
+        for held in std::mem::take(&mut self.held) {
+            match self.outcome(&held, works, driver) {
+                // Whoever asked may be gone.
+                Some(answer) => drop(held.reply.send(Reply::Answer(answer))),
+                None => self.held.push(held),
+            }
+        }
+        false
+    }
+
+    /// Answers those that wait, because the program ends.
+    pub fn end(&mut self) {
+        for held in self.held.drain(..) {
+            let answer = match held.what {
+                Awaits::Heard(_) => Answer::OK,
+                Awaits::Screen | Awaits::Idle => Answer::error("the program ends"),
+            };
+            let _ = held.reply.send(Reply::Answer(answer));
+        }
+        self.coming.close();
+    }
+
+    fn outcome(&mut self, held: &Held, works: bool, driver: &mut Driver) -> Option<Answer> {
+        let current = driver.app.current();
+        let is_over = Instant::now() >= held.until;
+        match held.what {
+            Awaits::Screen => {
+                driver.app.draw(&mut self.grid);
+                let seen = Framebuffer::of(&self.grid, self.theme);
+                Some(Answer::Said(Said::Framebuffer(seen)))
+            }
+            Awaits::Heard(agent) => {
+                let live = driver.app.roster().live(agent);
+                let is_busy = live.is_some_and(crate::app::Live::is_busy);
+                let works = driver.engine.is_working(agent) == Some(true);
+                let has_heard = driver.engine.has_heard(agent) && (is_busy || !works);
+                (has_heard || is_over).then_some(Answer::OK)
+            }
+            Awaits::Idle => {
+                let live = driver.app.roster().live(current);
+                let asks = live.is_some_and(|live| !live.questions.is_empty());
+                let works = works || driver.engine.is_working(current) == Some(true);
+                let waits = driver.app.waits_for_a_person(current);
+                let is_settled = driver.engine.has_heard(current) && !driver.is_finding_out();
+                if waits && is_settled {
+                    return Some(Answer::Said(Said::Idle { asks: true }));
+                }
+                if !works && !asks && is_settled {
+                    return Some(Answer::Said(Said::Idle { asks: false }));
+                }
+                is_over.then_some(Answer::Said(Said::Timeout))
+            }
+        }
+    }
+
+    async fn begin(
+        &mut self,
+        request: Request,
+        peer: Option<i32>,
+        reply: oneshot::Sender<Reply>,
+        driver: &mut Driver,
+    ) {
+        let begun = match request {
+            Request::ReadFramebuffer => Ok(Begun::Awaits(Awaits::Screen, Duration::ZERO)),
+            Request::SendKeys { keys } => type_keys(&keys, driver),
+            Request::WaitIdle { timeout_ms } => {
+                let most = Duration::from_millis(timeout_ms).min(LONGEST_WAIT);
+                Ok(Begun::Awaits(Awaits::Idle, most))
+            }
+            request => self.begin_named(request, peer, driver).await,
+        };
+        let answer = match begun {
+            Ok(Begun::Awaits(what, most)) => {
+                let until = Instant::now() + most;
+                return self.held.push(Held { what, until, reply });
+            }
+            Ok(Begun::Elsewhere(elsewhere)) => {
+                tokio::spawn(async move {
+                    let answer = elsewhere.await;
+                    let _ = reply.send(Reply::Answer(answer));
+                });
+                return;
+            }
+            Ok(Begun::Replied(answer)) => answer,
+            Err(reason) => Reply::Answer(Answer::error(reason)),
+        };
+        let _ = reply.send(answer);
+    }
+
+    /// Requests that may name an agent.
+    async fn begin_named(
+        &mut self,
+        request: Request,
+        peer: Option<i32>,
+        driver: &mut Driver,
+    ) -> Result<Begun, String> {
+        match request {
+            Request::Submit { text, agent } => {
+                if text.trim().is_empty() {
+                    return Err("there is nothing to say".to_owned());
+                }
+                let agent = named(agent.as_deref(), driver).await?;
+                driver.app.submit_to(agent, text);
+                Ok(Begun::heard(agent))
+            }
+            Request::Interrupt { agent } => {
+                let agent = named(agent.as_deref(), driver).await?;
+                driver.app.interrupt_agent(agent);
+                Ok(Begun::heard(agent))
+            }
+            Request::Approve {
+                answer,
+                agent,
+                pattern,
+                reason,
+            } => {
+                let asks = match &agent {
+                    Some(_) => Some(named(agent.as_deref(), driver).await?),
+                    None => driver.app.who_asks(),
+                };
+                let make = |question: &Question| match answer {
+                    Word::Once => Permission::Once,
+                    Word::Always => {
+                        let pattern = pattern.clone();
+                        Permission::Always(pattern.unwrap_or_else(|| question.pattern.clone()))
+                    }
+                    Word::No => Permission::No(reason.clone()),
+                };
+                match asks {
+                    Some(agent) if driver.app.answer_for(agent, make) => Ok(Begun::heard(agent)),
+                    _ => Err("nothing is asked".to_owned()),
+                }
+            }
+            Request::Events {
+                agent,
+                after,
+                follow,
+            } => Ok(Begun::Replied(Reply::Events {
+                agent: named(agent.as_deref(), driver).await?,
+                after: Seq(after.unwrap_or(0)),
+                follow,
+            })),
+            Request::Release { agent } => self.release(agent.as_deref(), peer, driver).await,
+            Request::Agents => {
+                let tree = driver.engine.tree().await;
+                let tree = tree.map_err(|error| error.to_string())?;
+                let (app, current) = (&driver.app, driver.app.current());
+                let seen = tree.iter().map(|branch| {
+                    let id = branch.agent.id;
+                    let live = app.roster().live(id);
+                    let questions = live.map_or(&[][..], |live| &live.questions);
+                    AgentSeen::of(branch, id == current, questions)
+                });
+                let agents = seen.collect();
+                Ok(Begun::said(Said::Agents { agents }))
+            }
+            Request::ReadTokenCache => {
+                let (engine, agent) = (driver.engine.clone(), driver.app.current());
+                Ok(Begun::Elsewhere(Box::pin(async move {
+                    match engine.context(agent).await {
+                        Ok(context) => Answer::TokenCache(TokenCache::from(&context)),
+                        Err(error) => Answer::error(error.to_string()),
+                    }
+                })))
+            }
+            Request::Version => Ok(Begun::said(Said::Version(self.version(driver)))),
+            Request::ReadFramebuffer | Request::SendKeys { .. } | Request::WaitIdle { .. } => {
+                Err("that names no agent".to_owned())
+            }
+        }
+    }
+
+    /// Lets go of one agent, or of all.
+    async fn release(
+        &mut self,
+        agent: Option<&str>,
+        peer: Option<i32>,
+        driver: &mut Driver,
+    ) -> Result<Begun, String> {
+        let agents = match agent {
+            Some(_) => vec![named(agent, driver).await?],
+            None => driver.engine.attended(),
+        };
+        let to = peer.map_or_else(|| "another program".to_owned(), |pid| format!("pid {pid}"));
+        for agent in &agents {
+            driver.give_away(*agent, &to);
+        }
+        let engine = driver.engine.clone();
+        Ok(Begun::Elsewhere(Box::pin(async move {
+            let mut released = Vec::new();
+            for agent in agents {
+                if let Some(worked) = engine.release(agent).await {
+                    let id = agent.to_string();
+                    released.push(Released { id, worked });
+                }
+            }
+            Answer::Said(Said::Released { agents: released })
+        })))
+    }
+
+    fn version(&self, driver: &Driver) -> Version {
+        let current = driver.app.current();
+        let known = driver.app.roster().get(current);
+        let mode = match self.mode {
+            Mode::Screen => "screen",
+            Mode::Headless => "headless",
+            Mode::Background => "background",
+        };
+        Version {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            mode: mode.to_owned(),
+            agent: current.to_string(),
+            name: known.map_or_else(String::new, |known| known.branch.agent.name.clone()),
+        }
+    }
+}
+
+/// What becomes of a request at first.
+enum Begun {
+    /// It waits for something, for so long.
+    Awaits(Awaits, Duration),
+    /// It is answered by somebody else, who keeps the screen from nothing.
+    Elsewhere(std::pin::Pin<Box<dyn Future<Output = Answer> + Send>>),
+    Replied(Reply),
+}
+
+impl Begun {
+    fn heard(agent: AgentId) -> Self {
+        Self::Awaits(Awaits::Heard(agent), HEARING)
+    }
+
+    fn said(said: Said) -> Self {
+        Self::Replied(Reply::Answer(Answer::Said(said)))
+    }
+}
+
+fn type_keys(keys: &str, driver: &mut Driver) -> Result<Begun, String> {
+    let happened = happenings(keys);
+    let happened = happened.ok_or("these are too many keys for one request")?;
+    let agent = driver.app.current();
+    for happening in happened {
+        driver.app.happened(happening, Instant::now());
+    }
+    Ok(Begun::heard(agent))
+}
+
+/// The agent of this name, or the one that is shown.
+async fn named(name: Option<&str>, driver: &Driver) -> Result<AgentId, String> {
+    let Some(name) = name else {
+        return Ok(driver.app.current());
+    };
+    let found = driver.engine.find(name).await;
+    found
+        .map(|agent| agent.id)
+        .map_err(|error| error.to_string())
+}

@@ -1,0 +1,96 @@
+//! What is asked: one line of JSON each.
+
+use serde::{Deserialize, Serialize};
+
+/// How long an idle agent is waited for if nothing is said.
+const PATIENCE_MS: u64 = 60_000;
+
+/// One request. Fields that are not known are ignored; an agent is named by its name, its id, or the
+/// beginning of its id, and is the one that is shown if none is named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Request {
+    /// What is on the screen.
+    ReadFramebuffer,
+    /// Types keys, as a terminal sends them.
+    SendKeys {
+        /// With `\r \n \t \\ \xNN` unescaped.
+        keys: String,
+    },
+    /// Waits until the agent that is shown has nothing to do.
+    WaitIdle {
+        /// How long at most.
+        #[serde(default = "patience")]
+        timeout_ms: u64,
+    },
+    /// What fills the window of the agent that is shown.
+    ReadTokenCache,
+    /// Says something to an agent, or has a command carried out, as if it had been typed.
+    Submit {
+        /// What.
+        text: String,
+        /// To whom.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
+    /// All agents.
+    Agents,
+    /// The rows of an agent's log, one a line.
+    Events {
+        /// Whose.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// Only those after this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<u64>,
+        /// Whether to go on with those that come.
+        #[serde(default)]
+        follow: bool,
+    },
+    /// Answers the question of an agent.
+    Approve {
+        /// What is answered.
+        #[serde(default)]
+        answer: Word,
+        /// Whose question; if none is named, that of the agent that is shown, else the oldest.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// What `always` allows, if it is not the pattern that was proposed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
+        /// Why not, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Interrupts an agent.
+    Interrupt {
+        /// Whom.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
+    /// Lets go of an agent, so that another process can take it; of all if none is named.
+    Release {
+        /// Which.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
+    /// Who answers here.
+    Version,
+}
+
+/// An answer to a question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Word {
+    /// This once.
+    #[default]
+    Once,
+    /// From now on, whatever fits the pattern.
+    Always,
+    /// No.
+    No,
+}
+
+const fn patience() -> u64 {
+    PATIENCE_MS
+}

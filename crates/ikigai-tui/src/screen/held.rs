@@ -1,0 +1,149 @@
+//! Agents that another process holds: what is typed for them goes there, and they can be taken.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ikigai_core::AgentId;
+use ikigai_engine::commands::{Line, parse};
+use ikigai_engine::{CommitError, EngineError, ProcessRecord};
+
+use super::Driver;
+use crate::control::{Answer, Request, Said};
+
+/// What a neighbour answers, or why it does not.
+pub type Asked<'a> = Pin<Box<dyn Future<Output = Result<Answer, String>> + 'a>>;
+
+/// Other programs that hold agents, and can be asked.
+pub trait Neighbours {
+    /// Asks one of them. It ends soon, whatever the other one does.
+    fn ask<'a>(&'a self, whom: &'a ProcessRecord, request: Request) -> Asked<'a>;
+}
+
+impl Driver {
+    /// Says whom to ask about agents that another process holds.
+    pub fn set_neighbours(&mut self, neighbours: Arc<dyn Neighbours>) {
+        self.neighbours = Some(neighbours);
+    }
+
+    async fn ask(&self, owner: &ProcessRecord, request: Request) -> Result<Answer, String> {
+        match &self.neighbours {
+            Some(neighbours) => neighbours.ask(owner, request).await,
+            None => Err("nobody can be asked".to_owned()),
+        }
+    }
+
+    /// Hands what was typed to the process that holds the agent, or leaves it as mail; says which.
+    /// `false` if it is nothing that can be handed over.
+    pub(super) async fn say_to_holder(
+        &mut self,
+        agent: AgentId,
+        text: &str,
+        owner: &ProcessRecord,
+    ) -> bool {
+        let where_to = format!("pid {} on {}", owner.pid, owner.host);
+        let submit = Request::Submit {
+            text: text.to_owned(),
+            agent: Some(agent.to_string()),
+        };
+        if self.ask(owner, submit).await == Ok(Answer::OK) {
+            self.app
+                .say(format!("⋯ handed to {where_to}, which holds this agent"));
+            return true;
+        }
+        let Line::Message(text) = parse(text) else {
+            return false;
+        };
+        match self.engine.post(agent, text).await {
+            Ok(()) => self.app.say(format!(
+                "⋯ left as mail for {where_to}, which holds this agent"
+            )),
+            Err(error) => self.not_said(agent, text, &error),
+        }
+        true
+    }
+
+    /// Asks whoever holds an agent to let go of it, and takes care of it.
+    pub(super) async fn take(&mut self, agent: AgentId) {
+        let said = match self.try_take(agent).await {
+            Ok(said) => said,
+            Err(reason) => format!("⚠ {reason}"),
+        };
+        self.app.say(said);
+    }
+
+    async fn try_take(&mut self, agent: AgentId) -> Result<String, String> {
+        let record = self.engine.store().agent(agent).await;
+        let record = record.map_err(|error| error.to_string())?;
+        let record = record.ok_or("this agent is not in the store")?;
+        let owner = match self.engine.attend(&record).await {
+            Ok(()) => return Ok("this agent is open here".to_owned()),
+            Err(EngineError::Commit(CommitError::Held { owner, .. })) => owner,
+            Err(error) => return Err(error.to_string()),
+        };
+        let release = Request::Release {
+            agent: Some(agent.to_string()),
+        };
+        let released = match self.ask(&owner, release).await? {
+            Answer::Said(Said::Released { agents }) => agents,
+            Answer::Error { error } => return Err(error),
+            _ => return Err("the holder did not understand".to_owned()),
+        };
+        let taken = self.engine.attend(&record).await;
+        taken.map_err(|_| format!("pid {} did not let go of it", owner.pid))?;
+        self.show(agent).await;
+        self.want_tree();
+        let worked = released.iter().any(|one| one.worked);
+        Ok(if worked {
+            format!(
+                "taken from pid {} in the middle of a turn · /resume",
+                owner.pid
+            )
+        } else {
+            format!("taken from pid {}", owner.pid)
+        })
+    }
+
+    /// Another process is about to take an agent: it is looked at from here on.
+    pub(crate) fn give_away(&mut self, agent: AgentId, to: &str) {
+        if agent != self.app.current() {
+            return;
+        }
+        self.app.set_holder(Some(format!("given to {to}")));
+        let head = self.app.pane().map(|pane| pane.agent.state.head());
+        self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
+    }
+
+    /// Takes back what a program in the background works on, which then ends, and goes on with it.
+    pub async fn take_back(&mut self) {
+        if let Err(error) = self.try_take_back().await {
+            self.app.say(format!("⚠ {error}"));
+        }
+    }
+
+    async fn try_take_back(&self) -> Result<(), EngineError> {
+        let mut asked = Vec::new();
+        let mut handed: Vec<AgentId> = Vec::new();
+        for record in self.engine.agents().await? {
+            let Some(owner) = record.owner.filter(ProcessRecord::may_live) else {
+                continue;
+            };
+            if owner.pid == std::process::id() || asked.contains(&owner.pid) {
+                continue;
+            }
+            asked.push(owner.pid);
+            let is_background = matches!(
+                self.ask(&owner, Request::Version).await,
+                Ok(Answer::Said(Said::Version(version))) if version.mode == "background"
+            );
+            if !is_background {
+                continue;
+            }
+            let release = Request::Release { agent: None };
+            if let Ok(Answer::Said(Said::Released { agents })) = self.ask(&owner, release).await {
+                let worked = agents.into_iter().filter(|agent| agent.worked);
+                handed.extend(worked.filter_map(|agent| agent.id.parse::<AgentId>().ok()));
+            }
+        }
+        self.engine.take_over(&handed).await
+    }
+}

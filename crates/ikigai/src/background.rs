@@ -1,0 +1,44 @@
+//! Agents that go on working when the screen is left: another ikigai takes them over, without a
+//! terminal and in a session of its own, and ends when they are done.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use ikigai_core::AgentId;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How long it has to take the agents over.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Starts it on the same store, and waits until it has the agents.
+pub(crate) fn hand_over(database: &Path, agents: &[AgentId]) -> Result<()> {
+    let Some(first) = agents.first() else {
+        return Ok(());
+    };
+    let program = std::env::current_exe().context("the program is not found any more")?;
+    let mut command = Command::new(program);
+    command.args(["--headless", "--until-idle", "--db"]);
+    command.arg(database);
+    command.args(["--agent", &first.to_string()]);
+    for agent in agents {
+        command.args(["--take-over", &agent.to_string()]);
+    }
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start in the background")?;
+    let ready = child.stdout.take().context("its output is not there")?;
+    let patience = Timespec::try_from(PATIENCE)?;
+    // It says where it listens once it has them, and closes its output if it fails.
+    let mut waits = [PollFd::new(&ready, PollFlags::IN)];
+    poll(&mut waits, Some(&patience)).context("cannot wait for it")?;
+    let [waits] = waits;
+    if !waits.revents().contains(PollFlags::IN) {
+        bail!("it did not start in time, or failed");
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Asks other programs over their control sockets.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use ikigai_engine::ProcessRecord;
+use ikigai_tui::control::{Answer, Request};
+use ikigai_tui::screen::{Asked, Neighbours};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::place;
+
+/// The longest line that is read: a screen of the largest size, with room to spare.
+const LONGEST_LINE: u64 = 64 << 20;
+
+/// How long a neighbour has to answer. It may have to stop a turn first.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A request on its way, whose answer is read line by line.
+pub(crate) struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Asks at a socket.
+    pub(crate) async fn ask(socket: &Path, request: &Request) -> Result<Self> {
+        let named = || format!("cannot ask at `{}`", socket.display());
+        let mut stream = UnixStream::connect(socket).await.with_context(named)?;
+        let mut line = serde_json::to_string(request)?;
+        line.push('\n');
+        stream
+            .write_all(line.as_bytes())
+            .await
+            .with_context(named)?;
+        Ok(Self {
+            stream: BufReader::new(stream),
+        })
+    }
+
+    /// The next line of the answer; none at its end.
+    pub(crate) async fn line(&mut self) -> Result<Option<String>> {
+        let mut line = String::new();
+        let mut limited = (&mut self.stream).take(LONGEST_LINE);
+        let count = limited.read_line(&mut line).await;
+        let count = count.context("the answer cannot be read")?;
+        if count == 0 {
+            return Ok(None);
+        }
+        if line.pop() != Some('\n') {
+            bail!("the answer broke off");
+        }
+        Ok(Some(line))
+    }
+}
+
+/// Asks at a socket, and reads the answer.
+pub(crate) async fn ask(socket: &Path, request: &Request) -> Result<Answer> {
+    let line = Client::ask(socket, request).await?.line().await?;
+    let line = line.context("there was no answer")?;
+    serde_json::from_str(&line).context("the answer is not understood")
+}
+
+/// The other programs of this user on this machine.
+pub(crate) struct Clients {
+    directory: PathBuf,
+}
+
+impl Clients {
+    /// Those whose sockets are where this one's is.
+    pub(crate) fn here() -> Result<Self> {
+        Ok(Self {
+            directory: place::directory()?,
+        })
+    }
+}
+
+impl Neighbours for Clients {
+    fn ask<'a>(&'a self, whom: &'a ProcessRecord, request: Request) -> Asked<'a> {
+        Box::pin(async move {
+            let host = rustix::system::uname();
+            if host.nodename().to_string_lossy() != whom.host {
+                return Err(format!("pid {} is on {}", whom.pid, whom.host));
+            }
+            let socket = place::socket_of(&self.directory, whom.pid);
+            match timeout(PATIENCE, ask(&socket, &request)).await {
+                Ok(answered) => answered.map_err(|error| format!("{error:#}")),
+                Err(_) => Err(format!("pid {} does not answer", whom.pid)),
+            }
+        })
+    }
+}

@@ -1,0 +1,307 @@
+//! Listens at the control socket. No client can keep the program or another client waiting: each has
+//! its own task, bounded time and a bounded request.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use ikigai_core::{AgentId, Direction, PageQuery, Seq, Span};
+use ikigai_engine::Engine;
+use ikigai_tui::control::{Answer, Order, Reply, Request};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::place;
+use crate::output::json_of;
+
+/// The longest request.
+const LONGEST_REQUEST: usize = 1 << 20;
+
+/// How long a client has to send its request, and to take its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How much of a request that is too long is read and thrown away, so that its client hears why.
+const LONGEST_REST: usize = 64 << 20;
+
+/// How many clients there may be at once.
+const MOST_CLIENTS: usize = 256;
+
+/// How long after an accept that failed the next one is tried.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long clients have to take their answers when the program ends.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How many rows are read at a time.
+const PAGE_ROWS: usize = 256;
+
+/// A socket with somebody who listens. The file is removed when this is dropped.
+pub(crate) struct Server {
+    path: PathBuf,
+    stop: Option<oneshot::Sender<()>>,
+    listening: Option<JoinHandle<()>>,
+}
+
+/// What a client asked.
+enum Asked {
+    Request(Request),
+    /// Something else, for this reason.
+    Wrong(String),
+    /// It is gone.
+    Nothing,
+}
+
+impl Server {
+    /// Listens at this process's socket, and hands what is asked on. Within a runtime.
+    pub(crate) fn start(orders: mpsc::Sender<Order>, engine: Engine) -> Result<Self> {
+        let directory = place::directory()?;
+        place::prepare(&directory)?;
+        // Removes what dead ones have left.
+        place::instances(&directory);
+        let path = place::socket_of(&directory, std::process::id());
+        let listener = bind(&path)
+            .with_context(|| format!("cannot listen at the socket `{}`", path.display()))?;
+        let (stop, stopped) = oneshot::channel();
+        let listening = tokio::spawn(listen(listener, orders, engine, stopped));
+        Ok(Self {
+            path,
+            stop: Some(stop),
+            listening: Some(listening),
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Listens no longer; clients that were answered get their answers.
+    pub(crate) async fn end(mut self) {
+        // It is gone if it has panicked.
+        let _ = self.stop.take().map(|stop| stop.send(()));
+        if let Some(listening) = self.listening.take() {
+            let _ = listening.await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Somebody may have removed it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Makes a socket for its owner alone. It is there under its name only when somebody listens, so that
+/// others can tell it from one that was left behind.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let early = path.with_extension("new");
+    match fs::remove_file(&early) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&early)?;
+    fs::set_permissions(&early, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&early, path)?;
+    Ok(listener)
+}
+
+async fn listen(
+    listener: UnixListener,
+    orders: mpsc::Sender<Order>,
+    engine: Engine,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let mut clients = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = &mut stopped => break,
+            Some(_) = clients.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let is_full = clients.len() >= MOST_CLIENTS;
+                    clients.spawn(attend(stream, orders.clone(), engine.clone(), is_full));
+                }
+                // Too many files are open; some will be closed.
+                Err(_) => sleep(ACCEPT_PAUSE).await,
+            },
+        }
+    }
+    drop(listener);
+    let answered = async { while clients.join_next().await.is_some() {} };
+    let _ = timeout(LAST_WORDS, answered).await;
+}
+
+/// Hears one client.
+async fn attend(
+    mut stream: UnixStream,
+    orders: mpsc::Sender<Order>,
+    engine: Engine,
+    is_full: bool,
+) {
+    let Ok(peer) = stream.peer_cred() else {
+        return;
+    };
+    if peer.uid() != rustix::process::geteuid().as_raw() {
+        return;
+    }
+    if is_full {
+        return tell(&mut stream, &Answer::error("too many clients at once")).await;
+    }
+    let asked = match timeout(PATIENCE, read_request(&mut stream)).await {
+        Ok(Ok(asked)) => asked,
+        Ok(Err(_)) => return,
+        Err(_) => Asked::Wrong("the request did not come to its end in time".to_owned()),
+    };
+    let request = match asked {
+        Asked::Request(request) => request,
+        Asked::Wrong(reason) => return tell(&mut stream, &Answer::error(reason)).await,
+        Asked::Nothing => return,
+    };
+    let (reply, replied) = oneshot::channel();
+    let order = Order {
+        request,
+        peer: peer.pid(),
+        reply,
+    };
+    let sent = timeout(PATIENCE, orders.send(order)).await;
+    let replied = match sent {
+        Ok(Ok(())) => replied.await.ok(),
+        Ok(Err(_)) => None,
+        Err(_) => Some(Reply::Answer(Answer::error("the program is too busy"))),
+    };
+    match replied {
+        Some(Reply::Answer(answer)) => tell(&mut stream, &answer).await,
+        Some(Reply::Events {
+            agent,
+            after,
+            follow,
+        }) => tell_events(&mut stream, &engine, agent, after, follow).await,
+        None => tell(&mut stream, &Answer::error("the program ends")).await,
+    }
+}
+
+/// Reads one line, or what came before the client said that no more comes.
+async fn read_request(stream: &mut UnixStream) -> io::Result<Asked> {
+    let mut line = Vec::new();
+    let mut part = vec![0; 16 * 1024];
+    loop {
+        let count = stream.read(&mut part).await?;
+        let came = part.get(..count).unwrap_or_default();
+        let end = memchr::memchr(b'\n', came);
+        line.extend_from_slice(came.get(..end.unwrap_or(count)).unwrap_or_default());
+        if line.len() > LONGEST_REQUEST {
+            if end.is_none() {
+                skip_line(stream, &mut part).await?;
+            }
+            let reason = format!("the request is longer than {LONGEST_REQUEST} bytes");
+            return Ok(Asked::Wrong(reason));
+        }
+        if end.is_some() || count == 0 {
+            break;
+        }
+    }
+    if line.is_empty() {
+        return Ok(Asked::Nothing);
+    }
+    Ok(match serde_json::from_slice(&line) {
+        Ok(request) => Asked::Request(request),
+        Err(error) => Asked::Wrong(format!("this is no request: {error}")),
+    })
+}
+
+async fn skip_line(stream: &mut UnixStream, part: &mut [u8]) -> io::Result<()> {
+    let mut skipped = 0;
+    while skipped < LONGEST_REST {
+        let count = stream.read(part).await?;
+        let came = part.get(..count).unwrap_or_default();
+        if count == 0 || memchr::memchr(b'\n', came).is_some() {
+            break;
+        }
+        skipped += count;
+    }
+    Ok(())
+}
+
+async fn tell(stream: &mut UnixStream, answer: &Answer) {
+    // A client that is gone or does not read is no concern of anybody's.
+    let _ = send(stream, &answer.to_line()).await;
+}
+
+async fn send(stream: &mut UnixStream, text: &str) -> io::Result<()> {
+    let sent = timeout(PATIENCE, stream.write_all(text.as_bytes())).await;
+    sent.map_err(io::Error::other)?
+}
+
+async fn tell_events(
+    stream: &mut UnixStream,
+    engine: &Engine,
+    agent: AgentId,
+    after: Seq,
+    follow: bool,
+) {
+    let told = if follow {
+        follow_events(stream, engine, agent, after).await
+    } else {
+        stored_events(stream, engine, agent, after).await
+    };
+    if let Err(reason) = told {
+        tell(stream, &Answer::error(format!("{reason:#}"))).await;
+    }
+}
+
+async fn stored_events(
+    stream: &mut UnixStream,
+    engine: &Engine,
+    agent: AgentId,
+    mut after: Seq,
+) -> Result<()> {
+    loop {
+        let query = PageQuery {
+            span: Span::new(agent, after.next(), Seq(i64::MAX as u64)),
+            direction: Direction::Forwards,
+            limit: PAGE_ROWS,
+        };
+        let rows = engine.store().page(query).await?;
+        let Some(last) = rows.last() else {
+            return Ok(());
+        };
+        after = last.at.seq;
+        let lines: String = rows.iter().map(json_of).collect();
+        send(stream, &lines).await?;
+    }
+}
+
+/// Tells rows as they come, until the client closes the connection.
+async fn follow_events(
+    stream: &mut UnixStream,
+    engine: &Engine,
+    agent: AgentId,
+    after: Seq,
+) -> Result<()> {
+    let mut follow = engine.follow(agent, after)?;
+    let mut part = [0; 256];
+    loop {
+        let rows = tokio::select! {
+            rows = follow.next() => rows?,
+            read = stream.read(&mut part) => match read {
+                Ok(0) | Err(_) => return Ok(()),
+                // It has nothing more to say.
+                Ok(_) => continue,
+            },
+        };
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let lines: String = rows.iter().map(json_of).collect();
+        if send(stream, &lines).await.is_err() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `ikigai --headless`: the whole program without a terminal, driven through its control socket.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use ikigai_tui::app::Wish;
+use ikigai_tui::control::{Mode, Orders};
+use ikigai_tui::screen::{Driver, Stage};
+use ikigai_tui::terminal::{Signals, Told};
+
+use crate::arguments::ScreenOrder;
+use crate::control::{Clients, Server};
+use crate::output::print;
+use crate::screen::Manner;
+use crate::world::{World, configuration};
+
+pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
+    let config = configuration()?;
+    let Manner {
+        theme,
+        bindings,
+        mut around,
+    } = Manner::of(&config)?;
+    let world = World::open_with(db, &config)?;
+    around.secrets = world.registry.secret_variables();
+    let mode = if order.until_idle {
+        // It must outlive the terminal; one that a shell has started as a job is its own already.
+        let _ = rustix::process::setsid();
+        Mode::Background
+    } else {
+        Mode::Headless
+    };
+    world.runtime.block_on(Box::pin(async {
+        // Before anything else, so that whoever starts it may end it at any time.
+        let signals = Signals::new().context("cannot listen to signals")?;
+        let whom = crate::screen::whom(&world, order).await?;
+        let engine = world.engine.clone();
+        let size = order.size.unwrap_or_default();
+        let mut driver = Driver::open(engine, whom, around, bindings, size.0).await?;
+        driver.set_neighbours(Arc::new(Clients::here()?));
+        let (sender, orders) = Orders::new(theme, mode);
+        let server = Server::start(sender, world.engine.clone())?;
+        let mut stage = Stage::new(driver, orders);
+        stage.driver.take_back().await;
+        stage.driver.settle_in();
+        for name in &order.take_over {
+            let agent = world.engine.find(name).await?;
+            world.engine.take_over(&[agent.id]).await?;
+        }
+        if let Some(prompt) = &order.prompt {
+            stage.driver.app.submit(prompt.clone());
+        }
+        // Whoever started it may not care to know.
+        let _ = print(&format!("{}\n", server.path().display()));
+        go(&mut stage, signals, mode).await;
+        stage.leave().await;
+        server.end().await;
+        anyhow::Ok(())
+    }))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn go(stage: &mut Stage, mut signals: Signals, mode: Mode) {
+    loop {
+        for wish in stage.carry_out().await {
+            match wish {
+                Wish::Quit | Wish::Background => return,
+                Wish::Edit(_) => stage.driver.app.say("⚠ there is no terminal for an editor"),
+                Wish::Suspend => stage.driver.app.say("there is no shell to go back to"),
+                // There is nothing to write to, and nobody to tell.
+                _ => {}
+            }
+        }
+        let is_idle = stage.driver.engine.is_idle() && !stage.is_asked();
+        if mode == Mode::Background && is_idle {
+            return;
+        }
+        tokio::select! {
+            told = signals.next() => {
+                if matches!(told, Told::Interrupt | Told::Terminate | Told::HangUp) {
+                    return;
+                }
+            }
+            () = stage.came() => stage.driver.take_in().await,
+        }
+    }
+}
