@@ -15,6 +15,7 @@ pub mod generate;
 mod ids;
 mod log;
 mod memory;
+pub mod mock;
 mod oracle;
 mod player;
 mod provider;

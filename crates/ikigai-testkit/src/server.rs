@@ -83,6 +83,15 @@ impl Script {
         self.send(format!("{:x}\r\n{bytes}\r\n", bytes.len()))
     }
 
+    /// All that it sends.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let sent = self.0.iter().filter_map(|act| match act {
+            Act::Send(bytes) => Some(bytes.as_slice()),
+            _ => None,
+        });
+        sent.flatten().copied().collect()
+    }
+
     /// Waits for [`Server::go`].
     #[must_use]
     pub fn await_go(mut self) -> Self {
@@ -264,7 +273,7 @@ fn play(mut stream: TcpStream, script: Script, shared: &Shared) -> io::Result<()
 }
 
 /// None if it is no HTTP, or the client only connected.
-fn read_request(stream: &mut TcpStream) -> io::Result<Option<Received>> {
+pub(crate) fn read_request(stream: &mut TcpStream) -> io::Result<Option<Received>> {
     let mut bytes = Vec::new();
     let mut part = [0; 4096];
     let head_bytes = loop {

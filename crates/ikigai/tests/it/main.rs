@@ -4,10 +4,13 @@
     reason = "helpers of tests fail the test at once when something is not as expected"
 )]
 
+mod background;
 mod commands;
 mod context;
+mod control;
 mod crashes;
 mod diagnostics;
+mod e2e;
 mod exports;
 mod providers;
 mod screen;

@@ -9,11 +9,17 @@ use rustix::process::{Signal, kill_process};
 
 use crate::support::Newcomer;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
 
 impl Newcomer {
     /// Starts a program in a terminal, in the project directory.
-    fn in_terminal(&self, program: &str, arguments: &[&str], columns: u16, rows: u16) -> Pty {
+    pub(crate) fn in_terminal(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        columns: u16,
+        rows: u16,
+    ) -> Pty {
         let mut command = command(program);
         command
             .args(arguments)
@@ -80,6 +86,8 @@ fn every_way_out_gives_the_terminal_back() {
         let way = format!("{keys:?} {signal:?}, {ended}:\n{}", pty.text());
         assert_eq!(left_behind(&pty), NOTHING, "{way}");
         assert!(pty.text().contains("ikigai: "), "{way}");
+        // Whoever goes on with it in the background ends then.
+        newcomer.ikigai(&["ctl", "release"]);
     }
 }
 

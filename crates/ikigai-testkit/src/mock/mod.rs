@@ -1,0 +1,267 @@
+//! A model server on this machine that answers in whatever dialect it is asked, with what a test says,
+//! and applies that dialect's rules to every request.
+
+mod speak;
+
+use std::collections::VecDeque;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::server::{Received, Script, read_request};
+use crate::wire;
+
+/// How long anything is waited for; only a test that would never end gets there.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a model server is talked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoken {
+    /// OpenAI Chat Completions.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
+    /// Anthropic Messages.
+    Messages,
+    /// Gemini.
+    Gemini,
+}
+
+/// What the model says to one request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
+    /// What it says.
+    pub content: Option<String>,
+    /// What it calls: names, and arguments as JSON.
+    pub calls: Vec<(String, String)>,
+    /// The server fails so instead.
+    pub failure: Option<(u16, String)>,
+    /// It never comes to its end.
+    pub stalls: bool,
+    /// Only to a request in which this occurs.
+    pub only_to: Option<String>,
+}
+
+/// A request, as it came.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Method and path.
+    pub line: String,
+    /// In which dialect.
+    pub spoken: Spoken,
+    /// What was sent.
+    pub body: Value,
+}
+
+/// The server. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Mock {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    listening: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    says: Mutex<VecDeque<Said>>,
+    asked: Mutex<Vec<Asked>>,
+    faults: Mutex<Vec<String>>,
+    is_over: AtomicBool,
+}
+
+impl Said {
+    /// Reads `{"content"}`, `{"tool_calls": [{"name", "arguments"}]}` or `{"error", "status"}`; beside
+    /// these, `stall` and `match`.
+    pub fn read(value: &Value) -> Result<Self, String> {
+        let text = |field: &str| value[field].as_str().map(str::to_owned);
+        let mut said = Self {
+            content: text("content"),
+            stalls: value["stall"] == true,
+            only_to: text("match"),
+            ..Self::default()
+        };
+        if let Some(error) = value.get("error") {
+            let status = value["status"].as_u64().unwrap_or(500);
+            let status = u16::try_from(status).map_err(|_| format!("{status} is no status"))?;
+            let message = error
+                .as_str()
+                .map_or_else(|| error.to_string(), str::to_owned);
+            said.failure = Some((status, message));
+        }
+        for call in value["tool_calls"].as_array().into_iter().flatten() {
+            let name = call["name"].as_str().ok_or("a call has no name")?;
+            let arguments = match &call["arguments"] {
+                Value::String(text) => text.clone(),
+                Value::Null => "{}".to_owned(),
+                value => value.to_string(),
+            };
+            said.calls.push((name.to_owned(), arguments));
+        }
+        if said.content.is_none() && said.calls.is_empty() && said.failure.is_none() {
+            return Err(format!("{value} says nothing"));
+        }
+        Ok(said)
+    }
+}
+
+impl Mock {
+    /// Begins to listen.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::<Shared>::default();
+        let listening = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || listen(&listener, &shared)
+        });
+        Self {
+            address,
+            shared,
+            listening: Some(listening),
+        }
+    }
+
+    /// Its address.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Says these to the next requests, after what is left of what was expected before.
+    pub fn expect(&self, says: impl IntoIterator<Item = Said>) {
+        held(&self.shared.says).extend(says);
+    }
+
+    /// The requests so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        held(&self.shared.asked).clone()
+    }
+
+    /// What was wrong with requests.
+    pub fn faults(&self) -> Vec<String> {
+        held(&self.shared.faults).clone()
+    }
+
+    /// How many answers nobody has asked for.
+    pub fn left(&self) -> usize {
+        held(&self.shared.says).len()
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+        if let Some(listening) = self.listening.take() {
+            let _ = listening.join();
+        }
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        if shared.is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            // A client that is killed in the middle is what some tests are about.
+            let _ = answer(stream?, &shared);
+            io::Result::Ok(())
+        });
+    }
+}
+
+fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let Some(request) = read_request(&mut stream)? else {
+        return Ok(());
+    };
+    let Some(spoken) = Spoken::of(&request) else {
+        return stream.write_all(&Script::answer(404, &[], "there is nothing here").bytes());
+    };
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    if let Err(fault) = spoken.check(&body) {
+        held(&shared.faults).push(format!("{}: {fault}", request.line));
+    }
+    let text = body.to_string();
+    let said = {
+        let mut says = held(&shared.says);
+        let fits = |said: &Said| said.only_to.as_ref().is_none_or(|only| text.contains(only));
+        let at = says.iter().position(fits);
+        let said = at.and_then(|at| says.remove(at));
+        // In the order in which answers are handed out.
+        held(&shared.asked).push(Asked {
+            line: request.line.clone(),
+            spoken,
+            body,
+        });
+        said
+    };
+    let Some(said) = said else {
+        let failed = failure(spoken, "nothing is expected here");
+        let stays = [("x-should-retry", "false")];
+        return stream.write_all(&Script::answer(500, &stays, &failed).bytes());
+    };
+    if let Some((status, message)) = &said.failure {
+        let soon = [
+            ("retry-after-ms", "1"),
+            ("content-type", "application/json"),
+        ];
+        let failed = failure(spoken, message);
+        return stream.write_all(&Script::answer(*status, &soon, &failed).bytes());
+    }
+    stream.write_all(&Script::stream().bytes())?;
+    let tokens = text.len() / 4;
+    for part in speak::parts(spoken, &said, tokens) {
+        stream.write_all(part.as_bytes())?;
+    }
+    if said.stalls {
+        stream.read_to_end(&mut Vec::new())?;
+    }
+    Ok(())
+}
+
+fn failure(spoken: Spoken, message: &str) -> String {
+    let error = json!({ "type": "scripted", "message": message });
+    let failure = match spoken {
+        Spoken::Messages => json!({ "type": "error", "error": error }),
+        _ => json!({ "error": error }),
+    };
+    failure.to_string()
+}
+
+impl Spoken {
+    fn of(request: &Received) -> Option<Self> {
+        let path = request.line.strip_prefix("POST ")?;
+        let path = path.split('?').next().unwrap_or_default();
+        let known = [
+            ("/chat/completions", Self::Chat),
+            ("/responses", Self::Responses),
+            ("/messages", Self::Messages),
+            (":streamGenerateContent", Self::Gemini),
+        ];
+        let found = known.into_iter().find(|(end, _)| path.ends_with(end));
+        found.map(|(_, spoken)| spoken)
+    }
+
+    fn check(self, body: &Value) -> Result<(), String> {
+        match self {
+            Self::Chat => wire::chat::check(body),
+            Self::Responses => wire::responses::check(body),
+            Self::Messages => wire::messages::check(body),
+            Self::Gemini => wire::gemini::check(body),
+        }
+    }
+}

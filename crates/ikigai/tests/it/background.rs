@@ -1,0 +1,80 @@
+//! Agents that go on working when the terminal is left or lost.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::control::{ctl, screen, start};
+use crate::screen::PROGRAM;
+use crate::support::Newcomer;
+
+fn mode(newcomer: &Newcomer) -> Value {
+    let version = ctl(newcomer, &["version"]);
+    let version: Value = serde_json::from_str(&version.out).unwrap_or_default();
+    version["mode"].clone()
+}
+
+#[test]
+fn agents_are_left_working_and_the_next_screen_takes_them_back() {
+    let newcomer = Newcomer::new();
+    let mut terminal = newcomer.in_terminal(PROGRAM, &["count slowly to 60"], 100, 30);
+    terminal.wait_for_text("1 2 3");
+    let on_screen = mode(&newcomer);
+
+    terminal.send("\x04");
+    terminal
+        .wait_for_text("1 agent is working:  q quit, they pause · b leave them working · Esc stay");
+    terminal.send("b");
+    let left = terminal.wait_end();
+    let in_between = mode(&newcomer);
+    let next = start(&newcomer, &[]);
+    let idle = next.ask(&json!({"type": "wait_idle", "timeout_ms": 60_000}));
+    let shown = screen(&next);
+
+    assert_eq!(on_screen, "screen");
+    assert!(left.success(), "{left}");
+    assert!(
+        terminal.text().contains("1 agent in the background"),
+        "{}",
+        terminal.text()
+    );
+    assert_eq!(in_between, "background");
+    assert_eq!(idle.unwrap()["type"], "idle");
+    assert!(shown.contains(" 59 60"), "{shown}");
+    assert_eq!(
+        mode(&newcomer),
+        "headless",
+        "the one in the background has ended"
+    );
+    assert_eq!(next.end(), Ok(()));
+}
+
+#[test]
+fn a_lost_terminal_leaves_agents_working_or_pauses_them() {
+    let newcomer = Newcomer::new();
+    let mut terminal = newcomer.in_terminal(PROGRAM, &["count slowly to 20"], 100, 30);
+    terminal.wait_for_text("1 2 3");
+
+    terminal.hang_up();
+    let lost = mode(&newcomer);
+    ctl(&newcomer, &["wait_idle", "60000"]);
+    let log = newcomer.ikigai(&["log"]).out;
+
+    assert_eq!(lost, "background");
+    assert!(log.contains(" 19 20"), "{log}");
+
+    let directory = newcomer.home().join(".config/ikigai");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("config.toml"), "on_hangup = \"pause\"\n").unwrap();
+    let mut terminal = newcomer.in_terminal(PROGRAM, &["count slowly to 5000"], 100, 30);
+    terminal.wait_for_text("❯ count slowly to 5000");
+    terminal.hang_up();
+    let agents = newcomer.ikigai(&["agents"]).out;
+    let log = newcomer.ikigai(&["log", "--json"]).out;
+
+    assert!(!agents.contains("open in"), "{agents}");
+    let newest = log
+        .lines()
+        .rfind(|line| line.contains("\"kind\":\"interrupted\""));
+    assert!(newest.unwrap().contains("\"cause\":\"exit\""), "{log}");
+}

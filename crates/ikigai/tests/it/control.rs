@@ -1,0 +1,358 @@
+//! The control socket: who finds it, what many and wrong requests do to it, and how a program without
+//! a terminal begins and ends.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::e2e::program::{Program, ask};
+use crate::support::{Newcomer, Said, said};
+
+fn runtime(newcomer: &Newcomer) -> PathBuf {
+    newcomer.home().join(".local/state/ikigai/run")
+}
+
+pub(crate) fn start(newcomer: &Newcomer, arguments: &[&str]) -> Program {
+    let mut command = newcomer.command(&[&["--headless"], arguments].concat());
+    command.env("LANG", "C.UTF-8");
+    Program::start(command).unwrap()
+}
+
+pub(crate) fn ctl(newcomer: &Newcomer, arguments: &[&str]) -> Said {
+    newcomer.ikigai(&[&["ctl"], arguments].concat())
+}
+
+fn request(program: &Program, request: &Value) -> Value {
+    program.ask(request).unwrap()
+}
+
+fn say(program: &Program, text: &str) {
+    request(
+        program,
+        &json!({"type": "send_keys", "keys": format!("{text}\\r")}),
+    );
+    let idle = request(program, &json!({"type": "wait_idle", "timeout_ms": 60_000}));
+    assert_eq!(idle["type"], "idle");
+}
+
+pub(crate) fn screen(program: &Program) -> String {
+    let seen = request(program, &json!({"type": "read_framebuffer"}));
+    let lines = seen["lines"].as_array().unwrap().iter().map(|line| {
+        let spans = line["spans"].as_array().unwrap().iter();
+        spans.map(|span| span["text"].as_str().unwrap()).collect()
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
+#[test]
+fn a_program_without_a_terminal_is_found_asked_and_ended() {
+    let newcomer = Newcomer::new();
+    let none = ctl(&newcomer, &["version"]);
+    let program = start(&newcomer, &["--size", "80x20"]);
+
+    let version = ctl(&newcomer, &["version"]);
+    let typed = ctl(&newcomer, &["send_keys", "what is 2 + 2\\r"]);
+    let idle = ctl(&newcomer, &["wait_idle", "60000"]);
+    let text = ctl(&newcomer, &["read_framebuffer", "--text"]);
+    let events = ctl(&newcomer, &["events"]);
+    let refused = ctl(&newcomer, &["approve"]);
+    let wrong = ctl(&newcomer, &["submit", "--agent", "nobody", "hello"]);
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let (directory, socket) = (mode(runtime(&newcomer)), mode(program.socket().to_owned()));
+    let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+    let ended = program.end();
+
+    assert_eq!(none.code, Some(4), "{}", none.err);
+    let version: Value = serde_json::from_str(&version.out).unwrap();
+    assert_eq!(version["mode"], "headless");
+    assert_eq!(typed.out, "{\"type\":\"ok\"}\n");
+    assert_eq!(
+        (idle.code, idle.out.as_str()),
+        (Some(0), "{\"type\":\"idle\"}\n")
+    );
+    assert!(text.out.contains("❯ what is 2 + 2"), "{}", text.out);
+    assert_eq!(text.out.lines().count(), 20);
+    assert_eq!(events.out, log, "events are the rows of the log");
+    assert_eq!(refused.code, Some(1));
+    assert_eq!(refused.err, "error: nothing is asked\n");
+    assert_eq!(wrong.code, Some(1), "{}", wrong.out);
+    assert_eq!((directory, socket), (0o700, 0o600));
+    assert_eq!(ended, Ok(()));
+    assert!(
+        newcomer
+            .ikigai(&["agents"])
+            .out
+            .lines()
+            .all(|line| !line.contains("open in"))
+    );
+}
+
+#[test]
+fn what_dead_programs_left_is_removed_and_several_must_be_chosen_from() {
+    let newcomer = Newcomer::new();
+    let directory = runtime(&newcomer);
+    fs::create_dir_all(&directory).unwrap();
+    let stale = directory.join("ikigai-1.sock");
+    drop(UnixListener::bind(&stale).unwrap());
+
+    let first = start(&newcomer, &[]);
+    let was_stale = stale.exists();
+    let second = start(&newcomer, &["--new"]);
+    let unclear = ctl(&newcomer, &["version"]);
+    let chosen = ctl(&newcomer, &["--pid", &second.id().to_string(), "version"]);
+    let socket = first.socket().to_string_lossy().into_owned();
+    let by_path = ctl(&newcomer, &["--socket", &socket, "version"]);
+
+    assert!(!was_stale);
+    assert_eq!(unclear.code, Some(4), "{}", unclear.out);
+    assert!(unclear.err.contains("--pid"), "{}", unclear.err);
+    assert!(
+        chosen.out.contains(&format!("\"pid\":{}", second.id())),
+        "{}",
+        chosen.out
+    );
+    assert!(
+        by_path.out.contains(&format!("\"pid\":{}", first.id())),
+        "{}",
+        by_path.out
+    );
+}
+
+/// 1,000 requests from 8 clients at once, beside garbage, half requests and far too long ones.
+#[test]
+fn many_and_wrong_requests_leave_the_program_responsive_and_the_session_intact() {
+    let newcomer = Newcomer::new();
+    let program = start(&newcomer, &[]);
+    say(&program, "hello");
+    let before = request(&program, &json!({"type": "agents"}));
+    // Half a request, which waits for its other half until the end.
+    let mut half = UnixStream::connect(program.socket()).unwrap();
+    half.write_all(b"{\"type\":\"read_fra").unwrap();
+    let requests = [
+        "{\"type\":\"read_framebuffer\"}",
+        "{\"type\":\"wait_idle\",\"timeout_ms\":0}",
+        "{\"type\":\"read_token_cache\"}",
+        "{\"type\":\"agents\"}",
+        "{\"type\":\"send_keys\",\"keys\":\"x\\\\x7f\"}",
+        "{\"type\":\"version\"}",
+        "garbage",
+        "{\"type\":\"nothing\"}",
+        "[1, 2",
+        "{\"type\":\"send_keys\",\"keys\":7}",
+    ];
+
+    let answers = thread::scope(|scope| {
+        let clients = (0..8).map(|client| {
+            let (requests, socket) = (&requests, program.socket());
+            scope.spawn(move || {
+                let of = |number: usize| {
+                    let line = requests[(client + number) % requests.len()];
+                    (line, ask(socket, line.as_bytes()).unwrap())
+                };
+                (0..125).map(of).collect::<Vec<_>>()
+            })
+        });
+        let clients: Vec<_> = clients.collect();
+        for bytes in [vec![b'x'; 10_000_000], vec![0; 2_000_000], vec![0xff; 3]] {
+            let answer = ask(program.socket(), &bytes).unwrap();
+            assert!(answer["error"].is_string(), "{answer}");
+        }
+        let answers = clients
+            .into_iter()
+            .flat_map(|client| client.join().unwrap());
+        answers.collect::<Vec<_>>()
+    });
+    half.write_all(b"mebuffer\"}\n").unwrap();
+    let mut whole = String::new();
+    half.read_to_string(&mut whole).unwrap();
+    let after = request(&program, &json!({"type": "agents"}));
+    say(&program, "what did I say");
+
+    assert_eq!(answers.len(), 1000);
+    for (line, answer) in answers {
+        let is_wrong = answer["error"].is_string();
+        let should_be =
+            !line.starts_with("{\"type\"") || line.contains("nothing") || line.contains(":7");
+        assert_eq!(is_wrong, should_be, "{line}: {answer}");
+    }
+    assert!(whole.starts_with("{\"type\":\"framebuffer\""), "{whole}");
+    assert_eq!(before, after, "nothing was stored");
+    assert!(
+        screen(&program).contains("1. hello"),
+        "{}",
+        screen(&program)
+    );
+    assert_eq!(program.end(), Ok(()));
+}
+
+#[test]
+fn events_are_followed_until_the_client_closes() {
+    let newcomer = Newcomer::new();
+    let program = start(&newcomer, &[]);
+    let mut follower = UnixStream::connect(program.socket()).unwrap();
+    follower
+        .write_all(b"{\"type\":\"events\",\"follow\":true}\n")
+        .unwrap();
+
+    say(&program, "hello");
+    let mut told = String::new();
+    let mut part = [0; 4096];
+    while !told.contains("\"kind\":\"usage\"") {
+        let count = follower.read(&mut part).unwrap();
+        told.push_str(std::str::from_utf8(&part[..count]).unwrap());
+    }
+    drop(follower);
+
+    let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+    assert_eq!(told, log, "each row once, in order");
+    assert_eq!(program.end(), Ok(()));
+}
+
+#[test]
+fn a_question_is_answered_by_a_program() {
+    let newcomer = Newcomer::new();
+    let program = start(&newcomer, &[]);
+    request(&program, &json!({"type": "submit", "text": "ask to push"}));
+    let asks = request(
+        &program,
+        &json!({"type": "wait_idle", "timeout_ms": 60_000}),
+    );
+    let agents = request(&program, &json!({"type": "agents"}));
+
+    let approve = json!({"type": "approve", "answer": "no", "reason": "not on a Sunday"});
+    request(&program, &approve);
+    let idle = request(
+        &program,
+        &json!({"type": "wait_idle", "timeout_ms": 60_000}),
+    );
+
+    assert_eq!(asks, json!({"type": "idle", "asks": true}));
+    assert_eq!(agents["agents"][0]["questions"][0]["shown"], "git push");
+    assert_eq!(idle, json!({"type": "idle"}));
+    assert!(
+        screen(&program).contains("not on a Sunday"),
+        "{}",
+        screen(&program)
+    );
+    let log = newcomer.ikigai(&["log", "--json"]).out;
+    assert!(log.contains("\"by\":\"socket\""), "{log}");
+}
+
+#[test]
+fn a_turn_is_interrupted_by_a_program() {
+    let newcomer = Newcomer::new();
+    let program = start(&newcomer, &[]);
+    request(
+        &program,
+        &json!({"type": "submit", "text": "count slowly to 5000"}),
+    );
+    let busy = request(&program, &json!({"type": "wait_idle", "timeout_ms": 0}));
+
+    request(&program, &json!({"type": "interrupt"}));
+    let idle = request(
+        &program,
+        &json!({"type": "wait_idle", "timeout_ms": 60_000}),
+    );
+
+    assert_eq!(
+        busy["type"], "timeout",
+        "what was submitted before counts as work"
+    );
+    assert_eq!(idle["type"], "idle");
+    assert!(
+        screen(&program).contains("✗ interrupted"),
+        "{}",
+        screen(&program)
+    );
+}
+
+/// A second screen looks on, its words go to the holder, and it takes the agent.
+#[test]
+fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
+    let newcomer = Newcomer::new();
+    let first = start(&newcomer, &[]);
+    say(&first, "hello");
+    let second = start(&newcomer, &[]);
+    let looks_on = screen(&second);
+
+    say(&second, "what did I say");
+    let handed = screen(&second);
+    request(&first, &json!({"type": "wait_idle", "timeout_ms": 60_000}));
+    let answered = screen(&first);
+    request(&second, &json!({"type": "submit", "text": "/take"}));
+    let taken = screen(&second);
+    say(&second, "count to 3");
+
+    let holder = format!("open in pid {}", first.id());
+    assert!(looks_on.contains(&holder), "{looks_on}");
+    assert!(handed.contains("handed to pid"), "{handed}");
+    assert!(answered.contains("1. hello"), "{answered}");
+    assert!(taken.contains("taken from pid"), "{taken}");
+    assert!(screen(&second).contains("● 1 2 3"), "{}", screen(&second));
+    assert!(
+        screen(&first).contains("given to pid"),
+        "{}",
+        screen(&first)
+    );
+    let agents = newcomer.ikigai(&["agents"]).out;
+    assert!(
+        agents.contains(&format!("open in pid {}", second.id())),
+        "{agents}"
+    );
+}
+
+/// One that ends by itself does so when nobody works, and gives its agents back to the next screen.
+#[test]
+fn a_program_in_the_background_ends_by_itself_or_gives_its_agents_back() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    let idle = start(&newcomer, &["--until-idle"]).wait();
+    let works = start(&newcomer, &["--until-idle", "count slowly to 40"]);
+
+    let screen_of = start(&newcomer, &[]);
+    let background = works.wait();
+    request(
+        &screen_of,
+        &json!({"type": "wait_idle", "timeout_ms": 60_000}),
+    );
+    let shown = screen(&screen_of);
+
+    assert_eq!((idle, background), (Some(0), Some(0)));
+    assert!(shown.contains(" 39 40"), "it goes on: {shown}");
+}
+
+/// The script of the page does what the page says.
+#[test]
+fn the_script_of_the_page_drives_a_session() {
+    let newcomer = Newcomer::new();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/control-socket.md");
+    let page = fs::read_to_string(page).unwrap();
+    let script = page.split("```sh\n").nth(1).unwrap();
+    let script = script.split("```").next().unwrap();
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_ikigai"));
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+
+    let mut command = std::process::Command::new("bash");
+    command
+        .args(["-c", script])
+        .current_dir(newcomer.home().join("project"))
+        .env_clear()
+        .envs([("LANG", "C.UTF-8"), ("PATH", &path)])
+        .env("HOME", newcomer.home());
+    let ran = said(command.output().unwrap());
+
+    assert_eq!(script.lines().count(), 10);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.contains("❯ list the rust files"), "{}", ran.out);
+    assert!(ran.out.contains("1. list the rust files"), "{}", ran.out);
+    assert!(ran.out.contains("\"turn_count\":2"), "{}", ran.out);
+}
