@@ -66,6 +66,9 @@ fn entries(list: &Value) -> impl Iterator<Item = Result<Wanted<'_>, String>> {
 }
 
 fn screen(wanted: &Wanted<'_>, session: &Session) -> Result<(), String> {
+    if wanted.name == "in_order" {
+        return in_order(wanted.value, &session.screen);
+    }
     let text = wanted.text()?;
     let is_right = match wanted.name {
         "contains" => session.shown().contains(text),
@@ -76,6 +79,18 @@ fn screen(wanted: &Wanted<'_>, session: &Session) -> Result<(), String> {
     is_right
         .then_some(())
         .ok_or_else(|| format!("the screen: {} `{text}`", wanted.name))
+}
+
+/// Rows that begin so are there one below the other.
+fn in_order(prefixes: &Value, screen: &[String]) -> Result<(), String> {
+    let mut rows = screen.iter();
+    for prefix in prefixes.as_array().into_iter().flatten() {
+        let prefix = prefix.as_str().ok_or("`in_order` needs texts")?;
+        if !rows.any(|row| row.starts_with(prefix)) {
+            return Err(format!("the screen: no `{prefix}` where it should be"));
+        }
+    }
+    Ok(())
 }
 
 fn cache(wanted: &Wanted<'_>, cache: &Value) -> Result<(), String> {
