@@ -112,6 +112,8 @@ impl Screen {
     /// and all is stored.
     pub async fn run(mut self, prompt: Option<String>) -> Result<Left, TerminalError> {
         self.draw()?;
+        // What was typed meanwhile is seen at once.
+        self.drawn = None;
         self.stage.driver.take_back().await;
         self.stage.driver.settle_in();
         if let Some(prompt) = prompt {
