@@ -190,9 +190,13 @@ impl App {
         };
         let found = found.map(|item| item.id);
         if let Some(id) = found {
-            self.move_to(id);
-            if seek == Seek::Text {
-                self.show_found(id);
+            self.set_cursor(id);
+            match seek {
+                Seek::Text => self.show_found(id),
+                Seek::Event => {
+                    self.with_pane(|pane, eye| pane.scrollback.reveal_end(id, eye));
+                }
+                Seek::Message | Seek::First => self.reveal(),
             }
         }
         let is_there = found.is_some() && (seek != Seek::First || is_complete);
@@ -278,10 +282,14 @@ impl App {
     }
 
     fn move_to(&mut self, id: Id) {
+        self.set_cursor(id);
+        self.reveal();
+    }
+
+    fn set_cursor(&mut self, id: Id) {
         if let Mode::Browse(browse) = &mut self.mode {
             browse.cursor = id;
         }
-        self.reveal();
     }
 
     fn reveal(&mut self) {

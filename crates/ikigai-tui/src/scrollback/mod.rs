@@ -289,6 +289,21 @@ impl Scrollback {
         }
     }
 
+    /// The same, but of one that does not fit its end, for whoever comes from below.
+    pub fn reveal_end(&mut self, id: Id, layout: &dyn Layout) {
+        let count = self.lines(id, layout).len();
+        if count <= self.height {
+            return self.reveal(id, layout);
+        }
+        let is_seen = self
+            .hidden_rows(id, layout)
+            .is_some_and(|(_, below)| below == 0);
+        if let Some(&index) = self.places.get(&id).filter(|_| !is_seen) {
+            self.hold(layout);
+            self.look_from(index, count - self.height);
+        }
+    }
+
     /// Has a row of an item on the screen.
     pub fn reveal_row(&mut self, id: Id, row: usize, layout: &dyn Layout) {
         let rows = self.visible(self.height, layout);

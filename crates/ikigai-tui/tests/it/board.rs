@@ -251,6 +251,12 @@ async fn a_kill_is_asked_about_and_names_how_many() {
     stage.press("x y esc").await;
     let screen = stage.sees("Dead").await;
     assert!(screen.contains("below"), "{screen}");
+    let entries = stage.driver.app.pane().unwrap().agent.view.entries().iter();
+    let kills = entries.filter(|entry| {
+        let data = entry.row.data.as_deref().unwrap_or_default();
+        data.contains("/kill docs")
+    });
+    assert_eq!(kills.count(), 1, "only the one that was confirmed");
 }
 
 #[tokio::test]

@@ -110,20 +110,21 @@ async fn an_event_taller_than_the_screen_is_scrolled_through() {
     stage.press("ctrl-t [ [").await;
     assert!(is_marked(&mut stage, "say much"));
 
-    let mut seen = Vec::new();
-    for _ in 0..12 {
-        stage.press("j").await;
-        let rows = stage.rows();
-        seen.extend((0..80).filter(|line| {
-            let text = format!("line {line}.");
-            rows.iter().any(|row| row.ends_with(&text))
-        }));
-        if rows.iter().any(|row| row.contains("Welcome.")) {
-            break;
+    for (key, end) in [("j", "Welcome."), ("k", "say much")] {
+        let mut seen = Vec::new();
+        for _ in 0..14 {
+            stage.press(key).await;
+            let rows = stage.rows();
+            seen.extend((0..80).filter(|line| {
+                let text = format!("line {line}.");
+                rows.iter().any(|row| row.ends_with(&text))
+            }));
+            if rows.iter().any(|row| row.contains(end)) {
+                break;
+            }
         }
+        assert!((0..80).all(|line| seen.contains(&line)), "{key}: {seen:?}");
     }
-
-    assert!((0..80).all(|line| seen.contains(&line)), "{seen:?}");
 }
 
 #[tokio::test]
