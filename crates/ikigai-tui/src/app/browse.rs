@@ -49,6 +49,8 @@ enum Seek {
     Message,
     /// The text that is looked for.
     Text,
+    /// The same for the first time: if it is not above, it may be below.
+    NewText,
     /// The first event.
     First,
 }
@@ -176,7 +178,7 @@ impl App {
         let Some(pane) = self.pane() else { return };
         let is_complete = pane.is_complete;
         let find = Needle::new(&browse.find);
-        if seek == Seek::Text && find.is_nothing() {
+        if matches!(seek, Seek::Text | Seek::NewText) && find.is_nothing() {
             return self.say("nothing is looked for · / finds");
         }
         let items = pane.scrollback.items();
@@ -185,14 +187,14 @@ impl App {
         let found = match seek {
             Seek::Event => above.iter().rev().find(|item| is_event(item)),
             Seek::Message => above.iter().rev().find(|item| is_message(item)),
-            Seek::Text => above.iter().rev().find(|item| is_in(item, &find)),
+            Seek::Text | Seek::NewText => above.iter().rev().find(|item| is_in(item, &find)),
             Seek::First => items.iter().find(|item| is_event(item)),
         };
         let found = found.map(|item| item.id);
         if let Some(id) = found {
             self.set_cursor(id);
             match seek {
-                Seek::Text => self.show_found(id),
+                Seek::Text | Seek::NewText => self.show_found(id),
                 Seek::Event => {
                     self.with_pane(|pane, eye| pane.scrollback.reveal_end(id, eye));
                 }
@@ -208,11 +210,13 @@ impl App {
         }
         if reads_on {
             self.wishes.push(Wish::ReadOlder);
+        } else if !is_there && is_complete && seek == Seek::NewText {
+            self.find_below();
         } else if !is_there {
             self.say(match (seek, is_complete) {
                 (Seek::Event | Seek::First, true) => "this is the first event",
                 (Seek::Message, true) => "there is no message of yours above",
-                (Seek::Text, true) => "not found above · N looks below",
+                (Seek::Text | Seek::NewText, true) => "not found above · N looks below",
                 (_, false) => "not found so far · once more looks further",
             });
         }
@@ -334,7 +338,7 @@ impl App {
         if here.is_some_and(|item| is_in(item, &needle)) {
             return self.show_found(cursor);
         }
-        self.seek(Seek::Text);
+        self.seek(Seek::NewText);
     }
 
     fn find_below(&mut self) {
@@ -348,7 +352,7 @@ impl App {
                 self.move_to(id);
                 self.show_found(id);
             }
-            None => self.say("not found below · n looks above"),
+            None => self.say("not found below"),
         }
     }
 

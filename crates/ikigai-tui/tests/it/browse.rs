@@ -154,6 +154,11 @@ async fn text_is_found_and_older_pages_are_read_for_it() {
     assert!(is_marked(&mut stage, "turn 58"));
     stage.press("N").await;
     assert!(is_marked(&mut stage, "turn 59"));
+
+    stage.press("g /").await;
+    stage.press("ctrl-u").await;
+    stage.line("turn 58").await;
+    assert!(is_marked(&mut stage, "turn 58"), "below, if not above");
 }
 
 #[tokio::test]
