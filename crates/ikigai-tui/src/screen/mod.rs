@@ -26,7 +26,7 @@ use crate::key::{Happening, Key};
 use crate::paint::{Grid, Painter, Theme};
 use crate::terminal::{Input, Signals, Terminal, TerminalError, Told, title};
 
-/// Between two frames after a key, and at least between any two.
+/// Between two frames that show keys. A key waits for no frame of another kind.
 const KEY_FRAME: Duration = Duration::from_millis(16);
 
 /// Between two frames of what streams in: more of them nobody can read.
@@ -48,6 +48,7 @@ pub struct Screen {
     /// A key waits to be seen.
     is_typed: bool,
     drawn: Option<Instant>,
+    keys_drawn: Option<Instant>,
     happened: Vec<Happening>,
     on_hangup: OnHangUp,
 }
@@ -103,6 +104,7 @@ impl Screen {
             is_dirty: true,
             is_typed: false,
             drawn: None,
+            keys_drawn: None,
             happened: Vec::new(),
             on_hangup,
         })
@@ -112,8 +114,6 @@ impl Screen {
     /// and all is stored.
     pub async fn run(mut self, prompt: Option<String>) -> Result<Left, TerminalError> {
         self.draw()?;
-        // What was typed meanwhile is seen at once.
-        self.drawn = None;
         self.stage.driver.take_back().await;
         self.stage.driver.settle_in();
         if let Some(prompt) = prompt {
@@ -187,13 +187,13 @@ impl Screen {
 
     /// When the next frame is drawn, if one is to be.
     fn due(&self) -> Option<Instant> {
-        let pause = if self.is_typed {
-            KEY_FRAME
+        let (before, pause) = if self.is_typed {
+            (self.keys_drawn, KEY_FRAME)
         } else {
-            STREAM_FRAME
+            (self.drawn, STREAM_FRAME)
         };
         let can = self.is_dirty && self.terminal.is_clear() && self.terminal.is_shown();
-        can.then(|| self.drawn.map_or_else(Instant::now, |drawn| drawn + pause))
+        can.then(|| before.map_or_else(Instant::now, |drawn| drawn + pause))
     }
 
     fn is_due(&self) -> bool {
@@ -202,8 +202,11 @@ impl Screen {
 
     fn draw(&mut self) -> Result<(), TerminalError> {
         self.is_dirty = false;
-        self.is_typed = false;
-        self.drawn = Some(Instant::now());
+        let now = Instant::now();
+        if std::mem::take(&mut self.is_typed) {
+            self.keys_drawn = Some(now);
+        }
+        self.drawn = Some(now);
         self.stage.driver.app.draw(&mut self.grid);
         self.bytes.clear();
         self.painter.paint(&self.grid, self.theme, &mut self.bytes);
