@@ -15,6 +15,7 @@ pub mod list;
 pub mod look;
 pub mod markdown;
 pub mod paint;
+pub mod plain;
 pub mod rows;
 pub mod screen;
 pub mod scrollback;

@@ -94,6 +94,7 @@ impl FromStr for Size {
 
 /// What the screen is asked.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct ScreenOrder {
     /// What to say at once
     #[arg(value_name = "PROMPT")]
@@ -123,6 +124,10 @@ pub(crate) struct ScreenOrder {
     /// Go on with the stopped turn of this agent; for whoever hands agents over
     #[arg(long, value_name = "AGENT", hide = true, requires = "headless")]
     pub(crate) take_over: Vec<String>,
+
+    /// Only append lines: for screen readers, plain terminals, and the terminal's own scrollback
+    #[arg(long, conflicts_with = "headless")]
+    pub(crate) plain: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,5 +1,6 @@
 //! `ikigai`: the screen.
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use ikigai_tui::app::{Farewell, Surroundings};
 use ikigai_tui::control::{Mode, Orders};
 use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Theme;
+use ikigai_tui::plain;
 use ikigai_tui::rows::Symbols;
 use ikigai_tui::screen::{Driver, Left, Screen, Stage, Whom};
 use ikigai_tui::terminal::{Terminal, hold_panics};
@@ -33,6 +35,9 @@ pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode
     } = Manner::of(&config)?;
     let database = place::database(db, config.store.as_deref())?;
     let world = World::open_at(&database, &config)?;
+    if is_plain(order) {
+        return plain(&world, order);
+    }
     around.secrets = world.registry.secret_variables();
     hold_panics();
     // Before anything is read, so that what is typed meanwhile is not lost on the screen before.
@@ -84,6 +89,24 @@ impl Manner {
             around: surroundings(config)?,
         })
     }
+}
+
+/// Whether lines are only appended: it is wished for, or the terminal can do nothing else.
+fn is_plain(order: &ScreenOrder) -> bool {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+    let is_piped = io::stdin().is_terminal() && !io::stdout().is_terminal();
+    order.plain || is_dumb || is_piped
+}
+
+fn plain(world: &World, order: &ScreenOrder) -> Result<ExitCode> {
+    let talk = async {
+        let whom = whom(world, order).await?;
+        let (engine, prompt) = (world.engine.clone(), order.prompt.clone());
+        let talk = plain::run(engine, whom, prompt, PROGRAM, io::stdout());
+        anyhow::Ok(Box::pin(talk).await?)
+    };
+    world.runtime.block_on(talk)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Who is shown first.

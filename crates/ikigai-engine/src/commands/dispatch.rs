@@ -6,7 +6,7 @@ use ikigai_providers::looks_like_key;
 use ikigai_store::CommitError;
 
 use super::reply::Then;
-use super::{COMMANDS, Command, During, Line, Reply, Shows, Trouble, Typed, near, parse};
+use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, near, parse};
 use crate::front::{Desk, Intent, Outcome, Stop, Update};
 use crate::{EngineError, Errand, Worker};
 
@@ -109,12 +109,7 @@ impl Worker {
         let Line::Command(command, rest) = parse(line) else {
             return Ok(None);
         };
-        let is_overlay = match command.shows {
-            Shows::Output => false,
-            Shows::OverlayWithoutArguments => rest.is_empty(),
-            Shows::Overlay => true,
-        };
-        if !is_overlay {
+        if !command.only_shows(rest) {
             return Ok(None);
         }
         let (reply, _) = self.reply(command, rest, desk).await?;

@@ -46,7 +46,8 @@ async fn key(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     };
     let Some(key) = worker.engine.typed_key(provider) else {
         return Trouble::refused(format!(
-            "the key of {provider} has to be typed at a terminal, where nobody sees it"
+            "the key of {provider} has to be typed where nobody sees it: on a screen, or at a terminal with \
+             ikigai run \"/key {provider}\""
         ));
     };
     let kept = worker.engine.models.take_key(provider, &key).await;

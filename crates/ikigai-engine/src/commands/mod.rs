@@ -259,6 +259,15 @@ impl Command {
         COMMANDS.iter().find(is_it).copied()
     }
 
+    /// Whether a line with these arguments only shows something, and so leaves no row.
+    pub fn only_shows(&self, arguments: &str) -> bool {
+        match self.shows {
+            Shows::Output => false,
+            Shows::OverlayWithoutArguments => arguments.trim().is_empty(),
+            Shows::Overlay => true,
+        }
+    }
+
     /// How it is typed: `/rewind [label | #id]`.
     pub fn usage(&self) -> String {
         if self.arguments.is_empty() {

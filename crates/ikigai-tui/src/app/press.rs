@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
 use ikigai_core::settings::Approve;
-use ikigai_engine::commands::{Command, Line, Shows, parse};
+use ikigai_engine::commands::{Command, Line, parse};
 use ikigai_engine::{Answer, Intent, Stop};
 
 use super::overlay::help;
@@ -243,7 +243,7 @@ impl App {
             return;
         }
         let intent = match parse(&text) {
-            Line::Command(command, rest) if shows_only(command, rest) => Intent::Preview(text),
+            Line::Command(command, rest) if command.only_shows(rest) => Intent::Preview(text),
             _ => Intent::Command(text),
         };
         self.wishes.push(Wish::Say(self.current, intent));
@@ -477,15 +477,6 @@ impl App {
             self.say(format!("⚠ {error}"));
         }
         self.typed();
-    }
-}
-
-/// Whether a line only shows something.
-fn shows_only(command: &Command, rest: &str) -> bool {
-    match command.shows {
-        Shows::Output => false,
-        Shows::OverlayWithoutArguments => rest.trim().is_empty(),
-        Shows::Overlay => true,
     }
 }
 

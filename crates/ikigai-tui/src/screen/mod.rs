@@ -4,7 +4,7 @@ mod around;
 mod choices;
 mod driver;
 mod held;
-mod mailbox;
+pub(crate) mod mailbox;
 mod outside;
 mod past;
 mod stage;

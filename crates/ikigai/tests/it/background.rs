@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::control::{ctl, screen, start};
-use crate::screen::PROGRAM;
 use crate::support::Newcomer;
+use crate::support::PROGRAM;
 
 fn mode(newcomer: &Newcomer) -> Value {
     let version = ctl(newcomer, &["version"]);

@@ -12,6 +12,7 @@ mod crashes;
 mod diagnostics;
 mod e2e;
 mod exports;
+mod plain;
 mod providers;
 mod screen;
 mod sql;

@@ -3,35 +3,13 @@
 
 use std::time::Duration;
 
-use ikigai_testkit::pty::{Pty, command};
+use ikigai_testkit::pty::Pty;
 use ikigai_testkit::server::{Script, Server};
 use rustix::process::{Signal, kill_process};
 
-use crate::support::Newcomer;
-
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
+use crate::support::{Newcomer, PROGRAM};
 
 impl Newcomer {
-    /// Starts a program in a terminal, in the project directory.
-    pub(crate) fn in_terminal(
-        &self,
-        program: &str,
-        arguments: &[&str],
-        columns: u16,
-        rows: u16,
-    ) -> Pty {
-        let mut command = command(program);
-        command
-            .args(arguments)
-            .current_dir(self.home().join("project"))
-            .env_clear()
-            .env("HOME", self.home())
-            .env("TZ", "UTC")
-            .env("LANG", "C.UTF-8")
-            .env("PS1", "$ ");
-        Pty::start(command, columns, rows)
-    }
-
     /// Starts the screen, and waits until it can be used.
     fn screen(&self, columns: u16, rows: u16) -> Pty {
         let mut pty = self.in_terminal(PROGRAM, &[], columns, rows);

@@ -4,7 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use ikigai_testkit::pty::{self, Pty};
 use tempfile::TempDir;
+
+/// The program.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
 
 /// Somebody who has just installed ikigai.
 pub(crate) struct Newcomer {
@@ -36,7 +40,7 @@ impl Newcomer {
 
     /// The program with these arguments, in the project directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ikigai"));
+        let mut command = Command::new(PROGRAM);
         command
             .args(arguments)
             .current_dir(self.home().join("project"))
@@ -45,6 +49,26 @@ impl Newcomer {
             .env("TZ", "UTC")
             .stdin(Stdio::null());
         command
+    }
+
+    /// Starts a program in a terminal, in the project directory.
+    pub(crate) fn in_terminal(
+        &self,
+        program: &str,
+        arguments: &[&str],
+        columns: u16,
+        rows: u16,
+    ) -> Pty {
+        let mut command = pty::command(program);
+        command
+            .args(arguments)
+            .current_dir(self.home().join("project"))
+            .env_clear()
+            .env("HOME", self.home())
+            .env("TZ", "UTC")
+            .env("LANG", "C.UTF-8")
+            .env("PS1", "$ ");
+        Pty::start(command, columns, rows)
     }
 
     pub(crate) fn ikigai(&self, arguments: &[&str]) -> Said {

@@ -1,0 +1,233 @@
+//! Without a screen: lines that are only appended, words for signs, questions answered by number.
+//! For screen readers, terminals that can do nothing else, and scrollback of the terminal's own.
+
+mod talk;
+mod words;
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ikigai_core::AgentId;
+use ikigai_engine::commands::{Line, parse};
+use ikigai_engine::{CommitError, Engine, EngineError, Intent};
+use rustix::process::{Signal, getpid, kill_process};
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::time::sleep_until;
+
+use self::talk::{Talk, Want};
+use crate::app::Pane;
+use crate::screen::Whom;
+use crate::screen::mailbox::{Letter, Mailbox};
+use crate::terminal::{Signals, Told};
+
+/// What goes on is told at most so often.
+const PROGRESS: Duration = Duration::from_secs(30);
+
+/// How many of the newest rows are told at the start.
+const TOLD_ROWS: usize = 12;
+
+/// How many typed lines may wait.
+const LINES: usize = 64;
+
+/// The longest line that is read; longer ones are cut into several.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// Why it ended.
+#[derive(Debug, Error)]
+pub enum PlainError {
+    /// Agents cannot be looked after.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The terminal cannot be read or written.
+    #[error("cannot use the terminal")]
+    Terminal(#[from] io::Error),
+}
+
+/// Talks with agents until the user leaves; `prompt` is sent at once. Within a runtime.
+pub async fn run(
+    engine: Engine,
+    whom: Whom,
+    prompt: Option<String>,
+    program: &str,
+    out: impl Write,
+) -> Result<(), PlainError> {
+    let mailbox = Arc::<Mailbox>::default();
+    engine.observe(mailbox.observer(), true);
+    let agent = match whom {
+        Whom::Agent(agent) => agent,
+        Whom::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
+    };
+    let mut plain = Plain {
+        talk: Talk::new(agent),
+        engine,
+        mailbox,
+        out,
+        told_at: Instant::now(),
+    };
+    plain.talk.add(&format!(
+        "{program}, plain: lines are only appended. /help lists commands, Ctrl-D leaves."
+    ));
+    plain.begin(agent).await?;
+    let ended = plain.go(prompt).await;
+    plain.engine.leave().await;
+    plain.take_in();
+    plain.talk.add_farewell();
+    plain.write()?;
+    ended
+}
+
+struct Plain<W> {
+    talk: Talk,
+    engine: Engine,
+    mailbox: Arc<Mailbox>,
+    out: W,
+    /// When something was told last.
+    told_at: Instant,
+}
+
+impl<W: Write> Plain<W> {
+    /// Goes to an agent: tells what was said last, and takes care of it.
+    async fn begin(&mut self, agent: AgentId) -> Result<(), PlainError> {
+        self.read_names().await?;
+        let pane = Pane::open(&self.engine, agent)
+            .await
+            .map_err(EngineError::from)?;
+        let entries = pane.agent.view.entries();
+        let first = entries.len().saturating_sub(TOLD_ROWS);
+        self.talk.go_to(agent, pane.agent.state.settings());
+        for entry in entries.iter().skip(first) {
+            self.talk.add_row(&entry.row);
+        }
+        let record = self
+            .engine
+            .store()
+            .agent(agent)
+            .await
+            .map_err(EngineError::from)?;
+        if let Some(record) = record
+            && let Err(error) = self.engine.attend(&record).await
+        {
+            self.talk.add(&format!("warning: {error}"));
+        }
+        let stopped = self.engine.supervise().await?;
+        for line in self.engine.stopped_lines(&stopped) {
+            self.talk.add(&line);
+        }
+        Ok(())
+    }
+
+    async fn go(&mut self, prompt: Option<String>) -> Result<(), PlainError> {
+        let mut lines = typed_lines();
+        let mut signals = Signals::new()?;
+        if let Some(prompt) = prompt {
+            self.talk.line(&prompt);
+        }
+        loop {
+            if !self.carry_out().await? {
+                return Ok(());
+            }
+            self.write()?;
+            let due = self.told_at + PROGRESS;
+            let is_busy = self.talk.is_busy();
+            tokio::select! {
+                line = lines.recv() => match line {
+                    Some(line) => self.talk.line(&line),
+                    None => return Ok(()),
+                },
+                told = signals.next() => match told {
+                    Told::Interrupt => self.talk.interrupt(Instant::now()),
+                    Told::Terminate | Told::HangUp => return Ok(()),
+                    Told::Stop => kill_process(getpid(), Signal::STOP).map_err(io::Error::from)?,
+                    Told::Resized | Told::Continued => {}
+                },
+                () = self.mailbox.came() => self.take_in(),
+                () = sleep_until(due.into()), if is_busy => self.talk.add_progress(Instant::now()),
+            }
+        }
+    }
+
+    fn take_in(&mut self) {
+        for letter in self.mailbox.take() {
+            if let Letter::Told(agent, update) = letter {
+                self.talk.told(agent, &update, Instant::now());
+            }
+        }
+    }
+
+    /// Does what is wanted; says whether to go on.
+    async fn carry_out(&mut self) -> Result<bool, PlainError> {
+        for want in self.talk.take_wants() {
+            match want {
+                Want::Say(agent, intent) => self.say(agent, intent).await,
+                Want::Show(agent) => self.begin(agent).await?,
+                Want::ReadNames => self.read_names().await?,
+                Want::Quit => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    async fn say(&mut self, agent: AgentId, intent: Intent) {
+        let message = match &intent {
+            Intent::Say(text) | Intent::Command(text) => match parse(text) {
+                Line::Message(text) => Some(text.to_owned()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Err(error) = self.engine.say(agent, intent).await else {
+            return;
+        };
+        let is_held = matches!(&error, EngineError::Commit(CommitError::Held { .. }));
+        let posted = match message.filter(|_| is_held) {
+            Some(text) => Some(self.engine.post(agent, &text).await),
+            None => None,
+        };
+        self.talk.not_said(&match posted {
+            Some(Ok(())) => "another process holds this agent: left as mail".to_owned(),
+            Some(Err(error)) => format!("warning: {error}"),
+            None => format!("warning: {error}"),
+        });
+    }
+
+    async fn read_names(&mut self) -> Result<(), PlainError> {
+        let agents = self.engine.agents().await?.into_iter();
+        let names: HashMap<_, _> = agents.map(|agent| (agent.id, agent.name)).collect();
+        self.talk.set_names(names);
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), PlainError> {
+        let text = self.talk.take_text();
+        if !text.is_empty() {
+            self.told_at = Instant::now();
+            self.out.write_all(text.as_bytes())?;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// What is typed, line by line. The thread sits in a read that nothing but the terminal ends.
+fn typed_lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(LINES);
+    std::thread::spawn(move || {
+        let mut stdin = io::stdin().lock();
+        loop {
+            let mut bytes = Vec::new();
+            let read = io::Read::take(&mut stdin, LONGEST_LINE).read_until(b'\n', &mut bytes);
+            if !matches!(read, Ok(1..)) {
+                return;
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            let line = text.trim_end_matches(['\n', '\r']).to_owned();
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

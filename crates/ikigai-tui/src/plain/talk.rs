@@ -1,0 +1,456 @@
+//! What is said on both sides, as lines. Knows neither a terminal nor a runtime.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use ikigai_core::data::{AnsweredBy, Cause, UserData, UserOrigin};
+use ikigai_core::settings::Settings;
+use ikigai_core::{AgentId, Kind, Row, data};
+use ikigai_engine::commands::{Line, Next, parse};
+use ikigai_engine::{Answer, Intent, Outcome, Question, Stop, Update, looks_like_key};
+
+use super::words::{in_words, told};
+use crate::app::{Live, Phase};
+use crate::rows::{self, Manner, Symbols, duration};
+use crate::text::{clean, clean_line};
+
+/// A second Ctrl-C within this time leaves.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Lines are not folded here: the terminal does that.
+const WIDTH: u16 = 1000;
+
+/// What is to be done.
+pub(super) enum Want {
+    /// Say this.
+    Say(AgentId, Intent),
+    /// Go to another agent.
+    Show(AgentId),
+    /// Read what agents are called.
+    ReadNames,
+    /// Leave.
+    Quit,
+}
+
+/// See the module.
+pub(super) struct Talk {
+    current: AgentId,
+    live: Live,
+    names: HashMap<AgentId, String>,
+    questions: VecDeque<Question>,
+    /// What is to be written.
+    text: String,
+    /// The line of an answer that has not ended.
+    coming: String,
+    /// An answer is being told.
+    is_speaking: bool,
+    /// What was asked of the user last, if they are asked at the moment.
+    prompt: Option<&'static str>,
+    /// A line that looks like a key and is sent only if it is typed again.
+    held: Option<String>,
+    interrupted: Option<Instant>,
+    /// A line was said, and nothing was told of it yet.
+    is_said: bool,
+    /// Lines of the user's shell were told, so that its row need not tell them again.
+    is_printed: bool,
+    wants: Vec<Want>,
+}
+
+impl Talk {
+    pub(super) fn new(current: AgentId) -> Self {
+        Self {
+            current,
+            live: Live::default(),
+            names: HashMap::new(),
+            questions: VecDeque::new(),
+            text: String::new(),
+            coming: String::new(),
+            is_speaking: false,
+            prompt: None,
+            held: None,
+            interrupted: None,
+            is_said: false,
+            is_printed: false,
+            wants: Vec::new(),
+        }
+    }
+
+    /// Adds lines.
+    pub(super) fn add(&mut self, text: &str) {
+        if self.prompt.take().is_some() {
+            self.text.push('\n');
+        }
+        self.text.push_str(&clean(text));
+        self.text.push('\n');
+    }
+
+    pub(super) fn go_to(&mut self, agent: AgentId, settings: &Settings) {
+        self.current = agent;
+        self.live = Live::default();
+        let name = settings.name.as_deref().unwrap_or_default();
+        let model = settings.model.as_ref();
+        let model = model.and_then(|model| model.model.as_deref());
+        let workdir = settings.workdir.as_deref().unwrap_or_default();
+        self.add(&format!(
+            "agent {name} in {workdir}, model {}",
+            model.unwrap_or("demo")
+        ));
+    }
+
+    /// A line could not be said, for this reason.
+    pub(super) fn not_said(&mut self, reason: &str) {
+        self.is_said = false;
+        self.add(reason);
+    }
+
+    pub(super) fn set_names(&mut self, names: HashMap<AgentId, String>) {
+        self.names = names;
+    }
+
+    pub(super) fn take_wants(&mut self) -> Vec<Want> {
+        std::mem::take(&mut self.wants)
+    }
+
+    /// What is to be written; asks the user for something if nothing goes on.
+    pub(super) fn take_text(&mut self) -> String {
+        let wanted = match self.questions.front() {
+            Some(_) => Some("answer 1 to 4: "),
+            None if self.is_busy() || self.is_said => None,
+            None => Some("you: "),
+        };
+        if self.prompt.is_none() && wanted.is_some() {
+            self.text.push_str(wanted.unwrap_or_default());
+            self.prompt = wanted;
+        }
+        std::mem::take(&mut self.text)
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.live.is_busy()
+    }
+
+    fn say(&mut self, intent: Intent) {
+        self.wants.push(Want::Say(self.current, intent));
+    }
+
+    /// Takes in a line that was typed.
+    pub(super) fn line(&mut self, line: &str) {
+        // The terminal has ended the line.
+        self.prompt = None;
+        self.interrupted = None;
+        if let Some(question) = self.questions.front() {
+            return match answer_of(line, question) {
+                Some(answer) => self.answer(answer),
+                None => self.add("type 1, 2, 3, or 4 and why not"),
+            };
+        }
+        if line.trim().is_empty() {
+            return;
+        }
+        if looks_like_key(line) && self.held.take().as_deref() != Some(line) {
+            self.held = Some(line.to_owned());
+            return self.add("looks like an API key: the same line again sends it");
+        }
+        self.held = None;
+        let intent = match parse(line) {
+            Line::Command(command, rest) if command.only_shows(rest) => {
+                Intent::Preview(line.to_owned())
+            }
+            _ => Intent::Command(line.to_owned()),
+        };
+        self.is_said = true;
+        self.say(intent);
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        let Some(question) = self.questions.pop_front() else {
+            return;
+        };
+        let intent = Intent::Answer {
+            call: question.call,
+            answer,
+            by: AnsweredBy::User,
+        };
+        self.wants.push(Want::Say(question.call.agent, intent));
+        self.ask_next();
+    }
+
+    /// Ctrl-C: stops what goes on; the second time it leaves.
+    pub(super) fn interrupt(&mut self, now: Instant) {
+        let before = self.interrupted.replace(now);
+        if before.is_some_and(|before| now.saturating_duration_since(before) < AGAIN) {
+            self.wants.push(Want::Quit);
+        } else if self.is_busy() {
+            self.add("interrupting; Ctrl-C again leaves");
+            self.say(Intent::Stop(Stop::Interrupt(Cause::User)));
+        } else {
+            self.add("Ctrl-C again leaves");
+        }
+    }
+
+    /// Takes in what the engine tells.
+    pub(super) fn told(&mut self, agent: AgentId, update: &Update, now: Instant) {
+        match update {
+            Update::Question(question) => self.asked(question),
+            Update::Unasked(call) => {
+                let was_first = self.questions.front().map(|asked| asked.call) == Some(*call);
+                self.questions.retain(|asked| asked.call != *call);
+                if was_first {
+                    self.add("that question needs no answer any more");
+                    self.ask_next();
+                }
+            }
+            _ => {}
+        }
+        if agent != self.current {
+            return self.told_of_other(agent, update);
+        }
+        self.live.told(update, now);
+        // The row of a message comes before its turn begins, what a command did before its output.
+        self.is_said &= match update {
+            Update::Stored(row) => is_typed(row) || is_deed(row),
+            Update::Printed(_) => true,
+            _ => false,
+        };
+        match update {
+            Update::Text(text) => self.speak(text),
+            Update::Again => {
+                self.coming.clear();
+                if std::mem::take(&mut self.is_speaking) {
+                    self.add("the answer begins anew");
+                }
+            }
+            Update::Stored(row) | Update::Settled(row) => self.stored(row),
+            Update::Waiting(wait) => self.add(&format!(
+                "waiting: {}, try {} of {} in {}",
+                wait.error,
+                wait.attempt,
+                wait.attempts,
+                duration(wait.pause)
+            )),
+            Update::Ended(_) => self.end_speech(),
+            Update::Queued { text, .. } => self.add(&format!("queued: {}", clean_line(text))),
+            Update::TakenBack(text) => self.add(&format!("not sent: {}", clean_line(text))),
+            Update::NotStored { text, reason } => {
+                self.add(&format!("not stored, nothing was done ({reason}): {text}"));
+            }
+            Update::Printed(line) => {
+                self.is_printed = true;
+                self.add(line);
+            }
+            Update::Preview { output, .. } => self.add(output),
+            Update::Notice(text) => self.add(text),
+            Update::Warning(text) => self.add(&format!("warning: {text}")),
+            Update::StoreAway(reason) => {
+                self.add(&format!("the store is away, nothing is lost: {reason}"));
+            }
+            Update::Next(next) => self.next(next),
+            _ => {}
+        }
+    }
+
+    fn told_of_other(&mut self, agent: AgentId, update: &Update) {
+        let name = self.name_of(agent);
+        match update {
+            Update::Ended(Outcome::Completed) => self.add(&format!("agent {name}: done")),
+            Update::Ended(Outcome::Failed(reason)) => {
+                self.add(&format!("agent {name}: failed: {reason}"));
+            }
+            Update::Warning(text) => self.add(&format!("agent {name}: warning: {text}")),
+            Update::Stored(row) if row.kind.read_as() == Some(Kind::Fork) => {
+                self.wants.push(Want::ReadNames);
+            }
+            _ => {}
+        }
+    }
+
+    fn next(&mut self, next: &Next) {
+        match next {
+            Next::Switch(agent) => self.wants.push(Want::Show(*agent)),
+            Next::Quit => self.wants.push(Want::Quit),
+            Next::Input(text) => self.add(&format!("to be typed again: {text}")),
+            // Only a screen is given these.
+            Next::Copy(_) | Next::Theme(_) | Next::Mouse(_) | Next::View(_) | Next::Refresh => {}
+        }
+    }
+
+    /// Tells whole lines of an answer as they come.
+    fn speak(&mut self, text: &str) {
+        self.coming.push_str(text);
+        while let Some(end) = self.coming.find('\n') {
+            let line: String = self.coming.drain(..=end).collect();
+            self.speak_line(line.trim_end());
+        }
+    }
+
+    fn speak_line(&mut self, line: &str) {
+        let is_first = !std::mem::replace(&mut self.is_speaking, true);
+        let said = if is_first { "assistant: " } else { "" };
+        self.add(&format!("{said}{line}"));
+    }
+
+    fn end_speech(&mut self) {
+        let rest = std::mem::take(&mut self.coming);
+        if !rest.trim().is_empty() {
+            self.speak_line(rest.trim_end());
+        }
+        self.is_speaking = false;
+    }
+
+    fn stored(&mut self, row: &Row) {
+        match row.kind.read_as() {
+            Some(Kind::Assistant) if self.is_speaking || !self.coming.is_empty() => {
+                self.end_speech();
+            }
+            // Whoever typed it has seen it.
+            Some(Kind::User) if is_typed(row) => {}
+            // The command that did it says so.
+            Some(Kind::Mark | Kind::Rewind) => {}
+            Some(Kind::User) if std::mem::take(&mut self.is_printed) => {
+                let shell = data::read::<UserData>(row.data.as_deref()).shell;
+                match shell.and_then(|shell| shell.exit) {
+                    Some(0) => {}
+                    Some(code) => self.add(&format!("exit code {code}")),
+                    None => self.add_row(row),
+                }
+            }
+            Some(Kind::Command) => {
+                let shown = row.content.as_deref().unwrap_or_default();
+                let is_told = data::read::<data::CommandData>(row.data.as_deref()).echo;
+                if is_told.is_some() && !shown.is_empty() {
+                    self.add(&in_words(shown));
+                }
+                self.wants.push(Want::ReadNames);
+            }
+            Some(Kind::Fork) => {
+                self.wants.push(Want::ReadNames);
+                self.add_row(row);
+            }
+            _ => self.add_row(row),
+        }
+    }
+
+    /// Adds an event.
+    pub(super) fn add_row(&mut self, row: &Row) {
+        let names = |agent| self.names.get(&agent).cloned();
+        let text = told(row, &manner(Some(self.current), &names));
+        if !text.is_empty() {
+            self.add(&text);
+        }
+    }
+
+    fn asked(&mut self, question: &Question) {
+        self.questions.retain(|asked| asked.call != question.call);
+        self.questions.push_back(question.clone());
+        if self.questions.len() == 1 {
+            self.ask_next();
+        }
+    }
+
+    /// Asks the first question that waits.
+    fn ask_next(&mut self) {
+        let Some(question) = self.questions.front().cloned() else {
+            return;
+        };
+        let whose = if question.call.agent == self.current {
+            String::new()
+        } else {
+            format!("{}: ", question.agent)
+        };
+        self.add(&format!(
+            "question: {whose}{} in {}",
+            question.tool, question.workdir
+        ));
+        for line in question.shown.lines() {
+            self.add(&format!("  {line}"));
+        }
+        if let Some(preview) = &question.preview {
+            let names = |agent| self.names.get(&agent).cloned();
+            let lines = rows::diff(preview, &manner(Some(self.current), &names));
+            for line in lines {
+                self.add(line.text().trim_end());
+            }
+        }
+        self.add(&format!(
+            "  1 once\n  2 always: {} \"{}\"\n  3 no\n  4 WHY no, because of that",
+            question.tool, question.pattern
+        ));
+    }
+
+    /// Tells what goes on.
+    pub(super) fn add_progress(&mut self, now: Instant) {
+        let Some(doing) = &self.live.turn else {
+            return;
+        };
+        let what = match (&doing.phase, self.live.running.first()) {
+            _ if !self.questions.is_empty() => "waiting for your answer".to_owned(),
+            (Phase::Runs, Some(running)) => {
+                let line = running.shown.lines().next().unwrap_or_default();
+                format!("running {line}")
+            }
+            (Phase::Asked, _) => "waiting for the model".to_owned(),
+            (Phase::Thinks, _) => "thinking".to_owned(),
+            (Phase::Retries { text, .. }, _) => text.clone(),
+            (Phase::Says | Phase::Calls(_) | Phase::Runs, _) => "answering".to_owned(),
+        };
+        let time = duration(now.saturating_duration_since(doing.since));
+        self.add(&format!("working: {what}, {time}"));
+    }
+
+    /// Says how to go on.
+    pub(super) fn add_farewell(&mut self) {
+        let name = self.name_of(self.current);
+        self.end_speech();
+        self.add(&format!(
+            "everything is kept. go on with: ikigai --plain --agent {name}"
+        ));
+        // Nobody is asked any more.
+        self.questions.clear();
+        self.prompt = Some("");
+    }
+
+    fn name_of(&self, agent: AgentId) -> String {
+        let name = self.names.get(&agent).cloned();
+        name.unwrap_or_else(|| agent.to_string())
+    }
+}
+
+fn manner(agent: Option<AgentId>, name_of: &dyn Fn(AgentId) -> Option<String>) -> Manner<'_> {
+    Manner {
+        width: WIDTH,
+        symbols: Symbols::Utf8,
+        agent,
+        name_of,
+    }
+}
+
+/// Whether a command that follows tells of it.
+fn is_deed(row: &Row) -> bool {
+    use Kind::{AgentKilled, Clear, Fork, Mark, Rewind};
+    matches!(
+        row.kind.read_as(),
+        Some(AgentKilled | Clear | Fork | Mark | Rewind)
+    )
+}
+
+/// Whether it is a message of the user's own words.
+fn is_typed(row: &Row) -> bool {
+    if row.kind.read_as() != Some(Kind::User) {
+        return false;
+    }
+    let user: UserData = data::read(row.data.as_deref());
+    user.origin == Some(UserOrigin::Typed) && user.merge.is_none() && user.shell.is_none()
+}
+
+/// What a number means; nothing is taken for granted.
+fn answer_of(line: &str, question: &Question) -> Option<Answer> {
+    let line = line.trim();
+    let (number, why) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match (number, why.trim()) {
+        ("1", "") => Some(Answer::Once),
+        ("2", "") => Some(Answer::Always(question.pattern.clone())),
+        ("3", "") => Some(Answer::No(None)),
+        ("4", why) if !why.is_empty() => Some(Answer::No(Some(why.to_owned()))),
+        _ => None,
+    }
+}

@@ -1,0 +1,54 @@
+//! Events as words.
+
+use ikigai_core::Row;
+use ikigai_core::render::{Shown, render};
+
+use crate::rows::{self, Fold, Manner, Sign, Symbols};
+use crate::text::clean;
+
+/// Words for signs.
+const WORDS: [(Sign, &str); 13] = [
+    (Sign::User, "you: "),
+    (Sign::Assistant, "assistant: "),
+    (Sign::Thought, "thinking: "),
+    (Sign::Call, "tool "),
+    (Sign::Result, "result of "),
+    (Sign::Failed, "failed: "),
+    (Sign::Warning, "warning: "),
+    (Sign::Mark, "mark: "),
+    (Sign::Rewound, "back: "),
+    (Sign::Forked, "fork: "),
+    (Sign::Mail, "mail from "),
+    (Sign::Merged, "merged: "),
+    (Sign::Shell, "shell: "),
+];
+
+/// An event; empty if there is nothing to tell of it.
+pub(super) fn told(row: &Row, manner: &Manner<'_>) -> String {
+    let shown = render(row);
+    match &shown {
+        Shown::Nothing | Shown::Usage(_) | Shown::System(_) => String::new(),
+        // As it was written: whoever hears it wants no tables drawn with lines.
+        Shown::Assistant { text, .. } if text.trim().is_empty() => String::new(),
+        Shown::Assistant { text, .. } => format!("assistant: {}", clean(text.trim_end())),
+        shown => {
+            let lines = rows::block(shown, Fold::Folded, manner).lines;
+            let texts = lines.iter().map(|line| in_words(line.text().trim_end()));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// A text with a word for the sign that it begins with.
+pub(super) fn in_words(text: &str) -> String {
+    for (sign, word) in WORDS {
+        let sign = sign.text(Symbols::Utf8);
+        if let Some(rest) = text
+            .strip_prefix(sign)
+            .and_then(|rest| rest.strip_prefix(' '))
+        {
+            return format!("{word}{rest}");
+        }
+    }
+    text.to_owned()
+}

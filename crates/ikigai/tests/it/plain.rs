@@ -1,0 +1,115 @@
+//! Plain mode in a real terminal: lines that are only appended.
+
+use ikigai_testkit::pty::Pty;
+
+use crate::support::{Newcomer, PROGRAM};
+
+/// Starts plain mode, and waits until something can be typed.
+fn started(newcomer: &Newcomer) -> Pty {
+    let mut pty = newcomer.in_terminal(PROGRAM, &["--plain"], 100, 50);
+    pty.wait_for_text("you: ");
+    pty
+}
+
+/// Waits until the user is asked for the nth time.
+fn wait_for_prompt(pty: &mut Pty, nth: usize) {
+    pty.wait_for("the prompt", |screen| {
+        screen.contents().matches("you:").count() == nth
+    });
+}
+
+fn shown(pty: &Pty) -> String {
+    String::from_utf8_lossy(pty.output()).into_owned()
+}
+
+#[test]
+fn plain_mode_appends_lines_with_words_for_signs() {
+    let newcomer = Newcomer::new();
+    std::fs::write(newcomer.home().join("project/main.rs"), "fn main() {}\n").unwrap();
+    let mut pty = started(&newcomer);
+
+    pty.send("list the rust files\r");
+    pty.wait_for_text("tool glob:");
+    pty.wait_for_text("result of glob:");
+    pty.wait_for_text("assistant: ");
+    wait_for_prompt(&mut pty, 2);
+    pty.send("/mark here\r");
+    pty.wait_for_text("mark: here");
+    wait_for_prompt(&mut pty, 3);
+    pty.send("!printf a''b; exit 3\r");
+    pty.wait_for_text("exit code 3");
+    wait_for_prompt(&mut pty, 4);
+    pty.send("/theme dark\r");
+    pty.wait_for_text("warning: /theme needs a screen");
+    wait_for_prompt(&mut pty, 5);
+    pty.send("\x04");
+    pty.wait_for_text("go on with: ikigai --plain --agent project");
+    assert!(pty.wait_end().success());
+
+    let shown = shown(&pty);
+    assert!(!shown.contains('\x1b'), "{shown:?}");
+    assert_eq!(shown.matches("you: ").count(), 5, "{shown}");
+    for sign in ["❯", "●", "→", "←", "⚠", "⚑"] {
+        assert!(!shown.contains(sign), "{sign} in {shown}");
+    }
+    assert_eq!(pty.modes(), *pty.modes_at_start());
+}
+
+#[test]
+fn questions_are_answered_by_number() {
+    let newcomer = Newcomer::new();
+    let mut pty = started(&newcomer);
+
+    pty.send("run `touch made`\r");
+    pty.wait_for_text("question: bash in ");
+    pty.wait_for_text("answer 1 to 4: ");
+    pty.send("yes\r");
+    pty.wait_for_text("type 1, 2, 3, or 4 and why not");
+    pty.send("3\r");
+    wait_for_prompt(&mut pty, 2);
+    assert!(!newcomer.home().join("project/made").exists());
+    pty.send("run `touch made`\r");
+    pty.wait_for("another question", |screen| {
+        screen.contents().matches("question: bash").count() == 2
+    });
+    pty.send("1\r");
+    wait_for_prompt(&mut pty, 3);
+
+    assert!(newcomer.home().join("project/made").exists());
+}
+
+#[test]
+fn ctrl_c_interrupts_and_a_second_one_leaves() {
+    let newcomer = Newcomer::new();
+    let mut pty = started(&newcomer);
+
+    pty.send("run `touch made`\r");
+    pty.wait_for_text("answer 1 to 4:");
+    pty.send("\x03");
+    pty.wait_for_text("interrupting; Ctrl-C again leaves");
+    pty.wait_for_text("interrupted by the user");
+    wait_for_prompt(&mut pty, 2);
+    pty.send("and this is sent\r");
+    wait_for_prompt(&mut pty, 3);
+    pty.send("\x03");
+    pty.wait_for("a warning", |screen| {
+        screen.contents().matches("Ctrl-C again leaves").count() == 2
+    });
+    pty.send("\x03");
+    pty.wait_for_text("everything is kept");
+
+    assert!(pty.wait_end().success());
+}
+
+#[test]
+fn a_dumb_terminal_is_plain() {
+    let newcomer = Newcomer::new();
+    let arguments = ["TERM=dumb", PROGRAM, "hello"];
+
+    let mut pty = newcomer.in_terminal("env", &arguments, 100, 50);
+    pty.wait_for_text("assistant: ");
+    pty.send("\x04");
+    pty.wait_for_text("everything is kept");
+
+    assert!(!shown(&pty).contains('\x1b'));
+}
