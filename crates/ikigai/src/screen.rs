@@ -56,6 +56,7 @@ pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode
         driver.set_neighbours(Arc::new(Clients::here()?));
         let stage = Stage::new(driver, orders);
         let screen = Screen::new(stage, terminal, theme, config.on_hangup())?;
+        let screen = screen.with_notify(config.notify());
         let left = Box::pin(screen.run(order.prompt.clone())).await?;
         if let Ok(server) = server {
             server.end().await;

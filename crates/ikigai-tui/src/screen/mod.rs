@@ -18,6 +18,7 @@ use ikigai_engine::{Intent, Stop};
 
 pub use driver::{Driver, Whom};
 pub use held::{Asked, Neighbours};
+pub use outside::Notify;
 pub use stage::Stage;
 use stage::at;
 
@@ -51,6 +52,7 @@ pub struct Screen {
     keys_drawn: Option<Instant>,
     happened: Vec<Happening>,
     on_hangup: OnHangUp,
+    notify: Notify,
 }
 
 /// How the screen ended.
@@ -107,7 +109,15 @@ impl Screen {
             keys_drawn: None,
             happened: Vec::new(),
             on_hangup,
+            notify: Notify::default(),
         })
+    }
+
+    /// Tells somebody who does not look in this way.
+    #[must_use]
+    pub fn with_notify(mut self, notify: Notify) -> Self {
+        self.notify = notify;
+        self
     }
 
     /// Shows agents until the user leaves; `prompt` is sent at once. Whatever works then is stopped,
@@ -276,7 +286,10 @@ impl Screen {
                 Wish::Copy(text) => self.copy(&text).await?,
                 Wish::Edit(text) => self.edit(&text).await?,
                 Wish::Page(text) => self.page(&text).await?,
-                Wish::Notify(text) => outside::notify(&mut self.terminal, &text)?,
+                Wish::Notify(text) => {
+                    let secrets = self.stage.driver.app.secrets();
+                    outside::notify(&mut self.terminal, &self.notify, &text, secrets)?;
+                }
                 // The driver has carried all others out.
                 _ => {}
             }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use rustix::fs::{Mode, OFlags};
 use tokio::process::Command;
@@ -33,10 +34,66 @@ pub(super) async fn copy(terminal: &mut Terminal, text: &str) -> Result<bool, Te
     Ok(true)
 }
 
+/// How somebody who does not look is told something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Notify {
+    /// By the terminal's own notification, and a bell for terminals that know none.
+    #[default]
+    Osc9,
+    /// By a bell.
+    Bell,
+    /// By this command of a shell, which is given the text as an argument.
+    Command(String),
+    /// Not at all.
+    Off,
+}
+
+impl Notify {
+    /// What the configuration says: `osc9`, `bell`, `off`, or `command …`.
+    pub fn named(name: &str) -> Option<Self> {
+        match name.trim() {
+            "osc9" => Some(Self::Osc9),
+            "bell" => Some(Self::Bell),
+            "off" => Some(Self::Off),
+            other => {
+                let command = other.strip_prefix("command ")?.trim();
+                (!command.is_empty()).then(|| Self::Command(command.to_owned()))
+            }
+        }
+    }
+}
+
 /// Tells somebody who does not look.
-pub(super) fn notify(terminal: &mut Terminal, text: &str) -> Result<(), TerminalError> {
-    terminal.send(&notification(text))?;
-    terminal.send(BELL)
+pub(super) fn notify(
+    terminal: &mut Terminal,
+    how: &Notify,
+    text: &str,
+    secrets: &[String],
+) -> Result<(), TerminalError> {
+    match how {
+        Notify::Off => Ok(()),
+        Notify::Bell => terminal.send(BELL),
+        Notify::Osc9 => {
+            terminal.send(&notification(text))?;
+            terminal.send(BELL)
+        }
+        Notify::Command(command) => {
+            let mut shell = Command::new("sh");
+            shell
+                .args(["-c", &format!("{command} \"$1\""), "ikigai", text])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            for name in secrets {
+                shell.env_remove(name);
+            }
+            // One that cannot be run is no reason to end.
+            if let Ok(mut child) = shell.spawn() {
+                tokio::spawn(async move { child.wait().await });
+            }
+            Ok(())
+        }
+    }
 }
 
 /// Lets the user edit a text in their editor. The terminal is theirs meanwhile.

@@ -11,7 +11,7 @@ use ikigai_engine::Resume;
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
 use ikigai_providers::small_file;
-use ikigai_tui::screen::OnHangUp;
+use ikigai_tui::screen::{Notify, OnHangUp};
 use serde::Deserialize;
 
 pub(crate) use work::Work;
@@ -43,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) symbols: Option<String>,
     /// Whether it listens to the mouse.
     pub(crate) mouse: Option<bool>,
+    /// How somebody who does not look is told something.
+    notify: Option<NotifyWord>,
     /// What keys mean.
     pub(crate) keys: BTreeMap<String, String>,
     /// Requests are kept below this many tokens.
@@ -67,6 +69,20 @@ enum ResumeWord {
     Ask,
     Auto,
     Never,
+}
+
+/// `notify`.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "String")]
+struct NotifyWord(Notify);
+
+impl TryFrom<String> for NotifyWord {
+    type Error = &'static str;
+
+    fn try_from(word: String) -> Result<Self, &'static str> {
+        let notify = Notify::named(&word).map(Self);
+        notify.ok_or("expected `osc9`, `bell`, `off`, or `command` and what to run")
+    }
 }
 
 /// `on_hangup`.
@@ -170,9 +186,11 @@ impl Config {
         let trusts = theirs.ca_file.is_some();
         // Nor have anything sent by itself.
         let sends = theirs.resume.is_some() || theirs.on_hangup.is_some();
+        // Nor run a command of its own.
+        let sends = sends || theirs.notify.is_some();
         if !theirs.providers.is_empty() || theirs.store.is_some() || trusts || sends {
             bail!(
-                "`{}` may not set `providers`, `store`, `ca_file`, `resume` or `on_hangup`\nhint: put them into your own configuration",
+                "`{}` may not set `providers`, `store`, `ca_file`, `resume`, `on_hangup` or `notify`\nhint: put them into your own configuration",
                 file.display()
             );
         }
@@ -205,6 +223,12 @@ impl Config {
             None | Some(HangUpWord::Background) => OnHangUp::Background,
             Some(HangUpWord::Pause) => OnHangUp::Pause,
         }
+    }
+
+    /// How somebody who does not look is told something.
+    pub(crate) fn notify(&self) -> Notify {
+        let notify = self.notify.clone();
+        notify.map(|word| word.0).unwrap_or_default()
     }
 
     /// What agents may do.

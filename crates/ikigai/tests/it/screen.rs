@@ -193,3 +193,25 @@ fn a_key_is_typed_at_the_terminal_without_being_shown() {
     let kept = std::fs::read_to_string(file).unwrap();
     assert_eq!(kept, format!("anthropic = \"{key}\"\n"));
 }
+
+#[test]
+fn whoever_does_not_look_is_told_by_their_own_command() {
+    let newcomer = Newcomer::new();
+    let pipe = newcomer.home().join("told");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let config = newcomer.home().join(".config/ikigai");
+    std::fs::create_dir_all(&config).unwrap();
+    let line = format!("notify = \"command printf %s > {}\"\n", pipe.display());
+    std::fs::write(config.join("config.toml"), line).unwrap();
+    let (sender, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(std::fs::read_to_string(pipe)));
+
+    let mut pty = newcomer.screen(80, 24);
+    pty.send("\x1b[O");
+    pty.send("run `touch made`\r");
+    let told = told.recv_timeout(Duration::from_secs(30)).unwrap();
+
+    assert_eq!(told.unwrap(), "project asks: bash");
+    assert!(!String::from_utf8_lossy(pty.output()).contains("]9;"));
+}
