@@ -145,12 +145,12 @@ fn judge_memory(what: &str, name: &Path, pty: &Pty) {
 /// Memory after code was highlighted and nothing happened for a while.
 fn memory(under: &Path) {
     let home = Home::new(under, "code");
-    let code = "fn main() { let answer = \"42\"; /* why */ println!(\"{answer}\"); }\\n".repeat(50);
+    let code = "fn main() { let answer = '4'; /* why */ println!(answer, 42); }\\n".repeat(50);
     let pieces = vec![format!("```rust\\n{code}```\\n")];
     let address = serve(pieces, Duration::ZERO);
     configure(&home, &address);
     let mut pty = home.show(&["show some code"]);
-    pty.wait_for_text("tokens");
+    wait_for_end(&mut pty);
     judge_memory("resident memory after highlighted code", &home.path, &pty);
     pty.listen(AFTER_CODE);
     judge_memory("resident memory half a minute later", &home.path, &pty);
@@ -171,7 +171,7 @@ fn streams(under: &Path) {
         pty.listen(Duration::from_millis(500));
         let (cpu, bytes) = (cpu_seconds(pty.pid()), pty.output().len());
         pty.send("go\r");
-        pty.wait_for_text("tokens ·");
+        wait_for_end(&mut pty);
         let used = cpu_seconds(pty.pid()) - cpu;
         let written = pty.output().len() - bytes;
         let what = format!("{DELTAS} deltas {pace}");
@@ -183,6 +183,14 @@ fn streams(under: &Path) {
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
 fn kilo(bytes: usize) -> f64 {
     bytes as f64 / 1024.0
+}
+
+/// Waits until the turn is over: what it used is told, and nothing goes on.
+fn wait_for_end(pty: &mut Pty) {
+    pty.wait_for("the end of the turn", |screen| {
+        let contents = screen.contents();
+        contents.contains(" tokens · ") && !contents.contains("Esc to interrupt")
+    });
 }
 
 /// Markdown in small pieces: paragraphs, lists, some code.
