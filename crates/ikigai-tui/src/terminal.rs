@@ -5,6 +5,7 @@ mod input;
 mod modes;
 mod panic;
 mod signals;
+mod standing;
 mod wire;
 
 use std::io;

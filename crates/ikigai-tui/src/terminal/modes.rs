@@ -14,6 +14,7 @@ use rustix::termios::{
 };
 
 use super::PATIENCE;
+use super::standing::Standing;
 
 /// What makes a terminal show a screen: the title kept, the other screen, pastes marked, the focus
 /// told, keys told apart (first as xterm does, then as kitty does). Terminals pass over what they do
@@ -75,7 +76,7 @@ pub(super) fn enter(tty: &OwnedFd) -> io::Result<()> {
 /// Whether this process's group is the one that may use the terminal.
 pub(super) fn is_foreground(tty: BorrowedFd<'_>) -> bool {
     // A terminal that is not the controlling one has no such group.
-    tcgetpgrp(tty).map_or(true, |group| group == rustix::process::getpgrp())
+    tcgetpgrp(tty).is_err() || Standing::own().is_none_or(|own| own.group == own.foreground)
 }
 
 /// Makes the terminal as it was. May be called at any time, also from a panic's hook: it waits for

@@ -2,8 +2,10 @@
 
 use std::io;
 
-use rustix::process::{Pid, Signal as Number, getpgid, getpgrp, getppid, getsid};
+use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::standing::Standing;
 
 /// How many ancestors are looked at for a shell.
 const MOST_ANCESTORS: usize = 64;
@@ -74,33 +76,66 @@ pub(super) fn stop_group() -> io::Result<()> {
 /// Whether a shell waits for this process's group: some ancestor in the same session is in another
 /// group. Without one nobody would ever continue it.
 pub(super) fn is_watched() -> bool {
-    let own = getpgrp();
-    let Ok(session) = getsid(None) else {
-        return false;
-    };
-    let mut ancestor = getppid();
+    Standing::own().is_some_and(|own| is_watched_by(own, Standing::of))
+}
+
+fn is_watched_by(own: Standing, of: impl Fn(i32) -> Option<Standing>) -> bool {
+    let mut parent = own.parent;
     for _ in 0..MOST_ANCESTORS {
-        let Some(pid) = ancestor else {
+        // One that is out of sight is in a session of its own.
+        let Some(ancestor) = of(parent).filter(|it| it.session == own.session) else {
             return false;
         };
-        if getsid(Some(pid)) != Ok(session) {
-            return false;
+        if ancestor.group != own.group {
+            return true;
         }
-        match getpgid(Some(pid)) {
-            Ok(group) if group == own => ancestor = parent(pid),
-            Ok(_) => return true,
-            Err(_) => return false,
-        }
+        parent = ancestor.parent;
     }
     false
 }
 
-/// The parent of another process.
-fn parent(pid: Pid) -> Option<Pid> {
-    let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    let stat = std::fs::read_to_string(path).ok()?;
-    // The name, which may hold anything, is between parentheses; then come state and parent.
-    let (_, after) = stat.rsplit_once(')')?;
-    let parent = after.split_whitespace().nth(1)?.parse().ok()?;
-    Pid::from_raw(parent)
+#[cfg(test)]
+mod tests {
+    use super::{Standing, is_watched_by};
+
+    /// Number, parent, group, session.
+    fn standing(stands: &[(i32, i32, i32, i32)], pid: i32) -> Option<Standing> {
+        let (_, parent, group, session) = *stands.iter().find(|it| it.0 == pid)?;
+        Some(Standing {
+            parent,
+            group,
+            session,
+            foreground: group,
+        })
+    }
+
+    #[test]
+    fn a_shell_is_an_ancestor_of_another_group_in_the_session() {
+        let table: &[(&str, bool, &[(i32, i32, i32, i32)])] = &[
+            ("a shell", true, &[(9, 5, 9, 5), (5, 1, 5, 5)]),
+            (
+                "behind a script",
+                true,
+                &[(9, 8, 8, 5), (8, 5, 8, 5), (5, 1, 5, 5)],
+            ),
+            ("its own session", false, &[(9, 5, 9, 9), (5, 1, 5, 5)]),
+            (
+                "all of one group",
+                false,
+                &[(9, 8, 8, 8), (8, 1, 8, 8), (1, 0, 0, 0)],
+            ),
+            ("a parent out of sight", false, &[(9, 0, 9, 9)]),
+            (
+                "a session out of sight",
+                false,
+                &[(9, 5, 0, 0), (5, 0, 0, 0)],
+            ),
+            ("itself its parent", false, &[(9, 9, 9, 9)]),
+        ];
+        for (case, expected, stands) in table {
+            let own = standing(stands, 9).unwrap();
+            let watched = is_watched_by(own, |pid| standing(stands, pid));
+            assert_eq!(watched, *expected, "{case}");
+        }
+    }
 }
