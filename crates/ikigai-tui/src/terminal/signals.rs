@@ -99,7 +99,9 @@ mod tests {
     use super::{Standing, is_watched_by};
 
     /// Number, parent, group, session.
-    fn standing(stands: &[(i32, i32, i32, i32)], pid: i32) -> Option<Standing> {
+    type Process = (i32, i32, i32, i32);
+
+    fn standing(stands: &[Process], pid: i32) -> Option<Standing> {
         let (_, parent, group, session) = *stands.iter().find(|it| it.0 == pid)?;
         Some(Standing {
             parent,
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_shell_is_an_ancestor_of_another_group_in_the_session() {
-        let table: &[(&str, bool, &[(i32, i32, i32, i32)])] = &[
+        let table: &[(&str, bool, &[Process])] = &[
             ("a shell", true, &[(9, 5, 9, 5), (5, 1, 5, 5)]),
             (
                 "behind a script",
