@@ -5,13 +5,12 @@ use std::time::Duration;
 use ikigai_core::data::{self, SummaryData, UsageData};
 use ikigai_core::summary::SUMMARY_PROMPT;
 use ikigai_core::{AgentId, Request};
-use ikigai_engine::commands::Done;
 use ikigai_engine::{Desk, Errand, INTENTS, Intent, Outcome, Update, Worker};
 use ikigai_providers::AnswerBlock;
 use ikigai_testkit::Step;
 use tokio::sync::mpsc;
 
-use crate::support::{World, interrupt, say};
+use crate::support::{World, attended_line, interrupt, say};
 
 /// What every request for a summary has in it.
 const ASKED: &str = "<conversation>";
@@ -52,28 +51,9 @@ fn texts(request: &Request) -> Vec<&str> {
         .collect()
 }
 
-/// Types a line with a front end that says something whenever it is told something.
-async fn typed(
-    worker: &mut Worker,
-    line: &str,
-    mut react: impl FnMut(&Update) -> Vec<Intent> + Send,
-) -> (Done, Vec<Update>) {
-    let (sender, mut receiver) = mpsc::channel(INTENTS);
-    let mut told = Vec::new();
-    let mut tell = |update: Update| {
-        for intent in react(&update) {
-            sender.try_send(intent).unwrap();
-        }
-        told.push(update);
-    };
-    let mut desk = Desk::new(&mut receiver, &mut tell);
-    let done = worker.line(line, &mut desk).await.unwrap();
-    (done, told)
-}
-
 /// Types a line and returns what it printed.
 async fn printed(worker: &mut Worker, line: &str) -> String {
-    let (_, told) = typed(worker, line, |_| Vec::new()).await;
+    let (_, told) = attended_line(worker, line, |_| Vec::new()).await;
     let rows = told.into_iter().filter_map(|update| match update {
         Update::Stored(row) if row.kind.name() == "command" => row.content,
         _ => None,
@@ -268,7 +248,7 @@ async fn nothing_is_summarised_where_nothing_is_to_be() {
         refused.starts_with("⚠ the budget of this agent"),
         "{refused}"
     );
-    let (done, _) = typed(&mut worker, "/resume", |_| Vec::new()).await;
+    let (done, _) = attended_line(&mut worker, "/resume", |_| Vec::new()).await;
     assert!(done.warned, "a summary is nothing to be answered");
 }
 
@@ -284,7 +264,7 @@ async fn a_summary_is_interrupted() {
         |update: &Update| matches!(update, Update::Stored(row) if row.kind.name() == "command");
     let mut said = false;
 
-    let (_, told) = typed(&mut worker, "/compact", |update| {
+    let (_, told) = attended_line(&mut worker, "/compact", |update| {
         if is_begun(update) && !std::mem::replace(&mut said, true) {
             return vec![Intent::Say("later".to_owned()), interrupt()];
         }
@@ -341,7 +321,7 @@ async fn a_full_window_is_summarised_beside_the_turn() {
     );
     world.provider.will_say(&long("answer 5"));
 
-    let (done, told) = typed(&mut worker, "question 5", |_| Vec::new()).await;
+    let (done, told) = attended_line(&mut worker, "question 5", |_| Vec::new()).await;
 
     assert_eq!(done.outcome, Some(Outcome::Completed));
     let notices: Vec<_> = told
@@ -397,7 +377,7 @@ async fn turns_go_on_while_a_summary_is_written() {
         .will([Step::Say("answer 6".to_owned()), Step::Finish]);
     let mut said = false;
 
-    let (done, _) = typed(&mut worker, "question 5", |update| match update {
+    let (done, _) = attended_line(&mut worker, "question 5", |update| match update {
         Update::Stored(row) if row.content.as_deref() == Some("answer 5") => {
             assert!(!std::mem::replace(&mut said, true));
             vec![Intent::Say("question 6".to_owned())]
@@ -509,7 +489,7 @@ async fn a_restart_in_the_middle_of_a_summary_leaves_a_clean_state() {
     talk(&world, &mut worker, 2).await;
     let before = request(&world, &worker).await;
     world.provider.will_to(ASKED, [Step::Hang]);
-    let compact = typed(&mut worker, "/compact", |_| Vec::new());
+    let compact = attended_line(&mut worker, "/compact", |_| Vec::new());
     assert!(
         tokio::time::timeout(Duration::from_secs(10), compact)
             .await

@@ -8,6 +8,7 @@ use ikigai_core::data::{self, Cause, ToolResultData, Verdict};
 use ikigai_core::{
     AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, Seq, Settings, Span, Target,
 };
+use ikigai_engine::commands::Done;
 use ikigai_engine::{
     Desk, Engine, EngineError, Environment, INTENTS, Intent, Outcome, Safety, Stop, Tools, Update,
     Worker,
@@ -347,4 +348,23 @@ pub(crate) fn is_stored(update: &Update, kind: &str) -> bool {
 pub(crate) async fn interrupt_after(seconds: u64) -> Stop {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     Stop::Interrupt(Cause::User)
+}
+
+/// Types a line, and says something whenever something is told.
+pub(crate) async fn attended_line(
+    worker: &mut Worker,
+    line: &str,
+    mut react: impl FnMut(&Update) -> Vec<Intent> + Send,
+) -> (Done, Vec<Update>) {
+    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    let mut told = Vec::new();
+    let mut tell = |update: Update| {
+        for intent in react(&update) {
+            sender.try_send(intent).unwrap();
+        }
+        told.push(update);
+    };
+    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let done = worker.line(line, &mut desk).await.unwrap();
+    (done, told)
 }

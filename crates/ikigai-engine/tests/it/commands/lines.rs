@@ -7,9 +7,9 @@ use ikigai_core::data::{self, Cause, CommandData, Shell, UserData};
 use ikigai_engine::{EngineError, Intent, Outcome, Safety, Stop, Update};
 use ikigai_testkit::Step;
 
-use super::support::{agent_in_a_directory, attended, line, seen, survives, texts, typed};
+use super::support::{agent_in_a_directory, line, seen, survives, texts, typed};
 use crate::fakes::{Deed, calling};
-use crate::support::{World, interrupt, say};
+use crate::support::{World, attended_line, interrupt, say};
 
 /// E19a
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn a_shell_line_is_stopped_by_an_interrupt_and_what_it_printed_is_kept() {
     let world = World::new();
     let (_place, mut worker) = agent_in_a_directory(&world).await;
 
-    let (done, _) = attended(
+    let (done, _) = attended_line(
         &mut worker,
         "!echo begun; sleep 1000",
         |update| match update {
@@ -77,7 +77,7 @@ async fn whoever_leaves_during_a_shell_line_leaves_the_turn_too() {
     world.provider.will([Step::Hang]);
     let leave = Intent::Stop(Stop::Interrupt(Cause::Exit));
 
-    let (done, _) = attended(&mut worker, "hello", |update| match update {
+    let (done, _) = attended_line(&mut worker, "hello", |update| match update {
         Update::Running(_) => vec![Intent::Command("!echo begun; sleep 1000".to_owned())],
         Update::Printed(_) => vec![leave.clone()],
         _ => Vec::new(),
@@ -223,7 +223,7 @@ async fn a_message_that_waits_brings_its_files_or_is_handed_back() {
     world.provider.will(calling(&[Deed::new("change", "slow")]));
     world.provider.will_say("done");
 
-    let (_, told) = attended(&mut worker, "work", |update| match update {
+    let (_, told) = attended_line(&mut worker, "work", |update| match update {
         Update::Running(_) => ["see @a.md", "see @./b.md"]
             .map(|text| Intent::Say(text.to_owned()))
             .into(),

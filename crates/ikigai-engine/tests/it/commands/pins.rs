@@ -6,9 +6,9 @@ use ikigai_core::settings::Pin;
 use ikigai_engine::{Intent, Safety, Update};
 use ikigai_store::{Store, blobs};
 
-use super::support::{agent_in_a_directory, attended, line, printed, seen, survives, typed};
+use super::support::{agent_in_a_directory, line, printed, seen, survives, typed};
 use crate::fakes::{Deed, calling};
-use crate::support::{World, say};
+use crate::support::{World, attended_line, say};
 
 fn system_of(world: &World) -> String {
     let request = world.provider.requests().pop().unwrap();
@@ -28,7 +28,7 @@ async fn pins_are_read_when_a_turn_starts() {
     world.provider.will(calling(&[Deed::new("look", "slow")]));
     world.provider.will_say("done");
 
-    attended(&mut worker, "hello", |update| {
+    attended_line(&mut worker, "hello", |update| {
         if let Update::Running(_) = update {
             fs::write(&file, "third").unwrap();
         }

@@ -4,7 +4,7 @@ use ikigai_core::render::{Shown, render};
 use ikigai_core::settings::Approve;
 use ikigai_core::{Block, Request};
 use ikigai_engine::commands::{Done, Next};
-use ikigai_engine::{Desk, INTENTS, Intent, Update, Worker};
+use ikigai_engine::{Desk, INTENTS, Update, Worker};
 use ikigai_store::Agent;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -105,25 +105,6 @@ pub(super) async fn survives(world: &World, worker: Worker) {
     let before = seen(world, &worker).await;
     let after = seen_again(world, worker).await;
     assert_eq!(before, after);
-}
-
-/// Types a line, and says something whenever something is told.
-pub(super) async fn attended(
-    worker: &mut Worker,
-    line: &str,
-    mut react: impl FnMut(&Update) -> Vec<Intent> + Send,
-) -> (Done, Vec<Update>) {
-    let (sender, mut receiver) = mpsc::channel(INTENTS);
-    let mut told = Vec::new();
-    let mut tell = |update: Update| {
-        for intent in react(&update) {
-            sender.try_send(intent).unwrap();
-        }
-        told.push(update);
-    };
-    let mut desk = Desk::new(&mut receiver, &mut tell);
-    let done = worker.line(line, &mut desk).await.unwrap();
-    (done, told)
 }
 
 /// A directory, and an agent in it that may do everything.

@@ -4,9 +4,9 @@ use ikigai_core::data::{self, CommandData};
 use ikigai_engine::{Intent, Outcome, Update};
 use ikigai_testkit::Step;
 
-use super::support::{attended, line, printed, survives, texts};
+use super::support::{line, printed, survives, texts};
 use crate::fakes::{Deed, calling};
-use crate::support::{World, is_stored, say};
+use crate::support::{World, attended_line, is_stored, say};
 
 fn command(line: &str) -> Vec<Intent> {
     vec![Intent::Command(line.to_owned())]
@@ -36,7 +36,7 @@ async fn path_commands_interrupt_a_running_turn() {
         world.provider.will(calling(&[deed]));
         world.provider.will_say_to("<conversation>", "x");
 
-        let (done, _) = attended(&mut worker, "two", |update| match update {
+        let (done, _) = attended_line(&mut worker, "two", |update| match update {
             Update::Running(_) => command(typed),
             _ => Vec::new(),
         })
@@ -69,7 +69,7 @@ async fn a_retry_of_a_running_turn_stops_it_and_asks_again() {
         .will([Step::Say("half".to_owned()), Step::Hang]);
     world.provider.will_say("whole");
 
-    let (done, _) = attended(&mut worker, "say it", |update| match update {
+    let (done, _) = attended_line(&mut worker, "say it", |update| match update {
         Update::Text(text) if text == "half" => command("/retry"),
         _ => Vec::new(),
     })
@@ -89,7 +89,7 @@ async fn setting_applies_from_next_request() {
     world.provider.will(calling(&[Deed::new("change", "slow")]));
     world.provider.will_say("done");
 
-    let (done, told) = attended(&mut worker, "work", |update| match update {
+    let (done, told) = attended_line(&mut worker, "work", |update| match update {
         Update::Running(_) => [command("/system Be kind."), command("/tools only look")].concat(),
         _ => Vec::new(),
     })
@@ -119,7 +119,7 @@ async fn a_message_and_a_shell_line_wait_for_the_break() {
     world.provider.will(calling(&[Deed::new("change", "slow")]));
     world.provider.will_say("done");
 
-    let (done, _) = attended(&mut worker, "work", |update| match update {
+    let (done, _) = attended_line(&mut worker, "work", |update| match update {
         Update::Running(_) => [command("and be quick"), command("!echo hi")].concat(),
         _ => Vec::new(),
     })
