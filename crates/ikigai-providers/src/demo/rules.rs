@@ -316,10 +316,12 @@ fn list_rust_files(ask: &Ask) -> Vec<Step> {
         let glob = call("glob", &json!({ "pattern": "**/*.rs" }));
         return vec![say("I look for them."), glob];
     }
-    let files = ask.last_result().matches(".rs").count();
-    vec![say(format!(
-        "The answer of `glob` names {files} Rust files."
-    ))]
+    let files = match ask.last_result().matches(".rs").count() {
+        0 => "no Rust file".to_owned(),
+        1 => "1 Rust file".to_owned(),
+        files => format!("{files} Rust files"),
+    };
+    vec![say(format!("The answer of `glob` names {files}."))]
 }
 
 fn fix_the_test(ask: &Ask) -> Vec<Step> {
@@ -415,9 +417,11 @@ fn directories_in(paths: &str) -> Vec<&str> {
 
 /// The number in a helper's `There are 12 files in src.`
 fn files_said(line: &str) -> Option<u32> {
-    let rest = line.strip_prefix("There are ")?;
+    let rest = line
+        .strip_prefix("There are ")
+        .or_else(|| line.strip_prefix("There is "))?;
     let (number, rest) = rest.split_once(' ')?;
-    number.parse().ok().filter(|_| rest.starts_with("files"))
+    number.parse().ok().filter(|_| rest.starts_with("file"))
 }
 
 /// Counts what a directory holds.
@@ -432,7 +436,11 @@ fn count_files(ask: &Ask) -> Vec<Step> {
         .lines()
         .filter(|line| !line.is_empty())
         .count();
-    vec![say(format!("There are {files} files in {directory}."))]
+    let files = match files {
+        1 => "There is 1 file".to_owned(),
+        files => format!("There are {files} files"),
+    };
+    vec![say(format!("{files} in {directory}."))]
 }
 
 fn ask_to_push(ask: &Ask) -> Vec<Step> {

@@ -153,6 +153,42 @@ fn it_calls_tools_for_what_is_asked() {
     }
 }
 
+#[test]
+fn it_counts_one_file_as_one() {
+    let cases = [
+        (
+            "list the rust files",
+            "",
+            "The answer of `glob` names no Rust file.",
+        ),
+        (
+            "list the rust files",
+            "a.rs",
+            "The answer of `glob` names 1 Rust file.",
+        ),
+        (
+            "list the rust files",
+            "a.rs\nb.rs",
+            "The answer of `glob` names 2 Rust files.",
+        ),
+        (
+            "count the files in src",
+            "src/a.rs",
+            "There is 1 file in src.",
+        ),
+        (
+            "count the files in src",
+            "src/a\nsrc/b",
+            "There are 2 files in src.",
+        ),
+    ];
+
+    for (said, result, expected) in cases {
+        let steps = answer(&Ask::of(&with_tools(said, &[result])));
+        assert_eq!(steps, [Step::Say(expected.to_owned())], "{said}");
+    }
+}
+
 /// It counts what the user said and quotes the newest, or fails at a wish.
 #[test]
 fn a_summary_counts_and_quotes() {
