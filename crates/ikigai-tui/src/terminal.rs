@@ -1,6 +1,7 @@
 //! The terminal itself: what it sends, what is sent to it, and that it is left as it was found.
 
 mod decode;
+mod hidden;
 mod input;
 mod modes;
 mod panic;
@@ -18,6 +19,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
 pub use decode::{Decoder, LONGEST_PASTE};
+pub use hidden::Hidden;
 pub use input::Input;
 pub use modes::restore;
 pub use panic::{hold_panics, take_panic};

@@ -22,11 +22,13 @@ use crate::config::Config;
 use crate::control::{Clients, Server};
 use crate::output::print;
 use crate::place::{self, Here};
+use crate::run::hidden::hold_key_back;
 use crate::world::{World, configuration};
 
 const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
 
 pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
+    hold_key_back(order.prompt.as_deref().unwrap_or_default())?;
     let config = configuration()?;
     let Manner {
         theme,

@@ -13,6 +13,7 @@ use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{CommitError, Engine, EngineError, Intent};
 use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{LocalModes, Termios};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
@@ -21,7 +22,7 @@ use self::talk::{Talk, Want};
 use crate::app::Pane;
 use crate::screen::Whom;
 use crate::screen::mailbox::{Letter, Mailbox};
-use crate::terminal::{Signals, Told};
+use crate::terminal::{Hidden, Signals, Told};
 
 /// What goes on is told at most so often.
 const PROGRESS: Duration = Duration::from_secs(30);
@@ -66,6 +67,7 @@ pub async fn run(
         mailbox,
         out,
         told_at: Instant::now(),
+        hidden: None,
     };
     plain.talk.add(&format!(
         "{program}, plain: lines are only appended. /help lists commands, Ctrl-D leaves."
@@ -86,6 +88,8 @@ struct Plain<W> {
     out: W,
     /// When something was told last.
     told_at: Instant,
+    /// While a key is typed.
+    hidden: Option<Hidden<io::Stdin>>,
 }
 
 impl<W: Write> Plain<W> {
@@ -164,6 +168,19 @@ impl<W: Write> Plain<W> {
                 Want::Say(agent, intent) => self.say(agent, intent).await,
                 Want::Show(agent) => self.begin(agent).await?,
                 Want::ReadNames => self.read_names().await?,
+                // What comes through a pipe is not shown anyway.
+                Want::Hide => {
+                    let newline = |modes: &mut Termios| {
+                        modes.local_modes.insert(LocalModes::ECHONL);
+                    };
+                    self.hidden = Hidden::begin(io::stdin(), newline).ok();
+                }
+                Want::Unhide => self.hidden = None,
+                Want::TakeKey(provider, key) => {
+                    self.engine.set_typed_key(&provider, key);
+                    let command = Intent::Command(format!("/key {provider}"));
+                    self.say(self.talk.current(), command).await;
+                }
                 Want::Quit => return Ok(false),
             }
         }

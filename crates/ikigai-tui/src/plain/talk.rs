@@ -7,7 +7,7 @@ use ikigai_core::data::{AnsweredBy, Cause, UserData, UserOrigin};
 use ikigai_core::settings::Settings;
 use ikigai_core::{AgentId, Kind, Row, data};
 use ikigai_engine::commands::{Line, Next, parse};
-use ikigai_engine::{Answer, Intent, Outcome, Question, Stop, Update, looks_like_key};
+use ikigai_engine::{Answer, Intent, Outcome, Question, Stop, TypedKey, Update, looks_like_key};
 
 use super::words::{in_words, told};
 use crate::app::{Live, Phase};
@@ -28,6 +28,12 @@ pub(super) enum Want {
     Show(AgentId),
     /// Read what agents are called.
     ReadNames,
+    /// Show nothing of what is typed.
+    Hide,
+    /// Show it again.
+    Unhide,
+    /// Have this key of a provider tried and kept.
+    TakeKey(String, TypedKey),
     /// Leave.
     Quit,
 }
@@ -48,6 +54,8 @@ pub(super) struct Talk {
     prompt: Option<&'static str>,
     /// A line that looks like a key and is sent only if it is typed again.
     held: Option<String>,
+    /// Whose key is typed, if one is.
+    secret: Option<String>,
     interrupted: Option<Instant>,
     /// A line was said, and nothing was told of it yet.
     is_said: bool,
@@ -68,6 +76,7 @@ impl Talk {
             is_speaking: false,
             prompt: None,
             held: None,
+            secret: None,
             interrupted: None,
             is_said: false,
             is_printed: false,
@@ -114,6 +123,7 @@ impl Talk {
     /// What is to be written; asks the user for something if nothing goes on.
     pub(super) fn take_text(&mut self) -> String {
         let wanted = match self.questions.front() {
+            _ if self.secret.is_some() => Some("key, not shown: "),
             Some(_) => Some("answer 1 to 4: "),
             None if self.is_busy() || self.is_said => None,
             None => Some("you: "),
@@ -129,6 +139,10 @@ impl Talk {
         self.live.is_busy()
     }
 
+    pub(super) fn current(&self) -> AgentId {
+        self.current
+    }
+
     fn say(&mut self, intent: Intent) {
         self.wants.push(Want::Say(self.current, intent));
     }
@@ -138,6 +152,9 @@ impl Talk {
         // The terminal has ended the line.
         self.prompt = None;
         self.interrupted = None;
+        if let Some(provider) = self.secret.take() {
+            return self.take_key(provider, line);
+        }
         if let Some(question) = self.questions.front() {
             return match answer_of(line, question) {
                 Some(answer) => self.answer(answer),
@@ -153,6 +170,10 @@ impl Talk {
         }
         self.held = None;
         let intent = match parse(line) {
+            Line::Command(command, provider) if command.name == "key" && is_word(provider) => {
+                self.secret = Some(provider.to_owned());
+                return self.wants.push(Want::Hide);
+            }
             Line::Command(command, rest) if command.only_shows(rest) => {
                 Intent::Preview(line.to_owned())
             }
@@ -160,6 +181,19 @@ impl Talk {
         };
         self.is_said = true;
         self.say(intent);
+    }
+
+    /// Takes what was typed hidden.
+    fn take_key(&mut self, provider: String, typed: &str) {
+        self.wants.push(Want::Unhide);
+        match TypedKey::new(typed) {
+            Some(key) => {
+                self.is_said = true;
+                self.wants.push(Want::TakeKey(provider, key));
+            }
+            None if typed.trim().is_empty() => self.add("no key was kept"),
+            None => self.add("that can be no key; nothing was kept"),
+        }
     }
 
     fn answer(&mut self, answer: Answer) {
@@ -177,6 +211,10 @@ impl Talk {
 
     /// Ctrl-C: stops what goes on; the second time it leaves.
     pub(super) fn interrupt(&mut self, now: Instant) {
+        if self.secret.take().is_some() {
+            self.wants.push(Want::Unhide);
+            return self.add("no key was kept");
+        }
         let before = self.interrupted.replace(now);
         if before.is_some_and(|before| now.saturating_duration_since(before) < AGAIN) {
             self.wants.push(Want::Quit);
@@ -440,6 +478,10 @@ fn is_typed(row: &Row) -> bool {
     }
     let user: UserData = data::read(row.data.as_deref());
     user.origin == Some(UserOrigin::Typed) && user.merge.is_none() && user.shell.is_none()
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(char::is_whitespace)
 }
 
 /// What a number means; nothing is taken for granted.

@@ -1,20 +1,31 @@
-//! A key, typed at the terminal with nothing shown.
+//! Keys of providers: typed at the terminal with nothing shown, and held back as messages.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 
 use anyhow::{Context, Result, bail};
 use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{Engine, TypedKey};
-use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
-};
+use ikigai_engine::{Engine, TypedKey, looks_like_key};
+use ikigai_tui::terminal::Hidden;
+use rustix::termios::{LocalModes, SpecialCodeIndex};
 
 /// More is no key.
 const LONGEST_LINE: u64 = 8 * 1024;
 
 /// What Ctrl-C sends.
 const CTRL_C: u8 = 3;
+
+/// Refuses to say a text that is nothing but a key: it would be in the log for ever.
+pub(crate) fn hold_key_back(text: &str) -> Result<()> {
+    // Whoever means it puts a space before it.
+    if looks_like_key(text) && !text.trim_end().contains(char::is_whitespace) {
+        bail!(
+            "that looks like an API key, and was not sent\nhint: `ikigai run \"/key anthropic\"` \
+             asks for the key of a provider without showing it; a space before it sends it as text"
+        );
+    }
+    Ok(())
+}
 
 /// Asks for the key if the line is `/key PROVIDER` and there is a terminal; else the command says
 /// what is missing.
@@ -38,7 +49,10 @@ pub(super) fn ask_key(engine: &Engine, line: &str) -> Result<()> {
 }
 
 fn read_hidden(mut terminal: &File, prompt: &str) -> Result<String> {
-    let hidden = Hidden::begin(terminal)?;
+    let hidden = Hidden::begin(terminal, |modes| {
+        modes.local_modes.remove(LocalModes::ISIG);
+        modes.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
+    })?;
     terminal.write_all(prompt.as_bytes())?;
     let mut bytes = Vec::new();
     let mut reader = BufReader::new(terminal).take(LONGEST_LINE);
@@ -59,30 +73,4 @@ fn read_hidden(mut terminal: &File, prompt: &str) -> Result<String> {
     drop(hidden);
     terminal.write_all(b"\n")?;
     String::from_utf8(bytes).context("it is not UTF-8")
-}
-
-/// A terminal that shows nothing of what is typed, until this is dropped.
-struct Hidden<'a> {
-    terminal: &'a File,
-    before: Termios,
-}
-
-impl<'a> Hidden<'a> {
-    fn begin(terminal: &'a File) -> Result<Self> {
-        let before = tcgetattr(terminal)?;
-        let mut modes = before.clone();
-        modes
-            .local_modes
-            .remove(LocalModes::ECHO | LocalModes::ISIG);
-        modes.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
-        tcsetattr(terminal, OptionalActions::Flush, &modes)?;
-        Ok(Self { terminal, before })
-    }
-}
-
-impl Drop for Hidden<'_> {
-    fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
-        let _ = tcsetattr(self.terminal, OptionalActions::Now, &self.before);
-    }
 }

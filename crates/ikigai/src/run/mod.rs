@@ -1,6 +1,6 @@
 //! `ikigai run`: one turn of one agent, without a screen.
 
-mod hidden;
+pub(crate) mod hidden;
 mod question;
 mod show;
 
@@ -244,6 +244,7 @@ fn errand_of(order: &RunOrder) -> Result<Errand> {
             if prompt.trim().is_empty() {
                 return Err(EngineError::EmptyMessage.into());
             }
+            hidden::hold_key_back(&prompt)?;
             Ok(Errand::Say(prompt))
         }
         None => bail!("there is nothing to say\nhint: ikigai run \"hello\""),

@@ -173,6 +173,25 @@ fn each_failure_has_its_exit_code_and_says_what_to_do() {
 }
 
 #[test]
+fn a_message_that_is_nothing_but_a_key_is_held_back() {
+    let newcomer = Newcomer::new();
+    let key = "sk-ant-0123456789abcdefghijkl";
+
+    for arguments in [&["run", key][..], &[key][..]] {
+        let held = newcomer.ikigai(arguments);
+        assert_eq!(held.code, Some(1), "{}", held.err);
+        assert!(held.err.contains("looks like an API key"), "{}", held.err);
+        assert!(held.err.contains("/key anthropic"), "{}", held.err);
+        assert!(!held.err.contains(key), "{}", held.err);
+    }
+    assert!(!newcomer.ikigai(&["log"]).out.contains(key));
+
+    let meant = newcomer.ikigai(&["run", &format!(" {key}")]);
+    assert_eq!(meant.code, Some(0), "{}", meant.err);
+    assert!(newcomer.ikigai(&["log"]).out.contains(key));
+}
+
+#[test]
 fn agents_are_listed_by_session_and_new_ones_get_a_number() {
     let newcomer = Newcomer::new();
     newcomer.ikigai(&["run", "hello"]);

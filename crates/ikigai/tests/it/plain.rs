@@ -1,6 +1,7 @@
 //! Plain mode in a real terminal: lines that are only appended.
 
 use ikigai_testkit::pty::Pty;
+use ikigai_testkit::server::{Script, Server};
 
 use crate::support::{Newcomer, PROGRAM};
 
@@ -53,6 +54,43 @@ fn plain_mode_appends_lines_with_words_for_signs() {
         assert!(!shown.contains(sign), "{sign} in {shown}");
     }
     assert_eq!(pty.modes(), *pty.modes_at_start());
+}
+
+#[test]
+fn a_key_is_typed_hidden_in_plain_mode_too() {
+    let newcomer = Newcomer::new();
+    let key = "sk-ant-0123456789abcdefghijkl";
+    let server = Server::start([Script::answer(200, &[], r#"{"data":[{"id":"a"}]}"#)]);
+    let base = format!("ANTHROPIC_BASE_URL={}", server.url(""));
+    let arguments = [base.as_str(), PROGRAM, "--plain"];
+    let mut pty = newcomer.in_terminal("env", &arguments, 100, 50);
+    pty.wait_for_text("you: ");
+
+    pty.send("/key anthropic\r");
+    pty.wait_for_text("key, not shown: ");
+    pty.send("half\x03");
+    pty.wait_for_text("no key was kept");
+    wait_for_prompt(&mut pty, 2);
+    assert_eq!(pty.modes(), *pty.modes_at_start());
+    pty.send("/key anthropic\r");
+    pty.wait_for("the second question", |screen| {
+        screen.contents().matches("key, not shown:").count() == 2
+    });
+    pty.send(format!("{key}\r"));
+    pty.wait_for_text("takes the key");
+    wait_for_prompt(&mut pty, 3);
+    assert_eq!(pty.modes(), *pty.modes_at_start());
+    pty.send("\x04");
+    assert!(pty.wait_end().success());
+
+    let shown = shown(&pty);
+    assert!(
+        !shown.contains("sk-ant") && !shown.contains("half"),
+        "{shown}"
+    );
+    let file = newcomer.home().join(".config/ikigai/credentials");
+    let kept = std::fs::read_to_string(file).unwrap();
+    assert_eq!(kept, format!("anthropic = \"{key}\"\n"));
 }
 
 #[test]
