@@ -15,6 +15,9 @@ use crate::list::List;
 /// How many entries are shown at once.
 pub const ROWS: usize = 8;
 
+/// The same where rows are few.
+pub const TIGHT_ROWS: usize = 3;
+
 /// How many files of one directory are looked at.
 pub const MOST_FILES: usize = 1_000;
 
@@ -181,11 +184,13 @@ impl Completion {
         })
     }
 
-    /// The rows of the list, at most [`ROWS`].
-    pub fn lines(&self, columns: u16) -> Vec<Line> {
-        let open = self.open.as_ref();
-        open.map(|open| open.list.counted_lines(columns))
-            .unwrap_or_default()
+    /// The list in at most so many rows, one of which is the marked entry.
+    pub fn lines(&mut self, columns: u16, rows: usize) -> Vec<Line> {
+        let Some(open) = &mut self.open else {
+            return Vec::new();
+        };
+        open.list.set_rows(rows);
+        open.list.counted_lines(columns)
     }
 
     fn show(&mut self, wanted: Wanted, text: &str, cursor: usize) {

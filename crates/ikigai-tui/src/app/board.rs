@@ -383,7 +383,7 @@ impl App {
             1 => " and its child".to_owned(),
             below => format!(" and its {below} descendants"),
         };
-        Some(format!("kill {name}{with}?  y kill · any other key: no"))
+        Some(format!("kill {name}{with}?"))
     }
 
     /// Takes a key as the answer to whether to kill, if that is asked.

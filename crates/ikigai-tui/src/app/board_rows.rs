@@ -8,6 +8,7 @@ use ikigai_engine::figures::{dollars, tokens};
 
 use super::board::{Entry, Group, WIDE};
 use super::draw::Eye;
+use super::hints::Hints;
 use super::tail::Area;
 use super::{App, Known, Mode, State, lines, question};
 use crate::line::{Line, Span};
@@ -27,6 +28,25 @@ const NAME: usize = 20;
 
 /// How wide a state is, with its sign.
 const STATE: usize = 9;
+
+/// What can be done with the agent that is marked.
+const KEYS: Hints<'_> = Hints {
+    gap: " ",
+    keys: &[
+        "Enter go",
+        "y/a/n answer",
+        "Space peek",
+        "s mail",
+        "i interrupt",
+        "m merge",
+        "f fork",
+        "x kill",
+        "t tree",
+        "/ filter",
+    ],
+    way_out: "Esc back",
+    look: Look::of(Role::Status),
+};
 
 impl App {
     /// Draws the board, if it is open.
@@ -325,16 +345,23 @@ impl App {
         if self.draw_prompt(grid, row) {
             return;
         }
-        let keys = " Enter go · Space peek · y/a/n answer · s mail · i interrupt · m merge · f fork · x kill · t tree · / filter · Esc back";
         let line = if let Some(question) = self.kill_question() {
             let look = Look::of(Role::Question).with(Look::BOLD);
-            Line::of(format!(" {}", clean(&question)), look)
+            let hints = Hints {
+                gap: "  ",
+                keys: &["y kill"],
+                way_out: "any other key: no",
+                look,
+            };
+            let question = Line::of(format!(" {}", clean(&question)), look);
+            hints.after(&question, self.columns)
         } else if let Some((said, _)) = &self.said {
-            Line::of(format!(" {}", clean(said)), Role::Busy)
+            let said = Line::of(format!(" {}", clean(said)), Role::Busy);
+            cut(&said, self.columns, "…")
         } else {
-            Line::of(keys, Role::Status)
+            KEYS.after(&Line::default(), self.columns)
         };
-        grid.line(row, 0, &cut(&line, self.columns, "…"));
+        grid.line(row, 0, &line);
     }
 }
 

@@ -8,11 +8,12 @@ use ikigai_engine::Intent;
 use ikigai_engine::figures::tokens;
 
 use super::draw::Eye;
+use super::hints::Hints;
 use super::needle::Needle;
 use super::prompt::Purpose;
-use super::{App, Mode, Pane, Wish, event};
+use super::{App, Mode, Pane, Wish, event, lines};
 use crate::keys::Action;
-use crate::line::{Line, Span};
+use crate::line::Line;
 use crate::look::{Look, Role};
 use crate::paint::Grid;
 use crate::rows::Symbols;
@@ -25,6 +26,16 @@ const MOST_PAGES: usize = 50;
 
 /// How many rewinds `/history` unfolds.
 const MOST_UNFOLDED: usize = 8;
+
+/// What can be done everywhere, after what can be done with the event.
+const KEYS: [&str; 6] = [
+    "[ ] messages",
+    "/ find",
+    "o pager",
+    "m mark",
+    "Y Markdown",
+    "O all",
+];
 
 /// See the module.
 pub(super) struct Browse {
@@ -512,26 +523,32 @@ impl App {
         let mut facts = Vec::new();
         if let Some(row) = row {
             facts.push(self.row_name(row.at));
-            facts.push((self.around.time_of_day)(row.created_at));
-            facts.push(format!(
-                "{} tokens",
-                tokens(estimate_tokens(&event::all_text(row)))
-            ));
+            // Few columns are better used for keys.
+            if self.columns >= lines::NARROW {
+                facts.push((self.around.time_of_day)(row.created_at));
+                let count = estimate_tokens(&event::all_text(row));
+                facts.push(format!("{} tokens", tokens(count)));
+            }
         }
         let facts = format!(" {}", clean(&facts.join(" · ")));
-        let deeds = match row.and_then(|row| row.kind.read_as()) {
-            _ if browse.seek.is_some() => "  reading older pages … any key stops",
-            Some(Kind::User) => "  e edit and resend · r rewind · f fork · y copy",
-            Some(Kind::Rewind) => "  Enter to look · r to go back there · f fork · y copy",
-            _ => "  Enter unfold · r rewind · f fork · y copy",
+        let facts = Line::of(facts, Look::of(Role::Status).with(Look::BOLD));
+        let deeds: &[&str] = match row.and_then(|row| row.kind.read_as()) {
+            _ if browse.seek.is_some() => &["reading older pages …"],
+            Some(Kind::User) => &["e edit and resend", "r rewind", "f fork", "y copy"],
+            Some(Kind::Rewind) => &["Enter to look", "r to go back there", "f fork", "y copy"],
+            _ => &["Enter unfold", "r rewind", "f fork", "y copy"],
         };
-        let rest = " · [ ] messages · / find · o pager · m mark · Y Markdown · O all · Esc back";
-        let line = Line::new(vec![
-            Span::new(facts, Look::of(Role::Status).with(Look::BOLD)),
-            Span::new(deeds, Role::Status),
-            Span::new(rest, Role::Faint),
-        ]);
-        Some(cut(&line, self.columns, "…"))
+        let (rest, way_out) = match browse.seek {
+            Some(_) => (&[][..], "any key stops"),
+            None => (&KEYS[..], "Esc back"),
+        };
+        let hints = Hints {
+            gap: "  ",
+            keys: &[deeds, rest].concat(),
+            way_out,
+            look: Look::of(Role::Status),
+        };
+        Some(hints.after(&facts, self.columns))
     }
 }
 

@@ -3,6 +3,7 @@
 use ikigai_core::render::{Shown, render};
 use ikigai_core::{AgentId, Kind};
 
+use super::hints::Hints;
 use super::{App, Mode, Pane, lines, welcome};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
@@ -28,8 +29,19 @@ const PROMPT_COLUMNS: u16 = 2;
 /// How many of the last lines that a shell printed are shown before they are stored.
 const PRINTED_ROWS: usize = 12;
 
+/// How many rows something that is said to the user takes at most.
+const SAID_ROWS: usize = 3;
+
 /// What stands before rows that a rewind left.
 const LEFT_COLUMNS: u16 = 2;
+
+/// What can be done with a message that waits.
+const QUEUED_KEYS: Hints<'_> = Hints {
+    gap: "   ",
+    keys: &[],
+    way_out: "↑ edit · Ctrl-S send now",
+    look: Look::of(Role::Faint),
+};
 
 /// How items are laid out at the moment.
 pub(super) struct Eye<'a> {
@@ -149,8 +161,7 @@ impl App {
         if let Some(bottom) = self.draw_picker(grid, bottom) {
             return self.draw_scrollback(pane, grid, bottom);
         }
-        let listed = if self.is_tight() { 3 } else { 8 };
-        for line in self.completion_lines(pane, listed).iter().rev() {
+        for line in self.completion_lines(pane).iter().rev() {
             bottom -= 1;
             grid.line(bottom, 0, line);
         }
@@ -192,11 +203,11 @@ impl App {
         }
         bottom -= 1;
         grid.line(bottom, 0, &lines::tree(self, columns));
-        if let Some(line) = self.busy_line(pane)
-            && bottom > 1
-        {
-            bottom -= 1;
-            grid.line(bottom, 0, &cut(&line, columns, "…"));
+        for line in self.busy_lines(pane).iter().rev() {
+            if bottom > 1 {
+                bottom -= 1;
+                grid.line(bottom, 0, line);
+            }
         }
         self.draw_scrollback(pane, grid, bottom);
         self.draw_prompt(grid, self.rows - 1);
@@ -207,19 +218,22 @@ impl App {
     }
 
     /// What goes on, or what was said to the user a moment ago.
-    fn busy_line(&self, pane: &Pane) -> Option<Line> {
+    fn busy_lines(&self, pane: &Pane) -> Vec<Line> {
         if let Some((text, _)) = &self.said {
-            return Some(Line::of(clean(text), Role::Busy));
+            let mut lines = wrap(&Line::of(clean(text), Role::Busy), self.columns, &[]);
+            lines.truncate(SAID_ROWS);
+            return lines;
         }
         let model = pane.agent.state.settings().model.as_ref();
         let provider = model.and_then(|model| model.provider.as_deref());
-        let live = self.roster.live(self.current)?;
-        lines::busy(
-            live,
-            provider.unwrap_or("the model"),
-            self.around.symbols,
-            self.now,
-        )
+        let live = self.roster.live(self.current);
+        let provider = provider.unwrap_or("the model");
+        let busy = live.and_then(|live| lines::busy(live, provider, self.around.symbols, self.now));
+        let line = busy.map(|(line, hints)| match hints {
+            Some(hints) => hints.after(&line, self.columns),
+            None => cut(&line, self.columns, "…"),
+        });
+        line.into_iter().collect()
     }
 
     fn draw_scrollback(&mut self, pane: &mut Pane, grid: &mut Grid, height: u16) {
@@ -264,8 +278,8 @@ impl App {
         let said = self.said_lines();
         let symbols = self.around.symbols;
         let mut lines = Vec::new();
-        let is_new = !pane.scrollback.items().iter().any(is_users);
-        if is_new && pane.is_complete {
+        let is_new = pane.is_complete && !pane.scrollback.items().iter().any(is_begun);
+        if is_new {
             lines.extend(welcome::lines(
                 &self.around,
                 pane.agent.state.settings(),
@@ -317,11 +331,8 @@ impl App {
                 part(&mut lines);
             }
             let text = lines::first_line(text);
-            let mut queued = Line::of(format!("⋯ queued: {}", clean(text)), Role::Faint);
-            queued
-                .spans
-                .push(Span::new("   ↑ edit · Ctrl-S send now", Role::Faint));
-            lines.push(cut(&queued, self.columns, "…"));
+            let queued = Line::of(format!("⋯ queued: {}", clean(text)), Role::Faint);
+            lines.push(QUEUED_KEYS.after(&queued, self.columns));
         }
         lines
     }
@@ -358,8 +369,15 @@ fn thinking(text: &str, symbols: Symbols, columns: u16) -> Line {
     )
 }
 
-fn is_users(item: &Item) -> bool {
-    matches!(&item.what, What::Row { row, .. } if row.kind.read_as() == Some(Kind::User))
+/// Whether somebody has used the agent before: something was said, be it gone from its memory.
+fn is_begun(item: &Item) -> bool {
+    let What::Row { row, .. } = &item.what else {
+        return false;
+    };
+    matches!(
+        row.kind.read_as(),
+        Some(Kind::User | Kind::Rewind | Kind::Clear)
+    )
 }
 
 fn narrow(columns: usize) -> u16 {

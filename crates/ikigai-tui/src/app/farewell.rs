@@ -49,22 +49,21 @@ impl App {
             let text = row.content.as_deref().unwrap_or_default();
             row.kind.read_as() == Some(Kind::Assistant) && !text.trim().is_empty()
         };
-        let answer = rows
-            .clone()
-            .find(is_answer)
-            .and_then(|row| row.content.clone());
+        let answer = { rows }.find(is_answer).and_then(|row| row.content.clone());
         let answer = clean(&answer.unwrap_or_default()).into_owned();
         let lines: Vec<_> = answer.trim().lines().collect();
         let first = lines.len().saturating_sub(LINES);
-        let turns = rows
-            .filter(|row| row.kind.read_as() == Some(Kind::User))
-            .count();
         let settings = pane.agent.state.settings();
         let name = settings.name.as_deref().unwrap_or_default();
-        let mut line = format!(
-            "ikigai: {name} · {turns} turn{}",
-            if turns == 1 { "" } else { "s" }
-        );
+        let mut line = format!("ikigai: {name}");
+        // Of a long history only the end was read, and leaving does not read the rest to count it.
+        let (path, view) = (pane.agent.state.path(), &pane.agent.view);
+        if view.is_complete(path) {
+            let _ = match view.turn_starts(path).len() {
+                1 => write!(line, " · 1 turn"),
+                turns => write!(line, " · {turns} turns"),
+            };
+        }
         let known = self.roster.get(self.current);
         if let Some(cost) = known.and_then(|known| known.cost).filter(|cost| *cost > 0) {
             let _ = write!(line, " · {}", dollars(cost));

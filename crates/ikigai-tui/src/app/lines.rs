@@ -6,12 +6,16 @@ use ikigai_core::AgentId;
 use ikigai_core::settings::{Approve, Settings};
 use ikigai_engine::figures::{dollars, tokens};
 
+use super::hints::Hints;
 use super::{App, Known, Live, Phase, Roster, State};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::rows::{Symbols, duration};
 use crate::text::{clean, cut};
 use crate::width::width;
+
+/// Below this many columns only what matters most is told.
+pub(super) const NARROW: u16 = 60;
 
 /// Silence shorter than this is not worth telling.
 const SILENT_SECONDS: u64 = 5;
@@ -43,11 +47,16 @@ pub(super) fn sign(state: State, symbols: Symbols) -> &'static str {
     }
 }
 
-/// What goes on, if anything does; it tells the truth about silence.
-pub(super) fn busy(agent: &Live, provider: &str, symbols: Symbols, now: Instant) -> Option<Line> {
+/// What goes on, if anything does, and how to stop it; it tells the truth about silence.
+pub(super) fn busy(
+    agent: &Live,
+    provider: &str,
+    symbols: Symbols,
+    now: Instant,
+) -> Option<(Line, Option<Hints<'static>>)> {
     if let Some(reason) = &agent.store_away {
         let text = format!("⏸ the store is away, nothing is lost · trying again · {reason}");
-        return Some(Line::of(clean(&text), Role::Warning));
+        return Some((Line::of(clean(&text), Role::Warning), None));
     }
     let doing = agent.turn.as_ref()?;
     let since = |since: Instant| now.saturating_duration_since(since);
@@ -64,8 +73,8 @@ pub(super) fn busy(agent: &Live, provider: &str, symbols: Symbols, now: Instant)
     let text = match &doing.phase {
         Phase::Retries { text, at } => {
             let left = at.saturating_duration_since(now).as_secs();
-            let text = format!("↻ {text} in {left} s · Esc stop");
-            return Some(Line::of(clean(&text), Role::Warning));
+            let text = Line::of(clean(&format!("↻ {text} in {left} s")), Role::Warning);
+            return Some((text, Some(way_out("Esc stop", Role::Warning))));
         }
         _ if !agent.questions.is_empty() => format!("Waiting for your answer · {whole}"),
         Phase::Asked => format!("Waiting for {provider} {whole}{}", silence("no bytes for")),
@@ -89,10 +98,17 @@ pub(super) fn busy(agent: &Live, provider: &str, symbols: Symbols, now: Instant)
         },
     };
     let spinner = spinner(symbols, doing.since, now);
-    let mut line = Line::of(format!("{spinner} {}", clean(&text)), Role::Busy);
-    line.spans
-        .push(Span::new(" · Esc to interrupt", Role::Faint));
-    Some(line)
+    let line = Line::of(format!("{spinner} {}", clean(&text)), Role::Busy);
+    Some((line, Some(way_out("Esc to interrupt", Role::Faint))))
+}
+
+const fn way_out(key: &'static str, role: Role) -> Hints<'static> {
+    Hints {
+        gap: " · ",
+        keys: &[],
+        way_out: key,
+        look: Look::of(role),
+    }
 }
 
 /// Where one is in the tree.
@@ -112,7 +128,7 @@ pub(super) fn tree(app: &App, columns: u16) -> Line {
         Look::of(Role::Text).with(Look::BOLD),
     );
     let below = children(roster, app.current, symbols);
-    if columns < 60 {
+    if columns < NARROW {
         line.spans.push(own_span);
         line.spans.extend(below);
     } else {

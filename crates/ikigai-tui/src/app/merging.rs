@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use ikigai_core::AgentId;
 use ikigai_engine::{Errand, Intent, MergePreview};
 
+use super::hints::Hints;
 use super::{App, Live, Mode, Wish};
 use crate::input::Editor;
 use crate::key::{Code, Key};
@@ -16,6 +17,14 @@ use crate::text::{clean, cut, wrap};
 
 /// How many rows tell what was changed.
 const FACT_ROWS: usize = 3;
+
+/// What can be done with a preview.
+const KEYS: Hints<'_> = Hints {
+    gap: " ",
+    keys: &["Enter merges it", "Ctrl-G editor", "Alt-Enter newline"],
+    way_out: "Esc leaves it",
+    look: Look::of(Role::Status),
+};
 
 /// See the module.
 pub(super) struct Merging {
@@ -112,7 +121,7 @@ impl App {
         };
         let text = merging.editor.text();
         if text.trim().is_empty() {
-            return self.say("there is nothing to merge · Esc leaves it");
+            return self.say("nothing to merge · Esc leaves it");
         }
         let into = merging.into;
         let Some(preview) = merging.previews.pop_front() else {
@@ -187,13 +196,16 @@ impl App {
             1 + u16::try_from(layout.cursor.1).unwrap_or(0),
         );
         grid.cursor = Some((cursor.0.min(bottom), cursor.1.min(columns - 1)));
-        let keys = " Enter merges it as it stands here · Alt-Enter newline · Ctrl-G editor · Esc leaves it";
         let line = match said {
-            Some(said) => Line::of(format!(" {}", clean(&said)), Role::Busy),
-            None => Line::of(keys, Role::Status),
+            Some(said) => cut(
+                &Line::of(format!(" {}", clean(&said)), Role::Busy),
+                columns,
+                "…",
+            ),
+            None => KEYS.after(&Line::default(), columns),
         };
         grid.fill(bottom, Role::Text);
-        grid.line(bottom, 0, &cut(&line, columns, "…"));
+        grid.line(bottom, 0, &line);
         true
     }
 }

@@ -10,6 +10,7 @@ mod browse;
 mod draw;
 mod event;
 mod farewell;
+mod hints;
 mod leaving;
 mod lines;
 mod live;

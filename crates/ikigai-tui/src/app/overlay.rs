@@ -1,11 +1,12 @@
 //! Text that lies over the scrollback until it is put away: help, lists, what a command shows.
 
+use super::hints::Hints;
 use super::{App, Mode};
 use crate::keys::{Action, Bindings};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::paint::Grid;
-use crate::text::{clean, cut, wrap};
+use crate::text::{clean, wrap};
 
 /// See the module.
 pub(super) struct Overlay {
@@ -91,13 +92,17 @@ impl App {
             grid.line(row, 0, line);
         }
         let below = rows.len().saturating_sub(overlay.top + room);
-        let more = if below > 0 {
-            format!("↓ {below} more · ")
-        } else {
-            String::new()
+        let (more, gap) = match below {
+            0 => (Line::default(), ""),
+            below => (Line::of(format!("↓ {below} more"), Role::Faint), " · "),
         };
-        let keys = Line::of(format!("{more}↑↓ scroll · Esc back"), Role::Faint);
-        grid.line(bottom - 1, 0, &cut(&keys, columns, "…"));
+        let hints = Hints {
+            gap,
+            keys: &["↑↓ scroll"],
+            way_out: "Esc back",
+            look: Look::of(Role::Faint),
+        };
+        grid.line(bottom - 1, 0, &hints.after(&more, columns));
         true
     }
 }

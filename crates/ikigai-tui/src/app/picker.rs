@@ -3,6 +3,7 @@
 
 use ikigai_engine::commands::{Candidate, KEY_PROVIDERS, THEMES, narrow};
 
+use super::hints::Hints;
 use super::{App, Mode, State};
 use crate::input::{Edit, Editor};
 use crate::key::{Code, Key};
@@ -25,6 +26,13 @@ const PROMPT: &str = "choose ";
 
 /// Rows of a picker beside its entries: its title, what is typed, the keys.
 const FURTHER_ROWS: u16 = 3;
+
+const KEYS: Hints<'_> = Hints {
+    gap: "",
+    keys: &["Enter takes", "↑↓ mark", "type to narrow"],
+    way_out: "Esc takes none",
+    look: Look::of(Role::Faint),
+};
 
 /// What can be chosen from that has to be read first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,7 +261,6 @@ impl App {
         if picker.list.is_empty() {
             lines.push(Line::of("  nothing is called so", Role::Faint));
         }
-        let keys = "type to narrow · ↑↓ mark · Enter takes · Esc takes none";
         let height = u16::try_from(lines.len()).unwrap_or(0) + FURTHER_ROWS;
         let top = bottom.saturating_sub(height);
         let title = Line::new(vec![
@@ -273,7 +280,7 @@ impl App {
         let column = indent + u16::try_from(layout.cursor.1).unwrap_or(0);
         grid.cursor = Some((top + 1, column.min(columns - 1)));
         picker.row = top + 2;
-        lines.push(Line::of(keys, Role::Faint));
+        lines.push(KEYS.after(&Line::default(), columns));
         for (row, line) in (picker.row..bottom).zip(&lines) {
             grid.line(row, 0, &cut(line, columns, "…"));
         }

@@ -8,6 +8,7 @@ use ikigai_core::data::AnsweredBy;
 use ikigai_engine::{Answer, Intent, Question};
 
 use super::draw::Eye;
+use super::hints::Hints;
 use super::{App, Mode, Pane, Wish, lines};
 use crate::input::Editor;
 use crate::key::{Code, Key};
@@ -222,15 +223,22 @@ impl App {
         let mut bottom = bottom;
         if let Some(line) = self.others_line() {
             bottom -= 1;
-            grid.line(bottom, 0, &cut(&line, self.columns, "…"));
+            grid.line(bottom, 0, &line);
         }
         let Some(question) = self.question() else {
             return bottom;
         };
         if !self.asked.is_open {
-            let text = format!("? {} asks · Tab to answer", clean(&question.tool));
+            let asks = format!("? {} asks", clean(&question.tool));
+            let hints = Hints {
+                gap: " · ",
+                keys: &[],
+                way_out: "Tab to answer",
+                look: Look::of(Role::Question),
+            };
             bottom -= 1;
-            grid.line(bottom, 0, &Line::of(text, Role::Question));
+            let line = hints.after(&Line::of(asks, Role::Question), self.columns);
+            grid.line(bottom, 0, &line);
             return bottom;
         }
         let name_of = |agent| self.name_of(agent);
@@ -273,18 +281,22 @@ impl App {
     /// The row of answers; nothing is preselected.
     fn answer_rows(&self, question: &Question) -> Vec<Line> {
         if let Some((typing, editor)) = &self.asked.typing {
-            let (label, hint) = match typing {
-                Typing::Pattern => (
-                    "always allow ",
-                    "* stands for anything · Enter allows · Esc back",
-                ),
-                Typing::Reason => ("no, because ", "Enter refuses · Esc back"),
+            let (label, keys): (_, &[&str]) = match typing {
+                Typing::Pattern => ("always allow ", &["Enter allows", "* stands for anything"]),
+                Typing::Reason => ("no, because ", &["Enter refuses"]),
             };
+            let hints = Hints {
+                gap: "  ",
+                keys,
+                way_out: "Esc back",
+                look: Look::of(Role::Faint),
+            };
+            let hint = hints.after(&Line::default(), self.columns);
             let typed = Line::new(vec![
                 Span::new(format!("  {label}"), Role::Question),
                 Span::new(clean(editor.shown()), Role::Text),
             ]);
-            return vec![Line::of(format!("  {hint}"), Role::Faint), typed];
+            return vec![hint, typed];
         }
         let key = Look::of(Role::Question).with(Look::BOLD);
         let always = format!(
@@ -332,10 +344,14 @@ impl App {
             question.tool,
             lines::first_line(&question.shown),
         );
-        let mut line = Line::of(clean(&text), Role::Question);
-        let keys = "   Alt-Y once · Alt-A always · Alt-N no · Alt-G go there";
-        line.spans.push(Span::new(keys, Role::Faint));
-        Some(line)
+        let hints = Hints {
+            gap: "   ",
+            keys: &["Alt-Y once", "Alt-A always", "Alt-N no"],
+            way_out: "Alt-G go there",
+            look: Look::of(Role::Faint),
+        };
+        let line = Line::of(clean(&text), Role::Question);
+        Some(hints.after(&line, self.columns))
     }
 }
 

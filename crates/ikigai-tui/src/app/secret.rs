@@ -3,13 +3,14 @@
 use ikigai_engine::commands::{Line as Parsed, parse};
 use ikigai_engine::{TypedKey, looks_like_key};
 
+use super::hints::Hints;
 use super::{App, Mode, Wish};
 use crate::input::Edit;
 use crate::key::{Code, Key};
 use crate::keys::{self, Action, Meaning};
 use crate::line::{Line, Span};
-use crate::look::Role;
-use crate::text::{clean, cut};
+use crate::look::{Look, Role};
+use crate::text::clean;
 use crate::width::width;
 
 /// More is no key.
@@ -91,9 +92,14 @@ impl App {
         let line = Line::new(vec![
             Span::new(label, Role::Question),
             Span::new(count, Role::Text),
-            Span::new("   Enter tries and keeps it · Esc leaves it", Role::Faint),
         ]);
-        let line = cut(&line, self.columns, "…");
+        let hints = Hints {
+            gap: "   ",
+            keys: &["Enter tries and keeps it"],
+            way_out: "Esc leaves it",
+            look: Look::of(Role::Faint),
+        };
+        let line = hints.after(&line, self.columns);
         Some((line, u16::try_from(column).unwrap_or(u16::MAX)))
     }
 

@@ -78,9 +78,8 @@ impl App {
             let look = Look::of(Role::Thinking).with(Look::DIM);
             all.extend(last.map(|last| cut(&Line::of(clean(last), look), columns, "…")));
         }
-        if let Some(mut busy) = lines::busy(live, "the model", symbols, now) {
-            // Keys that it names do something else here.
-            busy.spans.truncate(1);
+        // Keys do something else here.
+        if let Some((busy, _)) = lines::busy(live, "the model", symbols, now) {
             all.push(cut(&busy, columns, "…"));
         }
         all

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ikigai_engine::commands::Candidate;
 
 use super::{App, Pane, Wish};
+use crate::complete::{ROWS, TIGHT_ROWS};
 use crate::input::{Edit, Search};
 use crate::keys::Action;
 use crate::line::{Line, Span};
@@ -189,13 +190,12 @@ impl App {
     }
 
     /// What can stand at the cursor, as rows.
-    pub(super) fn completion_lines(&self, pane: &Pane, most: usize) -> Vec<Line> {
+    pub(super) fn completion_lines(&self, pane: &mut Pane) -> Vec<Line> {
         if self.search.is_some() {
             return Vec::new();
         }
-        let mut lines = pane.completion.lines(self.columns);
-        lines.truncate(most);
-        lines
+        let rows = if self.is_tight() { TIGHT_ROWS } else { ROWS };
+        pane.completion.lines(self.columns, rows)
     }
 
     /// Begins to search what was sent before.

@@ -20,8 +20,8 @@ fn open(text: &str) -> Completion {
     completion
 }
 
-fn rows(completion: &Completion) -> Vec<String> {
-    let lines = completion.lines(60);
+fn rows(completion: &mut Completion) -> Vec<String> {
+    let lines = completion.lines(60, ROWS);
     lines
         .iter()
         .map(|line| line.text().trim_end().to_owned())
@@ -77,46 +77,46 @@ fn the_marked_entry_goes_round_and_stays_in_sight() {
     let mut completion = open("/");
     let all = COMMANDS.iter().map(|command| 1 + command.aliases.len());
     let all: usize = all.sum();
-    let place = |completion: &Completion| {
-        let lines = completion.lines(60);
+    let place = |completion: &mut Completion| {
+        let lines = completion.lines(60, ROWS);
         let marked = lines.iter().position(|line| line.text().starts_with('>'));
         let count = lines[ROWS - 1].text();
         let count = count.split_whitespace().last().map(str::to_owned);
         (lines.len(), marked.unwrap(), count.unwrap())
     };
 
-    assert_eq!(place(&completion), (ROWS, 0, format!("1/{all}")));
+    assert_eq!(place(&mut completion), (ROWS, 0, format!("1/{all}")));
     completion.mark(-1);
-    assert_eq!(place(&completion), (ROWS, 7, format!("{all}/{all}")));
+    assert_eq!(place(&mut completion), (ROWS, 7, format!("{all}/{all}")));
     completion.mark(1);
-    assert_eq!(place(&completion), (ROWS, 0, format!("1/{all}")));
+    assert_eq!(place(&mut completion), (ROWS, 0, format!("1/{all}")));
     completion.mark(8);
-    assert_eq!(place(&completion), (ROWS, 7, format!("9/{all}")));
+    assert_eq!(place(&mut completion), (ROWS, 7, format!("9/{all}")));
     completion.mark(-2);
-    assert_eq!(place(&completion), (ROWS, 5, format!("7/{all}")));
+    assert_eq!(place(&mut completion), (ROWS, 5, format!("7/{all}")));
     completion.mark(1_000);
-    assert_eq!(place(&completion).2, format!("{all}/{all}"));
+    assert_eq!(place(&mut completion).2, format!("{all}/{all}"));
     assert!(completion.click(2) && !completion.click(8));
-    assert_eq!(place(&completion).1, 2);
+    assert_eq!(place(&mut completion).1, 2);
 }
 
 #[test]
 fn rows_show_what_an_entry_is_and_which_letters_were_typed() {
     let mut completion = open("/switch x");
 
-    assert_eq!(rows(&completion), ["> fix-lexer  works"]);
+    assert_eq!(rows(&mut completion), ["> fix-lexer  works"]);
     completion.edited("/switch ", 8);
     assert_eq!(
-        rows(&completion),
+        rows(&mut completion),
         ["> docs       idle", "  fix-lexer  works"]
     );
     completion.mark(1);
     completion.edited("/switch d", 9);
     completion.edited("/switch ", 8);
     let fits = |line: &Line| width(&line.text()) <= 10;
-    assert!(completion.lines(10).iter().all(fits));
+    assert!(completion.lines(10, ROWS).iter().all(fits));
     completion.edited("/re", 3);
-    let spans = &completion.lines(60)[1].spans;
+    let spans = &completion.lines(60, ROWS)[1].spans;
     assert_eq!(
         (spans[1].text.as_str(), spans[1].look),
         ("re", Look::of(Role::Match))
@@ -175,9 +175,9 @@ fn files_come_by_directories_as_they_are_wanted() {
     completion.edited("see @", 5);
 
     assert_eq!(completion.wants_directory("see @", 5), None);
-    assert_eq!(rows(&completion), ["> README.md", "  src/"]);
+    assert_eq!(rows(&mut completion), ["> README.md", "  src/"]);
     completion.edited("see @.g", 7);
-    assert_eq!(rows(&completion), ["> .git/"]);
+    assert_eq!(rows(&mut completion), ["> .git/"]);
     completion.edited("see @s", 6);
     let taken = completion.take("see @s", 6).unwrap();
     assert_eq!((taken.part, taken.text.as_str()), (5..6, "src/"));
@@ -186,7 +186,7 @@ fn files_come_by_directories_as_they_are_wanted() {
     assert_eq!(wanted.as_deref(), Some("src/"));
     completion.listed("src/", files(&["lib.rs", "main.rs"]));
     completion.edited("see @src/m", 10);
-    assert_eq!(rows(&completion), ["> src/main.rs"]);
+    assert_eq!(rows(&mut completion), ["> src/main.rs"]);
     assert!(completion.takes_enter("see @src/m", 10));
     let taken = completion.take("see @src/m", 10).unwrap();
     assert_eq!((taken.part, taken.text.as_str()), (5..10, "src/main.rs "));
@@ -199,7 +199,7 @@ fn a_large_directory_is_bounded() {
     completion.listed("", (0..).map(|number| (number.to_string(), false)));
     completion.edited("@", 1);
 
-    let lines = completion.lines(40);
+    let lines = completion.lines(40, ROWS);
     let count = format!("1/{MOST_FILES}");
     assert!(lines[ROWS - 1].text().ends_with(&count));
 }
@@ -211,6 +211,6 @@ fn names_from_outside_are_made_harmless() {
 
     completion.edited("/switch d", 9);
 
-    let line = completion.lines(60).remove(0).text();
+    let line = completion.lines(60, ROWS).remove(0).text();
     assert_eq!(line.trim_end(), "> do␛[31mcs  li ne<U+202E>");
 }

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ikigai_core::{AgentId, RowRef, Seq};
-use ikigai_engine::{Question, Update};
+use ikigai_core::AgentId;
 use ikigai_testkit::Step;
 
 use crate::support::{SIZES, Stage};
@@ -53,21 +52,6 @@ impl Stage {
     async fn mark(&mut self, name: &str) {
         self.press("/").await;
         self.line(name).await;
-    }
-
-    fn asks(&mut self, name: &str) {
-        let id = agent(self, name).unwrap();
-        let question = Question {
-            call: RowRef::new(id, Seq(99)),
-            agent: name.to_owned(),
-            tool: "bash".to_owned(),
-            shown: "cargo bench".to_owned(),
-            workdir: "/".to_owned(),
-            preview: None,
-            pattern: "cargo *".to_owned(),
-        };
-        let now = Instant::now();
-        self.driver.app.told(id, Update::Question(question), now);
     }
 
     fn questions(&self, name: &str) -> usize {
@@ -178,7 +162,7 @@ async fn keys_mark_and_a_filter_narrows() {
 async fn what_it_asks_is_seen_before_it_can_be_answered() {
     for size in SIZES {
         let mut stage = family(size).await;
-        stage.asks("bench");
+        stage.asks(agent(&stage, "bench").unwrap(), "cargo bench");
         stage.press("ctrl-x a").await;
         assert!(stage.text().contains("Needs you"));
         assert!(stage.text().contains("cargo bench"), "{}", stage.text());

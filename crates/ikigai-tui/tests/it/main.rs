@@ -10,6 +10,7 @@ mod commands;
 mod input;
 mod keys;
 mod merging;
+mod narrow;
 mod pickers;
 mod support;
 mod terminal;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, CommandData};
-use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Seq, Span};
-use ikigai_engine::{Engine, Environment};
+use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
+use ikigai_engine::{Engine, Environment, Question, Update};
 use ikigai_providers::Models;
 use ikigai_providers::registry::Registry;
 use ikigai_providers::transport::{Client, Deadlines};
@@ -268,6 +268,22 @@ impl Stage {
         let is_there = entries
             .any(|entry| entry.at().seq > before && entry.row.content.as_deref() == Some(answered));
         is_there && live.is_none_or(|live| !live.is_busy())
+    }
+
+    /// An agent asks whether it may run this.
+    pub(crate) fn asks(&mut self, agent: AgentId, command: &str) {
+        let first = command.split(' ').next().unwrap_or_default();
+        let question = Question {
+            call: RowRef::new(agent, Seq(99)),
+            agent: "parser".to_owned(),
+            tool: "bash".to_owned(),
+            shown: command.to_owned(),
+            workdir: HERE.to_owned(),
+            preview: None,
+            pattern: format!("{first} *"),
+        };
+        let now = self.now();
+        self.driver.app.told(agent, Update::Question(question), now);
     }
 
     /// What only a terminal can do and was wished for since this was asked last.

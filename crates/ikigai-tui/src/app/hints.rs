@@ -1,0 +1,66 @@
+//! Rows that tell which keys do what, in as many columns as there are.
+
+use crate::line::{Line, Span};
+use crate::look::Look;
+use crate::text::cut;
+use crate::width::width;
+
+/// What stands between two keys.
+const BETWEEN: &str = " · ";
+
+/// Keys, from the most to the least useful.
+pub(super) struct Hints<'a> {
+    /// What stands before them.
+    pub(super) gap: &'a str,
+    /// Those that can be left out.
+    pub(super) keys: &'a [&'a str],
+    /// What is always there, at the end.
+    pub(super) way_out: &'a str,
+    /// How they look.
+    pub(super) look: Look,
+}
+
+impl Hints<'_> {
+    /// Something that is told, and the keys. What does not fit is left out: the keys from the last
+    /// on, then the end of what is told. The way out stays.
+    pub(super) fn after(&self, told: &Line, columns: u16) -> Line {
+        let whole = usize::from(columns).saturating_sub(width(self.gap));
+        let room = whole.saturating_sub(width(&told.text()));
+        let mut shown = [self.keys, &[self.way_out]].concat();
+        while shown.len() > 1 && width(&shown.join(BETWEEN)) > room {
+            shown.remove(shown.len() - 2);
+        }
+        let keys = shown.join(BETWEEN);
+        let most = whole.saturating_sub(width(&keys));
+        let mut line = cut(told, u16::try_from(most).unwrap_or(columns), "…");
+        let keys = format!("{}{keys}", self.gap);
+        line.spans.push(Span::new(keys, self.look));
+        cut(&line, columns, "…")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Hints;
+    use crate::line::Line;
+    use crate::look::{Look, Role};
+
+    #[test]
+    fn the_way_out_is_seen_in_whatever_columns_there_are() {
+        let hints = Hints {
+            gap: "  ",
+            keys: &["Enter go", "s mail", "f fork"],
+            way_out: "Esc back",
+            look: Look::of(Role::Status),
+        };
+        let at = |columns| hints.after(&Line::of(" #41", Role::Text), columns).text();
+
+        assert_eq!(at(80), " #41  Enter go · s mail · f fork · Esc back");
+        assert_eq!(at(43), " #41  Enter go · s mail · f fork · Esc back");
+        assert_eq!(at(42), " #41  Enter go · s mail · Esc back");
+        assert_eq!(at(25), " #41  Enter go · Esc back");
+        assert_eq!(at(24), " #41  Esc back");
+        assert_eq!(at(12), " …  Esc back");
+        assert_eq!(at(7), "  Esc …");
+    }
+}

@@ -1,0 +1,148 @@
+//! Screens with few columns and rows: what cannot be done without is there.
+
+use std::time::Duration;
+
+use ikigai_testkit::Step;
+use ikigai_tui::app::Fate;
+
+use crate::support::Stage;
+
+const SMALL: (u16, u16) = (40, 12);
+
+/// Fails unless a row of the screen ends so.
+fn ends(stage: &mut Stage, end: &str) {
+    let rows = stage.rows();
+    let is_there = rows.iter().any(|row| row.ends_with(end));
+    assert!(is_there, "no `{end}` in\n{}", rows.join("\n"));
+}
+
+#[tokio::test]
+async fn every_row_of_keys_shows_the_way_out() {
+    for size in [SMALL, (24, 12), (120, 40)] {
+        let mut stage = Stage::new(size).await;
+        let agent = stage.current();
+        stage.talk("what is two and two", "It is four.").await;
+
+        for (keys, way_out) in [
+            ("?", "Esc back"),
+            ("ctrl-t", "Esc back"),
+            ("ctrl-x a", "Esc back"),
+        ] {
+            stage.press(keys).await;
+            ends(&mut stage, way_out);
+            stage.press("esc").await;
+        }
+        stage.line("/theme").await;
+        ends(&mut stage, "Esc takes none");
+        stage.press("esc").await;
+        stage.line("/key anthropic").await;
+        ends(&mut stage, "Esc leaves it");
+        stage.press("esc").await;
+        stage.asks(agent, "cargo test --workspace --all-targets --locked");
+        stage.pass(Duration::from_secs(5)).await;
+        for letter in ["e", "r"] {
+            stage.press(letter).await;
+            ends(&mut stage, "Esc back");
+            stage.press("esc").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_goes_on_can_be_stopped_and_left_in_few_columns() {
+    let mut stage = Stage::new(SMALL).await;
+    let words = "It takes its time, and is silent for long. ".repeat(3);
+    stage.provider.will([Step::Say(words), Step::Wait]);
+    stage.line("what is two and two").await;
+    stage.sees("It takes its time").await;
+
+    stage.pass(Duration::from_secs(100)).await;
+    ends(&mut stage, " · Esc to interrupt");
+    stage
+        .line("and then tell me all about three and three")
+        .await;
+    stage.sees("queued").await;
+    ends(&mut stage, "↑ edit · Ctrl-S send now");
+
+    stage.press("ctrl-d").await;
+    ends(&mut stage, "Esc stay");
+}
+
+#[tokio::test]
+async fn what_is_held_back_says_in_few_columns_how_to_send_it() {
+    let mut stage = Stage::new(SMALL).await;
+
+    stage.line("sk-ant-0123456789abcdefghijkl").await;
+
+    let words = stage
+        .text()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let expected = "looks like an API key: Enter again sends it · Esc keeps it here";
+    assert!(words.contains(expected), "{words}");
+}
+
+#[tokio::test]
+async fn the_marked_entry_of_a_short_list_is_seen() {
+    let mut stage = Stage::new(SMALL).await;
+    stage.letters("/").await;
+
+    for _ in 0..20 {
+        stage.press("down").await;
+        let rows = stage.rows();
+        let marked = rows.iter().filter(|row| row.starts_with("> ")).count();
+        assert_eq!(marked, 1, "{}", rows.join("\n"));
+    }
+}
+
+#[tokio::test]
+async fn the_welcome_says_all_in_few_columns() {
+    let mut stage = Stage::with_models(SMALL).await;
+
+    let words = stage.text();
+    for word in [
+        "no API key",
+        "real tools.",
+        "list the rust files",
+        "/fork count the tests",
+        "/key anthropic  (or openai …)",
+        "?  keys  /  commands  Ctrl-D  leave",
+    ] {
+        assert!(words.contains(word), "{word} is not on\n{words}");
+    }
+}
+
+#[tokio::test]
+async fn the_welcome_is_for_those_who_have_not_begun() {
+    let mut stage = Stage::new((80, 24)).await;
+    let engine = stage.driver.engine.clone();
+    assert!(stage.text().contains("a tool at work"));
+
+    stage.talk("what is two and two", "It is four.").await;
+    stage.line("/undo").await;
+    stage.sees("turn folded").await;
+    assert!(!stage.text().contains("a tool at work"));
+
+    let mut stage = stage.again(engine).await;
+    stage.sees("turn folded").await;
+    assert!(!stage.text().contains("a tool at work"));
+}
+
+#[tokio::test]
+async fn a_farewell_counts_turns_that_are_remembered() {
+    let mut stage = Stage::new((80, 24)).await;
+    stage.talk("what is two and two", "It is four.").await;
+    stage.talk("and three more", "Then it is seven.").await;
+    let line = stage.driver.app.farewell(0, Fate::Pause).line;
+    assert!(line.starts_with("ikigai: parser · 2 turns · "), "{line}");
+
+    // More than the first screen reads.
+    for _ in 0..100 {
+        stage.talk("again", "Again.").await;
+    }
+    let engine = stage.driver.engine.clone();
+    let stage = stage.again(engine).await;
+    let line = stage.driver.app.farewell(0, Fate::Pause).line;
+    assert_eq!(line, "ikigai: parser · go on with: ikigai --agent parser");
+}
