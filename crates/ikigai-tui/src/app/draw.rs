@@ -229,11 +229,11 @@ impl App {
         let live = self.roster.live(self.current);
         let provider = provider.unwrap_or("the model");
         let busy = live.and_then(|live| lines::busy(live, provider, self.around.symbols, self.now));
-        let line = busy.map(|(line, hints)| match hints {
+        let shown = busy.map(|(line, hints)| match hints {
             Some(hints) => hints.after(&line, self.columns),
             None => cut(&line, self.columns, "…"),
         });
-        line.into_iter().collect()
+        shown.into_iter().collect()
     }
 
     fn draw_scrollback(&mut self, pane: &mut Pane, grid: &mut Grid, height: u16) {
