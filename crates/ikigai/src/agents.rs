@@ -95,6 +95,7 @@ fn json_of(branch: &Branch) -> String {
         "fork_point": agent.fork_point,
         "status": agent.status.word(),
         "working": branch.works,
+        "stopped": branch.stopped,
         "created_at": agent.created_at,
         "head": agent.head,
         "touched_at": agent.touched_at,

@@ -17,13 +17,15 @@ pub struct Branch {
     pub depth: usize,
     /// Whether it is in the middle of a turn.
     pub works: bool,
+    /// Whether its turn stopped in the middle because a program ended, and waits for `/resume`.
+    pub stopped: bool,
     /// Whether its parent has merged all that it did.
     pub merged: bool,
 }
 
 impl Branch {
     fn may_be_merged(&self) -> bool {
-        !self.works && self.agent.status == Status::Running
+        !self.works && !self.stopped && self.agent.status == Status::Running
     }
 
     /// How it is, with its sign.
@@ -31,6 +33,7 @@ impl Branch {
         match self.agent.status {
             Status::Dead | Status::Reaped => "✗ dead",
             Status::Running if self.works => "◐ working",
+            Status::Running if self.stopped => "⏸ stopped",
             Status::Running if self.merged => "✓ merged",
             Status::Running => "· idle",
         }
@@ -54,16 +57,28 @@ impl Engine {
         let mut tree = Vec::new();
         while let Some((agent, depth)) = left.pop() {
             add(&mut left, below.remove(&Some(agent.id)), depth + 1);
-            let works = agent.status == Status::Running && self.works(agent.id).await?;
+            let lives = agent.status == Status::Running;
+            let works = lives && self.works(agent.id).await?;
+            let stopped = lives && !works && self.is_stopped(&agent).await?;
             tree.push(Branch {
                 agent,
                 depth,
                 works,
+                stopped,
                 merged: false,
             });
         }
         self.find_merged(&mut tree).await?;
         Ok(tree)
+    }
+
+    /// Whether the turn of an agent that does not work stopped in the middle.
+    async fn is_stopped(&self, agent: &AgentRecord) -> Result<bool, EngineError> {
+        match &agent.owner {
+            // Nobody has settled yet what its owner left behind; one that may live is at rest.
+            Some(owner) => Ok(!owner.may_live() && self.is_in_a_turn(agent.id).await?),
+            None => Ok(self.stop_of(agent).await?.is_some()),
+        }
     }
 
     /// Finds out whose work was merged: a merge is newer than what it merges, so only the newest

@@ -238,6 +238,11 @@ impl crate::Engine {
         if !owner.is_some_and(|owner| owner.may_live()) {
             return Ok(false);
         }
+        self.is_in_a_turn(agent).await
+    }
+
+    /// Whether an agent's log ends in the middle of a turn.
+    pub(super) async fn is_in_a_turn(&self, agent: AgentId) -> Result<bool, EngineError> {
         let mut agent = Agent::restore(self.store(), agent).await?;
         loop {
             let empty = agent.view.entries().is_empty();

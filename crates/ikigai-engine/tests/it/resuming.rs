@@ -66,6 +66,28 @@ async fn resume_goes_on_with_a_settled_turn() {
     check_request(&request, &target_of(&worker)).unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_tree_tells_who_stopped_in_the_middle() {
+    let (world, _diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
+    world.provider.will(calling(&[long]));
+    dies_after(100, &mut worker, Errand::Say("go")).await;
+    let restarted = world.restarted();
+    let state = async || restarted.engine.tree().await.unwrap()[0].state();
+
+    let mut worker = restarted.reopened().await;
+    worker.release().await.unwrap();
+    let settled = state().await;
+    worker = restarted.reopened().await;
+    restarted.provider.will_say("done");
+    done(&mut worker, Errand::Resume).await.unwrap();
+    worker.release().await.unwrap();
+
+    assert_eq!(settled, "⏸ stopped");
+    assert_eq!(state().await, "· idle");
+}
+
 /// E9b: `resume = "auto"` goes on at start with turns that an exit or a crash stopped, and not with
 /// those that their user stopped; any other choice goes on with none.
 #[tokio::test(start_paused = true)]

@@ -140,10 +140,14 @@ fn a_command_that_outlived_its_program_is_ended_and_told() {
     child.wait().unwrap();
     let outlived = lives(&newcomer);
 
+    let before = newcomer.ikigai(&["agents"]);
     let resumed = newcomer.ikigai(&["run", "--resume"]);
+    let after = newcomer.ikigai(&["agents"]);
 
     assert!(outlived, "or else there was nothing to end");
     assert!(!lives(&newcomer));
+    assert!(before.out.contains("⏸ stopped"), "{}", before.out);
+    assert!(after.out.contains("· idle"), "{}", after.out);
     assert_eq!(resumed.code, Some(0), "{}", resumed.err);
     assert!(resumed.err.contains("Outcome unknown"), "{}", resumed.err);
     assert!(resumed.err.contains("still running and"), "{}", resumed.err);
