@@ -43,6 +43,42 @@ need_toolchain() {
     need_command cc gcc libc6-dev
 }
 
+# postgres_binaries: prints the directory of PostgreSQL's newest server programs.
+postgres_binaries() {
+    local found
+    found=$({
+        printf '%s\n' /usr/lib/postgresql/*/bin /usr/local/pgsql/bin /opt/homebrew/opt/postgresql@*/bin |
+            sort -rV
+        dirname "$(command -v initdb || echo /nowhere/initdb)"
+    } | while IFS= read -r directory; do
+        if [ -x "$directory/initdb" ] && [ -x "$directory/pg_ctl" ]; then
+            echo "$directory"
+            break
+        fi
+    done)
+    [ -n "$found" ] && echo "$found"
+}
+
+# Makes sure that PostgreSQL's server programs are there, as need_command does.
+need_postgres() {
+    if postgres_binaries >/dev/null; then
+        return 0
+    fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "installing postgresql" >&2
+        # The package would set up a server of its own, which nobody asked for.
+        mkdir -p /etc/postgresql-common
+        [ -e /etc/postgresql-common/createcluster.conf ] ||
+            echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+        if { apt-get install -y --no-install-recommends postgresql ||
+            { apt-get update && apt-get install -y --no-install-recommends postgresql; }; } >&2; then
+            postgres_binaries >/dev/null && return 0
+        fi
+    fi
+    die "PostgreSQL's server programs are missing and could not be installed" \
+        "install PostgreSQL 15 or newer (package \`postgresql\`) and run this again"
+}
+
 # workspace_files PATTERN…: the files of the workspace as they stand, committed or not, one a line.
 workspace_files() {
     local file

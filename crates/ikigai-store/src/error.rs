@@ -6,6 +6,7 @@ use ikigai_core::event::InsertError;
 use ikigai_core::{AgentId, Epoch, Seq};
 use thiserror::Error;
 
+use crate::postgres::BadUrl;
 use crate::records::{MailId, ProcessRecord};
 
 /// Any error of a library below.
@@ -47,6 +48,19 @@ pub enum StoreError {
         "the event log was migrated to version {store} while this program of version {program} ran"
     )]
     Migrated { store: u32, program: u32 },
+    /// The server cannot be reached or does not answer; it may come back by itself.
+    #[error("the database server {server} is away: {reason}")]
+    Away { server: String, reason: String },
+    /// The server does not let us work, and will not before somebody has changed something.
+    #[error("the event log cannot be used at {server}: {reason}")]
+    Server {
+        server: String,
+        reason: String,
+        advice: &'static str,
+    },
+    /// The address of a server cannot be used.
+    #[error(transparent)]
+    Address(#[from] BadUrl),
     /// A stored value makes no sense.
     #[error("the event log holds a value that cannot be read: {0}")]
     Value(String),
@@ -67,7 +81,8 @@ impl StoreError {
                 "free some disk space; nothing was lost, and work goes on once there is room"
             }
             Self::ReadOnly(_) => {
-                "make the file and its directory writable for you, or choose another with --db"
+                "make it writable for you (the file and its directory, or the server), or choose \
+                 another with --db"
             }
             Self::Corrupt(_) => "keep the file as it is, restore a backup, and run `ikigai doctor`",
             Self::NotOurs { .. } => "choose another file with --db; this one was left as it is",
@@ -77,6 +92,11 @@ impl StoreError {
             Self::Place { .. } => "create the directory, or choose another file with --db",
             Self::Newer { .. } => "install the newer ikigai, or choose another file with --db",
             Self::Migrated { .. } => "restart ikigai; everything stored is safe",
+            Self::Away { .. } => {
+                "check that the server runs and can be reached; work goes on once it is back"
+            }
+            Self::Server { advice, .. } => advice,
+            Self::Address(_) => "write it as postgres://USER@HOST/DATABASE",
             Self::Value(_) => "run `ikigai doctor`",
             Self::Io(_) => "check the disk, then try again",
             Self::Closed => "restart ikigai",

@@ -5,6 +5,7 @@ pub mod blobs;
 pub mod error;
 pub mod history;
 pub mod portable;
+pub mod postgres;
 pub mod records;
 pub mod search;
 pub mod sqlite;

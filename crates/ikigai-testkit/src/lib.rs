@@ -18,6 +18,7 @@ mod memory;
 pub mod mock;
 mod oracle;
 mod player;
+pub mod postgres;
 mod provider;
 pub mod pty;
 pub mod server;

@@ -152,7 +152,11 @@ fn may_return(error: &EngineError) -> bool {
     matches!(
         error.store_failure(),
         Some(
-            StoreError::Busy(_) | StoreError::Full(_) | StoreError::Io(_) | StoreError::ReadOnly(_)
+            StoreError::Away { .. }
+                | StoreError::Busy(_)
+                | StoreError::Full(_)
+                | StoreError::Io(_)
+                | StoreError::ReadOnly(_)
         )
     )
 }

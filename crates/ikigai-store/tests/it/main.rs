@@ -1,4 +1,4 @@
-//! What only the SQLite engine promises, and the suite that every engine passes.
+//! What only one engine promises, and the suite that every engine passes.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,6 +11,7 @@ mod crash;
 mod disk;
 mod outcome;
 mod portable;
+mod postgres;
 mod processes;
 mod search;
 mod support;

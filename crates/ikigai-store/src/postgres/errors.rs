@@ -1,0 +1,225 @@
+//! From what the server and the network say to what a caller can act on.
+
+use std::error::Error as _;
+use std::io;
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio_postgres::error::SqlState;
+
+use super::tls::TlsError;
+use super::url::Url;
+use crate::error::{BoxError, CommitError, StoreError};
+
+/// Why one batch was not applied.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The batch is at fault, or somebody else was faster; the transaction goes on without it.
+    Commit(CommitError),
+    /// The server failed; the transaction is gone.
+    Sql(tokio_postgres::Error),
+}
+
+impl From<tokio_postgres::Error> for Refusal {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<CommitError> for Refusal {
+    fn from(error: CommitError) -> Self {
+        Self::Commit(error)
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Commit(CommitError::Store(error))
+    }
+}
+
+/// What went wrong with the server, to be told to several callers if they shared it.
+#[derive(Clone, Debug, Error)]
+pub enum Cause {
+    /// The server or the way to it.
+    #[error("{0}")]
+    Sql(Arc<tokio_postgres::Error>),
+    /// The server does not answer.
+    #[error("it does not answer")]
+    Silence,
+    /// The server is not one that can be used.
+    #[error("{reason}")]
+    Unfit {
+        reason: String,
+        advice: &'static str,
+    },
+}
+
+impl From<tokio_postgres::Error> for Cause {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Sql(Arc::new(error))
+    }
+}
+
+impl Cause {
+    /// Translates it for a caller, about the server at `url`.
+    pub fn store_error(&self, url: &Url) -> StoreError {
+        match self {
+            Self::Sql(error) => sql_cause(url, error),
+            Self::Silence => away(url, self.to_string()),
+            Self::Unfit { reason, advice } => unfit(url, reason, advice),
+        }
+    }
+}
+
+/// Translates an error that only one caller is told of.
+pub fn sql_error(url: &Url, error: tokio_postgres::Error) -> StoreError {
+    Cause::from(error).store_error(url)
+}
+
+fn away(url: &Url, reason: String) -> StoreError {
+    StoreError::Away {
+        server: url.to_string(),
+        reason,
+    }
+}
+
+fn unfit(url: &Url, reason: &str, advice: &'static str) -> StoreError {
+    StoreError::Server {
+        server: url.to_string(),
+        reason: reason.to_owned(),
+        advice,
+    }
+}
+
+fn sql_cause(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
+    let Some(told) = error.as_db_error() else {
+        return broken(url, error);
+    };
+    let source = || -> BoxError { Box::new(Arc::clone(error)) };
+    let said = told.message();
+    match told.code() {
+        code if is_absence(code) => away(url, said.to_owned()),
+        &SqlState::DISK_FULL => StoreError::Full(source()),
+        &SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly(source()),
+        &SqlState::T_R_SERIALIZATION_FAILURE
+        | &SqlState::T_R_DEADLOCK_DETECTED
+        | &SqlState::LOCK_NOT_AVAILABLE
+        | &SqlState::QUERY_CANCELED => StoreError::Busy(source()),
+        &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => StoreError::Corrupt(source()),
+        &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => unfit(
+            url,
+            said,
+            "check user and password: in the address, in PGPASSWORD, or in ~/.pgpass",
+        ),
+        &SqlState::INVALID_CATALOG_NAME => unfit(
+            url,
+            said,
+            "make the database with `createdb`, or name another",
+        ),
+        &SqlState::INSUFFICIENT_PRIVILEGE => unfit(
+            url,
+            said,
+            "let the database's owner grant what `docs/sharing.md` says",
+        ),
+        &SqlState::UNDEFINED_TABLE
+        | &SqlState::UNDEFINED_COLUMN
+        | &SqlState::INVALID_SCHEMA_NAME => unfit(
+            url,
+            said,
+            "the tables are not as ikigai made them: restore a backup, or name another schema",
+        ),
+        _ => StoreError::Io(source()),
+    }
+}
+
+/// Translates what did not come from the server.
+fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
+    let Some(source) = error.source() else {
+        return if is_reading_mistake(error) {
+            StoreError::Value(error.to_string())
+        } else {
+            away(url, error.to_string())
+        };
+    };
+    if source.is::<TlsError>() {
+        return unfit(
+            url,
+            &source.to_string(),
+            "check `sslmode` and `sslrootcert` of the address, and the server's certificate",
+        );
+    }
+    if source.is::<io::Error>() {
+        return away(url, source.to_string());
+    }
+    let said = format!("{error}: {source}");
+    let is_told_by = |beginning| error.to_string().starts_with(beginning);
+    if is_told_by("authentication") || is_told_by("invalid configuration") {
+        return unfit(
+            url,
+            &said,
+            "give a password in the address, in PGPASSWORD, or in ~/.pgpass",
+        );
+    }
+    if is_reading_mistake(error) {
+        return StoreError::Value(said);
+    }
+    away(url, said)
+}
+
+/// Says whether a column was not what it should be. The library tells so only in words.
+fn is_reading_mistake(error: &tokio_postgres::Error) -> bool {
+    let said = error.to_string();
+    [
+        "error deserializing",
+        "error serializing",
+        "invalid column",
+        "query returned",
+    ]
+    .iter()
+    .any(|beginning| said.starts_with(beginning))
+}
+
+/// Says whether a code tells that the server goes, comes, or has no room for a connection.
+fn is_absence(code: &SqlState) -> bool {
+    code.code().starts_with("08")
+        || [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::TOO_MANY_CONNECTIONS,
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+            SqlState::IDLE_SESSION_TIMEOUT,
+        ]
+        .contains(code)
+}
+
+/// Says whether the connection is of no more use after an error.
+pub fn breaks_connection(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => is_absence(code),
+        None => !is_reading_mistake(error),
+    }
+}
+
+/// Says whether the same transaction may succeed if it is begun again, because it only met another
+/// one.
+pub fn may_try_again(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| {
+        [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ]
+        .contains(code)
+    })
+}
+
+/// Says whether an error tells that two rows would be equal where they may not.
+pub fn is_unique_violation(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::UNIQUE_VIOLATION)
+}
+
+/// Says whether an error tells that a row refers to another that is not there.
+pub fn is_reference_violation(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION)
+}

@@ -1,0 +1,19 @@
+//! The shared engine: one PostgreSQL database, used by several people and machines.
+
+mod connect;
+mod errors;
+mod migrations;
+mod tls;
+mod url;
+
+pub use url::{BadUrl, Url};
+
+#[doc(hidden)]
+pub use connect::{Link, Role, Target};
+#[doc(hidden)]
+pub use errors::{
+    Cause, Refusal, breaks_connection, is_reference_violation, is_unique_violation, may_try_again,
+    sql_error,
+};
+#[doc(hidden)]
+pub use migrations::{MIGRATIONS, Migrations};

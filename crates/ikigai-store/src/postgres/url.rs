@@ -1,0 +1,344 @@
+//! Where a shared log is: `postgres://user@host/database?schema=name`, read with care.
+//!
+//! No message of this module repeats the text it was given, because a password may be in it.
+
+mod pgpass;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use thiserror::Error;
+
+/// The port of a server that was not told another.
+const PORT: u16 = 5432;
+
+/// The schema that holds the tables unless another is named.
+const SCHEMA: &str = "ikigai";
+
+/// How long a schema's name may be: the channel of notifications is named after it, and no name
+/// of PostgreSQL is longer than 63 bytes.
+const SCHEMA_BYTES: usize = 48;
+
+/// How long making a connection may take unless another time is named.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where servers put their Unix sockets.
+const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+
+/// Longer than any address that makes sense.
+const MOST_BYTES: usize = 4096;
+
+/// Why an address cannot be used.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum BadUrl {
+    /// It does not begin as it should.
+    #[error("the address does not begin with `postgres://`")]
+    Scheme,
+    /// It is far too long.
+    #[error("the address is longer than {MOST_BYTES} bytes")]
+    TooLong,
+    /// `%` is not followed by two hexadecimal digits, or they are no text.
+    #[error(
+        "the {0} of the address has a `%` that is not followed by two hexadecimal digits of a text; write `%` itself as `%25`"
+    )]
+    Percent(&'static str),
+    /// More than one server is named.
+    #[error("the address names several servers; name one")]
+    SeveralHosts,
+    /// The port is none.
+    #[error("the port of the address is no number from 1 to 65535")]
+    Port,
+    /// Nobody is named.
+    #[error("the address names no user, and neither does PGUSER or USER")]
+    NoUser,
+    /// A parameter is not known.
+    #[error("the address has a parameter `{0}`, which is not known; known are {KNOWN}")]
+    Parameter(String),
+    /// A parameter's value is none of those it may have.
+    #[error("the parameter `{name}` must be {may_be}")]
+    Value {
+        name: &'static str,
+        may_be: &'static str,
+    },
+    /// The file of passwords has one for this server, but others can read it.
+    #[error("`{0}` holds the password, but others than you can read it: run `chmod 600` on it")]
+    Exposed(PathBuf),
+    /// The file of passwords cannot be read.
+    #[error("the password file `{path}` cannot be read: {reason}")]
+    Passwords { path: PathBuf, reason: String },
+}
+
+/// The parameters that are understood.
+const KNOWN: &str = "host, port, user, password, dbname, schema, sslmode, sslrootcert, \
+                     connect_timeout";
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    /// By its name or number.
+    Name(String),
+    /// By the directory of its socket.
+    Socket(PathBuf),
+}
+
+/// What a connection must be protected by. The words are those of PostgreSQL's own programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TlsMode {
+    /// Nothing.
+    Disable,
+    /// TLS, if the server has it; whose certificate it shows does not matter.
+    Prefer,
+    /// TLS. With `sslrootcert` the certificate must be signed by it.
+    Require,
+    /// TLS with a certificate that is signed by somebody trusted.
+    VerifyCa,
+    /// The same, and made out for this host.
+    VerifyFull,
+}
+
+impl TlsMode {
+    fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "disable" => Self::Disable,
+            "prefer" => Self::Prefer,
+            "require" => Self::Require,
+            "verify-ca" => Self::VerifyCa,
+            "verify-full" => Self::VerifyFull,
+            _ => return None,
+        })
+    }
+}
+
+/// The address of a shared log, with all that is needed to open it.
+///
+/// What is shown of it never has the password in it.
+#[derive(Clone)]
+pub struct Url {
+    pub(super) host: Host,
+    pub(super) port: u16,
+    pub(super) user: String,
+    pub(super) password: Option<SecretString>,
+    pub(super) database: String,
+    pub(super) schema: String,
+    pub(super) tls: TlsMode,
+    /// Who may sign the server's certificate; none are those that browsers trust.
+    pub(super) roots: Option<PathBuf>,
+    pub(super) connect_timeout: Duration,
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { user, port, .. } = self;
+        match &self.host {
+            Host::Name(host) if host.contains(':') => write!(f, "{user}@[{host}]:{port}")?,
+            Host::Name(host) => write!(f, "{user}@{host}:{port}")?,
+            Host::Socket(directory) => write!(f, "{user}@{}:{port}", directory.display())?,
+        }
+        write!(f, "/{}", self.database)?;
+        if self.schema != SCHEMA {
+            write!(f, "?schema={}", self.schema)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Url({self})")
+    }
+}
+
+impl Url {
+    /// Says whether a text is meant as such an address.
+    pub fn is_meant(text: &str) -> bool {
+        without_scheme(text).is_some()
+    }
+
+    /// Reads an address, with the surroundings of this process.
+    pub fn parse(text: &str) -> Result<Self, BadUrl> {
+        Self::read(text, |name| std::env::var(name).ok())
+    }
+
+    /// Reads an address. `variable` tells the surroundings: `PGPASSWORD`, `PGPASSFILE`, `PGUSER`,
+    /// `USER` and `HOME`.
+    pub fn read(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, BadUrl> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let mut parts = Parts::split(text)?;
+        parts.take_parameters()?;
+        let port = match &parts.port {
+            Some(port) => port.parse().ok().filter(|port| *port > 0),
+            None => Some(PORT),
+        };
+        let port = port.ok_or(BadUrl::Port)?;
+        let user = parts.user.or_else(|| variable("PGUSER"));
+        let user = user.or_else(|| variable("USER")).ok_or(BadUrl::NoUser)?;
+        let database = parts.database.unwrap_or_else(|| user.clone());
+        let password = parts.password.or_else(|| variable("PGPASSWORD"));
+        let mut url = Self {
+            host: host(parts.host, port)?,
+            port,
+            user,
+            password: password.map(SecretString::from),
+            database,
+            schema: parts.schema.unwrap_or_else(|| SCHEMA.to_owned()),
+            tls: parts.tls.unwrap_or(TlsMode::Prefer),
+            roots: parts.roots,
+            connect_timeout: parts.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
+        };
+        if url.password.is_none() {
+            let file = variable("PGPASSFILE").map(PathBuf::from);
+            let file =
+                file.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".pgpass")));
+            if let Some(file) = file {
+                url.password = pgpass::password(&file, &url)?.map(SecretString::from);
+            }
+        }
+        Ok(url)
+    }
+
+    /// The schema that holds the tables: a name that needs no quotes.
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
+/// The pieces of an address, decoded.
+#[derive(Default)]
+struct Parts<'a> {
+    user: Option<String>,
+    password: Option<String>,
+    host: Option<String>,
+    port: Option<String>,
+    database: Option<String>,
+    schema: Option<String>,
+    tls: Option<TlsMode>,
+    roots: Option<PathBuf>,
+    connect_timeout: Option<Duration>,
+    parameters: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn split(text: &'a str) -> Result<Self, BadUrl> {
+        let rest = without_scheme(text).ok_or(BadUrl::Scheme)?;
+        if text.len() > MOST_BYTES {
+            return Err(BadUrl::TooLong);
+        }
+        let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        // A password may have an `@` that nobody wrote as `%40`; a host has none.
+        let (account, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (user, password) = account.split_once(':').unwrap_or((account, ""));
+        let (host, port) = match place.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            Some((number, port)) => (number, port.strip_prefix(':').unwrap_or(port)),
+            None => place.rsplit_once(':').unwrap_or((place, "")),
+        };
+        Ok(Self {
+            user: decoded("user", user)?,
+            password: decoded("password", password)?,
+            host: decoded("host", host)?,
+            port: decoded("port", port)?,
+            database: decoded("database", database)?,
+            parameters,
+            ..Self::default()
+        })
+    }
+
+    fn take_parameters(&mut self) -> Result<(), BadUrl> {
+        for parameter in self.parameters.split('&').filter(|it| !it.is_empty()) {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let value = decoded("parameters", value)?;
+            match name {
+                "host" => self.host = value,
+                "port" => self.port = value,
+                "user" => self.user = value,
+                "password" => self.password = value,
+                "dbname" => self.database = value,
+                "schema" => self.schema = Some(schema(value)?),
+                "sslmode" => {
+                    let mode = value.and_then(|word| TlsMode::of(&word));
+                    self.tls = Some(mode.ok_or(BadUrl::Value {
+                        name: "sslmode",
+                        may_be: "disable, prefer, require, verify-ca or verify-full",
+                    })?);
+                }
+                "sslrootcert" => {
+                    self.roots = value.filter(|value| value != "system").map(PathBuf::from);
+                }
+                "connect_timeout" => {
+                    let seconds = value.and_then(|value| value.parse().ok());
+                    let seconds = seconds.filter(|seconds| (1..=600).contains(seconds));
+                    self.connect_timeout =
+                        Some(seconds.map(Duration::from_secs).ok_or(BadUrl::Value {
+                            name: "connect_timeout",
+                            may_be: "a number of seconds from 1 to 600",
+                        })?);
+                }
+                _ => return Err(BadUrl::Parameter(name.chars().take(40).collect())),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn without_scheme(text: &str) -> Option<&str> {
+    ["postgres://", "postgresql://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme))
+}
+
+/// Decodes `%41` and the like; nothing is none.
+fn decoded(part: &'static str, text: &str) -> Result<Option<String>, BadUrl> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let mut digit = || rest.next().and_then(|it| char::from(it).to_digit(16));
+            let pair = digit().zip(digit()).map(|(high, low)| high * 16 + low);
+            let byte = pair.and_then(|it| u8::try_from(it).ok());
+            bytes.push(byte.ok_or(BadUrl::Percent(part))?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    let text = String::from_utf8(bytes).map_err(|_| BadUrl::Percent(part))?;
+    // A zero byte ends a text in the protocol, and no part of an address has one.
+    if text.contains('\0') {
+        return Err(BadUrl::Percent(part));
+    }
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// A name that means the same with and without quotes, so that people need none in `psql`.
+fn schema(value: Option<String>) -> Result<String, BadUrl> {
+    let is_good = |name: &String| {
+        let letters = |it: u8| it.is_ascii_lowercase() || it == b'_';
+        name.len() <= SCHEMA_BYTES
+            && !name.starts_with("pg_")
+            && name.bytes().next().is_some_and(letters)
+            && name.bytes().all(|it| letters(it) || it.is_ascii_digit())
+    };
+    value.filter(is_good).ok_or(BadUrl::Value {
+        name: "schema",
+        may_be: "at most 48 of the characters a-z, 0-9 and _, and begin with a letter, not with pg_",
+    })
+}
+
+fn host(named: Option<String>, port: u16) -> Result<Host, BadUrl> {
+    match named {
+        Some(host) if host.contains(',') => Err(BadUrl::SeveralHosts),
+        Some(host) if host.starts_with('/') => Ok(Host::Socket(host.into())),
+        Some(host) => Ok(Host::Name(host)),
+        None => {
+            let here = SOCKET_DIRECTORIES.iter().map(Path::new);
+            let mut here = here.filter(|it| it.join(format!(".s.PGSQL.{port}")).exists());
+            Ok(match here.next() {
+                Some(directory) => Host::Socket(directory.to_owned()),
+                None => Host::Name("localhost".to_owned()),
+            })
+        }
+    }
+}

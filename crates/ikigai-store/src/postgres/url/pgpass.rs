@@ -1,0 +1,83 @@
+//! The file of passwords that PostgreSQL's own programs read: `host:port:database:user:password`.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::{BadUrl, Host, SOCKET_DIRECTORIES, Url};
+
+/// How much of such a file is read.
+const PASSFILE_BYTES: u64 = 1024 * 1024;
+
+/// Looks for the password of an address; none if there is no file, or none in it.
+pub(super) fn password(path: &Path, url: &Url) -> Result<Option<String>, BadUrl> {
+    let fail = |error: io::Error| BadUrl::Passwords {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    let metadata = match path.metadata() {
+        Ok(metadata) if metadata.is_file() => metadata,
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(fail(error)),
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(fail)?;
+    file.take(PASSFILE_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(fail)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let found = text.lines().find_map(|line| password_in(line, url));
+    if found.is_some() && metadata.mode() & 0o077 != 0 {
+        return Err(BadUrl::Exposed(path.to_owned()));
+    }
+    Ok(found)
+}
+
+fn password_in(line: &str, url: &Url) -> Option<String> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let mut fields = fields(line).into_iter();
+    let mut is_for = |wanted: &str| {
+        let field = fields.next();
+        field.is_some_and(|field| field == "*" || field == wanted)
+    };
+    let host = match &url.host {
+        Host::Name(host) => host.as_str(),
+        Host::Socket(directory) => match directory.to_str() {
+            // Under this name the file has what is on this machine.
+            Some(usual) if SOCKET_DIRECTORIES.contains(&usual) => "localhost",
+            Some(directory) => directory,
+            None => return None,
+        },
+    };
+    let is_ours =
+        is_for(host) && is_for(&url.port.to_string()) && is_for(&url.database) && is_for(&url.user);
+    is_ours
+        .then(|| fields.next())
+        .flatten()
+        .filter(|password| !password.is_empty())
+}
+
+/// Splits at colons; a backslash keeps the character after it as it is. The last field, the
+/// password, may have colons.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        let kept = match character {
+            '\\' => characters.next(),
+            ':' if fields.len() < 5 => {
+                fields.push(String::new());
+                None
+            }
+            other => Some(other),
+        };
+        if let Some(field) = fields.last_mut() {
+            field.extend(kept);
+        }
+    }
+    fields
+}

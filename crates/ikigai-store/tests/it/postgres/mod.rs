@@ -1,0 +1,3 @@
+//! What only the PostgreSQL engine promises, on real servers.
+
+mod opening;

@@ -1,0 +1,234 @@
+//! Reaching a server, and what is done when the log is opened for the first time.
+
+use ikigai_store::StoreError;
+use ikigai_store::postgres::{Link, MIGRATIONS, Migrations, Role, Target, Url};
+use ikigai_testkit::postgres::{Database, PgServer};
+use ikigai_testkit::{Player, part};
+
+use tokio::runtime::Builder;
+
+/// The log as the first version made it.
+const FIRST: Migrations = &[MIGRATIONS[0]];
+
+fn target(url: &str, migrations: Migrations) -> Target {
+    Target::new(Url::parse(url).unwrap(), migrations).unwrap()
+}
+
+/// Opens a log and returns what `then` reads.
+fn prepared<T>(target: &Target, then: impl AsyncFnOnce(Link) -> T) -> Result<T, StoreError> {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let link = target.prepare(Role::Reading).await?;
+        Ok(then(link).await)
+    })
+}
+
+fn prepare(target: &Target) -> Result<(), StoreError> {
+    prepared(target, async |_| ())
+}
+
+fn version(database: &Database) -> String {
+    let rows = database.sql("SELECT version FROM schema_version");
+    rows[0][0].clone().unwrap()
+}
+
+#[test]
+fn a_log_is_made_once_and_then_only_read() {
+    let database = Database::fresh();
+    let target = target(&database.url(), MIGRATIONS);
+
+    prepare(&target).unwrap();
+    database
+        .sql("INSERT INTO sessions (uuid, created_at, name, directory) VALUES ('s', 1, '', '')");
+    prepare(&target).unwrap();
+
+    assert_eq!(version(&database), MIGRATIONS.len().to_string());
+    assert_eq!(
+        database.sql("SELECT uuid FROM sessions"),
+        [[Some("s".to_owned())]]
+    );
+}
+
+#[test]
+fn each_schema_is_a_log_of_its_own() {
+    let database = Database::fresh();
+    let url = format!("{}&schema=other", database.url());
+
+    prepare(&target(&database.url(), MIGRATIONS)).unwrap();
+    prepare(&target(&url, MIGRATIONS)).unwrap();
+    database
+        .sql("INSERT INTO sessions (uuid, created_at, name, directory) VALUES ('s', 1, '', '')");
+
+    let count = prepared(&target(&url, MIGRATIONS), async |link: Link| {
+        let row = link.client.query_one("SELECT count(*) FROM sessions", &[]);
+        row.await.unwrap().get::<_, i64>(0)
+    });
+    assert_eq!(count.unwrap(), 0);
+}
+
+#[test]
+fn an_older_log_is_migrated_and_a_newer_one_refused() {
+    const NEXT: Migrations = &[MIGRATIONS[0], "CREATE TABLE next (id bigint);"];
+    let database = Database::fresh();
+    let old = target(&database.url(), FIRST);
+    let new = target(&database.url(), NEXT);
+
+    prepare(&old).unwrap();
+    prepare(&new).unwrap();
+
+    assert_eq!(version(&database), "2");
+    let refused = prepare(&old).unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            StoreError::Newer {
+                store: 2,
+                program: 1
+            }
+        ),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_migration_that_fails_leaves_nothing() {
+    const BROKEN: Migrations = &[
+        MIGRATIONS[0],
+        "CREATE TABLE next (id bigint); SELECT 1 / 0;",
+    ];
+    let database = Database::fresh();
+    prepare(&target(&database.url(), FIRST)).unwrap();
+
+    let failed = prepare(&target(&database.url(), BROKEN)).unwrap_err();
+
+    assert!(matches!(failed, StoreError::Io(_)), "{failed:?}");
+    assert_eq!(version(&database), "1");
+    assert_eq!(database.sql("SELECT to_regclass('next')"), [[None]]);
+}
+
+#[test]
+fn a_schema_that_holds_something_else_is_left_alone() {
+    let database = Database::fresh();
+    database.sql("CREATE SCHEMA ikigai; CREATE TABLE ikigai.notes (id bigint)");
+
+    let refused = prepare(&target(&database.url(), MIGRATIONS)).unwrap_err();
+
+    assert!(
+        refused.to_string().contains("holds something else"),
+        "{refused}"
+    );
+    assert!(refused.advice().contains("schema=NAME"));
+    assert_eq!(
+        database.sql("SELECT to_regclass('schema_version')"),
+        [[None]]
+    );
+}
+
+#[test]
+fn ten_processes_open_a_new_log_at_once() {
+    let database = Database::fresh();
+
+    let players: Vec<_> = (0..10)
+        .map(|_| Player::start("postgres::opening::opens_a_log", &database.url()))
+        .collect();
+    for player in players {
+        player.finish();
+    }
+
+    assert_eq!(version(&database), MIGRATIONS.len().to_string());
+}
+
+/// The part of a process in [`ten_processes_open_a_new_log_at_once`].
+#[test]
+#[ignore = "a part that another test starts"]
+fn opens_a_log() {
+    let Some(part) = part() else { return };
+    prepare(&target(&part[0], MIGRATIONS)).unwrap();
+}
+
+#[test]
+fn who_may_not_make_tables_is_told_so() {
+    let database = Database::fresh();
+    database.sql("CREATE ROLE guest LOGIN");
+    let url = database.url().replace("postgres@", "guest@");
+
+    let refused = prepare(&target(&url, MIGRATIONS)).unwrap_err();
+    database.sql("DROP ROLE guest");
+
+    assert!(matches!(refused, StoreError::Server { .. }), "{refused:?}");
+    assert!(
+        refused.to_string().contains("permission denied"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let database = Database::fresh();
+    let missing = database.url().replace(database.name(), "nowhere");
+    let nobody = database.url().replace("postgres@", "nobody_of_this_name@");
+    let no_server = "postgres://ann@/team?host=/nowhere/at/all";
+
+    let told = |url: &str| prepare(&target(url, MIGRATIONS)).unwrap_err();
+
+    let found = told(&missing);
+    assert!(
+        found.to_string().contains("\"nowhere\" does not exist"),
+        "{found}"
+    );
+    assert!(found.advice().contains("createdb"));
+    let found = told(&nobody);
+    assert!(matches!(found, StoreError::Server { .. }), "{found:?}");
+    let found = told(no_server);
+    assert!(matches!(found, StoreError::Away { .. }), "{found:?}");
+}
+
+#[test]
+fn too_many_connections_is_an_absence() {
+    let server = PgServer::with(&["max_connections = 5", "superuser_reserved_connections = 4"]);
+    let database = server.database();
+    database.sql("CREATE ROLE guest LOGIN");
+    let target = target(&database.url().replace("postgres@", "guest@"), MIGRATIONS);
+
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let refused = runtime.block_on(async {
+        let _first = target.connect(Role::Reading).await.unwrap();
+        target.connect(Role::Reading).await.unwrap_err()
+    });
+
+    let told = refused.store_error(target.url());
+    assert!(matches!(told, StoreError::Away { .. }), "{told:?}");
+    assert!(told.to_string().contains("connection slots"), "{told}");
+}
+
+#[test]
+fn passwords_are_checked_and_never_shown() {
+    let server = PgServer::start();
+    let database = server.database();
+    database
+        .sql("CREATE ROLE ann LOGIN PASSWORD 'geheim'; GRANT CREATE ON DATABASE postgres TO ann");
+    database.sql(&format!("ALTER DATABASE {} OWNER TO ann", database.name()));
+    let rules = server.directory().join("data/pg_hba.conf");
+    std::fs::write(
+        &rules,
+        "local all postgres trust\nlocal all all scram-sha-256\n",
+    )
+    .unwrap();
+    server.stop();
+    server.start_again();
+    let url = |account: &str| database.url().replace("postgres@", account);
+
+    prepare(&target(&url("ann:geheim@"), MIGRATIONS)).unwrap();
+    let wrong = prepare(&target(&url("ann:falsch@"), MIGRATIONS)).unwrap_err();
+    let missing = prepare(&target(&url("ann@"), MIGRATIONS)).unwrap_err();
+
+    for refused in [wrong, missing] {
+        assert!(matches!(refused, StoreError::Server { .. }), "{refused:?}");
+        assert!(refused.advice().contains("PGPASSWORD"), "{refused:?}");
+        let shown = format!("{refused:?} {refused}");
+        assert!(
+            !shown.contains("falsch") && !shown.contains("geheim"),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! Real PostgreSQL servers for tests: one that many tests share, each with a database of its own,
+//! and one for whoever stops it.
+
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
+
+/// Under which variable `scripts/test` tells where its server is.
+const SHARED: &str = "IKIGAI_TEST_POSTGRES";
+
+/// Counts what a process names, so that no name comes twice.
+static NAMED: AtomicU64 = AtomicU64::new(0);
+
+fn unique() -> String {
+    let number = NAMED.fetch_add(1, Ordering::Relaxed);
+    format!("{}_{number}", std::process::id())
+}
+
+/// A server that belongs to a test. It ends, and everything of it is removed, when this is dropped
+/// or the test's process ends.
+#[derive(Debug)]
+pub struct PgServer {
+    directory: PathBuf,
+    guard: Mutex<Guard>,
+}
+
+/// `scripts/postgres-server`, which ends when its input does.
+#[derive(Debug)]
+struct Guard {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Guard {
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+}
+
+impl PgServer {
+    /// Starts a server.
+    pub fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// Starts a server with settings of its own, each `name = value`.
+    pub fn with(settings: &[&str]) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        // Short, because the path of a socket may have about 100 bytes.
+        let directory = env::temp_dir().join(format!("ikigai-pg-{}", unique()));
+        let mut child = Command::new(root.join("scripts/postgres-server"))
+            .arg(&directory)
+            .args(settings)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("scripts/postgres-server starts");
+        let mut guard = Guard {
+            input: child.stdin.take(),
+            output: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        };
+        assert_eq!(
+            guard.hear(),
+            "ready",
+            "tests need a real PostgreSQL server, and none could be started: run them by \
+             `scripts/test`, which installs it"
+        );
+        Self {
+            directory,
+            guard: Mutex::new(guard),
+        }
+    }
+
+    /// Ends the server in an orderly way; all connections are cut.
+    pub fn stop(&self) {
+        self.order("stop");
+    }
+
+    /// Ends the server as a crash does.
+    pub fn kill(&self) {
+        self.order("kill");
+    }
+
+    /// Starts the server again.
+    pub fn start_again(&self) {
+        self.order("start");
+    }
+
+    /// Changes a setting (`name = value`) from the next start on.
+    pub fn set(&self, setting: &str) {
+        self.order(&format!("set {setting}"));
+    }
+
+    /// A new database on it.
+    pub fn database(&self) -> Database {
+        Database::new(self.directory.clone())
+    }
+
+    /// Where its data and its socket are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn order(&self, command: &str) {
+        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        let input = guard.input.as_mut().unwrap();
+        input.write_all(format!("{command}\n").as_bytes()).unwrap();
+        assert_eq!(
+            guard.hear(),
+            "done",
+            "the server could not be told to {command}"
+        );
+    }
+}
+
+impl Drop for PgServer {
+    fn drop(&mut self) {
+        let guard = self.guard.get_mut().unwrap_or_else(PoisonError::into_inner);
+        drop(guard.input.take());
+        let _ = guard.child.wait();
+    }
+}
+
+/// A database of one test; dropped with it.
+#[derive(Debug)]
+pub struct Database {
+    directory: PathBuf,
+    name: String,
+}
+
+impl Database {
+    /// A new one on the server that tests share: that of `scripts/test`, or this process's own.
+    pub fn fresh() -> Self {
+        static OWN: OnceLock<PgServer> = OnceLock::new();
+        match env::var_os(SHARED) {
+            Some(directory) => Self::new(directory.into()),
+            None => OWN.get_or_init(PgServer::start).database(),
+        }
+    }
+
+    fn new(directory: PathBuf) -> Self {
+        let database = Self {
+            directory,
+            name: format!("test_{}", unique()),
+        };
+        database.at("postgres", &format!("CREATE DATABASE {}", database.name));
+        database
+    }
+
+    /// Its address.
+    pub fn url(&self) -> String {
+        let Self { directory, name } = self;
+        format!("postgres://postgres@/{name}?host={}", directory.display())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs statements past the engine, and returns the rows of all of them as texts. The tables
+    /// of the usual schema need not be named with it.
+    pub fn sql(&self, statements: &str) -> Rows {
+        self.at(&self.name, statements)
+    }
+
+    fn at(&self, database: &str, statements: &str) -> Rows {
+        let told = ask(&self.directory, database, statements);
+        told.unwrap_or_else(|error| panic!("`{statements}`: {error:?}"))
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let Self { directory, name } = self;
+        // One on a server that is stopped goes with the server.
+        let statement = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+        let _ = ask(directory, "postgres", &statement);
+    }
+}
+
+/// What statements told, as texts.
+pub type Rows = Vec<Vec<Option<String>>>;
+
+fn ask(directory: &Path, database: &str, statements: &str) -> Result<Rows, tokio_postgres::Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (client, connection) = Config::new()
+            .host_path(directory)
+            .user("postgres")
+            .dbname(database)
+            .options("-c search_path=ikigai,public")
+            .connect(NoTls)
+            .await?;
+        let driver = tokio::spawn(connection);
+        let told = client.simple_query(statements).await?;
+        drop(client);
+        let _ = driver.await;
+        Ok(told.iter().filter_map(row).collect())
+    })
+}
+
+fn row(message: &SimpleQueryMessage) -> Option<Vec<Option<String>>> {
+    let SimpleQueryMessage::Row(row) = message else {
+        return None;
+    };
+    let cells = 0..row.len();
+    Some(cells.map(|cell| row.get(cell).map(str::to_owned)).collect())
+}
