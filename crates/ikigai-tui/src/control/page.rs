@@ -88,8 +88,9 @@ pub fn page() -> String {
 const AFTER: &str = "
 ## Two programs and one agent
 
-One process holds an agent; others look on. What is typed for it on another screen goes to its holder as `submit`, and as
-mail if the holder does not answer; the screen says which. `/take` asks the holder to `release` it.
+One process holds an agent; others look on. What is typed for it on another screen, or said with `ikigai run`, goes to
+its holder as `submit`, and as mail if the holder does not answer; the second one says which. `/take` asks the holder to
+`release` it.
 
 `b` at the question whether to leave, and a terminal that is gone (`on_hangup = \"background\"`, the default), start
 `ikigai --headless --until-idle` on the same store. Turns are stored as stopped and gone on with there. The next `ikigai`

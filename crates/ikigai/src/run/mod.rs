@@ -17,10 +17,13 @@ use ikigai_engine::{
     Desk, Engine, EngineError, Errand, INTENTS, Intent, Outcome, Stop, Update, Worker,
 };
 use ikigai_store::{AgentRecord, CommitError, ProcessRecord};
+use ikigai_tui::control::{Answer, Request};
+use ikigai_tui::screen::Neighbours as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::arguments::{RunOrder, exit};
+use crate::control::Clients;
 use crate::output::{print, tell, visible};
 use crate::place::Here;
 use crate::run::question::Asker;
@@ -102,7 +105,7 @@ enum Opened {
     Here(Worker, Errand),
     /// Another process holds it; these are children of it, with something to answer.
     Children(Worker, Vec<Worker>),
-    /// Another process holds it, and the message was left there.
+    /// Another process holds it, and has the message or finds it as mail.
     Posted,
     /// Another process holds it, and it has a child that waits for its user.
     Forked,
@@ -132,8 +135,8 @@ async fn open(world: &World, order: &RunOrder, errand: Errand) -> Result<Opened>
     Ok(Opened::Here(worker, errand))
 }
 
-/// Does what can be done with an agent that another process holds: a message is left as mail, and
-/// `/fork` makes children of it that are this process's.
+/// Does what can be done with an agent that another process holds: a message is handed to that
+/// process, or left as mail, and `/fork` makes children of it that are this process's.
 async fn without_lease(
     world: &World,
     errand: Errand,
@@ -150,9 +153,14 @@ async fn without_lease(
         return Err(refused().into());
     };
     if let Line::Message(text) = parse(&typed) {
-        world.engine.post(agent.id, text).await?;
+        let became = if is_handed_over(agent, &typed, &owner).await {
+            "was handed over and is answered there"
+        } else {
+            world.engine.post(agent.id, text).await?;
+            "waits there as mail"
+        };
         tell(&visible(&format!(
-            "⋯ {} is open in pid {} on {}: the message waits there as mail",
+            "⋯ {} is open in pid {} on {}: the message {became}",
             agent.name, owner.pid, owner.host
         )));
         return Ok(Opened::Posted);
@@ -169,6 +177,18 @@ async fn without_lease(
         return Ok(Opened::Forked);
     }
     Ok(Opened::Children(last, forked.children))
+}
+
+/// Whether the process that holds an agent took a message for it.
+async fn is_handed_over(agent: &AgentRecord, text: &str, owner: &ProcessRecord) -> bool {
+    let submit = Request::Submit {
+        text: text.to_owned(),
+        agent: Some(agent.id.to_string()),
+    };
+    match Clients::here() {
+        Ok(clients) => clients.ask(owner, submit).await == Ok(Answer::OK),
+        Err(_) => false,
+    }
 }
 
 async fn prepare(

@@ -16,11 +16,19 @@ use crate::run::question::Asker;
 /// A running tool's newest line is told at most this often.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
+/// How much of a provider's words stands in that line; the last try's are told in full.
+const MOST_WORDS: usize = 200;
+
 /// The line that tells of a failed try and the next one.
 fn waiting(wait: &Wait) -> String {
+    let words = &wait.error.message;
+    let (words, dots) = match words.char_indices().nth(MOST_WORDS) {
+        Some((end, _)) => (&words[..end], "…"),
+        None => (words.as_str(), ""),
+    };
     format!(
-        "↻ {}, try {} of {} in {:.1} s",
-        visible(&wait.error.message),
+        "↻ {}{dots}, try {} of {} in {:.1} s",
+        visible(words),
         wait.attempt,
         wait.attempts,
         wait.pause.as_secs_f64()

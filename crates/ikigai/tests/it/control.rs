@@ -308,6 +308,22 @@ fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
 
 /// One that ends by itself does so when nobody works, and gives its agents back to the next screen.
 #[test]
+fn run_hands_its_message_to_the_program_that_holds_the_agent() {
+    let newcomer = Newcomer::new();
+    let holder = start(&newcomer, &[]);
+    say(&holder, "hello");
+
+    let handed = newcomer.ikigai(&["run", "what did I say"]);
+    let idle = request(&holder, &json!({"type": "wait_idle", "timeout_ms": 60_000}));
+    let seen = screen(&holder);
+
+    assert_eq!(handed.code, Some(4), "it has no answer: {}", handed.err);
+    assert!(handed.err.contains("was handed over"), "{}", handed.err);
+    assert_eq!(idle["type"], "idle");
+    assert!(seen.contains("1. hello"), "it is answered there: {seen}");
+}
+
+#[test]
 fn a_program_in_the_background_ends_by_itself_or_gives_its_agents_back() {
     let newcomer = Newcomer::new();
     newcomer.ikigai(&["run", "hello"]);
