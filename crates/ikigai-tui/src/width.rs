@@ -77,11 +77,13 @@ impl<'a> Iterator for Pieces<'a> {
                 let width = if width == 2 { 2 } else { 1 };
                 return self.take(rest, head(whole, LONGEST_PIECE).len(), width, whole.len());
             }
-            // Some scripts join more than two cells: there the first character has its own.
+            // Some scripts join more than two cells: there what makes it wider has its own.
+            let until = |end: usize| whole.get(..end).map_or(0, UnicodeWidthStr::width);
             let end = whole
                 .char_indices()
                 .skip(1)
-                .find(|(_, char)| char.width().unwrap_or(0) > 0)
+                .filter(|(_, char)| char.width().unwrap_or(0) > 0)
+                .find(|(at, char)| until(at + char.len_utf8()) > until(*at))
                 .map_or(whole.len(), |(end, _)| end);
             let width = if whole.get(..end)?.width() == 1 { 1 } else { 2 };
             return self.take(rest, end.min(head(whole, LONGEST_PIECE).len()), width, end);

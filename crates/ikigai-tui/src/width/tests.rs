@@ -11,7 +11,7 @@ fn shown(text: &str) -> Vec<(&str, u16)> {
 
 #[test]
 fn a_character_is_one_piece_with_all_its_marks() {
-    let table: [(&str, &[(&str, u16)]); 9] = [
+    let table: [(&str, &[(&str, u16)]); 11] = [
         ("ab", &[("a", 1), ("b", 1)]),
         ("e\u{301}x", &[("e\u{301}", 1), ("x", 1)]),
         ("中a", &[("中", 2), ("a", 1)]),
@@ -21,6 +21,8 @@ fn a_character_is_one_piece_with_all_its_marks() {
         ("a\u{7}\r\nb\u{1b}\u{9b}c", &[("a", 1), ("b", 1), ("c", 1)]),
         ("\u{301}a\u{200b}\u{202e}b", &[("a", 1), ("b", 1)]),
         ("क्ष्म", &[("क्", 1), ("ष्म", 2)]),
+        ("👨‍👩‍👧‍👦\u{ff9e}", &[("👨‍👩‍👧‍👦", 2), ("\u{ff9e}", 1)]),
+        ("❤\u{fe0f}\u{ff9e}", &[("❤\u{fe0f}", 2), ("\u{ff9e}", 1)]),
     ];
 
     for (text, expected) in table {
