@@ -44,14 +44,14 @@ pub(super) fn lines(around: &Surroundings, settings: &Settings, columns: u16) ->
     }
     if is_demo {
         let others = if is_narrow {
-            "openai …"
+            "  (or openai …)"
         } else {
-            "openai, google"
+            "   (or openai, google)"
         };
         let mut real = vec![
             Span::new("  real  ", Role::Faint),
             Span::new("/key anthropic", Role::Code),
-            Span::new(format!("  (or {others})"), Role::Faint),
+            Span::new(others, Role::Faint),
         ];
         if let Some(found) = &around.local_server {
             real.push(Span::new(
