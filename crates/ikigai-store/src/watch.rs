@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
@@ -36,5 +36,38 @@ impl Watch {
     /// ever will be again because the store is closed.
     pub async fn changed(&mut self) -> bool {
         self.changes.changed().await.is_ok()
+    }
+}
+
+/// The channel to this process's listeners; none once the store is closed.
+#[derive(Clone, Debug)]
+pub(crate) struct Changes(Arc<Mutex<Option<watch::Sender<u64>>>>);
+
+impl Changes {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Some(watch::Sender::new(0)))))
+    }
+
+    /// Tells them that something may have been committed.
+    pub(crate) fn tell(&self) {
+        if let Some(sender) = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+        {
+            sender.send_modify(|count| *count = count.wrapping_add(1));
+        }
+    }
+
+    /// Adds a listener; none once the store is closed.
+    pub(crate) fn subscribe(&self) -> Option<watch::Receiver<u64>> {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sender.as_ref().map(watch::Sender::subscribe)
+    }
+
+    /// Tells them that nothing more will come.
+    pub(crate) fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

@@ -192,6 +192,19 @@ impl Drop for Database {
 pub type Rows = Vec<Vec<Option<String>>>;
 
 fn ask(directory: &Path, database: &str, statements: &str) -> Result<Rows, tokio_postgres::Error> {
+    // On a thread of its own, because the caller's may be one of a runtime.
+    let asked = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| ask_here(directory, database, statements));
+        asking.join()
+    });
+    asked.unwrap()
+}
+
+fn ask_here(
+    directory: &Path,
+    database: &str,
+    statements: &str,
+) -> Result<Rows, tokio_postgres::Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

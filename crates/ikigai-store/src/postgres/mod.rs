@@ -2,7 +2,9 @@
 
 mod connect;
 mod errors;
+mod listen;
 mod migrations;
+mod owner;
 mod tls;
 mod url;
 
@@ -16,4 +18,8 @@ pub use errors::{
     sql_error,
 };
 #[doc(hidden)]
+pub use listen::{Listener, Notifier};
+#[doc(hidden)]
 pub use migrations::{MIGRATIONS, Migrations};
+#[doc(hidden)]
+pub use owner::Owner;

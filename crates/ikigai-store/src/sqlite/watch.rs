@@ -14,7 +14,6 @@ use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::sync::watch;
 
 use super::connect::Target;
 use super::errors::sql_error;
@@ -22,41 +21,13 @@ use super::place::open_own;
 use crate::error::StoreError;
 use crate::watch::Watch;
 
+pub(super) use crate::watch::Changes;
+
 /// How long a commit may stay unnoticed whose writer died before telling of it.
 const SLOW_CHECK: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
-
-/// The channel to this process's listeners; none once the store is closed.
-#[derive(Clone)]
-pub(super) struct Changes(Arc<Mutex<Option<watch::Sender<u64>>>>);
-
-impl Changes {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Some(watch::Sender::new(0)))))
-    }
-
-    fn tell(&self) {
-        if let Some(sender) = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_ref()
-        {
-            sender.send_modify(|count| *count = count.wrapping_add(1));
-        }
-    }
-
-    fn subscribe(&self) -> Option<watch::Receiver<u64>> {
-        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sender.as_ref().map(watch::Sender::subscribe)
-    }
-
-    fn close(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-}
 
 /// The writer's side.
 pub(super) struct Notifier {

@@ -10,8 +10,9 @@ CREATE TABLE sessions (
     directory text COLLATE "C" NOT NULL
 );
 
--- When a process last said that it lives is in microseconds by the server's clock. `lock` is the
--- number of the advisory lock that it holds for as long as its listening connection stands.
+-- `heartbeat` is when a process last said that it lives, in microseconds by the server's clock; 0 if
+-- it ended in an orderly way. `lock` is the number of the advisory lock that it holds for as long as
+-- its listening connection stands.
 CREATE TABLE processes (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     uuid text COLLATE "C" NOT NULL UNIQUE,
@@ -122,5 +123,6 @@ CREATE TABLE paths (
 CREATE TABLE witnesses (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     process text COLLATE "C" NOT NULL UNIQUE,
-    number bigint NOT NULL
+    number bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT now()
 );

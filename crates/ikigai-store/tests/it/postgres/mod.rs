@@ -1,3 +1,4 @@
 //! What only the PostgreSQL engine promises, on real servers.
 
+mod listening;
 mod opening;

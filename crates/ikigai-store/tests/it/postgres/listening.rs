@@ -1,0 +1,271 @@
+//! Hearing of each other, and knowing who lives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_store::postgres::{Link, Listener, MIGRATIONS, Notifier, Owner, Role, Target, Url};
+use ikigai_store::{ProcessRecord, Watch};
+use ikigai_testkit::postgres::{Database, PgServer};
+use tokio::runtime::Builder;
+use tokio::time::timeout;
+
+use crate::support::process;
+
+/// How long anything may take before a test is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One process, as far as it listens.
+struct Listening {
+    record: ProcessRecord,
+    target: Arc<Target>,
+    owner: Arc<Owner>,
+    notifier: Notifier,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Listening {
+    async fn start(database: &Database, number: u64) -> Self {
+        let target = Target::new(Url::parse(&database.url()).unwrap(), MIGRATIONS).unwrap();
+        let target = Arc::new(target);
+        target.prepare(Role::Reading).await.unwrap();
+        let record = process(number);
+        let (listener, owner, notifier) = Listener::new(Arc::clone(&target), record.clone());
+        Self {
+            record,
+            target,
+            owner,
+            notifier,
+            task: tokio::spawn(listener.run()),
+        }
+    }
+
+    async fn link(&self) -> Link {
+        self.target.connect(Role::Writing).await.unwrap()
+    }
+
+    /// Says whether it believes that another one lives.
+    async fn sees(&self, other: &Self) -> bool {
+        let link = self.link().await;
+        self.owner.is_alive(&link, &other.record).await.unwrap()
+    }
+
+    /// Goes on looking until it sees another one dead, or alive.
+    async fn waits_until(&self, other: &Self, is_alive: bool) {
+        let waiting = async {
+            while self.sees(other).await != is_alive {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(waiting).await;
+    }
+
+    /// A watch to which all was told that is left to tell.
+    async fn quiet_watch(&self, database: &Database) -> Watch {
+        let watch = self.notifier.watch().unwrap();
+        until(database, "'ikigai listen'").await;
+        watch
+    }
+
+    /// Ends as a crash does.
+    fn crash(self) {
+        self.task.abort();
+    }
+}
+
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, future).await.expect("it happens soon")
+}
+
+/// Waits until there is a connection of that name that waits for orders.
+async fn until(database: &Database, name: &str) {
+    let question = format!(
+        "SELECT 1 FROM pg_stat_activity WHERE application_name = {name} AND state = 'idle'
+         AND datname = current_database()"
+    );
+    soon(async {
+        while database.sql(&question).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(test);
+}
+
+#[test]
+fn a_commit_of_another_process_is_heard_of() {
+    let database = Database::fresh();
+    run(async {
+        let one = Listening::start(&database, 1).await;
+        let other = Listening::start(&database, 2).await;
+        let mut watch = one.quiet_watch(&database).await;
+
+        // The first times may be those of its beginning.
+        for _ in 0..5 {
+            other.notifier.committed();
+            assert!(soon(watch.changed()).await);
+        }
+    });
+}
+
+#[test]
+fn what_was_committed_is_told_before_the_end() {
+    let database = Database::fresh();
+    run(async {
+        let one = Listening::start(&database, 1).await;
+        let other = Listening::start(&database, 2).await;
+        let (told, mut hears) = tokio::sync::mpsc::unbounded_channel();
+        let ear = one.target.connect_hearing(Role::Slow, move |notification| {
+            let _ = told.send(notification.payload().to_owned());
+        });
+        let ear = ear.await.unwrap();
+        ear.client.batch_execute("LISTEN ikigai_log").await.unwrap();
+        other.notifier.committed();
+        other.notifier.close().await;
+
+        assert_eq!(soon(hears.recv()).await, Some(other.record.id.to_string()));
+    });
+}
+
+#[test]
+fn a_closed_watch_ends() {
+    let database = Database::fresh();
+    run(async {
+        let one = Listening::start(&database, 1).await;
+        let mut watch = one.quiet_watch(&database).await;
+
+        one.notifier.close().await;
+
+        soon(async { while watch.changed().await {} }).await;
+        assert!(one.notifier.watch().is_err());
+        soon(one.task).await.unwrap();
+    });
+}
+
+#[test]
+fn a_lost_connection_is_made_again_and_whoever_watches_looks_again() {
+    let database = Database::fresh();
+    run(async {
+        let one = Listening::start(&database, 1).await;
+        let mut watch = one.quiet_watch(&database).await;
+        let key = one.owner.register().await.unwrap();
+
+        for _ in 0..3 {
+            database.sql(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                 WHERE application_name = 'ikigai listen' AND datname = current_database()",
+            );
+            assert!(soon(watch.changed()).await);
+            until(&database, "'ikigai listen'").await;
+        }
+
+        assert_eq!(one.owner.register().await.unwrap(), key);
+        let other = Listening::start(&database, 2).await;
+        other.waits_until(&one, true).await;
+    });
+}
+
+#[test]
+fn a_process_lives_as_long_as_its_listening_connection() {
+    let database = Database::fresh();
+    run(async {
+        let one = Listening::start(&database, 1).await;
+        let other = Listening::start(&database, 2).await;
+        assert!(!other.sees(&one).await);
+
+        one.owner.register().await.unwrap();
+        assert!(other.sees(&one).await);
+
+        let second = Listening::start(&database, 1).await;
+        let refused = second.owner.register().await.unwrap_err();
+        assert!(refused.to_string().contains("another program"), "{refused}");
+        second.crash();
+
+        let record = one.record.clone();
+        one.crash();
+        let gone = Listening {
+            record,
+            ..Listening::start(&database, 3).await
+        };
+        other.waits_until(&gone, false).await;
+    });
+}
+
+#[test]
+fn whoever_ends_in_an_orderly_way_is_gone_at_once() {
+    let database = Database::fresh();
+    run(async {
+        let one = Listening::start(&database, 1).await;
+        let other = Listening::start(&database, 2).await;
+        one.owner.register().await.unwrap();
+
+        one.notifier.close().await;
+
+        assert!(!other.sees(&one).await);
+    });
+}
+
+#[test]
+fn whoever_says_nothing_for_15_seconds_is_gone_though_it_has_its_lock() {
+    let database = Database::fresh();
+    run(async {
+        let one = Listening::start(&database, 1).await;
+        let stopped = Listening::start(&database, 2).await;
+        let uuid = stopped.record.id;
+        let says = |seconds: u32| {
+            database.sql(&format!(
+                "UPDATE processes
+                 SET heartbeat = extract(epoch FROM now() - interval '{seconds} s') * 1000000
+                 WHERE uuid = '{uuid}'"
+            ))
+        };
+        database.sql(&format!(
+            "INSERT INTO processes (uuid, pid, started, host, lock, heartbeat)
+             VALUES ('{uuid}', 1, 1, 'there', 42, 1)"
+        ));
+        let holder = stopped.link().await;
+        let hold = holder.client.batch_execute("SELECT pg_advisory_lock(42)");
+        hold.await.unwrap();
+        // A server that was just started gives everybody more time.
+        let server = "SELECT extract(epoch FROM now() - pg_postmaster_start_time()) > 16";
+        soon(async {
+            while database.sql(server) != [[Some("t".to_owned())]] {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+
+        says(10);
+        assert!(one.sees(&stopped).await);
+        says(16);
+        assert!(!one.sees(&stopped).await);
+    });
+}
+
+#[test]
+fn after_a_restart_of_the_server_everybody_has_time_to_come_back() {
+    let server = PgServer::start();
+    let database = server.database();
+    run(async {
+        let one = Listening::start(&database, 1).await;
+        let other = Listening::start(&database, 2).await;
+        one.owner.register().await.unwrap();
+        let record = one.record.clone();
+        one.crash();
+        let gone = Listening {
+            record,
+            ..Listening::start(&database, 3).await
+        };
+        other.waits_until(&gone, false).await;
+        // Heartbeats become durable with what is written after them.
+        database.sql("CREATE TABLE something (id bigint)");
+
+        server.kill();
+        server.start_again();
+
+        assert!(other.sees(&gone).await);
+    });
+}
