@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 
-use ikigai_core::{AgentId, Epoch, Kind, NewRow, RowRef, Seq};
+use ikigai_core::{AgentId, Epoch, NewRow, RowRef, Seq};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::effects;
 use super::errors::Refusal;
 use super::locks::Owner;
-use super::values::{number, seq, stored};
-use crate::batch::{Batch, Committed, Effect, HeadClaim, LeaseClaim};
+use super::values::{number, seq};
+use crate::batch::{Batch, Committed, HeadClaim, LeaseClaim};
 use crate::error::CommitError;
+use crate::numbers::stored;
+use crate::rules::{Held, check, makes_something, unclaimed};
 
 /// Carries out a batch. On an error part of it may have been carried out, so the caller rolls back
 /// to where it began.
@@ -42,53 +44,6 @@ pub(super) fn apply(
         effects::apply(connection, owner, effect, &mut done)?;
     }
     Ok(done)
-}
-
-/// Says whether an effect comes before the rows, because they may need what it makes.
-fn makes_something(effect: &Effect) -> bool {
-    matches!(
-        effect,
-        Effect::MakeSession { .. } | Effect::CreateAgent { .. } | Effect::TakeLease { .. }
-    )
-}
-
-fn bad(reason: impl Into<String>) -> CommitError {
-    CommitError::BadBatch(reason.into())
-}
-
-fn unclaimed(row: &NewRow) -> CommitError {
-    bad(format!(
-        "a row of agent {} whose head is not claimed",
-        row.agent
-    ))
-}
-
-/// Checks what needs no look into the store, and counts each agent's rows.
-fn check(batch: &Batch) -> Result<HashMap<AgentId, u64>, CommitError> {
-    let mut leases = HashMap::with_capacity(batch.heads.len());
-    for claim in &batch.heads {
-        if leases.insert(claim.agent, claim.lease.is_some()).is_some() {
-            return Err(bad(format!(
-                "the head of agent {} is claimed twice",
-                claim.agent
-            )));
-        }
-    }
-    let mut counts = HashMap::with_capacity(batch.heads.len());
-    for row in &batch.rows {
-        let held = leases.get(&row.agent).ok_or_else(|| unclaimed(row))?;
-        if !held && !needs_no_lease(row) {
-            return Err(bad(format!("a row of kind `{}` needs a lease", row.kind)));
-        }
-        row.check()?;
-        *counts.entry(row.agent).or_insert(0) += 1;
-    }
-    Ok(counts)
-}
-
-/// Anyone may tell a parent of its child and of a kill. Neither bends the path.
-fn needs_no_lease(row: &NewRow) -> bool {
-    !row.control && matches!(row.kind, Kind::Fork | Kind::AgentKilled)
 }
 
 /// Where the rows of one agent go.
@@ -158,32 +113,10 @@ fn why_not(
     owner: &Owner,
     claim: HeadClaim,
 ) -> Result<CommitError, rusqlite::Error> {
-    let agent = claim.agent;
-    let (Some(found), Some(lease)) = (held(connection, owner, agent)?, claim.lease) else {
-        return Ok(CommitError::NoAgent(agent));
-    };
-    let first = found.epoch == Epoch(0) && found.seq == Seq(0);
-    if found.epoch != lease.epoch || !(found.mine || first) {
-        return Ok(CommitError::Fenced {
-            agent,
-            epoch: found.epoch,
-        });
-    }
-    Ok(CommitError::Behind {
-        agent,
-        expected: lease.expected,
-        actual: found.seq,
-    })
-}
-
-/// The head of an agent as seen by this process.
-pub(super) struct Held {
-    /// The agent's key.
-    pub(super) agent: i64,
-    pub(super) seq: Seq,
-    pub(super) epoch: Epoch,
-    /// Whether this process owns it.
-    pub(super) mine: bool,
+    let found = held(connection, owner, claim.agent)?;
+    // A claim that was wrong a moment ago is wrong still: nobody else writes meanwhile.
+    let refused = found.and_then(|found| found.refuses(claim));
+    Ok(refused.unwrap_or(CommitError::NoAgent(claim.agent)))
 }
 
 /// Reads the head of an agent.

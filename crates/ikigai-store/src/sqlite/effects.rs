@@ -3,14 +3,16 @@
 use ikigai_core::{AgentId, Epoch, RowRef, SessionId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
-use super::append::{Held, held, key};
+use super::append::{held, key};
 use super::errors::{Refusal, is_reference_violation, is_unique_violation};
 use super::locks::Owner;
-use super::values::{number, optional_process, stored};
+use super::values::{number, optional_process};
 use crate::batch::{Committed, Effect, NewAgent};
 use crate::blobs::PART_BYTES;
 use crate::error::CommitError;
+use crate::numbers::stored;
 use crate::records::{MailId, MailState, Status};
+use crate::rules::{self, Held, dangling, forked_from_nothing};
 
 /// Carries out one effect.
 pub(super) fn apply(
@@ -87,7 +89,7 @@ pub(super) fn apply(
 }
 
 fn bad(reason: impl Into<String>) -> Refusal {
-    CommitError::BadBatch(reason.into()).into()
+    rules::bad(reason).into()
 }
 
 /// Turns the violation of a unique key into a refusal, and that of a reference likewise.
@@ -98,9 +100,7 @@ fn refused_if_there(
     match result {
         Ok(_) => Ok(()),
         Err(error) if is_unique_violation(&error) => Err(bad(reason())),
-        Err(error) if is_reference_violation(&error) => {
-            Err(bad("a reference to something that is not there"))
-        }
+        Err(error) if is_reference_violation(&error) => Err(dangling().into()),
         Err(error) => Err(error.into()),
     }
 }
@@ -121,15 +121,7 @@ fn fenced(
     epoch: Epoch,
 ) -> Result<Held, Refusal> {
     let held = held(connection, owner, agent)?.ok_or(CommitError::NoAgent(agent))?;
-    if held.epoch == epoch && held.mine {
-        Ok(held)
-    } else {
-        Err(CommitError::Fenced {
-            agent,
-            epoch: held.epoch,
-        }
-        .into())
-    }
+    Ok(held.fenced(agent, epoch)?)
 }
 
 /// Makes an agent, owned by `process` if there is one.
@@ -177,10 +169,7 @@ fn create_agent(
             return Err(CommitError::NameTaken(agent.name.clone()).into());
         }
         Err(error) if is_reference_violation(&error) => {
-            return Err(bad(format!(
-                "agent {} is forked from a row that is not there",
-                agent.id
-            )));
+            return Err(forked_from_nothing(agent.id).into());
         }
         Err(error) => return Err(error.into()),
     };

@@ -4,7 +4,8 @@ use ikigai_core::AgentId;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::queries::{all, one};
-use super::values::{number, parsed, stored_limit, text};
+use super::values::{number, parsed, text};
+use crate::numbers::stored_limit;
 use crate::records::{Kin, Pulse};
 
 /// How deep a family is followed; a log that calls somebody their own ancestor ends here.

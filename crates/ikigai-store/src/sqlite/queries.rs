@@ -7,9 +7,10 @@ use rusqlite::{Connection, OptionalExtension, Params, Result, Row as SqlRow, par
 
 use super::values::{
     log_row, micros, number, optional_parsed, optional_process, optional_row_ref, parsed, seq,
-    stored, stored_limit, text, wide_id,
+    text, wide_id,
 };
 use crate::blobs::join_parts;
+use crate::numbers::{stored, stored_limit};
 use crate::records::{
     AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, RunId, RunRecord,
     SessionRecord, Snapshot,

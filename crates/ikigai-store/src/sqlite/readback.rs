@@ -1,12 +1,13 @@
 //! After a commit that failed: was it stored? It is read, never written again.
 
-use ikigai_core::{NewRow, ProcessId, Row};
+use ikigai_core::ProcessId;
 use rusqlite::{Connection, ErrorCode, Result, TransactionBehavior};
 
 use super::connect::Target;
 use super::errors::Cause;
 use super::queries;
 use super::writer::Applied;
+use crate::rules::is_same;
 
 /// What became of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,11 +85,4 @@ fn stands(
         }
     }
     Ok(true)
-}
-
-fn is_same(found: &Row, written: &NewRow) -> bool {
-    found.kind.name() == written.kind.name()
-        && found.created_at == written.created_at
-        && found.content == written.content
-        && found.data == written.data
 }

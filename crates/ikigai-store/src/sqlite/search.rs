@@ -8,9 +8,10 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params};
 
 use super::faults::Faults;
 use super::reader::Reader;
-use super::values::{log_row, parsed, stored_limit};
+use super::values::{log_row, parsed};
 use crate::blobs::PART_BYTES;
 use crate::error::StoreError;
+use crate::numbers::stored_limit;
 use crate::records::BlobHash;
 use crate::search::{Cursor, Hit, MOST_HITS, MOST_RANKED, Order, SearchPage, SearchQuery};
 

@@ -5,17 +5,8 @@ use std::str::FromStr;
 use ikigai_core::{AgentId, Micros, ProcessId, Row, RowRef, Seq, StoredKind};
 use rusqlite::types::{FromSqlError, Type, ValueRef};
 
+use crate::numbers::stored;
 use crate::records::ProcessRecord;
-
-/// A number as SQLite stores it. What does not fit is larger than any that is stored.
-pub(super) fn stored(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// How many rows to read at most, as SQLite takes it.
-pub(super) fn stored_limit(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
 
 /// Reads a number that is never negative.
 pub(super) fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
