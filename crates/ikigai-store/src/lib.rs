@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod blobs;
 pub mod error;
+mod faults;
 pub mod history;
 mod numbers;
 pub mod portable;
@@ -23,6 +24,7 @@ use tokio::sync::mpsc;
 pub use batch::{Batch, Committed, Effect, HeadClaim, LeaseClaim, NewAgent};
 pub use error::{CommitError, StoreError};
 pub use history::{Agent, AgentError};
+pub use postgres::PostgresStore;
 pub use records::{
     AgentRecord, BlobHash, Draft, EffectClass, Head, Kin, MailId, MailRecord, MailState, Opening,
     ProcessRecord, Pulse, RunId, RunRecord, SessionRecord, Snapshot, Status,

@@ -100,6 +100,9 @@ pub struct AgentRecord {
     pub owner: Option<ProcessRecord>,
 }
 
+/// How deep a family is followed; a log that calls somebody their own ancestor ends here.
+pub(crate) const MOST_DEPTH: usize = 10_000;
+
 /// How an agent is related to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kin {

@@ -1,13 +1,26 @@
 //! The shared engine: one PostgreSQL database, used by several people and machines.
 
+mod append;
+mod asking;
+mod book;
 mod connect;
+mod effects;
 mod errors;
+mod kin;
 mod listen;
 mod migrations;
 mod owner;
+mod plan;
+mod queries;
+mod readback;
+mod reader;
+mod store;
 mod tls;
 mod url;
+mod values;
+mod writer;
 
+pub use store::{OpenOptions, PostgresStore};
 pub use url::{BadUrl, Url};
 
 #[doc(hidden)]

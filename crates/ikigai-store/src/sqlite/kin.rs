@@ -6,10 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use super::queries::{all, one};
 use super::values::{number, parsed, text};
 use crate::numbers::stored_limit;
-use crate::records::{Kin, Pulse};
-
-/// How deep a family is followed; a log that calls somebody their own ancestor ends here.
-const MOST_DEPTH: usize = 10_000;
+use crate::records::{Kin, MOST_DEPTH, Pulse};
 
 pub(super) fn kin(connection: &Connection, agent: AgentId, most: usize) -> Result<Option<Kin>> {
     let Some(own) = number_of(connection, agent)? else {

@@ -9,7 +9,6 @@ mod connect;
 mod dump;
 mod effects;
 mod errors;
-mod faults;
 mod kin;
 mod locks;
 mod migrations;
@@ -55,7 +54,7 @@ use writer::{BATCHES, Begin, Job, Task, Writer};
 pub use sql::{BadQuestion, Cell, Table};
 
 #[doc(hidden)]
-pub use faults::{CommitFault, Faults};
+pub use crate::faults::{CommitFault, Faults};
 #[doc(hidden)]
 pub use migrations::{MIGRATIONS, Migrations};
 

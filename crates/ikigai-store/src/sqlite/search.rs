@@ -6,11 +6,11 @@ use ikigai_core::find::{SEARCHED_BYTES, Words, searched};
 use ikigai_core::{Kind, Row};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params};
 
-use super::faults::Faults;
 use super::reader::Reader;
 use super::values::{log_row, parsed};
 use crate::blobs::PART_BYTES;
 use crate::error::StoreError;
+use crate::faults::Faults;
 use crate::numbers::stored_limit;
 use crate::records::BlobHash;
 use crate::search::{Cursor, Hit, MOST_HITS, MOST_RANKED, Order, SearchPage, SearchQuery};

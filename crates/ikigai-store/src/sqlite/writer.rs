@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 use super::append;
 use super::connect::Target;
 use super::errors::{Cause, Refusal, breaks_connection, sql_error, store_error};
-use super::faults::{CommitFault, Faults};
 use super::locks::Owner;
 use super::queue::Orders;
 use super::readback::{self, Outcome};
@@ -20,6 +19,7 @@ use super::search;
 use super::watch::Notifier;
 use crate::batch::{Batch, Committed};
 use crate::error::{CommitError, StoreError};
+use crate::faults::{CommitFault, Faults};
 
 /// How many batches may wait, and so how many share a transaction.
 pub(super) const BATCHES: usize = 256;

@@ -1,4 +1,17 @@
 //! What only the PostgreSQL engine promises, on real servers.
 
+mod conformance;
 mod listening;
 mod opening;
+
+use ikigai_store::StoreError;
+use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
+use ikigai_testkit::postgres::Database;
+
+use crate::support::process;
+
+/// Opens a store as a process of tests.
+pub(crate) fn open(database: &Database, number: u64) -> Result<PostgresStore, StoreError> {
+    let url = Url::parse(&database.url()).unwrap();
+    PostgresStore::open(OpenOptions::new(url, process(number)))
+}

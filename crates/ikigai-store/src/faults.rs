@@ -40,11 +40,11 @@ impl Faults {
         self.slow_search.store(true, Ordering::SeqCst);
     }
 
-    pub(super) fn is_search_slow(&self) -> bool {
+    pub(crate) fn is_search_slow(&self) -> bool {
         self.slow_search.load(Ordering::SeqCst)
     }
 
-    pub(super) fn take_commit(&self) -> CommitFault {
+    pub(crate) fn take_commit(&self) -> CommitFault {
         match self.commit.swap(0, Ordering::SeqCst) {
             1 => CommitFault::Lost,
             2 => CommitFault::Stored,
@@ -53,7 +53,7 @@ impl Faults {
         }
     }
 
-    pub(super) fn page_limit(&self) -> u32 {
+    pub(crate) fn page_limit(&self) -> u32 {
         self.page_limit.load(Ordering::SeqCst)
     }
 }

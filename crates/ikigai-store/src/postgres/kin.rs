@@ -1,0 +1,84 @@
+//! How agents are related and how far the log has grown, each found without reading all agents.
+
+use ikigai_core::AgentId;
+use tokio_postgres::Row as SqlRow;
+
+use super::connect::Link;
+use super::values::{Failure, Result, get, number, parsed};
+use crate::numbers::stored_limit;
+use crate::records::{Kin, MOST_DEPTH, Pulse};
+
+pub(super) async fn kin(link: &Link, agent: AgentId, most: usize) -> Result<Option<Kin>> {
+    // Arrays of those seen and UNION each end what goes in a circle. The family is counted no
+    // further than is asked for, because LIMIT stops what feeds it.
+    let sql = "WITH RECURSIVE up (id, uuid, parent, depth, seen) AS (
+             SELECT id, uuid, parent, 0, ARRAY[]::bigint[] FROM agents WHERE uuid = $1
+             UNION ALL
+             SELECT p.id, p.uuid, p.parent, up.depth + 1, up.seen || p.id
+             FROM up JOIN agents p ON p.id = up.parent
+             WHERE p.id <> ALL (up.seen) AND up.depth < $3),
+         family (id) AS (
+             (SELECT id FROM up ORDER BY depth DESC LIMIT 1)
+             UNION
+             SELECT a.id FROM family f JOIN agents a ON a.parent = f.id AND a.status = 'running')
+         SELECT (SELECT array_agg(uuid ORDER BY depth) FROM up WHERE depth > 0),
+                (SELECT count(*) FROM agents
+                 WHERE parent = own.id AND status = 'running'),
+                (SELECT count(*) FROM (SELECT 1 FROM family LIMIT $2) counted)
+         FROM up own WHERE depth = 0";
+    let most_depth = i32::try_from(MOST_DEPTH).unwrap_or(i32::MAX);
+    let read = |row: &SqlRow| {
+        let ancestors: Option<Vec<&str>> = get(row, 0)?;
+        let ancestors = ancestors.unwrap_or_default().into_iter();
+        Ok(Kin {
+            ancestors: ancestors
+                .map(str::parse)
+                .collect::<std::result::Result<_, _>>()
+                .map_err(|error: ikigai_core::ids::ParseIdError| {
+                    Failure::Value(error.to_string())
+                })?,
+            children: count(row, 1)?,
+            family: count(row, 2)?,
+        })
+    };
+    let values: &[super::asking::Value<'_>] =
+        &[&agent.to_string(), &stored_limit(most), &most_depth];
+    link.one(sql, values, read).await
+}
+
+fn count(row: &SqlRow, column: usize) -> Result<usize> {
+    Ok(usize::try_from(number(row, column)?).unwrap_or(usize::MAX))
+}
+
+/// The names of living agents that begin so: a stretch of the index of their names.
+pub(super) async fn living_names(link: &Link, beginning: &str) -> Result<Vec<String>> {
+    let sql = "SELECT name FROM agents
+         WHERE status = 'running' AND name >= $1 AND name < $2 ORDER BY name";
+    // Names are ASCII, so the largest character ends every one that begins so.
+    let end = format!("{beginning}\u{10FFFF}");
+    link.all(sql, &[&beginning, &end], |row| get(row, 0)).await
+}
+
+pub(super) async fn dead_of(link: &Link, agents: &[AgentId]) -> Result<Vec<AgentId>> {
+    let sql = "SELECT a.uuid FROM unnest($1::text[]) WITH ORDINALITY AS u (uuid, place)
+         JOIN agents a ON a.uuid = u.uuid
+         WHERE a.status <> 'running' ORDER BY u.place";
+    let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
+    link.all(sql, &[&agents], |row| parsed(row, 0)).await
+}
+
+pub(super) async fn pulse(link: &Link) -> Result<Pulse> {
+    // Numbers are drawn before they are committed, so that the largest one does not tell of those
+    // that come after it. The heads tell of every row. Of mail the sum of the newest numbers does:
+    // one that comes late is among them, since nobody sends so much in one go.
+    let sql = "SELECT (SELECT coalesce(sum(seq), 0)::bigint FROM heads),
+                (SELECT coalesce(sum(id), 0)::bigint
+                 FROM (SELECT id FROM mail ORDER BY id DESC LIMIT 1000) newest)";
+    let read = |row: &SqlRow| {
+        Ok(Pulse {
+            rows: number(row, 0)?,
+            mail: number(row, 1)?,
+        })
+    };
+    link.only(sql, &[], read).await
+}

@@ -1,0 +1,359 @@
+//! What is read: each function one statement, so that it sees one moment of the log.
+
+use ikigai_core::{
+    AgentId, ControlQuery, Direction, Epoch, Micros, PageQuery, Row, RowRef, Seq, SessionId, Span,
+};
+use tokio_postgres::Row as SqlRow;
+
+use super::connect::Link;
+use super::values::{
+    Result, get, log_row, micros, number, optional_parsed, optional_process, optional_row_ref,
+    parsed, seq, wide_id,
+};
+use crate::blobs::join_parts;
+use crate::numbers::{stored, stored_limit};
+use crate::records::{
+    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, RunId, RunRecord,
+    SessionRecord, Snapshot,
+};
+
+pub(super) async fn head(link: &Link, agent: AgentId) -> Result<Option<Head>> {
+    let sql = "SELECT h.seq, h.epoch, p.uuid, p.pid, p.started, p.host
+         FROM agents a JOIN heads h ON h.agent = a.id LEFT JOIN processes p ON p.id = h.owner
+         WHERE a.uuid = $1";
+    let read = |row: &SqlRow| {
+        Ok(Head {
+            seq: seq(row, 0)?,
+            epoch: Epoch(number(row, 1)?),
+            owner: optional_process(row, 2)?,
+        })
+    };
+    link.one(sql, &[&agent.to_string()], read).await
+}
+
+/// The newest rows of a span that fulfil a condition, newest first.
+macro_rules! newest_sql {
+    ($condition:literal) => {
+        concat!(
+            "SELECT seq, kind, created_at, content, data FROM messages
+             WHERE agent = (SELECT id FROM agents WHERE uuid = $1)
+               AND seq BETWEEN $2 AND $3 ",
+            $condition,
+            " ORDER BY seq DESC LIMIT $4"
+        )
+    };
+}
+
+pub(super) async fn control(link: &Link, query: ControlQuery) -> Result<Vec<Row>> {
+    rows(link, newest_sql!("AND control"), query.span, query.limit).await
+}
+
+pub(super) async fn usage(link: &Link, span: Span, limit: usize) -> Result<Vec<Row>> {
+    rows(link, newest_sql!("AND kind = 'usage'"), span, limit).await
+}
+
+pub(super) async fn page(link: &Link, query: PageQuery) -> Result<Vec<Row>> {
+    let sql = match query.direction {
+        Direction::Forwards => {
+            "SELECT seq, kind, created_at, content, data FROM messages
+             WHERE agent = (SELECT id FROM agents WHERE uuid = $1) AND seq BETWEEN $2 AND $3
+             ORDER BY seq LIMIT $4"
+        }
+        Direction::Backwards => newest_sql!(""),
+    };
+    rows(link, sql, query.span, query.limit).await
+}
+
+async fn rows(link: &Link, sql: &'static str, span: Span, limit: usize) -> Result<Vec<Row>> {
+    let (from, to) = (stored(span.from.0), stored(span.to.0));
+    let agent = span.agent.to_string();
+    let values: &[super::asking::Value<'_>] = &[&agent, &from, &to, &stored_limit(limit)];
+    link.all(sql, values, |row| log_row(span.agent, row, 0))
+        .await
+}
+
+/// The newest of each agent in one go: there may be a thousand agents, and each question has a way.
+pub(super) async fn newest_usage(link: &Link, agents: &[AgentId]) -> Result<Vec<Row>> {
+    let sql = "SELECT u.uuid, m.seq, m.kind, m.created_at, m.content, m.data
+         FROM unnest($1::text[]) WITH ORDINALITY AS u (uuid, place)
+         JOIN agents a ON a.uuid = u.uuid
+         CROSS JOIN LATERAL (SELECT * FROM messages
+             WHERE agent = a.id AND kind = 'usage' ORDER BY seq DESC LIMIT 1) m
+         ORDER BY u.place";
+    let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
+    link.all(sql, &[&agents], |row| log_row(parsed(row, 0)?, row, 1))
+        .await
+}
+
+/// Spans as three columns.
+struct Columns {
+    agents: Vec<String>,
+    from: Vec<i64>,
+    to: Vec<i64>,
+}
+
+impl Columns {
+    fn of(spans: &[Span]) -> Self {
+        Self {
+            agents: spans.iter().map(|span| span.agent.to_string()).collect(),
+            from: spans.iter().map(|span| stored(span.from.0)).collect(),
+            to: spans.iter().map(|span| stored(span.to.0)).collect(),
+        }
+    }
+}
+
+/// How many messages spans hold: only the index is read.
+pub(super) async fn count_messages(link: &Link, spans: &[Span]) -> Result<u64> {
+    let sql = "SELECT count(*) FROM unnest($1::text[], $2::bigint[], $3::bigint[])
+             AS s (uuid, low, high)
+         JOIN agents a ON a.uuid = s.uuid
+         JOIN messages m ON m.agent = a.id AND m.kind = 'user' AND m.seq BETWEEN s.low AND s.high";
+    let spans = Columns::of(spans);
+    link.only(sql, &[&spans.agents, &spans.from, &spans.to], |row| {
+        number(row, 0)
+    })
+    .await
+}
+
+pub(super) async fn snapshot(link: &Link, upto: RowRef) -> Result<Option<Snapshot>> {
+    let sql = "SELECT upto, folded FROM paths
+         WHERE agent = (SELECT id FROM agents WHERE uuid = $1) AND upto <= $2
+         ORDER BY upto DESC LIMIT 1";
+    let read = |row: &SqlRow| {
+        Ok(Snapshot {
+            upto: RowRef::new(upto.agent, seq(row, 0)?),
+            folded: get(row, 1)?,
+        })
+    };
+    link.one(sql, &[&upto.agent.to_string(), &stored(upto.seq.0)], read)
+        .await
+}
+
+/// Rows of several spans in one go; see [`crate::Store::pages`].
+pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
+    let sql = "SELECT s.place, m.seq, m.kind, m.created_at, m.content, m.data
+         FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+             AS s (uuid, low, high, wanted, place)
+         JOIN agents a ON a.uuid = s.uuid
+         CROSS JOIN LATERAL (SELECT * FROM messages
+             WHERE agent = a.id AND seq BETWEEN s.low AND s.high
+             ORDER BY seq DESC LIMIT s.wanted) m
+         ORDER BY s.place, m.seq DESC";
+    // What each span has is known, so that no more is asked for than is wanted.
+    let mut left = stored_limit(limit);
+    let mut wanted = Vec::new();
+    for span in spans {
+        if left == 0 {
+            break;
+        }
+        let here = stored(span.len()).min(left);
+        wanted.push(here);
+        left -= here;
+    }
+    let spans = spans.get(..wanted.len()).unwrap_or(spans);
+    let columns = Columns::of(spans);
+    let values: &[super::asking::Value<'_>] =
+        &[&columns.agents, &columns.from, &columns.to, &wanted];
+    let mut found: Vec<Vec<Row>> = spans.iter().map(|_| Vec::new()).collect();
+    let read = |row: &SqlRow| {
+        let place = usize::try_from(number(row, 0)?).unwrap_or(usize::MAX) - 1;
+        if let (Some(span), Some(rows)) = (spans.get(place), found.get_mut(place)) {
+            rows.push(log_row(span.agent, row, 1)?);
+        }
+        Ok(())
+    };
+    link.all(sql, values, read).await?;
+    let mut pages = Pages::new(limit);
+    for (span, rows) in spans.iter().zip(found) {
+        let query = pages.query(*span);
+        if !pages.add(query, rows) {
+            break;
+        }
+    }
+    Ok(pages.finish())
+}
+
+/// Head, snapshot and control rows in one go. The first row is the head with the snapshot.
+pub(super) async fn opening(link: &Link, agent: AgentId, limit: usize) -> Result<Option<Opening>> {
+    let sql = "WITH a AS (SELECT id FROM agents WHERE uuid = $1),
+              h AS (SELECT seq FROM heads WHERE agent = (SELECT id FROM a)),
+              s AS (SELECT upto, folded FROM paths
+                    WHERE agent = (SELECT id FROM a) AND upto <= (SELECT seq FROM h)
+                    ORDER BY upto DESC LIMIT 1)
+         SELECT true, h.seq, NULL, s.upto, s.folded, NULL FROM h LEFT JOIN s ON true
+         UNION ALL
+         (SELECT false, seq, kind, created_at, content, data FROM messages
+          WHERE agent = (SELECT id FROM a) AND control
+            AND seq > coalesce((SELECT upto FROM s), 0) AND seq <= (SELECT seq FROM h)
+          ORDER BY seq DESC LIMIT $2)";
+    let mut opening: Option<Opening> = None;
+    let mut control = Vec::new();
+    let read = |row: &SqlRow| {
+        if !get::<bool>(row, 0)? {
+            control.push(log_row(agent, row, 1)?);
+            return Ok(());
+        }
+        let upto: Option<Micros> = get::<Option<i64>>(row, 3)?.map(Micros);
+        let folded: Option<String> = get(row, 4)?;
+        let snapshot = upto.zip(folded).map(|(upto, folded)| Snapshot {
+            upto: RowRef::new(agent, Seq(upto.0.unsigned_abs())),
+            folded,
+        });
+        opening = Some(Opening {
+            head: seq(row, 1)?,
+            snapshot,
+            control: Vec::new(),
+        });
+        Ok(())
+    };
+    let values: &[super::asking::Value<'_>] = &[&agent.to_string(), &stored_limit(limit)];
+    link.all(sql, values, read).await?;
+    control.sort_unstable_by_key(|row| std::cmp::Reverse(row.at.seq));
+    Ok(opening.map(|opening| Opening { control, ..opening }))
+}
+
+/// What every reading of agents selects, up to its condition.
+macro_rules! agents_sql {
+    ($condition:literal) => {
+        concat!(
+            "SELECT a.uuid, a.name, s.uuid, parent.uuid, forked.uuid, a.fork_seq, a.status,
+                    a.created_at, h.seq, m.created_at, p.uuid, p.pid, p.started, p.host
+             FROM agents a
+             JOIN sessions s ON s.id = a.session
+             JOIN heads h ON h.agent = a.id
+             LEFT JOIN agents parent ON parent.id = a.parent
+             LEFT JOIN agents forked ON forked.id = a.fork_agent
+             LEFT JOIN messages m ON m.agent = a.id AND m.seq = h.seq
+             LEFT JOIN processes p ON p.id = h.owner ",
+            $condition
+        )
+    };
+}
+
+fn agent_record(row: &SqlRow) -> Result<AgentRecord> {
+    Ok(AgentRecord {
+        id: parsed(row, 0)?,
+        name: get(row, 1)?,
+        session: parsed(row, 2)?,
+        parent: optional_parsed(row, 3)?,
+        fork_point: optional_row_ref(row, 4, 5)?,
+        status: parsed(row, 6)?,
+        created_at: micros(row, 7)?,
+        head: seq(row, 8)?,
+        touched_at: get::<Option<i64>>(row, 9)?.map(Micros),
+        owner: optional_process(row, 10)?,
+    })
+}
+
+pub(super) async fn agents(link: &Link, of: Option<SessionId>) -> Result<Vec<AgentRecord>> {
+    match of {
+        None => {
+            let sql = agents_sql!("ORDER BY a.id");
+            link.all(sql, &[], agent_record).await
+        }
+        Some(of) => {
+            let sql = agents_sql!("WHERE s.uuid = $1 ORDER BY a.id");
+            link.all(sql, &[&of.to_string()], agent_record).await
+        }
+    }
+}
+
+pub(super) async fn agent(link: &Link, agent: AgentId) -> Result<Option<AgentRecord>> {
+    let sql = agents_sql!("WHERE a.uuid = $1");
+    link.one(sql, &[&agent.to_string()], agent_record).await
+}
+
+pub(super) async fn called(link: &Link, name: &str) -> Result<Option<AgentRecord>> {
+    let sql = agents_sql!("WHERE a.name = $1 AND a.status = 'running'");
+    link.one(sql, &[&name], agent_record).await
+}
+
+pub(super) async fn sessions(link: &Link) -> Result<Vec<SessionRecord>> {
+    let sql = "SELECT uuid, name, directory, created_at FROM sessions ORDER BY id";
+    let read = |row: &SqlRow| {
+        Ok(SessionRecord {
+            id: parsed(row, 0)?,
+            name: get(row, 1)?,
+            directory: get(row, 2)?,
+            created_at: micros(row, 3)?,
+        })
+    };
+    link.all(sql, &[], read).await
+}
+
+/// What every reading of mail selects, up to its condition.
+macro_rules! mail_sql {
+    ($condition:literal) => {
+        concat!(
+            "SELECT m.uuid, sender.uuid, m.text, m.state, shown.uuid, m.shown_seq, m.sent_at
+             FROM mail m
+             LEFT JOIN agents sender ON sender.id = m.sender
+             LEFT JOIN agents shown ON shown.id = m.shown_agent
+             WHERE m.receiver = (SELECT id FROM agents WHERE uuid = $1) ",
+            $condition,
+            " ORDER BY m.id"
+        )
+    };
+}
+
+pub(super) async fn mail(link: &Link, to: AgentId) -> Result<Vec<MailRecord>> {
+    mail_where(link, mail_sql!(""), to).await
+}
+
+pub(super) async fn queued_mail(link: &Link, to: AgentId) -> Result<Vec<MailRecord>> {
+    mail_where(link, mail_sql!("AND m.state = 'queued'"), to).await
+}
+
+async fn mail_where(link: &Link, sql: &'static str, to: AgentId) -> Result<Vec<MailRecord>> {
+    let read = |row: &SqlRow| {
+        Ok(MailRecord {
+            id: MailId(wide_id(row, 0)?),
+            to,
+            from: optional_parsed(row, 1)?,
+            text: get(row, 2)?,
+            state: parsed(row, 3)?,
+            shown_by: optional_row_ref(row, 4, 5)?,
+            sent_at: micros(row, 6)?,
+        })
+    };
+    link.all(sql, &[&to.to_string()], read).await
+}
+
+pub(super) async fn open_runs(link: &Link, agent: AgentId) -> Result<Vec<RunRecord>> {
+    let sql = "SELECT uuid, seq, class, started, deadline FROM tool_runs
+         WHERE agent = (SELECT id FROM agents WHERE uuid = $1) AND ended IS NULL
+         ORDER BY started, id";
+    let read = |row: &SqlRow| {
+        Ok(RunRecord {
+            id: RunId(wide_id(row, 0)?),
+            call: RowRef::new(agent, seq(row, 1)?),
+            class: parsed(row, 2)?,
+            started: micros(row, 3)?,
+            deadline: micros(row, 4)?,
+            ended: None,
+        })
+    };
+    link.all(sql, &[&agent.to_string()], read).await
+}
+
+pub(super) async fn draft(link: &Link, agent: AgentId) -> Result<Option<Draft>> {
+    let sql = "SELECT text, at FROM drafts
+         WHERE agent = (SELECT id FROM agents WHERE uuid = $1)
+         ORDER BY part";
+    let read = |row: &SqlRow| Ok((get::<String>(row, 0)?, micros(row, 1)?));
+    let parts = link.all(sql, &[&agent.to_string()], read).await?;
+    Ok(parts.last().map(|(_, at)| *at).map(|updated_at| Draft {
+        text: parts.into_iter().map(|(text, _)| text).collect(),
+        updated_at,
+    }))
+}
+
+pub(super) async fn blob(link: &Link, hash: BlobHash) -> Result<Option<Vec<u8>>> {
+    let sql = "SELECT part, bytes FROM blobs WHERE hash = $1 ORDER BY part";
+    let read = |row: &SqlRow| {
+        let part = u32::try_from(number(row, 0)?).unwrap_or(u32::MAX);
+        Ok((part, get::<Vec<u8>>(row, 1)?))
+    };
+    let parts = link.all(sql, &[&hash.0.as_slice()], read).await?;
+    Ok(join_parts(hash, parts))
+}

@@ -1,0 +1,27 @@
+//! After a commit whose answer was lost: was it stored? It is looked at, never written again.
+
+use super::book::WITNESS;
+use super::connect::Link;
+use super::values::{Failure, get};
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All of it is stored.
+    Stored,
+    /// Nothing of it is stored, nor will it appear later.
+    Absent,
+}
+
+/// Finds out what became of this process's transaction of that number.
+///
+/// The next number is drawn. That waits for a transaction which is still on its way, and counts on
+/// from the one that was lost only if it was stored.
+pub(super) async fn outcome(link: &Link, process: &str, witness: i64) -> Result<Outcome, Failure> {
+    let next: i64 = link.only(WITNESS, &[&process], |row| get(row, 0)).await?;
+    Ok(if next > witness {
+        Outcome::Stored
+    } else {
+        Outcome::Absent
+    })
+}

@@ -1,0 +1,336 @@
+//! The store itself: one thread with a runtime of its own, on which everything happens, so that a
+//! caller who is busy keeps nobody waiting.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
+use std::thread::{self, JoinHandle};
+
+use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::connect::{Link, Role, Target};
+use super::listen::{Listener, Notifier};
+use super::migrations::{MIGRATIONS, Migrations};
+use super::reader::Reader;
+use super::url::Url;
+use super::values::Result as Read;
+use super::writer::{BATCHES, Job, Writer};
+use super::{kin, queries};
+use crate::batch::{Batch, Committed};
+use crate::error::{CommitError, StoreError};
+use crate::faults::Faults;
+use crate::records::{
+    AgentRecord, BlobHash, Draft, Head, Kin, MailRecord, Opening, ProcessRecord, Pulse, RunRecord,
+    SessionRecord, Snapshot,
+};
+use crate::search::{SearchPage, SearchQuery};
+use crate::watch::Watch;
+use crate::{BoxFuture, Reading, Store};
+
+/// How many questions may be under way.
+const QUESTIONS: usize = 256;
+
+/// What is needed to open a store.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    url: Url,
+    process: ProcessRecord,
+    migrations: Migrations,
+}
+
+impl OpenOptions {
+    /// Opens the log at `url`, its tables made if they are missing, as `process`. The id of the
+    /// process is drawn anew for each handle.
+    pub fn new(url: Url, process: ProcessRecord) -> Self {
+        Self {
+            url,
+            process,
+            migrations: MIGRATIONS,
+        }
+    }
+
+    /// Opens it as another version of this program, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_migrations(mut self, migrations: Migrations) -> Self {
+        self.migrations = migrations;
+        self
+    }
+}
+
+/// The log in a PostgreSQL database.
+///
+/// Dropping it is the same as [`PostgresStore::close`].
+pub struct PostgresStore {
+    process: ProcessId,
+    target: Arc<Target>,
+    runtime: Handle,
+    orders: Mutex<Option<mpsc::Sender<Job>>>,
+    room: Arc<Semaphore>,
+    reading: Arc<Reader>,
+    notifier: Notifier,
+    faults: Arc<Faults>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("url", self.target.url())
+            .field("process", &self.process)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Opens a store, making its tables if they are missing. Blocks for as long as that takes: a
+    /// few milliseconds, or until the server counts as away.
+    pub fn open(options: OpenOptions) -> Result<Self, StoreError> {
+        let (opened, store) = blocking::sync_channel(1);
+        let thread = thread::Builder::new()
+            .name("ikigai-store-postgres".to_owned())
+            .spawn(move || work(options, &opened))
+            .map_err(|error| StoreError::Io(Box::new(error)))?;
+        let store: Self = store.recv().map_err(|_| StoreError::Closed)??;
+        *store.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(store)
+    }
+
+    /// Where the store is; the password is left out when it is shown.
+    pub fn url(&self) -> &Url {
+        self.target.url()
+    }
+
+    /// Carries out what was ordered, ends the thread and lets go of the process's lock. Blocks
+    /// until that is done; every later call is answered with [`StoreError::Closed`].
+    ///
+    /// Leases are not given back, but whoever asks for them finds their owner gone.
+    pub fn close(&self) {
+        self.orders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    /// Failures to be brought about, for tests.
+    #[doc(hidden)]
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    fn ask<T, F>(&self, read: impl FnOnce(Arc<Link>) -> F + Send + 'static) -> Reading<'_, T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Read<T>> + Send + 'static,
+    {
+        Box::pin(async move {
+            let permit = Arc::clone(&self.room).acquire_owned().await;
+            let permit = permit.map_err(|_| StoreError::Closed)?;
+            let reading = Arc::clone(&self.reading);
+            let asked = self.runtime.spawn(async move {
+                let answer = reading.ask(read).await;
+                drop(permit);
+                answer
+            });
+            asked.await.map_err(|_| StoreError::Closed)?
+        })
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// What the thread does: opens the store, hands it over, and writes until it is closed.
+fn work(options: OpenOptions, opened: &blocking::SyncSender<Result<PostgresStore, StoreError>>) {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            // Whoever opens it waits for this.
+            let _ = opened.send(Err(StoreError::Io(Box::new(error))));
+            return;
+        }
+    };
+    runtime.block_on(async {
+        match start(options).await {
+            Ok((store, mut writer, orders)) => {
+                let (notifier, room) = (store.notifier.clone(), Arc::clone(&store.room));
+                if opened.send(Ok(store)).is_ok() {
+                    writer.run(orders).await;
+                    // What was asked is answered; then nothing more is taken.
+                    let answered = u32::try_from(QUESTIONS).unwrap_or(u32::MAX);
+                    let answered = room.acquire_many(answered);
+                    let _ = tokio::time::timeout(super::reader::PATIENCE, answered).await;
+                    room.close();
+                }
+                notifier.close().await;
+            }
+            Err(error) => {
+                let _ = opened.send(Err(error));
+            }
+        }
+    });
+}
+
+async fn start(
+    options: OpenOptions,
+) -> Result<(PostgresStore, Writer, mpsc::Receiver<Job>), StoreError> {
+    let target = Arc::new(Target::new(options.url, options.migrations)?);
+    let link = target.prepare(Role::Reading).await?;
+    let process = options.process.id;
+    let faults = Arc::new(Faults::default());
+    let (listener, owner, notifier) = Listener::new(Arc::clone(&target), options.process);
+    tokio::spawn(listener.run());
+    let (orders, ordered) = mpsc::channel(BATCHES);
+    let writer = Writer {
+        target: Arc::clone(&target),
+        owner,
+        notifier: notifier.clone(),
+        faults: Arc::clone(&faults),
+        link: None,
+        is_blind: false,
+    };
+    let store = PostgresStore {
+        process,
+        runtime: Handle::current(),
+        orders: Mutex::new(Some(orders)),
+        room: Arc::new(Semaphore::new(QUESTIONS)),
+        reading: Arc::new(Reader::new(Arc::clone(&target), Role::Reading, Some(link))),
+        target,
+        notifier,
+        faults,
+        thread: Mutex::new(None),
+    };
+    Ok((store, writer, ordered))
+}
+
+impl Store for PostgresStore {
+    fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
+        Box::pin(async move {
+            let orders = self
+                .orders
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            let (answer, answered) = oneshot::channel();
+            let job = Job { batch, answer };
+            let ordered = orders.ok_or(StoreError::Closed)?.send(job).await;
+            ordered.map_err(|_| StoreError::Closed)?;
+            answered.await.map_err(|_| StoreError::Closed)?
+        })
+    }
+
+    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+        self.ask(move |link| async move { queries::head(&link, agent).await })
+    }
+
+    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+        self.ask(move |link| async move { queries::control(&link, query).await })
+    }
+
+    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+        self.ask(move |link| async move { queries::page(&link, query).await })
+    }
+
+    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.ask(move |link| async move { queries::usage(&link, span, limit).await })
+    }
+
+    fn newest_usage(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<Row>> {
+        self.ask(move |link| async move { queries::newest_usage(&link, &agents).await })
+    }
+
+    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+        self.ask(move |link| async move { queries::count_messages(&link, &spans).await })
+    }
+
+    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+        self.ask(move |link| async move { queries::snapshot(&link, upto).await })
+    }
+
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.ask(move |link| async move { queries::pages(&link, &spans, limit).await })
+    }
+
+    fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {
+        self.ask(move |link| async move { queries::opening(&link, agent, limit).await })
+    }
+
+    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+        self.ask(move |link| async move { queries::agents(&link, session).await })
+    }
+
+    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+        self.ask(move |link| async move { queries::agent(&link, agent).await })
+    }
+
+    fn called<'a>(&'a self, name: &'a str) -> Reading<'a, Option<AgentRecord>> {
+        let name = name.to_owned();
+        self.ask(move |link| async move { queries::called(&link, &name).await })
+    }
+
+    fn living_names<'a>(&'a self, beginning: &'a str) -> Reading<'a, Vec<String>> {
+        let beginning = beginning.to_owned();
+        self.ask(move |link| async move { kin::living_names(&link, &beginning).await })
+    }
+
+    fn kin(&self, agent: AgentId, most: usize) -> Reading<'_, Option<Kin>> {
+        self.ask(move |link| async move { kin::kin(&link, agent, most).await })
+    }
+
+    fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
+        self.ask(move |link| async move { kin::dead_of(&link, &agents).await })
+    }
+
+    fn pulse(&self) -> Reading<'_, Pulse> {
+        self.ask(move |link| async move { kin::pulse(&link).await })
+    }
+
+    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+        self.ask(move |link| async move { queries::sessions(&link).await })
+    }
+
+    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        self.ask(move |link| async move { queries::mail(&link, to).await })
+    }
+
+    fn queued_mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        self.ask(move |link| async move { queries::queued_mail(&link, to).await })
+    }
+
+    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+        self.ask(move |link| async move { queries::open_runs(&link, agent).await })
+    }
+
+    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+        self.ask(move |link| async move { queries::draft(&link, agent).await })
+    }
+
+    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+        self.ask(move |link| async move { queries::blob(&link, hash).await })
+    }
+
+    fn search(&self, _query: SearchQuery) -> Reading<'_, SearchPage> {
+        let refused = StoreError::Value("this store cannot be searched yet".to_owned());
+        Box::pin(std::future::ready(Err(refused)))
+    }
+
+    fn watch(&self) -> Result<Watch, StoreError> {
+        self.notifier.watch()
+    }
+}

@@ -1,0 +1,128 @@
+//! Between the columns of PostgreSQL and our own types.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use ikigai_core::{AgentId, Micros, ProcessId, Row, RowRef, Seq, StoredKind};
+use tokio_postgres::Row as SqlRow;
+use tokio_postgres::types::FromSql;
+
+use super::errors::Refusal;
+use crate::error::{CommitError, StoreError};
+use crate::records::ProcessRecord;
+
+/// Why something could not be read.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// PostgreSQL failed.
+    Sql(tokio_postgres::Error),
+    /// It answered with something that makes no sense.
+    Value(String),
+}
+
+pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Sql(error) => Self::Sql(error),
+            Failure::Value(what) => Self::Commit(CommitError::Store(StoreError::Value(what))),
+        }
+    }
+}
+
+fn bad(column: usize, error: impl Display) -> Failure {
+    Failure::Value(format!("column {column}: {error}"))
+}
+
+/// Reads a column as it is.
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a SqlRow, column: usize) -> Result<T> {
+    row.try_get(column).map_err(|error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        bad(column, cause.unwrap_or_else(|| error.to_string()))
+    })
+}
+
+/// Reads a number that is never negative.
+pub(super) fn number(row: &SqlRow, column: usize) -> Result<u64> {
+    unsigned(column, get(row, column)?)
+}
+
+fn unsigned(column: usize, number: i64) -> Result<u64> {
+    u64::try_from(number).map_err(|error| bad(column, error))
+}
+
+/// Reads a sequence number.
+pub(super) fn seq(row: &SqlRow, column: usize) -> Result<Seq> {
+    number(row, column).map(Seq)
+}
+
+/// Reads a time.
+pub(super) fn micros(row: &SqlRow, column: usize) -> Result<Micros> {
+    get(row, column).map(Micros)
+}
+
+/// Reads an id or a word.
+pub(super) fn parsed<T: FromStr<Err: Display>>(row: &SqlRow, column: usize) -> Result<T> {
+    parse(column, get(row, column)?)
+}
+
+/// Reads an id or a word, if it is there.
+pub(super) fn optional_parsed<T: FromStr<Err: Display>>(
+    row: &SqlRow,
+    column: usize,
+) -> Result<Option<T>> {
+    let text: Option<&str> = get(row, column)?;
+    text.map(|text| parse(column, text)).transpose()
+}
+
+fn parse<T: FromStr<Err: Display>>(column: usize, text: &str) -> Result<T> {
+    text.parse().map_err(|error| bad(column, error))
+}
+
+/// Reads a 128-bit id.
+pub(super) fn wide_id(row: &SqlRow, column: usize) -> Result<u128> {
+    let bytes: &[u8] = get(row, column)?;
+    let bytes = bytes.try_into().map_err(|error| bad(column, error))?;
+    Ok(u128::from_be_bytes(bytes))
+}
+
+pub(super) fn optional_row_ref(row: &SqlRow, agent: usize, seq: usize) -> Result<Option<RowRef>> {
+    let agent: Option<AgentId> = optional_parsed(row, agent)?;
+    let number: Option<i64> = get(row, seq)?;
+    let number = number.map(|number| unsigned(seq, number)).transpose()?;
+    Ok(agent
+        .zip(number)
+        .map(|(agent, seq)| RowRef::new(agent, Seq(seq))))
+}
+
+/// Reads a process from four columns, if it is there: id, pid, started, host.
+pub(super) fn optional_process(row: &SqlRow, first: usize) -> Result<Option<ProcessRecord>> {
+    let Some(id) = optional_parsed::<ProcessId>(row, first)? else {
+        return Ok(None);
+    };
+    let pid: i64 = get(row, first + 1)?;
+    Ok(Some(ProcessRecord {
+        id,
+        pid: u32::try_from(pid).map_err(|error| bad(first + 1, error))?,
+        started: micros(row, first + 2)?,
+        host: get(row, first + 3)?,
+    }))
+}
+
+/// Reads a row of the log from five columns on: seq, kind, created at, content, data.
+pub(super) fn log_row(agent: AgentId, row: &SqlRow, first: usize) -> Result<Row> {
+    Ok(Row {
+        at: RowRef::new(agent, seq(row, first)?),
+        kind: StoredKind::of(get(row, first + 1)?),
+        created_at: micros(row, first + 2)?,
+        content: get(row, first + 3)?,
+        data: get(row, first + 4)?,
+    })
+}
