@@ -7,6 +7,8 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use ikigai_core::settings::Approve;
 
+use crate::config;
+
 /// Exit codes, which `--help` lists.
 pub(crate) mod exit {
     /// The turn failed, or something else went wrong.
@@ -156,6 +158,12 @@ pub(crate) enum Verb {
     Doctor(DoctorOrder),
     /// Ask something of a running ikigai through its control socket; docs/control-socket.md
     Ctl(CtlOrder),
+    /// Print every setting: what it is, where it comes from, and what it means
+    #[command(after_help = config::help())]
+    Config(ConfigOrder),
+    /// Print what a shell needs to complete the words of this command line
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions(CompletionsOrder),
 }
 
 /// What `run` is asked.
@@ -409,6 +417,39 @@ pub(crate) struct DoctorOrder {
     /// Make the search index again of the log, and check nothing
     #[arg(long)]
     pub(crate) reindex: bool,
+}
+
+/// What `config` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigOrder {
+    /// Print one line of JSON for each setting
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Try:
+  ikigai completions bash > ~/.local/share/bash-completion/completions/ikigai
+  ikigai completions zsh > ~/.zfunc/_ikigai       (with ~/.zfunc in $fpath)
+  ikigai completions fish > ~/.config/fish/completions/ikigai.fish";
+
+/// What `completions` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsOrder {
+    /// For this shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+/// Shells whose words can be completed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Shell {
+    /// GNU bash
+    Bash,
+    /// Z shell
+    Zsh,
+    /// fish
+    Fish,
 }
 
 /// What `ctl` is asked.

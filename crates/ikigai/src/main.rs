@@ -3,7 +3,9 @@
 mod agents;
 mod arguments;
 mod background;
+mod completions;
 mod config;
+mod config_list;
 mod control;
 mod cost;
 mod ctl;
@@ -56,5 +58,7 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Tools(order) => tool_list::tools(db, &order),
         Verb::Doctor(order) => doctor::doctor(db, &order),
         Verb::Ctl(order) => ctl::ctl(&order),
+        Verb::Config(order) => config_list::config(db, &order),
+        Verb::Completions(order) => completions::completions(&order),
     }
 }

@@ -1,5 +1,6 @@
 //! The configuration: the user's file, then the project's, which may not widen anything.
 
+mod table;
 mod work;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,9 @@ use ikigai_providers::registry::ProviderConfig;
 use ikigai_providers::small_file;
 use ikigai_tui::screen::{Notify, OnHangUp};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
+pub(crate) use table::{KEYS, Key, Project, help};
 pub(crate) use work::Work;
 
 /// A file of settings is small; anything larger is something else.
@@ -177,11 +180,11 @@ impl Config {
     /// Reads the user's file and the project's.
     pub(crate) fn read(home: Option<&Path>, project: &Path) -> Result<Self> {
         let user = match home {
-            Some(home) => read_file(&home.join("config.toml"))?,
+            Some(home) => read_file(&user_file(home))?,
             None => Self::default(),
         };
-        let file = project.join(".ikigai").join("config.toml");
-        let theirs = read_file(&file)?;
+        let file = project_file(project);
+        let theirs: Self = read_file(&file)?;
         // A repository must not send a key to an address of its own, nor run a command for one.
         let trusts = theirs.ca_file.is_some();
         // Nor have anything sent by itself.
@@ -307,13 +310,24 @@ impl ModelSection {
     }
 }
 
-fn read_file(path: &Path) -> Result<Config> {
+/// Reads a file of settings as whatever it is to be; the default if it is not there.
+pub(crate) fn read_file<T: Default + DeserializeOwned>(path: &Path) -> Result<T> {
     let named = || format!("cannot read `{}`", path.display());
     let Some(mut file) = small_file::open(path).with_context(named)? else {
-        return Ok(Config::default());
+        return Ok(T::default());
     };
     let text = small_file::read(&mut file, MOST_FILE_BYTES).with_context(named)?;
     toml::from_str(&text).with_context(|| format!("`{}` is not right", path.display()))
+}
+
+/// The user's file.
+pub(crate) fn user_file(home: &Path) -> PathBuf {
+    home.join("config.toml")
+}
+
+/// The file of a project.
+pub(crate) fn project_file(project: &Path) -> PathBuf {
+    project.join(".ikigai").join("config.toml")
 }
 
 /// `$XDG_CONFIG_HOME/ikigai`, where that is absolute, or its default.

@@ -6,6 +6,7 @@
 
 mod background;
 mod commands;
+mod config;
 mod context;
 mod control;
 mod crashes;

@@ -1,0 +1,344 @@
+//! `ikigai config`: every setting, where it comes from, and what it means, as a file of settings.
+
+use std::env;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use ikigai_engine::looks_like_key;
+use serde_json::json;
+use toml::{Table, Value};
+
+use crate::arguments::ConfigOrder;
+use crate::config::{self, KEYS, Key, Project};
+use crate::output::{print, visible};
+use crate::place::{self, Here};
+use crate::world::configuration;
+
+/// What is told of a secret.
+const SECRET: &str = "[secret]";
+
+pub(crate) fn config(db: Option<String>, order: &ConfigOrder) -> Result<ExitCode> {
+    // Whoever has a mistake in a file is told where, as everywhere.
+    let _ = configuration()?;
+    let sources = Sources::read(db)?;
+    let mut text = String::new();
+    if !order.json {
+        text.push_str(&sources.told());
+    }
+    let mut section = String::new();
+    for setting in sources.settings() {
+        if order.json {
+            let line = json!({
+                "key": setting.path(),
+                "value": setting.value.as_ref().map(|value| json!(value)),
+                "from": setting.from,
+                "about": setting.key.about,
+            });
+            let _ = writeln!(text, "{line}");
+            continue;
+        }
+        if setting.section != section {
+            section.clone_from(&setting.section);
+            let _ = writeln!(text, "\n[{section}]");
+        }
+        let _ = writeln!(text, "# {}", setting.key.about);
+        let _ = match &setting.value {
+            Some(value) => writeln!(
+                text,
+                "{} = {}  # {}",
+                bare(&setting.name),
+                written(value),
+                setting.from
+            ),
+            None => writeln!(text, "# {} is not set: {}", setting.name, setting.from),
+        };
+    }
+    print(&visible(&text))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One key as it is at the moment.
+struct Setting {
+    key: &'static Key,
+    /// The sections that it is in, as they are written.
+    section: String,
+    name: String,
+    value: Option<Value>,
+    /// Who says so, or what holds because nobody does.
+    from: String,
+}
+
+impl Setting {
+    fn path(&self) -> String {
+        match self.section.as_str() {
+            "" => bare(&self.name),
+            section => format!("{section}.{}", bare(&self.name)),
+        }
+    }
+}
+
+/// All that can say something.
+struct Sources {
+    flag: Option<String>,
+    user_file: Option<PathBuf>,
+    user: Table,
+    project_file: PathBuf,
+    project: Table,
+}
+
+impl Sources {
+    fn read(flag: Option<String>) -> Result<Self> {
+        let user_file = config::home().map(|home| config::user_file(&home));
+        let project_file = config::project_file(Path::new(&Here::find()?.session));
+        Ok(Self {
+            flag,
+            user: match &user_file {
+                Some(file) => config::read_file(file)?,
+                None => Table::new(),
+            },
+            user_file,
+            project: config::read_file(&project_file)?,
+            project_file,
+        })
+    }
+
+    /// The files.
+    fn told(&self) -> String {
+        let there = |file: &Path| {
+            let is_there = if file.exists() {
+                ""
+            } else {
+                ", which is not there"
+            };
+            format!("{}{is_there}", file.display())
+        };
+        let yours = self.user_file.as_deref().map(there);
+        format!(
+            "# your file: {}\n# project:   {}\n# keys of providers are not here: `ikigai models` tells which are present\n\n",
+            yours.unwrap_or_else(|| "none, because there is no home directory".to_owned()),
+            there(&self.project_file)
+        )
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        let mut settings = Vec::new();
+        let mut rest = KEYS;
+        while let Some(first) = rest.first() {
+            // Keys of a section with any name come together, name by name.
+            let many = first.path.split_once(".*").map(|(section, _)| section);
+            let count = match many {
+                Some(section) => {
+                    let is_of_it = |key: &&Key| key.path.starts_with(&format!("{section}.*"));
+                    rest.iter().take_while(is_of_it).count()
+                }
+                None => 1,
+            };
+            let (keys, further) = rest.split_at(count);
+            rest = further;
+            match many {
+                Some(section) => settings.extend(self.named(section, keys)),
+                None => settings.push(self.setting(first, first.path)),
+            }
+        }
+        settings
+    }
+
+    /// What is said of the names in a section.
+    fn named(&self, section: &str, keys: &'static [Key]) -> Vec<Setting> {
+        let of = |table: &Table| {
+            let names = table.get(section).and_then(Value::as_table);
+            names.map(|names| names.keys().cloned().collect::<Vec<_>>())
+        };
+        let mut names = of(&self.user).unwrap_or_default();
+        if keys.iter().any(|key| key.project != Project::Silent) {
+            names.extend(of(&self.project).unwrap_or_default());
+        }
+        names.sort();
+        names.dedup();
+        let settings = names.iter().flat_map(|name| {
+            keys.iter().map(move |key| {
+                let path: Vec<_> = key
+                    .path
+                    .split('.')
+                    .map(|part| if part == "*" { name } else { part })
+                    .collect();
+                self.setting_at(key, &path)
+            })
+        });
+        settings.filter(|setting| setting.value.is_some()).collect()
+    }
+
+    fn setting(&self, key: &'static Key, path: &str) -> Setting {
+        self.setting_at(key, &path.split('.').collect::<Vec<_>>())
+    }
+
+    fn setting_at(&self, key: &'static Key, path: &[&str]) -> Setting {
+        let (value, from) = self.value(key, path);
+        let (name, section) = path.split_last().unwrap_or((&"", &[]));
+        let section: Vec<_> = section.iter().map(|part| bare(part)).collect();
+        Setting {
+            key,
+            section: section.join("."),
+            name: (*name).to_owned(),
+            value: value.map(|value| hidden(path, value)),
+            from,
+        }
+    }
+
+    /// What holds, and who says so.
+    fn value(&self, key: &Key, path: &[&str]) -> (Option<Value>, String) {
+        if let Some(flag) = self.flag.as_ref().filter(|_| key.path == "store") {
+            return (Some(Value::String(flag.clone())), "--db".to_owned());
+        }
+        let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        if let Some((name, value)) = key.variable.and_then(|name| Some((name, set(name)?))) {
+            let value = value.parse().map_or(Value::String(value), Value::Integer);
+            return (Some(value), name.to_owned());
+        }
+        if key.path == "theme" && set("NO_COLOR").is_some() {
+            return (
+                Some(Value::String("mono".to_owned())),
+                "NO_COLOR".to_owned(),
+            );
+        }
+        let yours = found(&self.user, path).cloned();
+        let theirs = found(&self.project, path).cloned();
+        let theirs = theirs.filter(|_| key.project != Project::Silent);
+        match (key.project, yours, theirs) {
+            (Project::Adds, Some(Value::Array(yours)), Some(Value::Array(theirs))) => {
+                let both = yours.into_iter().chain(theirs).collect();
+                (
+                    Some(Value::Array(both)),
+                    "your file and the project's".to_owned(),
+                )
+            }
+            (Project::Lowers, yours, Some(theirs)) => {
+                let ours = yours.as_ref().and_then(Value::as_integer);
+                let ours = ours.or_else(|| key.default.parse().ok());
+                let lowers = theirs.as_integer() < ours;
+                match (lowers, yours) {
+                    (true, _) => (Some(theirs), "the project's file".to_owned()),
+                    (false, Some(yours)) => (Some(yours), "your file".to_owned()),
+                    (false, None) => usual(key),
+                }
+            }
+            (_, _, Some(theirs)) => (Some(theirs), "the project's file".to_owned()),
+            (_, Some(yours), None) => (Some(yours), "your file".to_owned()),
+            (_, None, None) => usual(key),
+        }
+    }
+}
+
+/// What holds if nobody says anything.
+fn usual(key: &Key) -> (Option<Value>, String) {
+    if key.path == "store"
+        && let Ok(file) = place::database(None, None)
+    {
+        let file = file.to_string_lossy().into_owned();
+        return (Some(Value::String(file)), "default".to_owned());
+    }
+    match key.without() {
+        Some(words) => (None, words.to_owned()),
+        // In a section that somebody named, only what is said there is told.
+        None if key.path.contains('*') => (None, String::new()),
+        None => {
+            let table: Table = toml::from_str(&format!("it = {}", key.default)).unwrap_or_default();
+            (table.get("it").cloned(), "default".to_owned())
+        }
+    }
+}
+
+fn found<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    let mut value = table.get(*first)?;
+    for part in rest {
+        value = value.as_table()?.get(*part)?;
+    }
+    Some(value)
+}
+
+/// A value without what nobody else should see.
+fn hidden(path: &[&str], value: Value) -> Value {
+    match value {
+        Value::Table(table) => {
+            let entries = table.into_iter().map(|(name, value)| {
+                // Headers carry keys as often as not.
+                let value = if path.contains(&"headers") {
+                    Value::String(SECRET.to_owned())
+                } else {
+                    hidden(path, value)
+                };
+                (name, value)
+            });
+            Value::Table(entries.collect())
+        }
+        Value::Array(values) => {
+            let values = values.into_iter().map(|value| hidden(path, value));
+            Value::Array(values.collect())
+        }
+        Value::String(text) if looks_like_key(&text) => Value::String(SECRET.to_owned()),
+        Value::String(text) => Value::String(without_password(&text)),
+        other => other,
+    }
+}
+
+/// An address without the password in it: `scheme://user:password@host?password=…`.
+fn without_password(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, behind) = rest.split_at(end);
+    let authority = match authority.rsplit_once('@') {
+        Some((who, host)) => match who.split_once(':') {
+            Some((user, _)) => format!("{user}:{SECRET}@{host}"),
+            None => authority.to_owned(),
+        },
+        None => authority.to_owned(),
+    };
+    let behind = behind.split_inclusive(['?', '&']).map(|part| {
+        let end = part.trim_end_matches(['?', '&']).len();
+        match part.split_once("password=") {
+            Some((name, _)) => format!("{name}password={SECRET}{}", &part[end..]),
+            None => part.to_owned(),
+        }
+    });
+    format!("{scheme}://{authority}{}", behind.collect::<String>())
+}
+
+/// A key as it is written in a file.
+fn bare(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.chars().all(is_bare) {
+        name.to_owned()
+    } else {
+        json!(name).to_string()
+    }
+}
+
+/// A value as it is written in a file.
+fn written(value: &Value) -> String {
+    match value {
+        // What JSON escapes, a file of settings escapes in the same way.
+        Value::String(text) => json!(text).to_string(),
+        Value::Array(values) => {
+            let values: Vec<_> = values.iter().map(written).collect();
+            format!("[{}]", values.join(", "))
+        }
+        Value::Table(table) => {
+            let entries = table.iter();
+            let entries =
+                entries.map(|(name, value)| format!("{} = {}", bare(name), written(value)));
+            format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
+        }
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => format!("{number:?}"),
+        Value::Boolean(is) => is.to_string(),
+        Value::Datetime(time) => time.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
