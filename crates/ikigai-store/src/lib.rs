@@ -5,6 +5,7 @@ pub mod blobs;
 pub mod error;
 mod faults;
 pub mod history;
+pub mod legacy;
 mod numbers;
 pub mod portable;
 pub mod postgres;

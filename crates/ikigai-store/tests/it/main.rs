@@ -9,6 +9,7 @@ mod blobs;
 mod conformance;
 mod crash;
 mod disk;
+mod legacy;
 mod outcome;
 mod portable;
 mod postgres;

@@ -1,0 +1,299 @@
+//! Who is who, and where each row goes: found out before the first row is told.
+
+use std::collections::{HashMap, HashSet};
+
+use ikigai_core::names::{free_name, name_from};
+use ikigai_core::settings::ModelChoice;
+use ikigai_core::{AgentId, Kind, RowRef, Seq};
+use sha2::{Digest, Sha256};
+
+use super::{Home, OldAgent, Report};
+
+/// The kinds that an older log has; `tool` is the first name of `tool_result`.
+pub(super) fn kind_of(name: &str) -> Option<Kind> {
+    Some(match name {
+        "clear" => Kind::Clear,
+        "system" => Kind::System,
+        "user" => Kind::User,
+        "assistant" => Kind::Assistant,
+        "tool_call" => Kind::ToolCall,
+        "tool_result" | "tool" => Kind::ToolResult,
+        "mark" => Kind::Mark,
+        "rewind" => Kind::Rewind,
+        "agent_killed" => Kind::AgentKilled,
+        "command" => Kind::Command,
+        "fork" => Kind::Fork,
+        _ => return None,
+    })
+}
+
+/// An agent with its place in the new log.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) id: AgentId,
+    pub(super) name: String,
+    pub(super) parent: Option<usize>,
+    pub(super) is_dead: bool,
+    pub(super) created_at: i64,
+    pub(super) model: ModelChoice,
+    /// The last row that it inherits.
+    pub(super) fork_point: Option<RowRef>,
+    /// The row whose text is its system prompt while it has none of its own.
+    pub(super) system: Option<RowRef>,
+    /// A child begins with its fork; the older log of this one does not.
+    pub(super) lacks_fork: bool,
+    fork_message_id: i64,
+    /// The old numbers of its rows, in order.
+    rows: Vec<i64>,
+    /// The places of its system prompts.
+    systems: Vec<Seq>,
+}
+
+impl Planned {
+    /// The place of its newest row.
+    pub(super) fn head(&self) -> Seq {
+        self.place(self.rows.len()).before()
+    }
+
+    /// The place of its row of this index.
+    fn place(&self, index: usize) -> Seq {
+        Seq((index + usize::from(self.lacks_fork)) as u64).next()
+    }
+
+    /// The place of its newest row whose old number is at most this.
+    fn newest_upto(&self, id: i64) -> Option<Seq> {
+        let count = self.rows.partition_point(|row| *row <= id);
+        let newest = count.checked_sub(1).map(|index| self.place(index));
+        newest.or_else(|| self.lacks_fork.then_some(Seq(1)))
+    }
+}
+
+/// Where everything goes.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) agents: Vec<Planned>,
+    by_uuid: HashMap<String, usize>,
+    root: usize,
+    /// The old numbers of all rows that come, in order, with their agents.
+    owners: Vec<(i64, u32)>,
+}
+
+impl Plan {
+    /// Puts agents in order, parents before their children, and gives them names.
+    pub(super) fn new(mut old: Vec<OldAgent>, home: &Home<'_>, report: &mut Report) -> Self {
+        if old.iter().all(|agent| agent.parent.is_some()) {
+            // What nobody owns is owned by a root.
+            old.insert(0, OldAgent::default());
+        }
+        let mut taken = home.taken.clone();
+        let mut plan = Self {
+            agents: Vec::with_capacity(old.len()),
+            by_uuid: HashMap::with_capacity(old.len()),
+            root: 0,
+            owners: Vec::new(),
+        };
+        let known: HashSet<String> = old.iter().map(|agent| agent.uuid.clone()).collect();
+        let mut left = old;
+        while !left.is_empty() {
+            let is_next = |agent: &OldAgent| {
+                let parent = agent.parent.as_deref();
+                parent.is_none_or(|uuid| !known.contains(uuid) || plan.by_uuid.contains_key(uuid))
+            };
+            let (mut next, later): (Vec<_>, Vec<_>) = left.into_iter().partition(is_next);
+            left = later;
+            if next.is_empty() {
+                // Parents that are their own descendants: one of them is made a root.
+                let mut first = left.remove(0);
+                let name = first.name.as_deref().unwrap_or(&first.uuid);
+                report.remark(format!(
+                    "agent `{name:.64}` is its own ancestor: made a root"
+                ));
+                first.parent = None;
+                next.push(first);
+            }
+            for agent in next {
+                plan.add(agent, home, &mut taken, report);
+            }
+        }
+        let root = plan.agents.iter().position(|agent| agent.parent.is_none());
+        plan.root = root.unwrap_or(0);
+        plan
+    }
+
+    fn add(
+        &mut self,
+        old: OldAgent,
+        home: &Home<'_>,
+        taken: &mut HashSet<String>,
+        report: &mut Report,
+    ) {
+        let called = old.name.as_deref().filter(|name| !name.trim().is_empty());
+        let wanted = match (called, &old.parent) {
+            (Some(name), _) => name_from(name),
+            (None, None) => name_from(home.directory.rsplit('/').next().unwrap_or_default()),
+            (None, Some(_)) => "agent".to_owned(),
+        };
+        let name = free_name(&wanted, |name| taken.contains(name));
+        if !old.is_dead {
+            taken.insert(name.clone());
+        }
+        if called.is_some_and(|called| called != name) {
+            let called = called.unwrap_or_default();
+            report.remark(format!("agent `{called:.64}` is called {name} here"));
+        }
+        let parent = old.parent.as_ref().and_then(|uuid| {
+            let parent = self.by_uuid.get(uuid).copied();
+            if parent.is_none() {
+                report.remark(format!("the parent of {name} is missing: made a root"));
+            }
+            parent
+        });
+        let own = ModelChoice {
+            provider: old.provider,
+            model: old.model,
+            level: old.level,
+        };
+        let known = own.model.as_ref().and_then(|_| (home.known)(&own));
+        if let (Some(model), None) = (&own.model, &known) {
+            let now = home.model.model.as_deref().unwrap_or_default();
+            report.remark(format!(
+                "{name} used {model:.64}, which cannot be asked here: it goes on with {now}"
+            ));
+        }
+        let model = known.unwrap_or_else(|| home.model.clone());
+        self.by_uuid.insert(old.uuid.clone(), self.agents.len());
+        self.agents.push(Planned {
+            id: id_of(&old.uuid),
+            name,
+            parent,
+            is_dead: old.is_dead,
+            created_at: old.created_at.unwrap_or(home.at.0),
+            model,
+            fork_point: None,
+            system: None,
+            lacks_fork: parent.is_some(),
+            fork_message_id: old.fork_message_id.unwrap_or(0),
+            rows: Vec::new(),
+            systems: Vec::new(),
+        });
+    }
+
+    /// Gives a row its place, if it can come. Rows are put in the order of their numbers.
+    pub(super) fn put(
+        &mut self,
+        id: i64,
+        agent: Option<&str>,
+        kind: &str,
+        is_childs_fork: bool,
+        report: &mut Report,
+    ) {
+        let Some(kind) = kind_of(kind) else {
+            report.remark(format!(
+                "row {id} is of the unknown kind `{kind:.64}`: left out"
+            ));
+            return;
+        };
+        let owner = agent.and_then(|uuid| self.by_uuid.get(uuid)).copied();
+        if let (Some(uuid), None) = (agent, owner) {
+            report.remark(format!(
+                "row {id} belongs to `{uuid:.64}`, who is missing: given to the root"
+            ));
+        }
+        let owner = owner.unwrap_or(self.root);
+        let planned = &mut self.agents[owner];
+        if planned.rows.is_empty() && is_childs_fork {
+            planned.lacks_fork = false;
+        }
+        if kind == Kind::System {
+            let place = planned.place(planned.rows.len());
+            planned.systems.push(place);
+        }
+        planned.rows.push(id);
+        self.owners
+            .push((id, u32::try_from(owner).unwrap_or(u32::MAX)));
+    }
+
+    /// Finds the fork points, when all rows have their places.
+    pub(super) fn finish(&mut self) {
+        for index in 0..self.agents.len() {
+            let planned = &self.agents[index];
+            // Parents come first, so what they inherit is known.
+            let Some(parent) = planned.parent.map(|parent| &self.agents[parent]) else {
+                continue;
+            };
+            let upto = planned.fork_message_id;
+            let point = Some(upto).filter(|upto| *upto > 0);
+            let point = point.and_then(|upto| parent.newest_upto(upto));
+            let system = point.and_then(|point| {
+                let own = parent.systems.iter().rfind(|place| **place <= point);
+                own.map(|place| RowRef::new(parent.id, *place))
+                    .or(parent.system)
+            });
+            let point = point.map(|point| RowRef::new(parent.id, point));
+            let planned = &mut self.agents[index];
+            (planned.fork_point, planned.system) = (point, system);
+        }
+    }
+
+    /// Where a row is now, with the index of its agent.
+    pub(super) fn place_of(&self, id: i64) -> Option<(usize, RowRef)> {
+        let found = self.owners.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        let owner = self.owners[found].1 as usize;
+        let planned = self.agents.get(owner)?;
+        let index = planned.rows.binary_search(&id).ok()?;
+        Some((owner, RowRef::new(planned.id, planned.place(index))))
+    }
+
+    /// The agent with this old id.
+    pub(super) fn agent(&self, uuid: &str) -> Option<&Planned> {
+        Some(&self.agents[*self.by_uuid.get(uuid)?])
+    }
+
+    /// Whether an agent may go back to a row: an older one of its own, or one of an ancestor.
+    pub(super) fn holds(&self, owner: usize, at: RowRef, target: RowRef) -> bool {
+        let mut agent = Some(owner);
+        if target.agent == at.agent {
+            return target.seq < at.seq;
+        }
+        // Parents have smaller indexes, so this ends.
+        while let Some(index) = agent {
+            let planned = &self.agents[index];
+            if planned
+                .fork_point
+                .is_some_and(|point| point.agent == target.agent && target.seq <= point.seq)
+            {
+                return true;
+            }
+            agent = planned.parent;
+        }
+        false
+    }
+}
+
+/// The id of an agent: its old one where that is one of today, else one made out of it.
+pub(super) fn id_of(uuid: &str) -> AgentId {
+    if let Ok(id) = uuid.parse() {
+        return id;
+    }
+    let mut number = 0_u64;
+    loop {
+        // Nearly every draw is one.
+        let bytes = digest(&["agent", uuid, &number.to_string()]);
+        if let Some(id) = AgentId::from_random(bytes) {
+            return id;
+        }
+        number += 1;
+    }
+}
+
+/// 16 bytes that differ for different words.
+pub(super) fn digest(words: &[&str]) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    for word in words {
+        hash.update((word.len() as u64).to_le_bytes());
+        hash.update(word);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    bytes
+}
