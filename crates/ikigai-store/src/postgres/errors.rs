@@ -142,10 +142,11 @@ fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
             away(url, error.to_string())
         };
     };
-    if source.is::<TlsError>() {
+    let is_told_by = |beginning| error.to_string().starts_with(beginning);
+    if source.is::<TlsError>() || is_told_by("error performing TLS") {
         return unfit(
             url,
-            &source.to_string(),
+            &format!("TLS failed: {source}"),
             "check `sslmode` and `sslrootcert` of the address, and the server's certificate",
         );
     }
@@ -153,7 +154,6 @@ fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
         return away(url, source.to_string());
     }
     let said = format!("{error}: {source}");
-    let is_told_by = |beginning| error.to_string().starts_with(beginning);
     if is_told_by("authentication") || is_told_by("invalid configuration") {
         return unfit(
             url,

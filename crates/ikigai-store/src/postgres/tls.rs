@@ -35,10 +35,10 @@ pub(super) enum TlsError {
     #[error("the certificates in `{path}` cannot be used: {reason}")]
     Roots { path: String, reason: String },
     /// The server's certificate or its way of speaking was refused.
-    #[error("TLS with the server failed: {0}")]
+    #[error("{0}")]
     Handshake(io::Error),
     /// The library could not be set up.
-    #[error("TLS cannot be set up: {0}")]
+    #[error("it cannot be set up: {0}")]
     Setup(String),
 }
 

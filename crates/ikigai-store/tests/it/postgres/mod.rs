@@ -3,6 +3,7 @@
 mod conformance;
 mod listening;
 mod opening;
+mod secure;
 
 use ikigai_store::StoreError;
 use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
