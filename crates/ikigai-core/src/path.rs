@@ -459,6 +459,27 @@ impl Path {
             .collect()
     }
 
+    /// The row so many after another on the known part, or the newest if there are fewer; none if
+    /// the row is not on it.
+    pub fn row_after(&self, row: RowRef, rows: usize) -> Option<RowRef> {
+        let index = self.spans.iter().rposition(|span| span.contains(row))?;
+        let rest = Span {
+            from: row.seq.next(),
+            ..*self.spans.get(index)?
+        };
+        let newer = self.spans.iter().skip(index + 1).copied();
+        let mut missing = rows as u64;
+        let mut found = row;
+        for span in [rest].into_iter().chain(newer) {
+            let taken = span.len().min(missing);
+            if taken > 0 {
+                found = RowRef::new(span.agent, Seq(span.from.0 + taken - 1));
+            }
+            missing -= taken;
+        }
+        Some(found)
+    }
+
     /// Ends the path with this row of the known part, or before its newest row if none is given:
     /// what lies before cannot be read.
     pub fn end_at(&mut self, row: Option<RowRef>) {

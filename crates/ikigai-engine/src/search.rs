@@ -6,15 +6,19 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use ikigai_core::{AgentId, RowRef};
-use ikigai_store::{AgentRecord, Cursor, Hit, Order, SearchPage, SearchQuery};
+use ikigai_store::{AgentRecord, Hit, Order, SearchPage, SearchQuery, Status};
 
 use crate::{Engine, EngineError};
 
+pub use ikigai_store::Cursor;
 pub use typed::SYNTAX;
 use typed::{Filters, Moments, read};
 
 /// How many hits are told if nobody says.
 pub const USUAL_HITS: usize = 20;
+
+/// With how many characters of its id an agent is named at least.
+const PREFIX_CHARS: usize = 8;
 
 /// How a search is to be answered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,6 +55,9 @@ pub struct Named {
     pub hit: Hit,
     /// Its agent's name.
     pub agent: String,
+    /// How its agent is typed: by the name, or by the beginning of its id if the name means
+    /// somebody else or several.
+    pub typed: String,
 }
 
 impl Named {
@@ -60,7 +67,7 @@ impl Named {
         if own == Some(agent) {
             format!("#{seq}")
         } else {
-            format!("#{}.{seq}", self.agent)
+            format!("#{}.{seq}", self.typed)
         }
     }
 }
@@ -152,10 +159,9 @@ fn named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId
 }
 
 fn found(page: SearchPage, asked: Order, agents: &[AgentRecord]) -> Found {
-    let names: HashMap<AgentId, &str> = agents
-        .iter()
-        .map(|agent| (agent.id, agent.name.as_str()))
-        .collect();
+    let known: HashMap<AgentId, &AgentRecord> =
+        agents.iter().map(|agent| (agent.id, agent)).collect();
+    let mut typed: HashMap<AgentId, String> = HashMap::new();
     let mut notes = Vec::new();
     if page.whole_words {
         notes.push("too many words begin so: only whole words were looked for");
@@ -166,17 +172,44 @@ fn found(page: SearchPage, asked: Order, agents: &[AgentRecord]) -> Found {
     if asked == Order::Relevance && page.order == Order::Newest && !page.hits.is_empty() {
         notes.push("too many hits to rank: the newest come first");
     }
-    let name = |hit: Hit| {
-        let agent = names.get(&hit.at.agent).copied().unwrap_or_default();
-        Named {
-            agent: agent.to_owned(),
+    let mut hits = Vec::new();
+    for hit in page.hits {
+        let agent = known.get(&hit.at.agent);
+        let typed = typed.entry(hit.at.agent);
+        let typed = typed.or_insert_with(|| {
+            agent.map_or_else(|| hit.at.agent.to_string(), |agent| typed_as(agent, agents))
+        });
+        hits.push(Named {
+            agent: agent.map(|agent| agent.name.clone()).unwrap_or_default(),
+            typed: typed.clone(),
             hit,
-        }
-    };
+        });
+    }
     Found {
-        hits: page.hits.into_iter().map(name).collect(),
+        hits,
         order: page.order,
         next: page.next,
         notes,
     }
+}
+
+/// How an agent is typed so that it alone is meant. A name means the living agent of that name.
+fn typed_as(agent: &AgentRecord, agents: &[AgentRecord]) -> String {
+    let is_alone = |means: &dyn Fn(&AgentRecord) -> bool| {
+        let others = agents.iter().filter(|other| other.id != agent.id);
+        !others.into_iter().any(means)
+    };
+    if agent.status == Status::Running || is_alone(&|other| other.name == agent.name) {
+        return agent.name.clone();
+    }
+    let id = agent.id.to_string();
+    let begin = |length: &usize| id.get(..*length);
+    let lengths = PREFIX_CHARS..id.len();
+    let prefix = lengths.into_iter().find(|length| {
+        begin(length).is_some_and(|begin| {
+            is_alone(&|other| other.name == begin || other.id.to_string().starts_with(begin))
+        })
+    });
+    let prefix = prefix.and_then(|length| begin(&length).map(str::to_owned));
+    prefix.unwrap_or(id)
 }

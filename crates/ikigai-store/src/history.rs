@@ -131,6 +131,21 @@ impl Agent {
         Ok(())
     }
 
+    /// Makes so much of the path known that it tells whether one of the agent's own rows is on it:
+    /// these stand there by their numbers, after all that is inherited.
+    pub async fn know_down_to(&mut self, store: &dyn Store, row: Seq) -> Result<(), StoreError> {
+        let own = self.state.agent();
+        loop {
+            let path = self.state.path_mut();
+            let oldest = path.spans().next();
+            let is_below = oldest.is_some_and(|span| span.agent != own || span.from <= row);
+            if path.is_complete() || is_below {
+                return Ok(());
+            }
+            extend(store, path).await?;
+        }
+    }
+
     /// Makes path and inherited path known to their roots.
     pub async fn know_all(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         while !self.state.path().is_complete() {

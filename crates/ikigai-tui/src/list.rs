@@ -184,9 +184,21 @@ fn row(entry: &Candidate, marked: bool, columns: usize) -> Line {
     if !entry.help.is_empty() {
         let gap = columns.saturating_sub(used) + 2;
         let look = if marked { plain } else { Role::Faint.into() };
-        let help = format!("{}{}", " ".repeat(gap), clean(&entry.help));
-        line.spans
-            .push(Span::new(help.replace(['\n', '\t'], " "), look));
+        line.spans.push(Span::new(" ".repeat(gap), look));
+        let mut done = 0;
+        for mark in &entry.marks {
+            let before = entry.help.get(done..mark.start);
+            line.spans.extend(before.map(|text| help(text, look)));
+            let stands_out = entry.help.get(mark.clone());
+            line.spans.extend(stands_out.map(|text| help(text, hit)));
+            done = mark.end;
+        }
+        let rest = entry.help.get(done..);
+        line.spans.extend(rest.map(|text| help(text, look)));
     }
     line
+}
+
+fn help(text: &str, look: Look) -> Span {
+    Span::new(clean(text).replace(['\n', '\t'], " "), look)
 }

@@ -60,8 +60,8 @@ impl Arguments {
     pub(crate) fn read() -> Self {
         let arguments = Self::parse();
         let screen = &arguments.screen;
-        let asks_screen =
-            screen.prompt.is_some() || screen.agent.is_some() || screen.new || screen.headless;
+        let is_named = screen.agent.is_some() || screen.at.is_some();
+        let asks_screen = screen.prompt.is_some() || is_named || screen.new || screen.headless;
         if arguments.verb.is_some() && asks_screen {
             let text = "what stands before the verb is for the screen: put it after the verb";
             Self::command()
@@ -110,6 +110,11 @@ pub(crate) struct ScreenOrder {
     /// Make a new agent in this directory
     #[arg(long)]
     pub(crate) new: bool,
+
+    /// Show this row where it stands in its agent's history, as `ikigai search` tells it: `#name.12`,
+    /// or `#12` of the agent itself
+    #[arg(long, value_name = "#ID", conflicts_with_all = ["new", "prompt", "plain"])]
+    pub(crate) at: Option<String>,
 
     /// Run without a terminal: the same screen, driven through the control socket (`ikigai ctl`)
     #[arg(long)]
@@ -251,6 +256,10 @@ pub(crate) struct LogOrder {
     /// a part of an answer it is the one that was answered so, of any other row the next one
     #[arg(long, value_name = "#ID", requires = "request")]
     pub(crate) at: Option<String>,
+
+    /// Print the rows around this one instead, as it stands in the log: `#12`, or `#name.12`
+    #[arg(long, value_name = "#ID", conflicts_with_all = ["request", "all", "tail", "follow"])]
+    pub(crate) around: Option<String>,
 
     /// Print all rows that the agent ever wrote, also those that it no longer remembers
     #[arg(long, conflicts_with = "tail")]

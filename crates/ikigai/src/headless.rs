@@ -34,10 +34,13 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
     world.runtime.block_on(Box::pin(async {
         // Before anything else, so that whoever starts it may end it at any time.
         let signals = Signals::new().context("cannot listen to signals")?;
-        let whom = crate::screen::whom(&world, order).await?;
+        let (whom, row) = crate::screen::whom(&world, order).await?;
         let engine = world.engine.clone();
         let size = order.size.unwrap_or_default();
         let mut driver = Driver::open(engine, whom, around, bindings, size.0).await?;
+        if let Some(row) = row {
+            driver.go_to(row).await;
+        }
         driver.set_neighbours(Arc::new(Clients::here()?));
         let (sender, orders) = Orders::new(theme, mode);
         let server = Server::start(sender, world.engine.clone())?;

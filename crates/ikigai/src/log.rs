@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use ikigai_core::load::LoadError;
 use ikigai_core::load::load;
 use ikigai_core::render::{Shown, render};
@@ -17,9 +17,20 @@ use crate::world::World;
 /// How many rows are read at a time.
 const PAGE_ROWS: usize = 256;
 
+/// How many rows are printed before and after one.
+const ROWS_AROUND: u64 = 10;
+
 pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
     let world = World::open(db)?;
-    let Some(agent) = world.find(order.agent.as_deref())? else {
+    let agent = world.find(order.agent.as_deref())?;
+    if let Some(name) = &order.around {
+        let own = agent.map(|agent| agent.id);
+        world
+            .runtime
+            .block_on(print_around(&world.engine, own, name, order))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(agent) = agent else {
         tell("error: this directory has no agent yet\nhint: ikigai run \"hello\"");
         return Ok(exit::AGENT.into());
     };
@@ -43,7 +54,7 @@ async fn print_request(world: &World, agent: AgentId, order: &LogOrder) -> Resul
         None => engine.asked_next(agent).await?,
         Some(name) => {
             engine
-                .asked_at(row_named(engine, agent, name).await?)
+                .asked_at(row_named(engine, Some(agent), name).await?)
                 .await?
         }
     };
@@ -63,16 +74,39 @@ async fn print_request(world: &World, agent: AgentId, order: &LogOrder) -> Resul
 }
 
 /// The row that is typed so: the agent's own, or another one's by name.
-async fn row_named(engine: &Engine, agent: AgentId, typed: &str) -> Result<RowRef> {
+pub(crate) async fn row_named(
+    engine: &Engine,
+    own: Option<AgentId>,
+    typed: &str,
+) -> Result<RowRef> {
     let name = typed.strip_prefix('#').unwrap_or(typed);
-    let (owner, number) = match name.rsplit_once('.') {
-        Some((owner, number)) => (engine.find(owner).await?.id, number),
-        None => (agent, name),
+    let (owner, number) = match (name.rsplit_once('.'), own) {
+        (Some((owner, number)), _) => (engine.find(owner).await?.id, number),
+        (None, Some(own)) => (own, name),
+        (None, None) => bail!("`{typed}` is of no agent\nhint: #name.12"),
     };
     let number = number
         .parse()
         .with_context(|| format!("`{typed}` is no row: #12, or #name.12"))?;
     Ok(RowRef::new(owner, Seq(number)))
+}
+
+/// Prints the rows of the log around one, remembered or not.
+async fn print_around(
+    engine: &Engine,
+    own: Option<AgentId>,
+    name: &str,
+    order: &LogOrder,
+) -> Result<()> {
+    let row = row_named(engine, own, name).await?;
+    let head = engine.store().head(row.agent).await?;
+    let head = head.map_or(Seq(0), |head| head.seq);
+    if row.seq == Seq(0) || row.seq > head {
+        bail!("there is no row `{name}`: the newest is #{head}");
+    }
+    let first = Seq(row.seq.0.saturating_sub(ROWS_AROUND).max(1));
+    let last = Seq(row.seq.0.saturating_add(ROWS_AROUND).min(head.0));
+    print_span(engine, row.agent, Span::new(row.agent, first, last), order).await
 }
 
 /// Prints what is there. Returns the newest row that was.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use ikigai_core::Micros;
+use ikigai_core::{Micros, RowRef};
 use ikigai_engine::{Environment as _, System};
 use ikigai_tui::app::{Farewell, Surroundings};
 use ikigai_tui::control::{Mode, Orders};
@@ -20,6 +20,7 @@ use crate::arguments::ScreenOrder;
 use crate::background;
 use crate::config::Config;
 use crate::control::{Clients, Server};
+use crate::log::row_named;
 use crate::output::print;
 use crate::place::{self, Here};
 use crate::run::hidden::hold_key_back;
@@ -38,6 +39,9 @@ pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode
     let database = place::database(db, config.store.as_deref())?;
     let world = World::open_at(&database, &config)?;
     if is_plain(order) {
+        if order.at.is_some() {
+            bail!("--at needs a screen\nhint: ikigai log --around");
+        }
         return plain(&world, order);
     }
     around.secrets = world.registry.secret_variables();
@@ -46,9 +50,12 @@ pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode
     let terminal = Terminal::open(config.mouse.unwrap_or(true))
         .context("the screen cannot be shown\nhint: `ikigai run PROMPT` needs none")?;
     let left = world.runtime.block_on(Box::pin(async {
-        let whom = whom(&world, order).await?;
+        let (whom, row) = whom(&world, order).await?;
         let size = terminal.size();
         let mut driver = Driver::open(world.engine.clone(), whom, around, bindings, size).await?;
+        if let Some(row) = row {
+            driver.go_to(row).await;
+        }
         let (sender, orders) = Orders::new(theme, Mode::Screen);
         // A screen is of use without a socket too.
         let server = Server::start(sender, world.engine.clone());
@@ -103,7 +110,7 @@ fn is_plain(order: &ScreenOrder) -> bool {
 
 fn plain(world: &World, order: &ScreenOrder) -> Result<ExitCode> {
     let talk = async {
-        let whom = whom(world, order).await?;
+        let (whom, _) = whom(world, order).await?;
         let (engine, prompt) = (world.engine.clone(), order.prompt.clone());
         let talk = plain::run(engine, whom, prompt, PROGRAM, io::stdout());
         anyhow::Ok(Box::pin(talk).await?)
@@ -112,8 +119,21 @@ fn plain(world: &World, order: &ScreenOrder) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who is shown first.
-pub(crate) async fn whom(world: &World, order: &ScreenOrder) -> Result<Whom> {
+/// Who is shown first, and which row if it is not the end.
+pub(crate) async fn whom(world: &World, order: &ScreenOrder) -> Result<(Whom, Option<RowRef>)> {
+    let whom = named(world, order).await?;
+    let Some(typed) = &order.at else {
+        return Ok((whom, None));
+    };
+    let own = match whom {
+        Whom::Agent(agent) => Some(agent),
+        Whom::New { .. } => None,
+    };
+    let row = row_named(&world.engine, own, typed).await?;
+    Ok((Whom::Agent(row.agent), Some(row)))
+}
+
+async fn named(world: &World, order: &ScreenOrder) -> Result<Whom> {
     if let Some(name) = &order.agent {
         return Ok(Whom::Agent(world.engine.find(name).await?.id));
     }

@@ -73,6 +73,14 @@ fn show(found: &Found, as_json: bool) -> Result<()> {
     for note in &found.notes {
         tell(&format!("warning: {note}"));
     }
+    if let Some(first) = found.hits.first()
+        && is_bold
+    {
+        let name = visible(&first.reference(None));
+        tell(&format!(
+            "hint: ikigai --at '{name}' shows it where it stands"
+        ));
+    }
     if let Some(next) = found.next {
         tell(&format!("more: --from {}", next.0));
     }
@@ -109,6 +117,7 @@ fn json_of(named: &Named) -> String {
     let line = json!({
         "agent": hit.at.agent,
         "name": named.agent,
+        "row": named.reference(None),
         "seq": hit.at.seq,
         "kind": hit.kind.name(),
         "created_at": hit.created_at,

@@ -493,6 +493,31 @@ fn what_lies_before_a_row_is_found_without_knowing_the_rest() {
 }
 
 #[test]
+fn what_lies_after_a_row_goes_round_what_was_left() {
+    let (parent, child) = (agent(1), agent(2));
+    let mut log = Log::default();
+    log.say(parent, 4);
+    log.fork(child, at(parent, 3));
+    log.say(child, 4);
+    log.rewind(child, at(child, 2));
+    log.say(child, 1);
+    let mut path = Path::of(Some(log.head(child)));
+    while let Some(query) = path.wants() {
+        path.supply(&log.answer(query));
+    }
+
+    let after = |row, rows| path.row_after(row, rows);
+    assert_eq!(after(at(parent, 1), 0), Some(at(parent, 1)));
+    assert_eq!(after(at(parent, 1), 2), Some(at(parent, 3)));
+    assert_eq!(after(at(parent, 2), 3), Some(at(child, 2)));
+    assert_eq!(after(at(child, 1), 2), Some(at(child, 6)));
+    assert_eq!(after(at(child, 2), 9), Some(at(child, 7)));
+    assert_eq!(after(at(child, 7), 1), Some(at(child, 7)));
+    assert_eq!(after(at(child, 4), 1), None);
+    assert_eq!(after(at(parent, 4), 1), None);
+}
+
+#[test]
 fn a_span_of_all_numbers_can_be_counted() {
     let agent = agent(1);
 

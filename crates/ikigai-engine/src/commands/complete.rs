@@ -1,6 +1,7 @@
 //! Completion: what can stand where the cursor is. Pure, so that every screen has the same.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::line::command_word;
 use super::{COMMANDS, Command, Completes};
@@ -42,6 +43,8 @@ pub struct Candidate {
     pub help: Cow<'static, str>,
     /// Which of its characters were typed, by their places in bytes.
     pub matched: Vec<usize>,
+    /// Which parts of what it is stand out, in bytes.
+    pub marks: Vec<Range<usize>>,
 }
 
 impl Candidate {
@@ -51,6 +54,7 @@ impl Candidate {
             text: text.into(),
             help: help.into(),
             matched: Vec::new(),
+            marks: Vec::new(),
         }
     }
 }

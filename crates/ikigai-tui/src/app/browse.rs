@@ -1,25 +1,16 @@
 //! Browse mode: a cursor that goes over whole events, and what can be done with the one it is on.
 
 use ikigai_core::data::{self, RewindData};
-use ikigai_core::project::estimate_tokens;
 use ikigai_core::view::Entry;
 use ikigai_core::{Kind, Row, RowRef};
 use ikigai_engine::Intent;
-use ikigai_engine::figures::tokens;
 
 use super::draw::Eye;
-use super::hints::Hints;
 use super::needle::Needle;
 use super::prompt::Purpose;
-use super::{App, Mode, Pane, Wish, event, lines};
+use super::{App, Mode, Pane, Wish, event};
 use crate::keys::Action;
-use crate::line::Line;
-use crate::look::{Look, Role};
-use crate::paint::Grid;
-use crate::rows::Symbols;
-use crate::scrollback::{Id, Item, Visible, What, joined};
-use crate::text::{clean, cut};
-use crate::width::width;
+use crate::scrollback::{Id, Item, What, joined};
 
 /// How many pages are read for one key before the user is asked whether to look further.
 const MOST_PAGES: usize = 50;
@@ -27,24 +18,14 @@ const MOST_PAGES: usize = 50;
 /// How many rewinds `/history` unfolds.
 const MOST_UNFOLDED: usize = 8;
 
-/// What can be done everywhere, after what can be done with the event.
-const KEYS: [&str; 6] = [
-    "[ ] messages",
-    "/ find",
-    "o pager",
-    "m mark",
-    "Y Markdown",
-    "O all",
-];
-
 /// See the module.
 pub(super) struct Browse {
     /// The event that the cursor is on.
-    cursor: Id,
+    pub(super) cursor: Id,
     /// What is looked for.
-    find: String,
+    pub(super) find: String,
     /// What older pages are read for.
-    seek: Option<Seek>,
+    pub(super) seek: Option<Seek>,
     /// How many more may be read for it.
     pages: usize,
     /// A click opened it, so that letters may be meant for the input.
@@ -53,7 +34,7 @@ pub(super) struct Browse {
 
 /// What is looked for above what was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seek {
+pub(super) enum Seek {
     /// The event above.
     Event,
     /// The message of the user above.
@@ -91,6 +72,18 @@ impl App {
         self.asked.wait();
         self.with_pane(|pane, eye| pane.scrollback.hold(eye));
         self.reveal();
+    }
+
+    /// Opens browse mode at an event, with what was found in it.
+    pub(super) fn browse_for(&mut self, at: Option<Id>, found: String) {
+        self.browse(at);
+        if let Mode::Browse(browse) = &mut self.mode {
+            browse.is_clicked = false;
+            browse.find = found;
+        }
+        if let Some(cursor) = self.cursor() {
+            self.show_found(cursor);
+        }
     }
 
     /// Opens browse mode with what rewinds left unfolded.
@@ -242,9 +235,11 @@ impl App {
             Some(id) => self.move_to(id),
             None => self.go_to_end(),
         }
+        self.want_newer();
     }
 
     fn go_last(&mut self) {
+        self.with_pane(|pane, _| pane.come_back());
         let items = self.pane().map_or(&[][..], |pane| pane.scrollback.items());
         let last = items.iter().rev().find(|item| is_event(item));
         if let Some(id) = last.map(|item| item.id) {
@@ -314,7 +309,10 @@ impl App {
     }
 
     /// Does something with what is shown and how it is laid out.
-    fn with_pane<T>(&mut self, what: impl FnOnce(&mut Pane, &Eye<'_>) -> T) -> Option<T> {
+    pub(super) fn with_pane<T>(
+        &mut self,
+        what: impl FnOnce(&mut Pane, &Eye<'_>) -> T,
+    ) -> Option<T> {
         let mut pane = self.panes.remove(&self.current)?;
         let done = what(&mut pane, &Eye::new(self, self.current));
         self.panes.insert(self.current, pane);
@@ -409,7 +407,7 @@ impl App {
     }
 
     /// How a row is typed.
-    fn row_name(&self, row: RowRef) -> String {
+    pub(super) fn row_name(&self, row: RowRef) -> String {
         if row.agent == self.current {
             return format!("#{}", row.seq);
         }
@@ -432,7 +430,7 @@ impl App {
 
     /// The row that tells what a response cost, if it follows: it is not seen, and belongs to it.
     fn with_its_cost(&self, row: RowRef) -> RowRef {
-        let entries = self.pane().map(|pane| pane.agent.view.entries().iter());
+        let entries = self.pane().map(|pane| pane.shown().view.entries().iter());
         let after = entries.into_iter().flatten();
         let mut after = after.skip_while(|entry| entry.at() != row).skip(1);
         let next = after.next().filter(|next| next.kind() == Some(Kind::Usage));
@@ -474,81 +472,10 @@ impl App {
 
     fn leave_browse(&mut self) {
         self.mode = Mode::Input;
-        self.with_pane(|pane, eye| pane.scrollback.let_go(eye));
-    }
-
-    /// Marks the event that the cursor is on at the left edge, and what was found.
-    pub(super) fn draw_browse(&self, pane: &Pane, visible: &[Visible], grid: &mut Grid) {
-        let Mode::Browse(browse) = &self.mode else {
+        if self.return_to_hits() {
             return;
-        };
-        let bar = match self.around.symbols {
-            Symbols::Utf8 => "▌",
-            Symbols::Ascii => "|",
-        };
-        let needle = Needle::new(&browse.find);
-        for (row, seen) in (0..).zip(visible) {
-            let Some(line) = seen.line() else { continue };
-            for (from, to) in needle.columns(&line.text()) {
-                grid.restyle(row, from..to, Role::Match);
-            }
-            let item = seen.id.and_then(|id| pane.scrollback.item(id));
-            if seen.row == 0 && item.is_some_and(|item| left_by(item).is_some()) {
-                let hint = Line::of(" · Enter to look · r to go back there", Role::Faint);
-                let column = u16::try_from(width(&line.text())).unwrap_or(u16::MAX);
-                let room = self.columns.saturating_sub(column);
-                grid.line(row, column.min(self.columns), &cut(&hint, room, "…"));
-            }
-            if seen.id != Some(browse.cursor) {
-                continue;
-            }
-            if grid.cursor.is_none() {
-                grid.cursor = Some((row, 0));
-            }
-            let is_blank = grid.cell(row, 0).is_none_or(|cell| cell.symbol() == " ");
-            if is_blank {
-                grid.put(row, 0, bar, Role::Question);
-            } else {
-                grid.restyle(row, 0..1, Role::Marked);
-            }
         }
-    }
-
-    /// The last row in browse mode: which event it is, and the keys.
-    pub(super) fn browse_line(&self, pane: &Pane) -> Option<Line> {
-        let Mode::Browse(browse) = &self.mode else {
-            return None;
-        };
-        let row = pane.scrollback.item(browse.cursor).and_then(row_of);
-        let mut facts = Vec::new();
-        if let Some(row) = row {
-            facts.push(self.row_name(row.at));
-            // Few columns are better used for keys.
-            if self.columns >= lines::NARROW {
-                facts.push((self.around.time_of_day)(row.created_at));
-                let count = estimate_tokens(&event::all_text(row));
-                facts.push(format!("{} tokens", tokens(count)));
-            }
-        }
-        let facts = format!(" {}", clean(&facts.join(" · ")));
-        let facts = Line::of(facts, Look::of(Role::Status).with(Look::BOLD));
-        let deeds: &[&str] = match row.and_then(|row| row.kind.read_as()) {
-            _ if browse.seek.is_some() => &["reading older pages …"],
-            Some(Kind::User) => &["e edit and resend", "r rewind", "f fork", "y copy"],
-            Some(Kind::Rewind) => &["Enter to look", "r to go back there", "f fork", "y copy"],
-            _ => &["Enter unfold", "r rewind", "f fork", "y copy"],
-        };
-        let (rest, way_out) = match browse.seek {
-            Some(_) => (&[][..], "any key stops"),
-            None => (&KEYS[..], "Esc back"),
-        };
-        let hints = Hints {
-            gap: "  ",
-            keys: &[deeds, rest].concat(),
-            way_out,
-            look: Look::of(Role::Status),
-        };
-        Some(hints.after(&facts, self.columns))
+        self.with_pane(|pane, eye| pane.scrollback.let_go(eye));
     }
 }
 
@@ -559,7 +486,7 @@ fn browse_find(mode: &Mode) -> &str {
     }
 }
 
-fn row_of(item: &Item) -> Option<&Row> {
+pub(super) fn row_of(item: &Item) -> Option<&Row> {
     match &item.what {
         What::Row { row, .. } => Some(row),
         What::Turn(_) | What::Context => None,
@@ -577,7 +504,7 @@ fn is_message(item: &Item) -> bool {
 }
 
 /// The newest of the rows that a rewind left, if the item is a rewind.
-fn left_by(item: &Item) -> Option<RowRef> {
+pub(super) fn left_by(item: &Item) -> Option<RowRef> {
     let row = row_of(item).filter(|row| row.kind.read_as() == Some(Kind::Rewind))?;
     let rewind: RewindData = data::read(row.data.as_deref());
     rewind.from.filter(|_| matches!(item.id, Id::Row(_)))

@@ -237,7 +237,11 @@ impl App {
     }
 
     fn draw_scrollback(&mut self, pane: &mut Pane, grid: &mut Grid, height: u16) {
-        let live = self.live_lines(pane);
+        let live = if pane.is_elsewhere() {
+            Vec::new()
+        } else {
+            self.live_lines(pane)
+        };
         pane.scrollback.set_live(live);
         let eye = Eye::new(self, self.current);
         let visible = pane.scrollback.visible(usize::from(height), &eye);
@@ -254,9 +258,11 @@ impl App {
             }
         }
         self.draw_browse(pane, &visible, grid);
-        if !pane.scrollback.is_at_end() && height > 0 {
+        let is_elsewhere = pane.is_elsewhere();
+        if (is_elsewhere || !pane.scrollback.is_at_end()) && height > 0 {
             let new = pane.scrollback.new_rows(&eye);
             let text = match new {
+                _ if is_elsewhere => " history · ↓ End ".to_owned(),
                 0 => " ↓ End ".to_owned(),
                 new => format!(" ↓ {new} new lines · End "),
             };

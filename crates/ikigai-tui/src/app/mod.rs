@@ -7,10 +7,13 @@ mod beside;
 mod board;
 mod board_rows;
 mod browse;
+mod browse_rows;
 mod draw;
+mod elsewhere;
 mod event;
 mod farewell;
 mod hints;
+mod hits;
 mod leaving;
 mod lines;
 mod live;
@@ -37,9 +40,11 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::commands::Candidate;
-use ikigai_engine::{Branch, Intent, TypedKey};
+use ikigai_engine::search::Cursor;
+use ikigai_engine::{AgentRecord, Branch, Intent, TypedKey};
 
 pub use farewell::{Farewell, Fate};
+pub use hits::Hits;
 pub use live::{Doing, Live, Phase, Running};
 pub use pane::Pane;
 pub use picker::{Choosing, Deed, Entry, Picker};
@@ -47,6 +52,7 @@ pub use roster::{Known, Roster, State};
 
 use self::board::Board;
 use self::browse::Browse;
+use self::hits::Visited;
 use self::merging::Merging;
 use self::overlay::Overlay;
 use self::press::Armed;
@@ -80,6 +86,19 @@ pub enum Wish {
     Take(AgentId),
     /// Read more above of the agent that is shown.
     ReadOlder,
+    /// Read more below, where its end is not what is looked at.
+    ReadNewer,
+    /// Look for words in the whole log.
+    Search {
+        /// As they were typed.
+        typed: String,
+        /// Where an earlier answer ended.
+        after: Option<Cursor>,
+    },
+    /// Show this row where it stands in the history of the agent that wrote it.
+    GoTo(RowRef),
+    /// Show what was found last.
+    ListHits,
     /// Show what this rewind of the agent that is shown left, or not any more.
     ToggleLeft(RowRef),
     /// Read what there is to choose from, and let the user choose.
@@ -206,6 +225,8 @@ pub struct App {
     /// How much of it is known.
     known_past: Past,
     search: Option<Search>,
+    /// What was found in the log last.
+    visited: Option<Visited>,
     /// What can be chosen by name.
     models: Vec<Candidate>,
     tools: Vec<Candidate>,
@@ -265,6 +286,7 @@ impl App {
             history: History::default(),
             known_past: Past::default(),
             search: None,
+            visited: None,
             models: Vec::new(),
             tools: Vec::new(),
             selection: None,
@@ -332,6 +354,8 @@ impl App {
         if agent == self.current {
             return true;
         }
+        self.mode = Mode::Input;
+        self.mind_place();
         self.before = Some(self.current);
         self.current = agent;
         self.peeked.retain(|peeked| *peeked != agent);
@@ -339,7 +363,6 @@ impl App {
         self.search = None;
         self.filled = None;
         self.holder = None;
-        self.mode = Mode::Input;
         self.prompt = None;
         self.roster.look_at(agent);
         true
@@ -352,6 +375,12 @@ impl App {
         if self.board().is_some() {
             self.look_at_marked();
         }
+    }
+
+    /// Takes in an agent that is shown and not in the tree.
+    pub fn meet(&mut self, agent: AgentRecord) {
+        self.roster.meet(agent);
+        self.names = self.names.wrapping_add(1) & 0xff;
     }
 
     /// Takes in what fills the window.
@@ -409,6 +438,7 @@ impl App {
             Happening::Focus(is_focused) => self.is_focused = is_focused,
             Happening::Resize { columns, rows } => (self.columns, self.rows) = (columns, rows),
         }
+        self.mind_place();
         self.mind_question();
     }
 

@@ -72,6 +72,9 @@ impl App {
             self.wishes.push(Wish::ReadOlder);
         }
         self.panes.insert(self.current, pane);
+        if rows > 0 {
+            self.want_newer();
+        }
     }
 
     /// A click on an event is the beginning of browsing.

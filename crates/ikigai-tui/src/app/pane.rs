@@ -3,6 +3,7 @@
 use ikigai_core::{AgentId, Direction, Kind, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_engine::{Agent, AgentError, Engine, StoreError};
 
+use super::elsewhere::Elsewhere;
 use super::past::Past;
 use crate::complete::Completion;
 use crate::input::Editor;
@@ -36,6 +37,8 @@ pub struct Pane {
     /// Whether everything above was read.
     pub is_complete: bool,
     past: Past,
+    /// Where else in its history it is looked at.
+    elsewhere: Option<Box<Elsewhere>>,
 }
 
 impl Pane {
@@ -48,6 +51,7 @@ impl Pane {
             completion: Completion::default(),
             is_complete: false,
             past: Past::default(),
+            elsewhere: None,
         };
         pane.fill(engine).await?;
         pane.show();
@@ -65,24 +69,81 @@ impl Pane {
         Ok(())
     }
 
+    /// Looks at the rows around one of the agent's own, wherever it stands; says whether it is there.
+    pub async fn go_to(&mut self, engine: &Engine, row: RowRef) -> Result<bool, StoreError> {
+        let Some(mut found) = Elsewhere::at(engine, &mut self.agent, row).await? else {
+            return Ok(false);
+        };
+        self.come_back();
+        found.here = std::mem::take(&mut self.scrollback);
+        self.elsewhere = Some(Box::new(found));
+        self.show();
+        Ok(true)
+    }
+
+    /// Looks at what was looked at before.
+    pub fn come_back(&mut self) {
+        if let Some(elsewhere) = self.elsewhere.take() {
+            self.scrollback = elsewhere.here;
+            self.show();
+        }
+    }
+
+    /// Whether something else than the end of what is remembered is looked at.
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
+    }
+
+    /// Whether that is not remembered any more.
+    pub fn is_left(&self) -> bool {
+        self.elsewhere.as_ref().is_some_and(|it| it.is_left)
+    }
+
+    /// Whether more can be read below.
+    pub fn has_newer(&self) -> bool {
+        self.elsewhere.as_ref().is_some_and(|it| it.has_newer)
+    }
+
+    /// The agent as far as it is shown.
+    pub fn shown(&self) -> &Agent {
+        self.elsewhere.as_ref().map_or(&self.agent, |it| &it.agent)
+    }
+
     /// Reads more above; says whether there was any.
     pub async fn read_older(&mut self, engine: &Engine) -> Result<bool, StoreError> {
-        let past = &mut self.past;
-        let more = past.read_older(engine, &mut self.agent, MORE_ROWS).await?;
+        let (past, agent) = match &mut self.elsewhere {
+            Some(it) => (&mut it.past, &mut it.agent),
+            None => (&mut self.past, &mut self.agent),
+        };
+        let more = past.read_older(engine, agent, MORE_ROWS).await?;
         self.show();
         Ok(more)
     }
 
+    /// Reads more below.
+    pub async fn read_newer(&mut self, engine: &Engine) -> Result<(), StoreError> {
+        if let Some(it) = &mut self.elsewhere {
+            it.read_newer(engine, &self.agent).await?;
+            self.show();
+        }
+        Ok(())
+    }
+
     /// Shows what a rewind left, or not any more.
     pub async fn toggle_left(&mut self, engine: &Engine, by: RowRef) -> Result<(), StoreError> {
-        self.past.toggle_left(engine, &self.agent, by).await?;
+        let (past, agent) = match &mut self.elsewhere {
+            Some(it) => (&mut it.past, &it.agent),
+            None => (&mut self.past, &self.agent),
+        };
+        past.toggle_left(engine, agent, by).await?;
         self.show();
         Ok(())
     }
 
     /// Whether what a rewind left is shown.
     pub fn shows_left(&self, by: RowRef) -> bool {
-        self.past.shows_left(by)
+        let past = self.elsewhere.as_ref().map_or(&self.past, |it| &it.past);
+        past.shows_left(by)
     }
 
     /// Takes in a row that was stored. Rows that others appended before it are read.
@@ -144,10 +205,13 @@ impl Pane {
     }
 
     fn show(&mut self) {
-        self.is_complete = self.past.is_complete(&self.agent);
-        let beside = Some(self.past.beside());
-        self.scrollback
-            .set(&self.agent.state, &self.agent.view, beside);
+        let (past, agent) = match &self.elsewhere {
+            Some(it) => (&it.past, &it.agent),
+            None => (&self.past, &self.agent),
+        };
+        self.is_complete = past.is_complete(agent);
+        let beside = Some(past.beside());
+        self.scrollback.set(&agent.state, &agent.view, beside);
     }
 }
 

@@ -1,7 +1,11 @@
 //! Choosing one of many: letters narrow the choice, Enter takes what is marked. What is taken is a
 //! line, carried out as if it had been typed; choosing itself leaves nothing behind.
 
+use std::ops::Range;
+
+use ikigai_core::RowRef;
 use ikigai_engine::commands::{Candidate, KEY_PROVIDERS, THEMES, narrow};
+use ikigai_engine::search::Cursor;
 
 use super::hints::Hints;
 use super::{App, Mode, State};
@@ -62,8 +66,22 @@ pub struct Entry {
     pub text: String,
     /// What it is.
     pub about: String,
+    /// Which parts of that stand out, in bytes.
+    pub marks: Vec<Range<usize>>,
     /// What taking it does.
     pub deed: Deed,
+}
+
+impl Entry {
+    /// An entry of which no part stands out.
+    pub fn new(text: impl Into<String>, about: impl Into<String>, deed: Deed) -> Self {
+        Self {
+            text: text.into(),
+            about: about.into(),
+            marks: Vec::new(),
+            deed,
+        }
+    }
 }
 
 /// What taking an entry does.
@@ -73,6 +91,10 @@ pub enum Deed {
     Run(String),
     /// Has something more chosen.
     Choose(Box<Picker>),
+    /// Goes to this row of the log.
+    GoTo(RowRef),
+    /// Looks for more hits.
+    MoreHits(Cursor),
 }
 
 impl Picker {
@@ -95,7 +117,10 @@ impl Picker {
     /// Shows what fits what is typed.
     fn narrow(&mut self) {
         let entries = self.entries.iter();
-        let all = entries.map(|entry| Candidate::new(&entry.text, entry.about.clone()));
+        let all = entries.map(|entry| Candidate {
+            marks: entry.marks.clone(),
+            ..Candidate::new(&entry.text, entry.about.clone())
+        });
         self.list = List::new(narrow(all.collect(), &self.typed.text()), ROWS);
     }
 
@@ -144,11 +169,9 @@ impl App {
                 State::Merged => "merged",
                 State::Idle | State::Dead => "idle",
             };
-            Entry {
-                text: agent.name.clone(),
-                about: format!("{state:<6} {}", known.last.replace('\n', " ")),
-                deed: Deed::Run(format!("/switch {}", agent.name)),
-            }
+            let about = format!("{state:<6} {}", known.last.replace('\n', " "));
+            let deed = Deed::Run(format!("/switch {}", agent.name));
+            Entry::new(&agent.name, about, deed)
         });
         let entries = entries.collect();
         let marked = self.before.and_then(|before| self.name_of(before));
@@ -158,21 +181,18 @@ impl App {
 
     /// Lets the user choose whose key to type.
     pub(super) fn choose_key_provider(&mut self) {
-        let entries = KEY_PROVIDERS.iter().map(|name| Entry {
-            text: (*name).to_owned(),
-            about: String::new(),
-            deed: Deed::Run(format!("/key {name}")),
-        });
+        let entries = KEY_PROVIDERS
+            .iter()
+            .map(|name| Entry::new(*name, "", Deed::Run(format!("/key {name}"))));
         let picker = Picker::new("whose key", entries.collect(), None);
         self.choose(Box::new(picker));
     }
 
     /// Lets the user choose colours.
     pub(super) fn choose_theme(&mut self) {
-        let entries = THEMES.iter().map(|name| Entry {
-            text: (*name).to_owned(),
-            about: theme_about(name).to_owned(),
-            deed: Deed::Run(format!("/theme {name}")),
+        let entries = THEMES.iter().map(|name| {
+            let deed = Deed::Run(format!("/theme {name}"));
+            Entry::new(*name, theme_about(name), deed)
         });
         let picker = Picker::new("which colours", entries.collect(), None);
         self.choose(Box::new(picker));
@@ -225,6 +245,8 @@ impl App {
         match deed {
             Deed::Run(line) => self.submit(line),
             Deed::Choose(picker) => self.choose(picker),
+            Deed::GoTo(row) => self.go_to_hit(row),
+            Deed::MoreHits(after) => self.more_hits(after),
         }
     }
 

@@ -266,6 +266,7 @@ impl App {
                 let merge = Wish::PreviewMerge(self.current, arguments.to_owned());
                 self.wishes.push(merge);
             }
+            ("search", words) if !words.is_empty() => self.search_log(words),
             ("take", "") => self.wishes.push(Wish::Take(self.current)),
             _ => return false,
         }

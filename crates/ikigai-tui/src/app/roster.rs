@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ikigai_core::data::{self, Amounts, ToolCallData, UsageData};
 use ikigai_core::{AgentId, Kind, Row};
-use ikigai_engine::{Branch, Status, Update};
+use ikigai_engine::{AgentRecord, Branch, Status, Update};
 
 use crate::app::live::Live;
 
@@ -130,6 +130,20 @@ impl Roster {
             };
             self.known.insert(id, known);
         }
+    }
+
+    /// Takes in an agent that is not in the tree, because it is reaped.
+    pub fn meet(&mut self, agent: AgentRecord) {
+        let (id, depth) = (agent.id, 0);
+        let branch = Branch {
+            agent,
+            depth,
+            works: false,
+            stopped: false,
+            merged: false,
+        };
+        let known = self.met(branch);
+        self.known.insert(id, known);
     }
 
     /// An agent that was not known, with what was told of it before.

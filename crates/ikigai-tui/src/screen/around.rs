@@ -8,14 +8,18 @@ use ikigai_core::data::Amounts;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Direction, PageQuery, Row, Span};
 use ikigai_engine::commands::Candidate;
+use ikigai_engine::search::{Asked, Cursor};
 use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview};
 
 use super::choices;
 use super::mailbox::Mailbox;
-use crate::app::{Choosing, Filled, Picker};
+use crate::app::{Choosing, Filled, Hits, Picker};
 
 /// How many of an agent's rows are read to tell what it said last.
 const NEWEST_ROWS: usize = 16;
+
+/// How many hits are read at a time.
+const MOST_HITS: usize = 50;
 
 /// Something that was found out.
 #[derive(Debug)]
@@ -46,6 +50,13 @@ pub(crate) enum Found {
     Server(String),
     /// What there is to choose from.
     Choice(Box<Picker>),
+    /// What was looked for in the log.
+    Hits {
+        /// What was found.
+        hits: Box<Hits>,
+        /// Whether an earlier answer is gone on with.
+        is_more: bool,
+    },
     /// What fills an agent's window.
     Filled(AgentId, Option<Filled>),
     /// What is checked out in an agent's directory.
@@ -189,6 +200,42 @@ impl Scout {
         self.send(async move {
             let picker = choices::picker(&engine, what, model.as_ref()).await;
             or_trouble(picker, |picker| Found::Choice(Box::new(picker)))
+        });
+    }
+
+    /// Looks for words in the whole log; `from` is who is shown.
+    pub(super) fn search(
+        &self,
+        typed: String,
+        after: Option<Cursor>,
+        from: AgentId,
+        workdir: String,
+    ) {
+        let engine = self.engine.clone();
+        self.send(async move {
+            let asked = Asked {
+                limit: MOST_HITS,
+                cursor: after,
+                workdir: Some(Path::new(&workdir)),
+                ..Asked::default()
+            };
+            match engine.search(&typed, asked).await {
+                Ok(Ok(found)) => {
+                    let now = engine.now();
+                    let hits = Hits {
+                        typed,
+                        from,
+                        now,
+                        found,
+                    };
+                    Found::Hits {
+                        hits: Box::new(hits),
+                        is_more: after.is_some(),
+                    }
+                }
+                Ok(Err(reason)) => Found::Trouble(reason),
+                Err(error) => Found::Trouble(error.to_string()),
+            }
         });
     }
 

@@ -35,11 +35,7 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
         } else {
             run
         };
-        Entry {
-            about: about(offer),
-            text: name,
-            deed,
-        }
+        Entry::new(name, about(offer), deed)
     });
     let title = match &answering {
         Some(answering) => format!("which model answers · now {answering}"),
@@ -50,16 +46,12 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
 
 /// How much a model thinks.
 fn levels(name: &str, offer: &Offer) -> Picker {
-    let usual = Entry {
-        text: "default".to_owned(),
-        about: "as its provider sets it".to_owned(),
-        deed: Deed::Run(format!("/model {name}")),
-    };
-    let levels = offer.levels.iter().map(|level| Entry {
-        text: (*level).to_owned(),
-        about: String::new(),
-        deed: Deed::Run(format!("/model {name}/{level}")),
-    });
+    let run = Deed::Run(format!("/model {name}"));
+    let usual = Entry::new("default", "as its provider sets it", run);
+    let levels = offer
+        .levels
+        .iter()
+        .map(|level| Entry::new(*level, "", Deed::Run(format!("/model {name}/{level}"))));
     let entries = [usual].into_iter().chain(levels).collect();
     Picker::new(format!("how much {name} thinks"), entries, None)
 }
@@ -86,15 +78,10 @@ async fn sessions(engine: &Engine) -> Result<Picker, EngineError> {
             1 => "1 agent".to_owned(),
             living => format!("{living} agents"),
         };
-        Some(Entry {
-            about: format!(
-                "{living:<10} {:>8}  {}",
-                since(entry.touched_at, now),
-                latest.name
-            ),
-            text: entry.session.directory,
-            deed: Deed::Run(format!("/switch {}", latest.name)),
-        })
+        let ago = since(entry.touched_at, now);
+        let about = format!("{living:<10} {ago:>8}  {}", latest.name);
+        let deed = Deed::Run(format!("/switch {}", latest.name));
+        Some(Entry::new(entry.session.directory, about, deed))
     });
     Ok(Picker::new(
         "go to a session's agent",

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Row, RowRef};
-use ikigai_engine::{CommitError, Engine, EngineError, Errand, Follow, Intent, Update};
+use ikigai_engine::{CommitError, Engine, EngineError, Errand, Follow, Intent, Status, Update};
 
 use super::around::{Found, Scout};
 use super::held::Neighbours;
@@ -141,7 +141,7 @@ impl Driver {
         for letter in self.scout.mailbox.take() {
             match letter {
                 Letter::Told(agent, update) => self.take_in_one(agent, update).await,
-                Letter::Found(found) => self.take_in_found(found),
+                Letter::Found(found) => self.take_in_found(found).await,
             }
         }
         if self.tree_due.is_some_and(|due| Instant::now() >= due) {
@@ -177,6 +177,13 @@ impl Driver {
                     Wish::Show(agent) => self.show(agent).await,
                     Wish::Take(agent) => self.take(agent).await,
                     Wish::ReadOlder => self.read_older().await,
+                    Wish::ReadNewer => self.read_newer().await,
+                    Wish::Search { typed, after } => {
+                        let (from, workdir) = (self.app.current(), self.workdir());
+                        self.scout.search(typed, after, from, workdir);
+                    }
+                    Wish::GoTo(row) => self.go_to(row).await,
+                    Wish::ListHits => self.app.list_hits_again(),
                     Wish::ToggleLeft(rewind) => self.toggle_left(rewind).await,
                     Wish::Choose(what) => self.scout.read_choice(what, self.model()),
                     Wish::TakeKey { provider, key } => {
@@ -247,6 +254,7 @@ impl Driver {
                 Err(error) => return self.app.say(format!("⚠ {error}")),
             }
         }
+        self.meet_current().await;
         self.follow = None;
         self.scout.attend(agent);
         self.look_around();
@@ -270,10 +278,13 @@ impl Driver {
     }
 
     /// Takes in what was found out meanwhile.
-    fn take_in_found(&mut self, found: Found) {
+    async fn take_in_found(&mut self, found: Found) {
         let current = self.app.current();
         match found {
-            Found::Tree(tree) => self.app.set_tree(tree),
+            Found::Tree(tree) => {
+                self.app.set_tree(tree);
+                self.meet_current().await;
+            }
             Found::Board { costs, newest } => self.app.set_board(&costs, &newest),
             Found::Merge(into, previews) => self.app.preview_merge(into, previews),
             Found::Stopped(lines) => self.app.set_notes(lines),
@@ -281,6 +292,7 @@ impl Driver {
             Found::Choices { models, tools } => self.app.set_choices(models, tools),
             Found::Server(found) => self.app.set_local_server(found),
             Found::Choice(picker) => self.app.choose(picker),
+            Found::Hits { hits, is_more } => self.app.set_hits(*hits, is_more),
             Found::Filled(agent, filled) if agent == current => self.app.set_filled(filled),
             Found::CheckedOut(agent, branch) if agent == current => self.app.set_branch(branch),
             Found::Held(agent, holder) if agent == current => {
@@ -299,6 +311,41 @@ impl Driver {
             && let Err(error) = pane.read_older(&self.engine).await
         {
             self.app.say(format!("⚠ {error}"));
+        }
+    }
+
+    async fn read_newer(&mut self) {
+        let agent = self.app.current();
+        if let Some(pane) = self.app.pane_mut(agent)
+            && let Err(error) = pane.read_newer(&self.engine).await
+        {
+            self.app.say(format!("⚠ {error}"));
+        }
+    }
+
+    /// Shows a row where it stands, whoever wrote it.
+    pub async fn go_to(&mut self, row: RowRef) {
+        if row.agent != self.app.current() {
+            self.show(row.agent).await;
+        }
+        let Some(pane) = self.app.pane_mut(row.agent) else {
+            return;
+        };
+        match pane.go_to(&self.engine, row).await {
+            Ok(true) => self.app.arrive(row),
+            Ok(false) => self.app.say(format!("⚠ there is no row {row}")),
+            Err(error) => self.app.say(format!("⚠ {error}")),
+        }
+    }
+
+    /// Finds out who is shown, if the tree does not tell: somebody who is reaped.
+    async fn meet_current(&mut self) {
+        let current = self.app.current();
+        if self.app.roster().get(current).is_none()
+            && let Ok(Some(record)) = self.engine.store().agent(current).await
+            && record.status == Status::Reaped
+        {
+            self.app.meet(record);
         }
     }
 

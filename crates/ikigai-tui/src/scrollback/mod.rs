@@ -319,6 +319,14 @@ impl Scrollback {
         }
     }
 
+    /// Whether at most so many items lie below what is seen.
+    pub fn ends_within(&mut self, items: usize, layout: &dyn Layout) -> bool {
+        let rows = self.visible(self.height, layout);
+        let last = rows.last().and_then(|row| row.id);
+        let place = last.and_then(|id| self.place(id));
+        place.is_none_or(|place| place + items >= self.items.len())
+    }
+
     /// Stays where it is, whatever comes below.
     pub fn hold(&mut self, layout: &dyn Layout) {
         if !self.is_at_end() {

@@ -249,6 +249,22 @@ impl Stage {
         self.provider.will_say(answered);
         let before = self.head();
         self.line(said).await;
+        self.answered(said, before, answered).await;
+    }
+
+    /// Has many turns behind it: `question 0` and `Answer 0.` to one less than `turns`.
+    pub(crate) async fn talk_long(&mut self, turns: usize) {
+        for turn in 0..turns {
+            let (said, answered) = (format!("question {turn}"), format!("Answer {turn}."));
+            self.provider.will_say(&answered);
+            let before = self.head();
+            self.driver.app.submit(said.clone());
+            self.settle().await;
+            self.answered(&said, before, &answered).await;
+        }
+    }
+
+    async fn answered(&mut self, said: &str, before: Seq, answered: &str) {
         let end = Instant::now() + PATIENCE;
         while !self.has_answer(before, answered) {
             let came = tokio::time::timeout_at(end.into(), self.driver.came()).await;

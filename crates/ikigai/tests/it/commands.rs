@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
+use crate::control;
 use crate::support::{Newcomer, said};
 
 #[test]
@@ -427,6 +428,33 @@ fn words_are_found_as_text_and_json_with_filters_and_pages() {
     );
     assert_eq!((nothing.out.as_str(), nothing.code), ("", Some(1)));
     assert_eq!(wrong.code, Some(2), "{}", wrong.err);
+}
+
+/// A name means the living: what a dead agent of the same name said is reached by its id.
+#[test]
+fn what_was_found_is_opened_by_the_id_that_search_prints() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "/fork --fresh --name docs say zanzibar"]);
+    newcomer.ikigai(&["run", "/kill docs"]);
+    let alone = newcomer.ikigai(&["search", "zanzibar", "kind:user"]);
+    newcomer.ikigai(&["run", "/fork --fresh --name docs say marmalade"]);
+
+    let found = newcomer.ikigai(&["search", "zanzibar", "kind:user"]);
+    let row = found.out.split_whitespace().next().unwrap();
+    let around = newcomer.ikigai(&["log", "--around", row]);
+    let program = control::start(&newcomer, &["--at", row, "--size", "80x20"]);
+    let screen = control::screen(&program);
+    program.end().unwrap();
+    let nothing = newcomer.ikigai(&["log", "--around", "#docs.4711"]);
+
+    assert!(alone.out.starts_with("#docs."), "{}", alone.out);
+    assert!(!found.out.starts_with("#docs."), "{}", found.out);
+    assert!(around.out.contains("say zanzibar"), "{}", around.err);
+    assert!(!around.out.contains("marmalade"), "{}", around.out);
+    assert!(screen.contains("❯ say zanzibar"), "{screen}");
+    assert!(screen.contains("history"), "{screen}");
+    assert_eq!(nothing.code, Some(1), "{}", nothing.err);
 }
 
 /// What is for the screen is not swallowed by a verb.

@@ -1,0 +1,115 @@
+//! A place in an agent's history that is not its end: rows around one that was found, read from the
+//! log wherever it stands, without what lies between it and the end.
+
+use ikigai_core::{Direction, Kind, PageQuery, RowRef, Seq, Span};
+use ikigai_engine::{Agent, Engine, StoreError};
+
+use super::past::Past;
+use crate::scrollback::Scrollback;
+
+/// How many rows are read at a time, and how many are kept above those that come below.
+const STEP_ROWS: usize = 400;
+
+/// How many rows are read below the one that was gone to.
+const ROWS_BELOW: usize = 200;
+
+/// See the module.
+pub(super) struct Elsewhere {
+    /// The agent as it was at the last row that is shown.
+    pub(super) agent: Agent,
+    /// What is to be seen beside that.
+    pub(super) past: Past,
+    /// What was looked at before.
+    pub(super) here: Scrollback,
+    /// Whether the row is not remembered any more.
+    pub(super) is_left: bool,
+    /// Whether there is more below.
+    pub(super) has_newer: bool,
+}
+
+/// How far down can be read.
+struct End {
+    at: RowRef,
+    is_last: bool,
+}
+
+impl Elsewhere {
+    /// Reads around a row; none if it is not in the log. `now` is the agent that wrote it.
+    pub(super) async fn at(
+        engine: &Engine,
+        now: &mut Agent,
+        row: RowRef,
+    ) -> Result<Option<Self>, StoreError> {
+        if row.agent != now.state.agent() || row.seq > now.state.head() || row.seq == Seq(0) {
+            return Ok(None);
+        }
+        now.know_down_to(engine.store(), row.seq).await?;
+        let end = end_after(engine, now, row, ROWS_BELOW).await?;
+        let agent = read_back(engine, &end, row).await?;
+        let is_there = agent.view.entries().iter().any(|entry| entry.at() == row);
+        Ok(is_there.then(|| Self {
+            agent,
+            past: Past::default(),
+            here: Scrollback::default(),
+            is_left: !now.state.path().contains(row),
+            has_newer: !end.is_last,
+        }))
+    }
+
+    /// Reads more below. What lies far above is read again when it is looked at.
+    pub(super) async fn read_newer(
+        &mut self,
+        engine: &Engine,
+        now: &Agent,
+    ) -> Result<(), StoreError> {
+        let last = RowRef::new(self.agent.state.agent(), self.agent.state.head());
+        let end = end_after(engine, now, last, STEP_ROWS).await?;
+        if end.at != last {
+            self.agent = read_back(engine, &end, last).await?;
+            self.past.turn_page();
+        }
+        self.has_newer = !end.is_last;
+        Ok(())
+    }
+}
+
+/// The row so many below another: on what the agent remembers, or as far as it went on there.
+async fn end_after(
+    engine: &Engine,
+    now: &Agent,
+    row: RowRef,
+    rows: usize,
+) -> Result<End, StoreError> {
+    if let Some(at) = now.state.path().row_after(row, rows) {
+        let is_last = at == RowRef::new(row.agent, now.state.head());
+        return Ok(End { at, is_last });
+    }
+    let query = PageQuery {
+        span: Span::new(row.agent, row.seq.next(), now.state.head()),
+        direction: Direction::Forwards,
+        limit: rows,
+    };
+    let below = engine.store().page(query).await?;
+    let count = below.len();
+    let goes_on = below
+        .iter()
+        .take_while(|row| !matches!(row.kind.read_as(), Some(Kind::Clear | Kind::Rewind)));
+    let kept = goes_on.clone().count();
+    Ok(End {
+        at: goes_on.last().map_or(row, |last| last.at),
+        is_last: kept < count || count < rows,
+    })
+}
+
+/// Reads up to an end, and so much above that a row and some before it are there.
+async fn read_back(engine: &Engine, end: &End, row: RowRef) -> Result<Agent, StoreError> {
+    let mut agent = Agent::restore_at(engine.store(), end.at).await?;
+    loop {
+        let mut entries = agent.view.entries().iter();
+        let place = entries.position(|entry| entry.at() == row);
+        let is_enough = place.is_some_and(|above| above >= STEP_ROWS / 2);
+        if is_enough || !agent.lengthen(engine.store(), STEP_ROWS).await? {
+            return Ok(agent);
+        }
+    }
+}
