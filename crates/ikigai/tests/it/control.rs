@@ -278,6 +278,7 @@ fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
     let first = start(&newcomer, &[]);
     say(&first, "hello");
     let second = start(&newcomer, &[]);
+    request(&second, &json!({"type": "wait_idle", "timeout_ms": 60_000}));
     let looks_on = screen(&second);
 
     say(&second, "what did I say");
