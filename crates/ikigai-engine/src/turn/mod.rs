@@ -17,7 +17,7 @@ pub(crate) use deed::cookie_of;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_core::data::{Category, ErrorData, SummaryData, UserData, Via};
+use ikigai_core::data::{self, Category, ErrorData, SummaryData, UserData, Via};
 use ikigai_core::project::{Scale, cut_for};
 use ikigai_core::{Budget, Event, Kind, Row, RowRef, Seq, Settings, Target};
 use ikigai_providers::Model;
@@ -167,10 +167,25 @@ impl Worker {
     pub(crate) async fn check_resumable(&mut self) -> Result<(), EngineError> {
         let mut turn = self.prepare_turn().await?;
         self.read_window(&mut turn).await?;
-        if self.open_calls().await?.is_empty() && !self.can_ask(&turn) {
+        let can_go_on = self.can_ask(&turn) && !self.is_at_rest();
+        if self.open_calls().await?.is_empty() && !can_go_on {
             return Err(EngineError::NothingToResume);
         }
         Ok(())
+    }
+
+    /// Whether nothing came after the last answer but what is never sent for itself.
+    fn is_at_rest(&self) -> bool {
+        let entries = self.agent.view.entries().iter().rev();
+        let newest = entries.filter_map(|entry| match entry.kind()? {
+            Kind::User if !is_message(&data::read(entry.row.data.as_deref())) => None,
+            Kind::Assistant => Some(true),
+            Kind::User | Kind::ToolCall | Kind::ToolResult | Kind::Interrupted | Kind::Error => {
+                Some(false)
+            }
+            _ => None,
+        });
+        newest.into_iter().next().unwrap_or(true)
     }
 
     /// Says why the model cannot be asked, if it cannot.
@@ -366,9 +381,7 @@ impl Worker {
     }
 
     /// The last of the messages that started the last turn: several, if some had waited for it.
-    /// What a shell printed, or a child brought, was never sent for itself.
     pub(crate) async fn last_message(&mut self) -> Result<RowRef, EngineError> {
-        let is_message = |user: &UserData| user.shell.is_none() && user.merge.is_none();
         let start = self.last_start(is_message).await?;
         let start = start.ok_or(EngineError::NothingToRetry)?;
         Ok(self.opening(start).last().map_or(start, |row| row.at))
@@ -430,4 +443,10 @@ pub(crate) fn failure(category: Category, text: &str, status: Option<u16>, attem
         text: text.to_owned(),
         data,
     }
+}
+
+/// Whether a message starts a turn. What a shell printed, or a child brought, is never sent for
+/// itself.
+fn is_message(user: &UserData) -> bool {
+    user.shell.is_none() && user.merge.is_none()
 }

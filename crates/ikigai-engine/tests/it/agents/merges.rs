@@ -36,6 +36,7 @@ async fn children_that_are_done_are_merged_once() {
     let all = output(&typed(&mut worker, "/merge --done").await);
     let again = output(&typed(&mut worker, "/merge one").await);
     let none = output(&typed(&mut worker, "/merge --done").await);
+    let resumed = output(&typed(&mut worker, "/resume").await);
     let bad = output(&typed(&mut worker, "/merge --fast").await);
 
     assert_eq!(
@@ -49,6 +50,7 @@ async fn children_that_are_done_are_merged_once() {
     assert_eq!(titles, ["⇐ one #3–#5", "⇐ two #3–#5"]);
     assert_eq!(again, "⚠ one has said nothing new");
     assert_eq!(none, "⚠ no child is done and not merged yet");
+    assert_eq!(resumed, "⚠ there is no stopped turn to go on with");
     assert_eq!(bad, "⚠ /merge has no option --fast");
     assert_eq!(
         world.texts(root, "user").await,
