@@ -245,10 +245,12 @@ impl Engine {
         if let Some(agent) = self.store.called(name).await? {
             return Ok(agent);
         }
-        let agents = self.store.agents(None).await?;
-        if let Some(agent) = agents.iter().find(|agent| agent.id.to_string() == name) {
-            return Ok(agent.clone());
+        if let Ok(id) = name.parse()
+            && let Some(agent) = self.store.agent(id).await?
+        {
+            return Ok(agent);
         }
+        let agents = self.store.agents(None).await?;
         let long_enough = name.chars().count() >= SHORTEST_PREFIX;
         let has_prefix = |agent: &&AgentRecord| {
             agent.name == name || long_enough && agent.id.to_string().starts_with(name)
@@ -273,12 +275,11 @@ impl Engine {
     pub async fn latest(&self, directory: &str) -> Result<Option<AgentRecord>, EngineError> {
         let mut latest: Option<AgentRecord> = None;
         for session in self.sessions_of(directory).await? {
-            for agent in self.store.agents(Some(session.id)).await? {
+            for agent in self.store.living_roots(session.id).await? {
                 let newer = latest
                     .as_ref()
                     .is_none_or(|last| agent.touched_at >= last.touched_at);
-                let is_root = agent.parent.is_none();
-                if is_root && agent.status == Status::Running && newer {
+                if newer {
                     latest = Some(agent);
                 }
             }

@@ -119,6 +119,18 @@ pub trait Store: Send + Sync {
     /// The agents, all or those of one session, in the order in which they were made.
     fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>>;
 
+    /// The living agents of a session that have no parent, in the order in which they were made.
+    ///
+    /// An engine that can tell them apart without reading their descendants does: it is asked at
+    /// every start.
+    fn living_roots(&self, session: SessionId) -> Reading<'_, Vec<AgentRecord>> {
+        Box::pin(async move {
+            let mut agents = self.agents(Some(session)).await?;
+            agents.retain(|agent| agent.parent.is_none() && agent.status == Status::Running);
+            Ok(agents)
+        })
+    }
+
     /// One agent.
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>>;
 

@@ -279,6 +279,10 @@ impl Store for SqliteStore {
         self.ask(move |connection| queries::agents(connection, session))
     }
 
+    fn living_roots(&self, session: SessionId) -> Reading<'_, Vec<AgentRecord>> {
+        self.ask(move |connection| queries::living_roots(connection, session))
+    }
+
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
         self.ask(move |connection| queries::agent(connection, agent))
     }

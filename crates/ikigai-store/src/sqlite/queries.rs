@@ -251,6 +251,20 @@ pub(super) fn agents(
     }
 }
 
+pub(super) fn living_roots(
+    connection: &Connection,
+    session: SessionId,
+) -> Result<Vec<AgentRecord>> {
+    all(
+        connection,
+        agents_sql!(
+            "WHERE s.uuid = ?1 AND a.parent IS NULL AND a.status = 'running' ORDER BY a.id"
+        ),
+        [session.to_string()],
+        agent_record,
+    )
+}
+
 pub(super) fn agent(connection: &Connection, agent: AgentId) -> Result<Option<AgentRecord>> {
     one(
         connection,

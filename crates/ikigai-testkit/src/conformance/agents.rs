@@ -219,6 +219,8 @@ pub(super) async fn names_are_valid_and_unique_among_the_living(rig: &dyn Rig) {
             ("ada", Status::Reaped)
         ]
     );
+    let living = desk.store.living_roots(desk.session).await.unwrap();
+    assert_eq!(living, agents[1..2]);
 }
 
 /// E8c: times are kept to the microsecond, the whole range of them.
@@ -374,6 +376,8 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
         desk.store.agents(Some(desk.ids.session())).await.unwrap(),
         []
     );
+    let roots = desk.store.living_roots(desk.session).await.unwrap();
+    assert_eq!(roots, expected[..1]);
     for agent in expected {
         assert_eq!(desk.store.agent(agent.id).await.unwrap(), Some(agent));
     }
