@@ -31,13 +31,23 @@ const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
 pub(crate) fn screen(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
     hold_key_back(order.prompt.as_deref().unwrap_or_default())?;
     let config = configuration()?;
+    let manner = Manner::of(&config)?;
+    show(db, order, &config, manner)
+}
+
+fn show(
+    db: Option<String>,
+    order: &ScreenOrder,
+    config: &Config,
+    manner: Manner,
+) -> Result<ExitCode> {
     let Manner {
         theme,
         bindings,
         mut around,
-    } = Manner::of(&config)?;
+    } = manner;
     let database = place::database(db, config.store.as_deref())?;
-    let world = World::open_at(&database, &config)?;
+    let world = World::open_at(&database, config)?;
     if is_plain(order) {
         if order.at.is_some() {
             bail!("--at needs a screen\nhint: ikigai log --around");
@@ -201,3 +211,6 @@ fn time_of_day(at: Micros) -> String {
     let local = time.to_zoned(jiff::tz::TimeZone::system());
     local.strftime("%H:%M").to_string()
 }
+
+#[cfg(test)]
+mod tests;
