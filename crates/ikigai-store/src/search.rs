@@ -4,6 +4,14 @@ use ikigai_core::find::{SEARCHED_BYTES, Searched, Snippet, Words, ends, searched
 use ikigai_core::render::render;
 use ikigai_core::{AgentId, Kind, Micros, Row, RowRef, StoredKind};
 
+use crate::blobs::PART_BYTES;
+
+/// How many parts of a blob are searched at each end.
+pub(crate) const END_PARTS: usize = SEARCHED_BYTES / 2 / PART_BYTES;
+
+/// How many agents one search is narrowed to at most.
+pub(crate) const MOST_AGENTS: usize = 64;
+
 /// How long the line is that is shown of a hit if nobody says, and at most.
 const SNIPPET_CHARS: usize = 160;
 const MOST_CHARS: usize = 2000;
@@ -124,4 +132,18 @@ impl Hit {
 /// The part of a blob that is searched.
 pub fn blob_text(bytes: &[u8]) -> String {
     ends(&String::from_utf8_lossy(bytes), SEARCHED_BYTES).into_owned()
+}
+
+/// Joins the parts of a blob's ends, which come in order; what is left out between them is told.
+pub(crate) fn join_ends(parts: impl IntoIterator<Item = (i64, Vec<u8>)>) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut next = None;
+    for (part, chunk) in parts {
+        if next.is_some_and(|next| next != part) {
+            bytes.extend_from_slice("\n…\n".as_bytes());
+        }
+        next = Some(part + 1);
+        bytes.extend_from_slice(&chunk);
+    }
+    next.map(|_| String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -76,6 +76,7 @@ pub struct Notifier {
 struct Wishes {
     is_committed: AtomicBool,
     woken: Notify,
+    grown: Notify,
 }
 
 impl Notifier {
@@ -84,6 +85,12 @@ impl Notifier {
         self.changes.tell();
         self.wishes.is_committed.store(true, Ordering::SeqCst);
         self.wishes.woken.notify_one();
+        self.wishes.grown.notify_one();
+    }
+
+    /// Returns once this process has committed something since the last call; one may wait.
+    pub(super) async fn grown(&self) {
+        self.wishes.grown.notified().await;
     }
 
     /// Adds a listener. Whatever is committed after this returns, it is told of.

@@ -10,7 +10,10 @@ use crate::error::StoreError;
 pub type Migrations = &'static [&'static str];
 
 /// The versions that this program knows.
-pub const MIGRATIONS: Migrations = &[include_str!("schema/001.sql")];
+pub const MIGRATIONS: Migrations = &[
+    include_str!("schema/001.sql"),
+    include_str!("schema/002.sql"),
+];
 
 /// What a schema was found to be.
 #[derive(Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use super::connect::{Link, Role, Target};
 use super::listen::{Listener, Notifier};
 use super::migrations::{MIGRATIONS, Migrations};
 use super::reader::Reader;
+use super::search::Searcher;
 use super::url::Url;
 use super::values::Result as Read;
 use super::writer::{BATCHES, Job, Writer};
@@ -69,6 +70,7 @@ pub struct PostgresStore {
     orders: Mutex<Option<mpsc::Sender<Job>>>,
     room: Arc<Semaphore>,
     reading: Arc<Reader>,
+    searcher: Arc<Searcher>,
     notifier: Notifier,
     faults: Arc<Faults>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -127,17 +129,41 @@ impl PostgresStore {
         &self.faults
     }
 
+    /// Throws the search index away, so that it is made again of the log.
+    pub fn forget_index(&self) -> Reading<'_, u64> {
+        self.ask_searcher(|searcher| async move { searcher.forget().await })
+    }
+
     fn ask<T, F>(&self, read: impl FnOnce(Arc<Link>) -> F + Send + 'static) -> Reading<'_, T>
     where
         T: Send + 'static,
         F: Future<Output = Read<T>> + Send + 'static,
     {
+        let reading = Arc::clone(&self.reading);
+        self.spawn(async move { reading.ask(read).await })
+    }
+
+    fn ask_searcher<T, F>(
+        &self,
+        ask: impl FnOnce(Arc<Searcher>) -> F + Send + 'static,
+    ) -> Reading<'_, T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        self.spawn(ask(Arc::clone(&self.searcher)))
+    }
+
+    /// Does something on the store's own thread, unless too much is under way there.
+    fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Reading<'_, T> {
         Box::pin(async move {
             let permit = Arc::clone(&self.room).acquire_owned().await;
             let permit = permit.map_err(|_| StoreError::Closed)?;
-            let reading = Arc::clone(&self.reading);
             let asked = self.runtime.spawn(async move {
-                let answer = reading.ask(read).await;
+                let answer = work.await;
                 drop(permit);
                 answer
             });
@@ -192,6 +218,8 @@ async fn start(
     let faults = Arc::new(Faults::default());
     let (listener, owner, notifier) = Listener::new(Arc::clone(&target), options.process);
     tokio::spawn(listener.run());
+    let searcher = Arc::new(Searcher::new(Arc::clone(&target)));
+    tokio::spawn(Arc::clone(&searcher).follow(notifier.clone()));
     let (orders, ordered) = mpsc::channel(BATCHES);
     let writer = Writer {
         target: Arc::clone(&target),
@@ -208,6 +236,7 @@ async fn start(
         room: Arc::new(Semaphore::new(QUESTIONS)),
         reading: Arc::new(Reader::new(Arc::clone(&target), Role::Reading, Some(link))),
         target,
+        searcher,
         notifier,
         faults,
         thread: Mutex::new(None),
@@ -325,9 +354,13 @@ impl Store for PostgresStore {
         self.ask(move |link| async move { queries::blob(&link, hash).await })
     }
 
-    fn search(&self, _query: SearchQuery) -> Reading<'_, SearchPage> {
-        let refused = StoreError::Value("this store cannot be searched yet".to_owned());
-        Box::pin(std::future::ready(Err(refused)))
+    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+        let faults = Arc::clone(&self.faults);
+        self.ask_searcher(move |searcher| async move { searcher.search(query, &faults).await })
+    }
+
+    fn catch_up(&self) -> Reading<'_, u64> {
+        self.ask_searcher(|searcher| async move { searcher.catch_up().await })
     }
 
     fn watch(&self) -> Result<Watch, StoreError> {

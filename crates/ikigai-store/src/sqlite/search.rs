@@ -8,12 +8,14 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params};
 
 use super::reader::Reader;
 use super::values::{log_row, parsed};
-use crate::blobs::PART_BYTES;
 use crate::error::StoreError;
 use crate::faults::Faults;
 use crate::numbers::stored_limit;
 use crate::records::BlobHash;
-use crate::search::{Cursor, Hit, MOST_HITS, MOST_RANKED, Order, SearchPage, SearchQuery};
+use crate::search::{
+    Cursor, END_PARTS, Hit, MOST_AGENTS, MOST_HITS, MOST_RANKED, Order, SearchPage, SearchQuery,
+    join_ends,
+};
 
 /// How many rows one step takes into the index: the more, the less each costs.
 const STEP_ROWS: usize = 1024;
@@ -24,12 +26,6 @@ const STEP_BYTES: usize = 4 * SEARCHED_BYTES;
 /// How long a search takes at most, and how long one with words that may go on.
 const LIMIT: Duration = Duration::from_millis(500);
 const PREFIX_LIMIT: Duration = Duration::from_millis(50);
-
-/// How many agents one search is narrowed to at most.
-const MOST_AGENTS: usize = 64;
-
-/// How many parts of a blob are searched at each end.
-const END_PARTS: usize = SEARCHED_BYTES / 2 / PART_BYTES;
 
 /// How many messages the index does not have yet.
 pub(super) fn behind(connection: &Connection) -> rusqlite::Result<u64> {
@@ -104,18 +100,10 @@ fn blob_text(connection: &Connection, hash: &str) -> rusqlite::Result<Option<Str
              (part < ?2 OR part > (SELECT max(part) FROM blobs WHERE hash = ?1) - ?2)
          ORDER BY part",
     )?;
-    let mut bytes = Vec::new();
-    let mut next = None;
-    let mut rows = statement.query(params![hash.0, stored_limit(END_PARTS)])?;
-    while let Some(row) = rows.next()? {
-        let part: i64 = row.get(0)?;
-        if next.is_some_and(|next| next != part) {
-            bytes.extend_from_slice("\n…\n".as_bytes());
-        }
-        next = Some(part + 1);
-        bytes.extend_from_slice(row.get_ref(1)?.as_blob()?);
-    }
-    Ok(next.map(|_| String::from_utf8_lossy(&bytes).into_owned()))
+    let parts = statement.query_map(params![hash.0, stored_limit(END_PARTS)], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?;
+    Ok(join_ends(parts.collect::<rusqlite::Result<Vec<_>>>()?))
 }
 
 /// What a search came to before its time was over.

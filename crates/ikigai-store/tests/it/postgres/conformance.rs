@@ -70,17 +70,4 @@ impl Rig for PostgresRig {
     }
 }
 
-/// All checks but those of searching.
-macro_rules! log_checks {
-    ({ $rig:expr }
-     rows: $($rows:ident)*; agents: $($agents:ident)*; leases: $($leases:ident)*;
-     mail: $($mail:ident)*; beside: $($beside:ident)*; search: $($search:ident)*;) => {
-        ikigai_testkit::store_conformance_tests! {
-            { $rig }
-            rows: $($rows)*; agents: $($agents)*; leases: $($leases)*;
-            mail: $($mail)*; beside: $($beside)*;
-        }
-    };
-}
-
-ikigai_testkit::store_checks! { [log_checks] { PostgresRig::new() } }
+ikigai_testkit::store_conformance!(PostgresRig::new());

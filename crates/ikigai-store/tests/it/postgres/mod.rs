@@ -3,6 +3,7 @@
 mod conformance;
 mod listening;
 mod opening;
+mod searching;
 mod secure;
 
 use ikigai_store::StoreError;

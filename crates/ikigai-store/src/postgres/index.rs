@@ -1,0 +1,165 @@
+//! The search index: how it follows the log. One process at a time brings it nearer.
+
+use ikigai_core::find::{SEARCHED_BYTES, searched};
+
+use super::asking::Value;
+use super::connect::Link;
+use super::values::{Result, get, log_row, parsed};
+use super::words::{entry, tag_agent, tag_kind, tag_session};
+use crate::records::BlobHash;
+use crate::search::{END_PARTS, join_ends};
+
+/// How many rows one step takes into the index: the more, the less each costs.
+const STEP_ROWS: i64 = 1024;
+
+/// A step ends after so much text, so that nobody waits for long.
+const STEP_BYTES: usize = 4 * SEARCHED_BYTES;
+
+/// How many rows are not in the index.
+const BEHIND: &str = "SELECT coalesce(sum(h.seq - coalesce(u.seq, 0)), 0)::bigint
+     FROM heads h LEFT JOIN search_upto u ON u.agent = h.agent
+     WHERE h.seq > coalesce(u.seq, 0)";
+
+/// Agents with such rows, by key, with the last row that is in the index and their newest.
+const AGENTS: &str = "SELECT h.agent, coalesce(u.seq, 0), h.seq, a.uuid, a.session
+     FROM heads h LEFT JOIN search_upto u ON u.agent = h.agent JOIN agents a ON a.id = h.agent
+     WHERE h.seq > coalesce(u.seq, 0) ORDER BY h.agent LIMIT $1";
+
+const ROWS: &str = "SELECT seq, kind, created_at, content, data, id FROM messages
+     WHERE agent = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
+const PUT: &str = "INSERT INTO search (message, agent, seq, created_at, words)
+     SELECT message, agent, seq, created_at, words::tsvector
+     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
+         AS t (message, agent, seq, created_at, words)
+     ON CONFLICT (message) DO NOTHING";
+
+const UPTO: &str =
+    "INSERT INTO search_upto (agent, seq) SELECT * FROM unnest($1::bigint[], $2::bigint[])
+     ON CONFLICT (agent) DO UPDATE SET seq = excluded.seq";
+
+const BLOB_ENDS: &str = "SELECT part, bytes FROM blobs
+     WHERE hash = $1 AND (part < $2 OR part > (SELECT max(part) FROM blobs WHERE hash = $1) - $2)
+     ORDER BY part";
+
+/// How many rows the index does not have yet.
+pub(super) async fn behind(link: &Link) -> Result<u64> {
+    let left: i64 = link.only(BEHIND, &[], |row| get(row, 0)).await?;
+    Ok(u64::try_from(left).unwrap_or(0))
+}
+
+/// Takes the next rows into the index, in a transaction under the lock of that number; tells how
+/// many are left. After an error the transaction is left to the end of the connection.
+pub(super) async fn step(link: &Link, lock: i64) -> Result<u64> {
+    begin(link, lock).await?;
+    let agents = link
+        .all(AGENTS, &[&STEP_ROWS], |row| {
+            Ok((
+                get::<i64>(row, 0)?,
+                get::<i64>(row, 1)?,
+                get::<i64>(row, 2)?,
+                parsed(row, 3)?,
+                get::<i64>(row, 4)?,
+            ))
+        })
+        .await?;
+    let mut taken = Taken::default();
+    let (mut done_agents, mut done_seqs) = (Vec::new(), Vec::new());
+    for (key, done, head, agent, session) in agents {
+        let room = STEP_ROWS - i64::try_from(taken.messages.len()).unwrap_or(STEP_ROWS);
+        if room <= 0 || taken.bytes >= STEP_BYTES {
+            break;
+        }
+        let rows = link
+            .all(ROWS, &[&key, &done, &room], |row| {
+                Ok((log_row(agent, row, 0)?, get::<i64>(row, 5)?))
+            })
+            .await?;
+        let mut upto = done;
+        let mut is_cut = i64::try_from(rows.len()).unwrap_or(room) >= room;
+        for (row, id) in rows {
+            if taken.bytes >= STEP_BYTES {
+                is_cut = true;
+                break;
+            }
+            let mut found = searched(&row);
+            if let Some(hash) = &found.blob
+                && let Some(text) = blob_text(link, hash).await?
+            {
+                found.text.push('\n');
+                found.text.push_str(&text);
+            }
+            taken.bytes += found.text.len();
+            let kind = row.kind.read_as().map(tag_kind);
+            let tags = [tag_agent(key), tag_session(session)];
+            taken
+                .words
+                .push(entry(&found, tags.into_iter().chain(kind)));
+            upto = i64::try_from(row.at.seq.0).unwrap_or(i64::MAX);
+            taken.messages.push(id);
+            taken.agents.push(key);
+            taken.seqs.push(upto);
+            taken.times.push(row.created_at.0);
+        }
+        done_agents.push(key);
+        // A row that is missing is not waited for.
+        done_seqs.push(if is_cut { upto } else { upto.max(head) });
+    }
+    let values: [Value<'_>; 5] = [
+        &taken.messages,
+        &taken.agents,
+        &taken.seqs,
+        &taken.times,
+        &taken.words,
+    ];
+    link.all(PUT, &values, |_| Ok(())).await?;
+    let done: [Value<'_>; 2] = [&done_agents, &done_seqs];
+    link.all(UPTO, &done, |_| Ok(())).await?;
+    let left = behind(link).await?;
+    link.say("COMMIT").await?;
+    Ok(left)
+}
+
+/// What a step takes in.
+#[derive(Default)]
+struct Taken {
+    messages: Vec<i64>,
+    agents: Vec<i64>,
+    seqs: Vec<i64>,
+    times: Vec<i64>,
+    words: Vec<String>,
+    bytes: usize,
+}
+
+/// Empties the index; tells how many rows it lacks then.
+pub(super) async fn forget(link: &Link, lock: i64) -> Result<u64> {
+    begin(link, lock).await?;
+    link.say("DELETE FROM search; DELETE FROM search_upto")
+        .await?;
+    let left = behind(link).await?;
+    link.say("COMMIT").await?;
+    Ok(left)
+}
+
+/// Begins a transaction under the lock.
+async fn begin(link: &Link, lock: i64) -> Result<()> {
+    link.say("BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL synchronous_commit = off")
+        .await?;
+    let locked = "SELECT pg_advisory_xact_lock($1)";
+    link.all(locked, &[&lock], |_| Ok(())).await?;
+    Ok(())
+}
+
+/// The searched parts of a blob.
+pub(super) async fn blob_text(link: &Link, hash: &str) -> Result<Option<String>> {
+    let Ok(hash) = hash.parse::<BlobHash>() else {
+        return Ok(None);
+    };
+    let ends = i64::try_from(END_PARTS).unwrap_or(1);
+    let parts = link
+        .all(BLOB_ENDS, &[&&hash.0[..], &ends], |row| {
+            Ok((get::<i64>(row, 0)?, get::<Vec<u8>>(row, 1)?))
+        })
+        .await?;
+    Ok(join_ends(parts))
+}

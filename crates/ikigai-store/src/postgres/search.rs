@@ -1,0 +1,388 @@
+//! Asking the search index, in two steps: the newest rows are walked through, which finds what is
+//! common, and if that was not enough the index is asked, which finds what is rare. Either alone
+//! takes far too long for the other's words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::Row;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
+
+use super::asking::Value;
+use super::connect::{Link, Role, Target};
+use super::errors::{Cause, sql_error};
+use super::index;
+use super::listen::Notifier;
+use super::migrations::lock_number;
+use super::values::{Failure, Result, get, log_row, parsed};
+use super::words::{in_model, in_text, one_of, tag_agent, tag_kind, tag_session};
+use crate::error::StoreError;
+use crate::faults::Faults;
+use crate::search::{
+    Cursor, Hit, MOST_AGENTS, MOST_HITS, MOST_RANKED, Order, SearchPage, SearchQuery,
+};
+
+/// How many of the newest rows are walked through.
+const WALK: i64 = 4000;
+
+/// How long a search takes at most, and how long one with words that may go on, in milliseconds.
+const LIMIT: u32 = 1000;
+const PREFIX_LIMIT: u32 = 200;
+
+/// How long any of it may take: longer than the server allows itself.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long nothing must have been committed before the index is brought nearer to the log.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The connection for searching, one question after the other.
+pub(super) struct Searcher {
+    target: Arc<Target>,
+    link: Mutex<Option<Link>>,
+    lock: i64,
+}
+
+impl Searcher {
+    pub(super) fn new(target: Arc<Target>) -> Self {
+        Self {
+            lock: lock_number("search index of", target.url().schema()),
+            target,
+            link: Mutex::new(None),
+        }
+    }
+
+    /// Brings the index one step nearer to the log, and tells how many rows are left.
+    pub(super) async fn catch_up(&self) -> Result<u64, StoreError> {
+        self.with(async |link| match index::behind(link).await? {
+            // Whoever only searches keeps nobody from anything.
+            0 => Ok(0),
+            _ => index::step(link, self.lock).await,
+        })
+        .await
+    }
+
+    /// Throws the index away; tells how many rows it lacks then.
+    pub(super) async fn forget(&self) -> Result<u64, StoreError> {
+        self.with(async |link| index::forget(link, self.lock).await)
+            .await
+    }
+
+    /// Finds rows, after the index has caught up.
+    pub(super) async fn search(
+        &self,
+        query: SearchQuery,
+        faults: &Faults,
+    ) -> Result<SearchPage, StoreError> {
+        // An index that cannot be written is asked as far as it goes.
+        let mut is_behind = false;
+        loop {
+            match self.catch_up().await {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(_) => {
+                    is_behind = true;
+                    break;
+                }
+            }
+        }
+        let found = self.with(async |link| within_time(link, query, faults).await);
+        let mut page = found.await?;
+        page.cut |= is_behind;
+        Ok(page)
+    }
+
+    /// Uses quiet moments for the index, for as long as the store is open. One that cannot be
+    /// written is left to whoever searches.
+    pub(super) async fn follow(self: Arc<Self>, notifier: Notifier) {
+        loop {
+            notifier.grown().await;
+            while timeout(IDLE, notifier.grown()).await.is_ok() {}
+            while self.catch_up().await.unwrap_or(0) > 0 {}
+        }
+    }
+
+    async fn with<T>(&self, ask: impl AsyncFnOnce(&Link) -> Result<T>) -> Result<T, StoreError> {
+        let fail = |cause: Cause| cause.store_error(self.target.url());
+        let mut slot = self.link.lock().await;
+        let link = match slot.take().filter(|link| !link.client.is_closed()) {
+            Some(link) => link,
+            None => self.target.connect(Role::Slow).await.map_err(fail)?,
+        };
+        // A connection on which anything failed is not used again: a transaction may be open.
+        let answer = timeout(PATIENCE, ask(&link)).await;
+        match answer.map_err(|_| fail(Cause::Silence))? {
+            Ok(answer) => {
+                *slot = Some(link);
+                Ok(answer)
+            }
+            Err(Failure::Sql(error)) => Err(sql_error(self.target.url(), error)),
+            Err(Failure::Value(what)) => Err(StoreError::Value(what)),
+        }
+    }
+}
+
+/// What a search came to before its time was over.
+#[derive(Default)]
+struct Came {
+    page: SearchPage,
+    /// The rows of the hits, each with the number of its message.
+    rows: Vec<(Row, i64)>,
+    is_cut: bool,
+}
+
+/// Asks the index, and ends in a short time: words that may go on are then taken as whole ones.
+async fn within_time(link: &Link, query: SearchQuery, faults: &Faults) -> Result<SearchPage> {
+    let mut query = query;
+    let mut whole_words = false;
+    if query.words.has_prefix() {
+        if !faults.is_search_slow() {
+            let came = search(link, &query, PREFIX_LIMIT).await?;
+            if !came.is_cut {
+                return Ok(came.page);
+            }
+        }
+        query.words = query.words.whole();
+        whole_words = true;
+    }
+    let Came { page, is_cut, .. } = search(link, &query, LIMIT).await?;
+    Ok(SearchPage {
+        whole_words,
+        cut: is_cut,
+        ..page
+    })
+}
+
+/// Asks in a transaction whose statements the server gives up after so many milliseconds.
+async fn search(link: &Link, query: &SearchQuery, limit: u32) -> Result<Came> {
+    let Some(narrowed) = Narrowed::new(link, query).await? else {
+        return Ok(Came::default());
+    };
+    // Every plan but those that are meant here would read the whole table.
+    link.say(&format!(
+        "BEGIN READ ONLY; SET LOCAL statement_timeout = {limit}; SET LOCAL enable_seqscan = off;
+         SET LOCAL plan_cache_mode = force_custom_plan"
+    ))
+    .await?;
+    let mut came = narrowed.find(link, query).await?;
+    link.say("ROLLBACK").await?;
+    for (row, _) in std::mem::take(&mut came.rows) {
+        came.page.hits.push(hit(link, query, &row).await?);
+    }
+    Ok(came)
+}
+
+/// Makes a hit of a row, reading its blob only if the words are not in the row itself.
+async fn hit(link: &Link, query: &SearchQuery, row: &Row) -> Result<Hit> {
+    let mut asked = None;
+    let hit = Hit::of(row, query, |hash| {
+        asked = Some(hash.to_owned());
+        Ok::<_, Failure>(None)
+    })?;
+    let Some(hash) = asked else {
+        return Ok(hit);
+    };
+    let text = index::blob_text(link, &hash).await?;
+    Hit::of(row, query, |_| Ok(text))
+}
+
+/// A search as the server is asked for it.
+struct Narrowed {
+    /// What the index must match; none if only times are asked for.
+    expression: Option<String>,
+    /// By what hits are ranked.
+    ranking: Option<String>,
+    before: i64,
+    after: i64,
+}
+
+impl Narrowed {
+    /// None if nothing can be found, because what it is narrowed to is not there.
+    async fn new(link: &Link, query: &SearchQuery) -> Result<Option<Self>> {
+        let most = i64::try_from(MOST_AGENTS).unwrap_or(i64::MAX);
+        let ranking = in_text(&query.words);
+        let mut parts: Vec<String> = ranking.iter().cloned().collect();
+        parts.extend(query.model.as_ref().and_then(in_model));
+        if let Some(agents) = &query.agents {
+            let ids: Vec<String> = agents.iter().map(ToString::to_string).collect();
+            let tags = link
+                .all(KEYS, &[&ids, &most], |row| Ok(tag_agent(get(row, 0)?)))
+                .await?;
+            let Some(part) = one_of(&tags) else {
+                return Ok(None);
+            };
+            parts.push(part);
+        }
+        if let Some(directory) = &query.directory {
+            let directory = directory.trim_end_matches('/').replace('\0', "");
+            let tags = link
+                .all(SESSIONS, &[&directory, &most], |row| {
+                    Ok(tag_session(get(row, 0)?))
+                })
+                .await?;
+            let Some(part) = one_of(&tags) else {
+                return Ok(None);
+            };
+            parts.push(part);
+        }
+        let kinds: Vec<_> = query.kinds.iter().map(|kind| tag_kind(*kind)).collect();
+        parts.extend(one_of(&kinds));
+        Ok(Some(Self {
+            expression: (!parts.is_empty()).then(|| parts.join(" & ")),
+            ranking,
+            before: query.before.map_or(i64::MAX, |before| before.0),
+            after: query.after.map_or(i64::MIN, |after| after.0),
+        }))
+    }
+
+    /// Finds the rows of one page.
+    async fn find(&self, link: &Link, query: &SearchQuery) -> Result<Came> {
+        let limit = query.limit.clamp(1, MOST_HITS);
+        // One more is asked for, to know whether there are more.
+        let asked = i64::try_from(limit + 1).unwrap_or(i64::MAX);
+        let Some(order) = unless_cut(self.order(link, query).await)? else {
+            return Ok(Came {
+                is_cut: true,
+                ..Came::default()
+            });
+        };
+        let skipped = query.cursor.map_or(0, |cursor| cursor.0.max(0));
+        let found = match order {
+            Order::Newest => self.newest(link, query, asked).await?,
+            Order::Relevance => {
+                let ranking = self.ranking.as_deref().unwrap_or_default();
+                let values: &[Value<'_>] = &[
+                    &self.expression,
+                    &skipped,
+                    &self.after,
+                    &self.before,
+                    &asked,
+                    &ranking,
+                ];
+                unless_cut(rows(link, BEST, values).await)?.map(|rows| (rows, false))
+            }
+        };
+        let is_cut = found.is_none();
+        let (mut rows, is_part) = found.unwrap_or_default();
+        let mut page = SearchPage {
+            order,
+            ..SearchPage::default()
+        };
+        if rows.len() > limit {
+            rows.truncate(limit);
+            page.next = Some(match (order, rows.last()) {
+                (Order::Newest, Some((_, last))) => Cursor(*last),
+                _ => Cursor(skipped.saturating_add(asked - 1)),
+            });
+        }
+        Ok(Came {
+            page,
+            rows,
+            is_cut: is_cut || is_part,
+        })
+    }
+
+    /// In which order hits are told: the best first only if that was asked and they are few.
+    async fn order(&self, link: &Link, query: &SearchQuery) -> Result<Order> {
+        if query.order == Order::Newest || self.ranking.is_none() {
+            return Ok(Order::Newest);
+        }
+        let few = i64::try_from(MOST_RANKED).unwrap_or(i64::MAX);
+        let asked = few.saturating_add(1);
+        let values: &[Value<'_>] = &[&self.expression, &asked];
+        let hits: i64 = link.only(COUNT, values, |row| get(row, 0)).await?;
+        Ok(if hits > few {
+            Order::Newest
+        } else {
+            Order::Relevance
+        })
+    }
+
+    /// The newest hits, and whether they are only those that were found before the time was over.
+    async fn newest(
+        &self,
+        link: &Link,
+        query: &SearchQuery,
+        asked: i64,
+    ) -> Result<Option<(Vec<(Row, i64)>, bool)>> {
+        let newest = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
+        let mut values: Vec<Value<'_>> = vec![&newest, &self.after, &self.before, &asked];
+        let Some(expression) = &self.expression else {
+            let rows = unless_cut(rows(link, ANY, &values).await)?;
+            return Ok(rows.map(|rows| (rows, false)));
+        };
+        values.push(expression);
+        let walked = [&values[..], &[&WALK]].concat();
+        let Some(walked) = unless_cut(rows(link, WALKED, &walked).await)? else {
+            return Ok(None);
+        };
+        if i64::try_from(walked.len()).is_ok_and(|found| found >= asked) {
+            return Ok(Some((walked, false)));
+        }
+        let found = unless_cut(rows(link, INDEXED, &values).await)?;
+        let is_part = found.is_none();
+        Ok(Some((found.unwrap_or(walked), is_part)))
+    }
+}
+
+async fn rows(link: &Link, sql: &'static str, values: &[Value<'_>]) -> Result<Vec<(Row, i64)>> {
+    link.all(sql, values, |row| {
+        Ok((log_row(parsed(row, 6)?, row, 0)?, get(row, 5)?))
+    })
+    .await
+}
+
+/// None if the server gave it up because it took too long.
+fn unless_cut<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(Failure::Sql(error)) if error.code() == Some(&SqlState::QUERY_CANCELED) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+const KEYS: &str = "SELECT id FROM agents WHERE uuid = ANY ($1::text[]) LIMIT $2";
+
+const SESSIONS: &str = "SELECT id FROM sessions
+     WHERE directory = $1 OR starts_with(directory, $1::text || '/')
+     ORDER BY id DESC LIMIT $2";
+
+const COUNT: &str = "SELECT count(*) FROM (
+         SELECT 1 FROM search WHERE words @@ ($1::text)::tsquery LIMIT $2
+     ) s";
+
+const ANY: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, s.message, a.uuid
+     FROM (
+         SELECT message, agent, seq FROM search
+         WHERE message < $1 AND created_at >= $2 AND created_at < $3
+         ORDER BY message DESC LIMIT $4
+     ) s JOIN messages m ON m.agent = s.agent AND m.seq = s.seq JOIN agents a ON a.id = s.agent
+     ORDER BY s.message DESC";
+
+const WALKED: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, s.message, a.uuid
+     FROM (
+         SELECT message, agent, seq FROM (
+             SELECT * FROM search WHERE message < $1 ORDER BY message DESC LIMIT $6
+         ) newest
+         WHERE words @@ ($5::text)::tsquery AND created_at >= $2 AND created_at < $3
+         ORDER BY message DESC LIMIT $4
+     ) s JOIN messages m ON m.agent = s.agent AND m.seq = s.seq JOIN agents a ON a.id = s.agent
+     ORDER BY s.message DESC";
+
+const INDEXED: &str = "WITH found AS MATERIALIZED (
+         SELECT message, agent, seq FROM search
+         WHERE words @@ ($5::text)::tsquery
+           AND message < $1 AND created_at >= $2 AND created_at < $3
+     )
+     SELECT m.seq, m.kind, m.created_at, m.content, m.data, s.message, a.uuid
+     FROM (SELECT * FROM found ORDER BY message DESC LIMIT $4) s
+         JOIN messages m ON m.agent = s.agent AND m.seq = s.seq JOIN agents a ON a.id = s.agent
+     ORDER BY s.message DESC";
+
+const BEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, s.message, a.uuid
+     FROM (
+         SELECT message, agent, seq, ts_rank(words, ($6::text)::tsquery, 1) AS rank FROM search
+         WHERE words @@ ($1::text)::tsquery AND created_at >= $3 AND created_at < $4
+         ORDER BY rank DESC, message DESC LIMIT $5 OFFSET $2
+     ) s JOIN messages m ON m.agent = s.agent AND m.seq = s.seq JOIN agents a ON a.id = s.agent
+     ORDER BY s.rank DESC, s.message DESC";
