@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Kin, MailRecord,
-    Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord, Snapshot, Store, StoreError,
-    Watch,
+    ProcessRecord, Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord, Snapshot,
+    Store, StoreError, Watch,
 };
 
 /// How a commit fails.
@@ -272,6 +272,10 @@ impl Store for FaultyStore {
 
     fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
         self.read(move |store| store.dead_of(agents))
+    }
+
+    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
+        self.read(move |store| store.lives(process))
     }
 
     fn pulse(&self) -> Reading<'_, Pulse> {

@@ -9,8 +9,8 @@ use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
 use ikigai_providers::TypedKey;
 use ikigai_store::{Pulse, Store, Watch};
-use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::time::sleep;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::front::{INTENTS, Intent, Stop, Update};
 
@@ -21,6 +21,10 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// A turn that is over sooner is not worth a watch: to end one takes the kernel longer than many a
 /// whole turn takes.
 const MOMENT: Duration = Duration::from_millis(200);
+
+/// How often those are woken who wait for agents of other processes, though nothing was stored: a
+/// process that dies stores nothing.
+const OUTSIDE: Duration = Duration::from_secs(2);
 
 /// After so long a store that could not be watched is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -37,6 +41,8 @@ pub(crate) struct Hub {
     changes: watch::Sender<u64>,
     /// Somebody has asked how an agent of another process goes on.
     outside: AtomicBool,
+    /// Tells that somebody begins to ask.
+    asked: Arc<Notify>,
     /// How many requests run at the same time.
     pub(crate) requests: Semaphore,
     /// Held by whoever opens an agent to have it live here, so that none is opened twice.
@@ -102,6 +108,7 @@ impl Hub {
             seats: AtomicU64::new(0),
             changes: watch::channel(0).0,
             outside: AtomicBool::new(false),
+            asked: Arc::default(),
             requests: Semaphore::new(requests),
             door: Semaphore::new(1),
             front: Mutex::default(),
@@ -279,7 +286,9 @@ impl Hub {
 
     /// Notes that somebody wants to know how an agent of another process goes on.
     pub(crate) fn look_outside(&self) {
-        self.outside.store(true, Ordering::Relaxed);
+        if !self.outside.swap(true, Ordering::Relaxed) {
+            self.asked.notify_one();
+        }
     }
 
     /// Whether somebody wanted that since they were woken last.
@@ -324,7 +333,37 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn Store>) {
     let Some((mut watch, mut seen)) = start_watching(&hub, &store).await else {
         return;
     };
-    while watch.changed().await {
+    let Some(asked) = hub.upgrade().map(|hub| Arc::clone(&hub.asked)) else {
+        return;
+    };
+    // When those are woken who wait for others; none waits before it is told.
+    let mut wake = None;
+    loop {
+        let later = async {
+            match wake {
+                Some(wake) => sleep_until(wake).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            is_there = watch.changed() => if !is_there {
+                return;
+            },
+            () = asked.notified() => {
+                wake = Some(Instant::now() + OUTSIDE);
+                continue;
+            }
+            () = later => {
+                wake = None;
+                let Some(hub) = hub.upgrade() else {
+                    return;
+                };
+                // Whoever still waits asks again.
+                hub.looks_outside();
+                hub.bump();
+                continue;
+            }
+        }
         let (Some(hub), Some(store)) = (hub.upgrade(), store.upgrade()) else {
             return;
         };

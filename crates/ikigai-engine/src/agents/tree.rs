@@ -76,7 +76,9 @@ impl Engine {
     async fn is_stopped(&self, agent: &AgentRecord) -> Result<bool, EngineError> {
         match &agent.owner {
             // Nobody has settled yet what its owner left behind; one that may live is at rest.
-            Some(owner) => Ok(!owner.may_live() && self.is_in_a_turn(agent.id).await?),
+            Some(owner) => {
+                Ok(!self.store.lives(owner).await? && self.is_in_a_turn(agent.id).await?)
+            }
             None => Ok(self.stop_of(agent).await?.is_some()),
         }
     }

@@ -234,11 +234,10 @@ impl crate::Engine {
         self.hub.look_outside();
         // What its log says is going on goes on only if somebody is there to do it.
         let record = self.store.agent(agent).await?;
-        let owner = record.and_then(|record| record.owner);
-        if !owner.is_some_and(|owner| owner.may_live()) {
-            return Ok(false);
+        match record.and_then(|record| record.owner) {
+            Some(owner) if self.store.lives(&owner).await? => self.is_in_a_turn(agent).await,
+            _ => Ok(false),
         }
-        self.is_in_a_turn(agent).await
     }
 
     /// Whether an agent's log ends in the middle of a turn.

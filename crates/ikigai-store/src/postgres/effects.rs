@@ -4,6 +4,7 @@ use ikigai_core::{AgentId, Epoch, RowRef, Seq};
 
 use super::book::Entry;
 use super::errors::Refusal;
+use super::owner::is_alive;
 use super::plan::Plan;
 use crate::batch::{Committed, Effect, NewAgent};
 use crate::blobs::PART_BYTES;
@@ -137,7 +138,7 @@ impl Plan<'_> {
             return Ok(());
         }
         if let Some(holder) = self.book.agent(agent)?.holder.clone()
-            && self.owner.is_alive(self.link, &holder).await?
+            && is_alive(self.link, holder.id).await?
         {
             return Err(CommitError::Held {
                 agent,

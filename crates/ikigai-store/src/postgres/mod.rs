@@ -38,4 +38,4 @@ pub use listen::{Listener, Notifier};
 #[doc(hidden)]
 pub use migrations::{MIGRATIONS, Migrations};
 #[doc(hidden)]
-pub use owner::Owner;
+pub use owner::{Owner, is_alive};

@@ -81,17 +81,13 @@ impl Owner {
         ordered.map_err(|_| Cause::Silence)?;
         answered.await.map_err(|_| Cause::Silence)?
     }
+}
 
-    /// Says whether another process is alive. To be asked in the transaction that takes over what
-    /// it owns; one that comes back meanwhile waits for the end of it.
-    pub async fn is_alive(
-        &self,
-        link: &Link,
-        process: &ProcessRecord,
-    ) -> Result<bool, tokio_postgres::Error> {
-        let statement = link.prepared(IS_ALIVE).await?;
-        let uuid = process.id.to_string();
-        let found = link.client.query_opt(&statement, &[&uuid]).await?;
-        found.map_or(Ok(false), |row| row.try_get(0))
-    }
+/// Says whether a process is alive. To be asked in the transaction that takes over what it owns; one
+/// that comes back meanwhile waits for the end of it.
+pub async fn is_alive(link: &Link, process: ProcessId) -> Result<bool, tokio_postgres::Error> {
+    let statement = link.prepared(IS_ALIVE).await?;
+    let uuid = process.to_string();
+    let found = link.client.query_opt(&statement, &[&uuid]).await?;
+    found.map_or(Ok(false), |row| row.try_get(0))
 }

@@ -20,7 +20,6 @@ use crate::rules::{check, dangling, makes_something, unclaimed};
 /// A transaction that is begun.
 pub(super) struct Plan<'a> {
     pub(super) link: &'a Link,
-    pub(super) owner: &'a Owner,
     /// The key of this process, if it is known to the store.
     pub(super) process: Option<i64>,
     pub(super) book: Book,
@@ -50,14 +49,13 @@ impl<'a> Plan<'a> {
     /// Begins a transaction for batches that name these.
     pub(super) async fn begin(
         link: &'a Link,
-        owner: &'a Owner,
+        owner: &Owner,
         process: Option<i64>,
         named: &Named,
     ) -> Result<Self, Failure> {
         let book = Book::open(link, named, &owner.id().to_string()).await?;
         Ok(Self {
             link,
-            owner,
             process,
             book,
             writes: Vec::new(),

@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use super::connect::{Link, Role, Target};
 use super::listen::{Listener, Notifier};
 use super::migrations::{MIGRATIONS, Migrations};
+use super::owner::is_alive;
 use super::reader::Reader;
 use super::search::Searcher;
 use super::url::Url;
@@ -324,6 +325,11 @@ impl Store for PostgresStore {
 
     fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
         self.ask(move |link| async move { kin::dead_of(&link, &agents).await })
+    }
+
+    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
+        let process = process.id;
+        self.ask(move |link| async move { Ok(is_alive(&link, process).await?) })
     }
 
     fn pulse(&self) -> Reading<'_, Pulse> {

@@ -439,7 +439,7 @@ enum Answer<T> {
 /// Begins a transaction and carries out the batches, all but sending what they write.
 async fn carry_out<'a>(
     link: &'a Link,
-    owner: &'a Owner,
+    owner: &Owner,
     process: Option<i64>,
     named: &Named,
     jobs: &[Job],

@@ -13,8 +13,8 @@ use ikigai_core::{
 };
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, MailRecord,
-    Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord, Snapshot, Store, StoreError,
-    Watch,
+    ProcessRecord, Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord, Snapshot,
+    Store, StoreError, Watch,
 };
 use tokio::sync::watch;
 
@@ -175,6 +175,10 @@ impl Store for MemoryStore {
 
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
         self.read(|log| log.record(agent))
+    }
+
+    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
+        self.read(|log| log.is_alive(process.id))
     }
 
     fn pulse(&self) -> Reading<'_, Pulse> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ikigai_core::{Row, Seq};
 use ikigai_engine::{EngineError, Errand, Outcome};
 use ikigai_store::{AgentRecord, CommitError, MailState};
+use tokio::time::Instant;
 
 use super::support::{after, calls, fork, see_out, send, typed, wait, work, work_and_say};
 use crate::support::World;
@@ -163,4 +164,34 @@ async fn a_held_agent_is_forked_and_followed() {
     assert_eq!(world.texts(one.id, "assistant").await, ["I looked"]);
     let holds = |agent: AgentRecord| agent.owner.map(|owner| owner.id);
     assert_ne!(holds(one), holds(world.named("parser").await));
+}
+
+/// A process that dies stores nothing, and whoever waits for its agents hears of it all the same.
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_when_the_process_of_whom_it_waits_for_has_died() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let root = worker.agent().state.agent();
+    let other = world.beside();
+    let mut stranger = other.engine.create_root("/x/far", "/x/far").await.unwrap();
+    world.provider.will_to("begin", after(3000, "never said"));
+    world.provider.will_to("go", calls([wait(600, &["far"])]));
+    world.provider.will_say_to("go", "so it is");
+    let begun = Instant::now();
+    let dying = async {
+        let errand = Errand::Say("begin".to_owned());
+        let works = work_and_say(&mut stranger, errand, std::future::pending());
+        let ended = tokio::time::timeout(Duration::from_secs(7), works).await;
+        assert!(ended.is_err(), "it works when it dies");
+        other.memory().die();
+        std::future::pending().await
+    };
+
+    let go = Errand::Say("go".to_owned());
+    let (outcome, _) = work_and_say(&mut worker, go, Box::pin(dying)).await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    let took = begun.elapsed();
+    assert!((7..12).contains(&took.as_secs()), "{took:?}");
+    assert_eq!(world.outputs(root).await, ["far: idle"]);
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_store::postgres::{Link, Listener, MIGRATIONS, Notifier, Owner, Role, Target, Url};
+use ikigai_store::postgres::{
+    Link, Listener, MIGRATIONS, Notifier, Owner, Role, Target, Url, is_alive,
+};
 use ikigai_store::{ProcessRecord, Watch};
 use ikigai_testkit::postgres::{Database, PgServer};
 use tokio::runtime::Builder;
@@ -46,7 +48,7 @@ impl Listening {
     /// Says whether it believes that another one lives.
     async fn sees(&self, other: &Self) -> bool {
         let link = self.link().await;
-        self.owner.is_alive(&link, &other.record).await.unwrap()
+        is_alive(&link, other.record.id).await.unwrap()
     }
 
     /// Goes on looking until it sees another one dead, or alive.
