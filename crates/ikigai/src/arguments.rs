@@ -253,7 +253,8 @@ pub(crate) struct LogOrder {
     pub(crate) dialect: Option<String>,
 
     /// Print the request that was made at this row instead: `#12`, or `#name.12` of an ancestor. Of
-    /// a part of an answer it is the one that was answered so, of any other row the next one
+    /// a part of an answer it is the one that was answered so, of any other row the next one. What
+    /// tools say of themselves is not stored: they are told as they are now
     #[arg(long, value_name = "#ID", requires = "request")]
     pub(crate) at: Option<String>,
 

@@ -58,6 +58,25 @@ impl Carried {
     }
 }
 
+/// What came of what follows a command.
+enum Followed {
+    /// All is done.
+    Done,
+    /// What took its time did nothing but warn.
+    Warned,
+    /// The agent has this to do.
+    Work(Errand),
+}
+
+impl Followed {
+    fn errand(self) -> Option<Errand> {
+        match self {
+            Self::Work(errand) => Some(errand),
+            Self::Done | Self::Warned => None,
+        }
+    }
+}
+
 /// A line with which a `command` row is written.
 struct Echo<'a> {
     line: &'a str,
@@ -69,7 +88,7 @@ struct Echo<'a> {
 pub(crate) fn during(line: &str) -> Option<During> {
     match parse(line) {
         Line::Message(_) => None,
-        Line::Command(command, _) => Some(command.during),
+        Line::Command(command, rest) => Some(command.during(rest)),
         Line::Unknown(_) => Some(During::AtOnce),
         Line::Shell { .. } => Some(During::AtBreak),
     }
@@ -84,10 +103,11 @@ impl Worker {
         }
         self.tell_settled(desk).await?;
         let carried = self.dispatch(line, desk).await?;
-        let warned = carried.warned;
+        let mut warned = carried.warned;
         let stopped = carried.stopped.clone();
-        let errand = self.follow(line, carried, desk).await?;
-        let outcome = match errand {
+        let followed = self.follow(line, carried, desk).await?;
+        warned |= matches!(followed, Followed::Warned);
+        let outcome = match followed.errand() {
             Some(errand) => Some(self.work(errand, desk).await?),
             None => stopped.map(|stop| match stop {
                 Stop::Interrupt(cause) => Outcome::Interrupted(cause),
@@ -140,7 +160,7 @@ impl Worker {
                 return Ok(None);
             };
             let carried = self.dispatch(&line, desk).await?;
-            if let Some(errand) = self.follow(&line, carried, desk).await? {
+            if let Followed::Work(errand) = self.follow(&line, carried, desk).await? {
                 return Ok(Some(errand));
             }
         }
@@ -171,18 +191,18 @@ impl Worker {
         line: &str,
         carried: Carried,
         desk: &mut Desk<'_>,
-    ) -> Result<Option<Errand>, EngineError> {
+    ) -> Result<Followed, EngineError> {
         match carried.then {
-            Then::Nothing => Ok(None),
-            Then::Work(errand) => Ok(Some(errand)),
+            Then::Nothing => Ok(Followed::Done),
+            Then::Work(errand) => Ok(Followed::Work(errand)),
             Then::Front(next) => {
                 desk.tell(Update::Next(next));
-                Ok(None)
+                Ok(Followed::Done)
             }
             Then::Later(later) => {
-                let output = match later(self, desk).await {
-                    Ok(output) => output,
-                    Err(trouble) => warning(trouble)?,
+                let (output, followed) = match later(self, desk).await {
+                    Ok(output) => (output, Followed::Done),
+                    Err(trouble) => (warning(trouble)?, Followed::Warned),
                 };
                 let data = CommandData {
                     of: Some(carried.row),
@@ -192,7 +212,7 @@ impl Worker {
                 let late = vec![Event::Command { output, data }];
                 let rows = self.commit(late, Vec::new()).await?;
                 desk.told(rows);
-                Ok(None)
+                Ok(followed)
             }
         }
     }

@@ -231,6 +231,8 @@ pub enum Shows {
     Output,
     /// In an overlay if it has no arguments, and so without a row.
     OverlayWithoutArguments,
+    /// In an overlay if this is all of its arguments.
+    OverlayWith(&'static str),
     /// Always in an overlay.
     Overlay,
 }
@@ -264,7 +266,18 @@ impl Command {
         match self.shows {
             Shows::Output => false,
             Shows::OverlayWithoutArguments => arguments.trim().is_empty(),
+            Shows::OverlayWith(word) => arguments.trim() == word,
             Shows::Overlay => true,
+        }
+    }
+
+    /// What happens when it is typed with these arguments while the agent works: looking bends
+    /// nothing.
+    pub(crate) fn during(&self, arguments: &str) -> During {
+        if self.only_shows(arguments) {
+            During::AtOnce
+        } else {
+            self.during
         }
     }
 

@@ -48,6 +48,7 @@ pub(super) const COMPACT: Command = Command {
     takes: Takes::WordsThenText(0),
     completes: &[Completes::Words(&["--show", "--undo"])],
     during: During::Interrupts,
+    shows: Shows::OverlayWith("--show"),
     ..Command::new("compact", Group::Context, |worker, typed, _| {
         Box::pin(compact(worker, typed))
     })

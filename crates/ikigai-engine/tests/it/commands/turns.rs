@@ -59,6 +59,39 @@ async fn path_commands_interrupt_a_running_turn() {
     }
 }
 
+/// A summary that is only looked at bends nothing.
+#[tokio::test(start_paused = true)]
+async fn looking_at_a_summary_leaves_the_turn_alone() {
+    let (world, _) = World::with_fakes();
+    let mut worker = world.root().await;
+    line(&mut worker, "/approve all").await;
+    world.provider.will_say("one!");
+    say(&mut worker, &"one ".repeat(100)).await.unwrap();
+    world.provider.will_say_to("<conversation>", "in short");
+    line(&mut worker, "/compact").await;
+    for intent in [Intent::Command, Intent::Preview] {
+        world.provider.will(calling(&[Deed::new("change", "slow")]));
+        world.provider.will_say("done");
+
+        let (done, told) = attended_line(&mut worker, "two", |update| match update {
+            Update::Running(_) => vec![intent("/compact --show".to_owned())],
+            _ => Vec::new(),
+        })
+        .await;
+
+        assert_eq!(done.outcome, Some(Outcome::Completed));
+        let shown = told.iter().any(|update| match update {
+            Update::Preview { output, .. } => output.contains("in short"),
+            Update::Stored(row) => row
+                .content
+                .as_deref()
+                .is_some_and(|it| it.contains("in short")),
+            _ => false,
+        });
+        assert!(shown, "{told:?}");
+    }
+}
+
 /// E11a: a retry goes on with a request of its own.
 #[tokio::test(start_paused = true)]
 async fn a_retry_of_a_running_turn_stops_it_and_asks_again() {
