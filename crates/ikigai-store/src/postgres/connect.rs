@@ -27,7 +27,7 @@ const KEEPALIVE_RETRIES: u32 = 2;
 /// What is sent must be confirmed within this time, or the connection counts as cut.
 const UNCONFIRMED: Duration = Duration::from_secs(15);
 
-/// What a connection is for. Each process has at most one of each.
+/// What a connection is for. A process that works has at most one of each of the first four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Hears of commits, and holds the process's lock.
@@ -38,6 +38,8 @@ pub enum Role {
     Reading,
     /// Answers what takes its time.
     Slow,
+    /// Answers what a person asks in words of their own; it stands no longer than that takes.
+    Asking,
 }
 
 impl Role {
@@ -47,6 +49,7 @@ impl Role {
             Self::Writing => "ikigai write",
             Self::Reading => "ikigai read",
             Self::Slow => "ikigai slow",
+            Self::Asking => "ikigai sql",
         }
     }
 
@@ -79,6 +82,7 @@ impl Role {
                 ("default_transaction_read_only", "on"),
             ],
             Self::Slow => &[("idle_in_transaction_session_timeout", "600000")],
+            Self::Asking => &[("default_transaction_read_only", "on")],
         }
     }
 }

@@ -16,6 +16,7 @@ mod queries;
 mod readback;
 mod reader;
 mod search;
+mod sql;
 mod store;
 mod tls;
 mod url;

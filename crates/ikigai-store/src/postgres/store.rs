@@ -66,8 +66,8 @@ impl OpenOptions {
 /// Dropping it is the same as [`PostgresStore::close`].
 pub struct PostgresStore {
     process: ProcessId,
-    target: Arc<Target>,
-    runtime: Handle,
+    pub(super) target: Arc<Target>,
+    pub(super) runtime: Handle,
     orders: Mutex<Option<mpsc::Sender<Job>>>,
     room: Arc<Semaphore>,
     reading: Arc<Reader>,

@@ -51,7 +51,7 @@ use reader::{QUESTIONS, Question, Reader};
 use watch::{Changes, Listening, Notifier};
 use writer::{BATCHES, Begin, Job, Task, Writer};
 
-pub use sql::{BadQuestion, Cell, Table};
+pub use crate::sql::{BadQuestion, Cell, Table};
 
 #[doc(hidden)]
 pub use crate::faults::{CommitFault, Faults};

@@ -1,5 +1,6 @@
 //! What only the PostgreSQL engine promises, on real servers.
 
+mod asking;
 mod conformance;
 mod listening;
 mod opening;
