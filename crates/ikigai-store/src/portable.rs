@@ -4,6 +4,9 @@
 //! seen. Between them stand `session`, `agent`, `blob`, `row`, `mail`, `run` and `draft`, each after
 //! what it refers to but for fork points and references in data.
 
+pub(crate) mod lines;
+pub(crate) mod told;
+
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -16,6 +19,15 @@ pub const VERSION: u64 = 1;
 
 /// How long a line may be: a row and its data, escaped.
 pub const MOST_LINE_BYTES: usize = 256 * 1024 * 1024;
+
+/// Beside what a log is taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Whatever is there, if it is something else.
+    Others,
+    /// Nothing: a store that holds something is left as it is.
+    Nothing,
+}
 
 /// What was taken in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +49,9 @@ pub enum RestoreError {
         /// What is wrong.
         reason: String,
     },
+    /// The store should have been empty.
+    #[error("the store holds something already")]
+    NotEmpty,
     /// It ends too early.
     #[error("the file is not whole: its last line is missing")]
     Cut,

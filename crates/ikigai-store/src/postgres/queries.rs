@@ -357,3 +357,21 @@ pub(super) async fn blob(link: &Link, hash: BlobHash) -> Result<Option<Vec<u8>>>
     let parts = link.all(sql, &[&hash.0.as_slice()], read).await?;
     Ok(join_parts(hash, parts))
 }
+
+/// What contradicts itself in the tables.
+pub(super) async fn integrity(link: &Link) -> Result<Vec<String>> {
+    let sql = "SELECT 'agent ' || a.uuid || ' has ' || coalesce(m.rows, 0) || ' rows up to ' ||
+                coalesce(m.newest, 0) || ', and its head is at ' || h.seq
+         FROM heads h JOIN agents a ON a.id = h.agent
+         LEFT JOIN (SELECT agent, count(*) AS rows, max(seq) AS newest FROM messages
+                    GROUP BY agent) m ON m.agent = h.agent
+         WHERE h.seq <> coalesce(m.rows, 0) OR h.seq <> coalesce(m.newest, 0)
+         UNION ALL
+         SELECT 'agent ' || a.uuid || ' has no head' FROM agents a
+         WHERE NOT EXISTS (SELECT 1 FROM heads WHERE agent = a.id)
+         UNION ALL
+         SELECT 'rows belong to no agent: key ' || m.agent FROM messages m
+         WHERE m.seq = 1 AND NOT EXISTS (SELECT 1 FROM agents WHERE id = m.agent)
+         LIMIT 20";
+    link.all(sql, &[], |row| get(row, 0)).await
+}

@@ -10,15 +10,16 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::connect::{Link, Role, Target};
+use super::errors::sql_error;
 use super::listen::{Listener, Notifier};
 use super::migrations::{MIGRATIONS, Migrations};
 use super::owner::is_alive;
 use super::reader::Reader;
 use super::search::Searcher;
 use super::url::Url;
-use super::values::Result as Read;
+use super::values::{Failure, Result as Read};
 use super::writer::{BATCHES, Job, Writer};
-use super::{kin, queries};
+use super::{dump, kin, queries};
 use crate::batch::{Batch, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::faults::Faults;
@@ -72,7 +73,7 @@ pub struct PostgresStore {
     room: Arc<Semaphore>,
     reading: Arc<Reader>,
     searcher: Arc<Searcher>,
-    notifier: Notifier,
+    pub(super) notifier: Notifier,
     faults: Arc<Faults>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -122,6 +123,13 @@ impl PostgresStore {
         if let Some(thread) = thread {
             let _ = thread.join();
         }
+    }
+
+    /// Compares what can be told twice: each head with its rows, and references with what they
+    /// name; an empty list means that nothing is wrong. Reads the keys of everything, so it is for
+    /// a person who asks. The server checks its files by itself.
+    pub fn integrity(&self) -> Reading<'_, Vec<String>> {
+        self.ask(move |link| async move { queries::integrity(&link).await })
     }
 
     /// Failures to be brought about, for tests.
@@ -367,6 +375,22 @@ impl Store for PostgresStore {
 
     fn catch_up(&self) -> Reading<'_, u64> {
         self.ask_searcher(|searcher| async move { searcher.catch_up().await })
+    }
+
+    fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> Reading<'_, ()> {
+        let target = Arc::clone(&self.target);
+        // It takes its time, and one moment of the log, so that it has a connection of its own.
+        let told = self.runtime.spawn(async move {
+            let fail = |error| sql_error(target.url(), error);
+            let link = target.connect(Role::Slow).await;
+            let link = link.map_err(|cause| cause.store_error(target.url()))?;
+            let told = dump::dump(&link, of.as_deref(), &lines).await;
+            told.map_err(|failure| match failure {
+                Failure::Sql(error) => fail(error),
+                Failure::Value(what) => StoreError::Value(what),
+            })
+        });
+        Box::pin(async move { told.await.map_err(|_| StoreError::Closed)? })
     }
 
     fn watch(&self) -> Result<Watch, StoreError> {

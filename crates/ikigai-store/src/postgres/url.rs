@@ -200,6 +200,11 @@ impl Url {
         Ok(url)
     }
 
+    /// The password, for whoever must keep it from being shown.
+    pub fn password(&self) -> Option<&SecretString> {
+        self.password.as_ref()
+    }
+
     /// The schema that holds the tables: a name that needs no quotes.
     pub fn schema(&self) -> &str {
         &self.schema

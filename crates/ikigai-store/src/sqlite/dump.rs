@@ -5,10 +5,12 @@ use std::collections::HashSet;
 
 use ikigai_core::AgentId;
 use rusqlite::{Connection, OptionalExtension};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::values::text;
-use crate::portable::{HEADER_NAME, VERSION, blob_hashes, put_bytes};
+use crate::portable::told::{
+    AGENTS, DRAFTS, MAIL, ROWS, RUNS, SESSIONS, Telling, Told, blob_line, header,
+};
 
 /// Takes one line; says whether more are wanted.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(Value) -> bool;
@@ -25,20 +27,18 @@ pub(super) fn dump(
         None => all_agents(&moment)?,
     };
     let scope = json!(agents).to_string();
-    if !sink(json!({ HEADER_NAME: VERSION })) {
+    if !sink(header()) {
         return Ok(());
     }
     let mut dump = Dump {
         connection: &moment,
         scope,
         sink,
-        rows: 0,
-        told_blobs: HashSet::new(),
+        telling: Telling::default(),
     };
     let is_all = of.is_none();
-    let _is_whole = dump.tables(is_all)?
-        && (!is_all || dump.other_blobs()?)
-        && (dump.sink)(json!({ "end": { "rows": dump.rows } }));
+    let _is_whole =
+        dump.tables(is_all)? && (!is_all || dump.other_blobs()?) && (dump.sink)(dump.telling.end());
     Ok(())
 }
 
@@ -76,163 +76,102 @@ struct Dump<'a> {
     /// The keys of the agents, as a JSON list.
     scope: String,
     sink: Sink<'a>,
-    rows: u64,
-    told_blobs: HashSet<String>,
+    telling: Telling,
 }
 
-/// Name and columns of what is told, as SQLite selects it.
-struct Told {
-    name: &'static str,
-    columns: &'static [&'static str],
-    sql: &'static str,
-}
-
-const SESSIONS: Told = Told {
-    name: "session",
-    columns: &["uuid", "created_at", "name", "directory"],
-    sql: "SELECT uuid, created_at, name, directory FROM sessions WHERE id IN
+const SELECT_SESSIONS: &str = "SELECT uuid, created_at, name, directory FROM sessions WHERE id IN
               (SELECT session FROM agents WHERE id IN (SELECT value FROM json_each(?1)))
-          ORDER BY id",
-};
+          ORDER BY id";
 
 /// A session may have no agents.
-const ALL_SESSIONS: Told = Told {
-    sql: "SELECT uuid, created_at, name, directory FROM sessions WHERE ?1 IS NOT NULL ORDER BY id",
-    ..SESSIONS
-};
+const SELECT_ALL_SESSIONS: &str =
+    "SELECT uuid, created_at, name, directory FROM sessions WHERE ?1 IS NOT NULL ORDER BY id";
 
-const AGENTS: Told = Told {
-    name: "agent",
-    columns: &[
-        "uuid",
-        "session",
-        "parent",
-        "fork_agent",
-        "fork_seq",
-        "created_at",
-        "status",
-        "name",
-        "epoch",
-    ],
-    sql:
-        "SELECT a.uuid, s.uuid, p.uuid, f.uuid, a.fork_seq, a.created_at, a.status, a.name, h.epoch
+const SELECT_AGENTS: &str =
+    "SELECT a.uuid, s.uuid, p.uuid, f.uuid, a.fork_seq, a.created_at, a.status, a.name, h.epoch
           FROM agents a JOIN sessions s ON s.id = a.session JOIN heads h ON h.agent = a.id
           LEFT JOIN agents p ON p.id = a.parent LEFT JOIN agents f ON f.id = a.fork_agent
-          WHERE a.id IN (SELECT value FROM json_each(?1)) ORDER BY a.id",
-};
+          WHERE a.id IN (SELECT value FROM json_each(?1)) ORDER BY a.id";
 
-const ROWS: Told = Told {
-    name: "row",
-    columns: &[
-        "agent",
-        "seq",
-        "kind",
-        "control",
-        "created_at",
-        "content",
-        "data",
-    ],
-    sql: "SELECT a.uuid, m.seq, m.kind, m.control, m.created_at, m.content, m.data
+const SELECT_ROWS: &str = "SELECT a.uuid, m.seq, m.kind, m.control, m.created_at, m.content, m.data
           FROM messages m JOIN agents a ON a.id = m.agent
-          WHERE m.agent IN (SELECT value FROM json_each(?1)) ORDER BY m.id",
-};
+          WHERE m.agent IN (SELECT value FROM json_each(?1)) ORDER BY m.id";
 
-const MAIL: Told = Told {
-    name: "mail",
-    columns: &[
-        "uuid",
-        "receiver",
-        "sender",
-        "sent_at",
-        "state",
-        "shown_agent",
-        "shown_seq",
-        "text",
-    ],
-    sql:
-        "SELECT lower(hex(m.uuid)), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text
+const SELECT_MAIL: &str =
+    "SELECT lower(hex(m.uuid)), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text
           FROM mail m JOIN agents r ON r.id = m.receiver
           LEFT JOIN agents s ON s.id = m.sender LEFT JOIN agents w ON w.id = m.shown_agent
           WHERE m.receiver IN (SELECT value FROM json_each(?1))
             AND (m.sender IS NULL OR m.sender IN (SELECT value FROM json_each(?1)))
             AND (m.shown_agent IS NULL OR m.shown_agent IN (SELECT value FROM json_each(?1)))
-          ORDER BY m.id",
-};
+          ORDER BY m.id";
 
-const RUNS: Told = Told {
-    name: "run",
-    columns: &[
-        "uuid", "agent", "seq", "class", "started", "deadline", "ended",
-    ],
-    sql: "SELECT lower(hex(r.uuid)), a.uuid, r.seq, r.class, r.started, r.deadline, r.ended
+const SELECT_RUNS: &str =
+    "SELECT lower(hex(r.uuid)), a.uuid, r.seq, r.class, r.started, r.deadline, r.ended
           FROM tool_runs r JOIN agents a ON a.id = r.agent
-          WHERE r.agent IN (SELECT value FROM json_each(?1)) ORDER BY r.id",
-};
+          WHERE r.agent IN (SELECT value FROM json_each(?1)) ORDER BY r.id";
 
-const DRAFTS: Told = Told {
-    name: "draft",
-    columns: &["agent", "part", "at", "text"],
-    sql: "SELECT a.uuid, d.part, d.at, d.text FROM drafts d JOIN agents a ON a.id = d.agent
-          WHERE d.agent IN (SELECT value FROM json_each(?1)) ORDER BY d.id",
-};
+const SELECT_DRAFTS: &str =
+    "SELECT a.uuid, d.part, d.at, d.text FROM drafts d JOIN agents a ON a.id = d.agent
+          WHERE d.agent IN (SELECT value FROM json_each(?1)) ORDER BY d.id";
 
 impl Dump<'_> {
     /// Says whether more is wanted.
     fn tables(&mut self, is_all: bool) -> rusqlite::Result<bool> {
-        let sessions = if is_all { &ALL_SESSIONS } else { &SESSIONS };
-        for told in [sessions, &AGENTS, &ROWS, &MAIL, &RUNS, &DRAFTS] {
-            if !self.table(told)? {
+        let sessions = if is_all {
+            SELECT_ALL_SESSIONS
+        } else {
+            SELECT_SESSIONS
+        };
+        let tables = [
+            (SESSIONS, sessions),
+            (AGENTS, SELECT_AGENTS),
+            (ROWS, SELECT_ROWS),
+            (MAIL, SELECT_MAIL),
+            (RUNS, SELECT_RUNS),
+            (DRAFTS, SELECT_DRAFTS),
+        ];
+        for (told, sql) in tables {
+            if !self.table(told, sql)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn table(&mut self, told: &Told) -> rusqlite::Result<bool> {
+    fn table(&mut self, told: Told, sql: &str) -> rusqlite::Result<bool> {
         let connection = self.connection;
-        let mut statement = connection.prepare(told.sql)?;
+        let mut statement = connection.prepare(sql)?;
         let mut rows = statement.query([&self.scope])?;
         while let Some(row) = rows.next()? {
-            let mut fields = Map::new();
-            for (place, name) in told.columns.iter().enumerate() {
-                let value = match row.get_ref(place)? {
+            let values = (0..told.columns.len()).map(|place| {
+                Ok(match row.get_ref(place)? {
                     rusqlite::types::ValueRef::Integer(number) => number.into(),
-                    rusqlite::types::ValueRef::Null => continue,
-                    _ => text(row, place)?.into(),
-                };
-                fields.insert((*name).to_owned(), value);
-            }
-            if told.name == ROWS.name {
-                self.rows += 1;
-                let data = fields.get("data").and_then(Value::as_str);
-                for hash in blob_hashes(data) {
-                    if !self.blob(&hash)? {
-                        return Ok(false);
-                    }
+                    _ => text(row, place)?.map_or(Value::Null, Value::String),
+                })
+            });
+            let values = values.collect::<rusqlite::Result<Vec<Value>>>()?;
+            let (blobs, line) = self.telling.line(told, values);
+            for hash in blobs {
+                if !self.blob(&hash)? {
+                    return Ok(false);
                 }
             }
-            if !(self.sink)(json!({ told.name: fields })) {
+            if !(self.sink)(line) {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Tells a blob before the row that names it, once.
     fn blob(&mut self, hash: &str) -> rusqlite::Result<bool> {
-        if !self.told_blobs.insert(hash.to_owned()) {
-            return Ok(true);
-        }
         let connection = self.connection;
         let mut parts = connection
             .prepare_cached("SELECT part, bytes FROM blobs WHERE hash = unhex(?1) ORDER BY part")?;
         let mut rows = parts.query([hash])?;
         while let Some(row) = rows.next()? {
-            let mut fields = Map::new();
-            fields.insert("hash".to_owned(), hash.into());
-            fields.insert("part".to_owned(), row.get::<_, i64>(0)?.into());
-            put_bytes(&mut fields, row.get_ref(1)?.as_blob()?);
-            if !(self.sink)(json!({ "blob": fields })) {
+            let line = blob_line(hash, row.get(0)?, row.get_ref(1)?.as_blob()?);
+            if !(self.sink)(line) {
                 return Ok(false);
             }
         }
@@ -247,7 +186,7 @@ impl Dump<'_> {
         let mut rows = all.query([])?;
         while let Some(row) = rows.next()? {
             let hash: String = row.get(0)?;
-            if !self.blob(&hash)? {
+            if self.telling.is_new_blob(&hash) && !self.blob(&hash)? {
                 return Ok(false);
             }
         }

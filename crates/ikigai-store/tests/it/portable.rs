@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ikigai_core::data::BlobRef;
 use ikigai_core::{AgentId, Epoch, Micros, Seq};
-use ikigai_store::portable::RestoreError;
+use ikigai_store::portable::{Beside, RestoreError};
 use ikigai_store::{Batch, Effect, MailId, NewAgent, RunId, SqliteStore, Status, Store, blobs};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
@@ -30,7 +30,7 @@ const TABLES: &[&str] = &[
     "SELECT hex(hash), part, bytes FROM blobs ORDER BY hash, part",
 ];
 
-fn contents(path: &Path) -> Vec<String> {
+pub(crate) fn contents(path: &Path) -> Vec<String> {
     let connection = Connection::open(path).unwrap();
     let mut all = Vec::new();
     for sql in TABLES {
@@ -46,7 +46,7 @@ fn contents(path: &Path) -> Vec<String> {
     all
 }
 
-fn told(store: &SqliteStore, of: Option<Vec<AgentId>>) -> String {
+pub(crate) fn told(store: &dyn Store, of: Option<Vec<AgentId>>) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -66,7 +66,7 @@ fn told(store: &SqliteStore, of: Option<Vec<AgentId>>) -> String {
 }
 
 /// A store with some of everything, drawn by the dice.
-fn some_store(disk: &Disk, dice: &mut Dice) -> SqliteStore {
+pub(crate) fn some_store(disk: &Disk, dice: &mut Dice) -> SqliteStore {
     let store = open(&disk.path, 1).unwrap();
     block_on(store.commit(only(make_session()))).unwrap();
     let count = 2 + dice.below(5);
@@ -158,7 +158,7 @@ fn export_then_import_is_the_identity() {
 
         let other = Disk::new();
         let copy = open(&other.path, 2).unwrap();
-        let restored = copy.restore(lines.as_bytes()).unwrap();
+        let restored = copy.restore(lines.as_bytes(), Beside::Others).unwrap();
 
         assert_eq!(contents(&other.path), contents(&disk.path));
         assert_eq!(told(&copy, None), lines);
@@ -176,7 +176,7 @@ fn one_agent_comes_with_its_ancestors_and_nobody_else() {
     let other = Disk::new();
     let copy = open(&other.path, 2).unwrap();
 
-    copy.restore(lines.as_bytes()).unwrap();
+    copy.restore(lines.as_bytes(), Beside::Others).unwrap();
 
     let ids: Vec<_> = block_on(copy.agents(None))
         .unwrap()
@@ -193,19 +193,8 @@ fn one_agent_comes_with_its_ancestors_and_nobody_else() {
     );
 }
 
-#[test]
-fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
-    let disk = Disk::new();
-    let store = some_store(&disk, &mut Dice::roll());
-    let lines = told(&store, None);
-    let before = contents(&disk.path);
-    let twice = store.restore(lines.as_bytes());
-    assert!(matches!(twice, Err(RestoreError::Line { .. })), "{twice:?}");
-    assert_eq!(contents(&disk.path), before);
-
-    let other = Disk::new();
-    let copy = open(&other.path, 2).unwrap();
-    let empty = contents(&other.path);
+/// What no store takes in: the beginnings of `lines`, what contradicts itself, and other things.
+pub(crate) fn bad_logs(lines: &str) -> Vec<String> {
     let without_end = lines.rsplit_once("{\"end\"").unwrap().0;
     let missing_row = {
         let row = lines
@@ -215,25 +204,46 @@ fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
         lines.replacen(&format!("{row}\n"), "", 1)
     };
     let fewer = missing_row.replace("\"rows\":", "\"rows\":0,\"was\":");
-    for bad in [
-        "",
-        "{}",
-        "[1]\n",
-        "not json\n",
-        "{\"ikigai-log\":2}\n",
-        "{\"ikigai-log\":1}\n{\"row\":{\"agent\":\"x\"}}\n",
-        "{\"ikigai-log\":1}\n{\"spell\":{}}\n",
-        without_end,
-        &missing_row,
-        &fewer,
-        &lines.replace("\"status\":\"running\"", "\"status\":\"asleep\""),
-        &lines.replace("\"class\":\"write\"", "\"class\":\"magic\""),
-        &lines.replace("\"kind\":\"user\"", "\"kind\":7"),
-    ] {
-        let refused = copy.restore(bad.as_bytes());
+    vec![
+        "".to_owned(),
+        "{}".to_owned(),
+        "[1]\n".to_owned(),
+        "not json\n".to_owned(),
+        "{\"ikigai-log\":2}\n".to_owned(),
+        "{\"ikigai-log\":1}\n{\"row\":{\"agent\":\"x\"}}\n".to_owned(),
+        "{\"ikigai-log\":1}\n{\"spell\":{}}\n".to_owned(),
+        without_end.to_owned(),
+        missing_row,
+        fewer,
+        lines.replace("\"status\":\"running\"", "\"status\":\"asleep\""),
+        lines.replace("\"class\":\"write\"", "\"class\":\"magic\""),
+        lines.replace("\"kind\":\"user\"", "\"kind\":7"),
+    ]
+}
+
+#[test]
+fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
+    let disk = Disk::new();
+    let store = some_store(&disk, &mut Dice::roll());
+    let lines = told(&store, None);
+    let before = contents(&disk.path);
+    let twice = store.restore(lines.as_bytes(), Beside::Others);
+    assert!(matches!(twice, Err(RestoreError::Line { .. })), "{twice:?}");
+    assert_eq!(contents(&disk.path), before);
+
+    let other = Disk::new();
+    let copy = open(&other.path, 2).unwrap();
+    let empty = contents(&other.path);
+    for bad in bad_logs(&lines) {
+        let refused = copy.restore(bad.as_bytes(), Beside::Others);
         assert!(refused.is_err(), "{bad:.200}");
         assert_eq!(contents(&other.path), empty, "{bad:.200}");
     }
-    let message = copy.restore("x".as_bytes()).unwrap_err().to_string();
+    let full = store.restore(lines.as_bytes(), Beside::Nothing);
+    assert!(matches!(full, Err(RestoreError::NotEmpty)), "{full:?}");
+    let message = copy
+        .restore("x".as_bytes(), Beside::Others)
+        .unwrap_err()
+        .to_string();
     assert!(message.starts_with("line 1: "), "{message}");
 }

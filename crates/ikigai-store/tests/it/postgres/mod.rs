@@ -4,6 +4,7 @@ mod asking;
 mod conformance;
 mod listening;
 mod opening;
+mod portable;
 mod searching;
 mod secure;
 

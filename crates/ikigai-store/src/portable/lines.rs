@@ -1,0 +1,318 @@
+//! Reading the lines of a log: each becomes values in the order in which tables take them.
+
+use std::io::BufRead;
+
+use ikigai_core::{AgentId, EffectClass, SessionId};
+use serde_json::{Map, Value};
+
+use super::{HEADER_NAME, MOST_LINE_BYTES, RestoreError, Restored, VERSION, from_hex, take_bytes};
+use crate::records::{BlobHash, MailState, Status};
+
+/// A value, as a database takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    Nothing,
+    Integer(i64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+impl Cell {
+    /// How much it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Blob(bytes) => bytes.len(),
+            Self::Nothing | Self::Integer(_) => size_of::<Self>(),
+        }
+    }
+}
+
+/// What a line holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// uuid, created at, name, directory
+    Session,
+    /// uuid, session, parent, agent and seq of the fork point, created at, status, name, epoch
+    Agent,
+    /// hash, part, bytes
+    Blob,
+    /// agent, seq, kind, control, created at, content, data
+    Row,
+    /// uuid, receiver, sender, sent at, state, agent and seq of the row that shows it, text
+    Mail,
+    /// uuid, agent, seq, class, started, deadline, ended
+    Run,
+    /// agent, part, at, text
+    Draft,
+}
+
+impl What {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "session" => Self::Session,
+            "agent" => Self::Agent,
+            "blob" => Self::Blob,
+            "row" => Self::Row,
+            "mail" => Self::Mail,
+            "run" => Self::Run,
+            "draft" => Self::Draft,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Agent => "agent",
+            Self::Blob => "blob",
+            Self::Row => "row",
+            Self::Mail => "mail",
+            Self::Run => "run",
+            Self::Draft => "draft",
+        }
+    }
+}
+
+/// One line that names something to take in.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    line: u64,
+    pub(crate) what: What,
+    pub(crate) cells: Vec<Cell>,
+    /// Its name, for whoever is told that it is there already.
+    name: Option<String>,
+}
+
+impl Entry {
+    /// What is wrong with the line.
+    pub(crate) fn wrong(&self, reason: impl Into<String>) -> RestoreError {
+        RestoreError::Line {
+            line: self.line,
+            reason: reason.into(),
+        }
+    }
+
+    /// It is there already.
+    pub(crate) fn twice(&self) -> RestoreError {
+        let named = self.name.as_ref();
+        let named = named
+            .map(|name| format!(" `{name:.64}`"))
+            .unwrap_or_default();
+        let what = self.what.name();
+        self.wrong(format!(
+            "the store has this {what}{named} already, or one of this name"
+        ))
+    }
+
+    /// It belongs to somebody who is not there.
+    pub(crate) fn lost(&self) -> RestoreError {
+        let what = self.what.name();
+        self.wrong(format!("the {what} refers to nobody in the file"))
+    }
+}
+
+/// Reads a log line by line.
+pub(crate) struct Lines<R> {
+    from: R,
+    line: u64,
+    buffer: Vec<u8>,
+    restored: Restored,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(crate) fn new(from: R) -> Self {
+        Self {
+            from,
+            line: 0,
+            buffer: Vec::new(),
+            restored: Restored::default(),
+        }
+    }
+
+    /// What was read so far.
+    pub(crate) fn restored(&self) -> Restored {
+        self.restored
+    }
+
+    /// The next entry; none after the last line of a log that is whole.
+    pub(crate) fn next(&mut self) -> Result<Option<Entry>, RestoreError> {
+        if self.line == 0 {
+            let header = self.object()?;
+            if header.get(HEADER_NAME).and_then(Value::as_u64) != Some(VERSION) {
+                return Err(self.wrong("this is no log of ikigai, or of a newer one"));
+            }
+        }
+        let Some((name, Value::Object(fields))) = self.object()?.into_iter().next() else {
+            return Err(self.wrong("it names nothing"));
+        };
+        if name == "end" {
+            let rows = fields.get("rows").and_then(Value::as_u64);
+            if rows == Some(self.restored.rows) {
+                return Ok(None);
+            }
+            return Err(self.wrong("the file is not whole: rows are missing"));
+        }
+        let what = What::named(&name);
+        let what = what.ok_or_else(|| self.wrong("it names what this program does not know"))?;
+        let cells = Fields(&fields).cells(what);
+        let cells = cells.map_err(|reason| self.wrong(reason))?;
+        match what {
+            What::Agent => self.restored.agents += 1,
+            What::Row => self.restored.rows += 1,
+            _ => {}
+        }
+        let name = fields.get("name").and_then(Value::as_str);
+        Ok(Some(Entry {
+            line: self.line,
+            what,
+            cells,
+            name: name.map(str::to_owned),
+        }))
+    }
+
+    fn object(&mut self) -> Result<Map<String, Value>, RestoreError> {
+        self.buffer.clear();
+        self.line += 1;
+        let most = u64::try_from(MOST_LINE_BYTES).unwrap_or(u64::MAX);
+        let mut line = std::io::Read::take(&mut self.from, most);
+        let read = line.read_until(b'\n', &mut self.buffer);
+        if read.map_err(RestoreError::Read)? == 0 {
+            return Err(RestoreError::Cut);
+        }
+        serde_json::from_slice(&self.buffer)
+            .map_err(|error| self.wrong(format!("it is no JSON object: {error}")))
+    }
+
+    fn wrong(&self, reason: impl Into<String>) -> RestoreError {
+        RestoreError::Line {
+            line: self.line,
+            reason: reason.into(),
+        }
+    }
+}
+
+/// The fields of one line; errors say what is wrong with it.
+struct Fields<'a>(&'a Map<String, Value>);
+
+impl Fields<'_> {
+    fn cells(&self, what: What) -> Result<Vec<Cell>, String> {
+        Ok(match what {
+            What::Session => {
+                self.id::<SessionId>("uuid")?;
+                vec![
+                    self.cell("uuid")?,
+                    self.number("created_at")?,
+                    self.cell("name")?,
+                    self.cell("directory")?,
+                ]
+            }
+            What::Agent => {
+                self.id::<AgentId>("uuid")?;
+                self.word::<Status>("status")?;
+                vec![
+                    self.cell("uuid")?,
+                    self.cell("session")?,
+                    self.optional("parent"),
+                    self.optional("fork_agent"),
+                    self.optional("fork_seq"),
+                    self.number("created_at")?,
+                    self.cell("status")?,
+                    self.cell("name")?,
+                    self.number("epoch")?,
+                ]
+            }
+            What::Blob => {
+                let hash = self.text("hash")?.parse::<BlobHash>();
+                let hash = hash.map_err(|_| "`hash` is no hash".to_owned())?;
+                let bytes = take_bytes(self.0).ok_or("it has no bytes")?;
+                vec![
+                    Cell::Blob(hash.0.to_vec()),
+                    self.number("part")?,
+                    Cell::Blob(bytes),
+                ]
+            }
+            What::Row => vec![
+                self.cell("agent")?,
+                self.number("seq")?,
+                self.cell("kind")?,
+                self.number("control")?,
+                self.number("created_at")?,
+                self.optional("content"),
+                self.optional("data"),
+            ],
+            What::Mail => {
+                self.word::<MailState>("state")?;
+                vec![
+                    self.wide("uuid")?,
+                    self.cell("receiver")?,
+                    self.optional("sender"),
+                    self.number("sent_at")?,
+                    self.cell("state")?,
+                    self.optional("shown_agent"),
+                    self.optional("shown_seq"),
+                    self.cell("text")?,
+                ]
+            }
+            What::Run => {
+                self.word::<EffectClass>("class")?;
+                vec![
+                    self.wide("uuid")?,
+                    self.cell("agent")?,
+                    self.number("seq")?,
+                    self.cell("class")?,
+                    self.number("started")?,
+                    self.number("deadline")?,
+                    self.optional("ended"),
+                ]
+            }
+            What::Draft => vec![
+                self.cell("agent")?,
+                self.number("part")?,
+                self.number("at")?,
+                self.cell("text")?,
+            ],
+        })
+    }
+
+    fn text(&self, name: &str) -> Result<&str, String> {
+        let value = self.0.get(name).and_then(Value::as_str);
+        value.ok_or_else(|| format!("`{name}` is missing or no text"))
+    }
+
+    fn cell(&self, name: &str) -> Result<Cell, String> {
+        self.text(name).map(|text| Cell::Text(text.to_owned()))
+    }
+
+    fn number(&self, name: &str) -> Result<Cell, String> {
+        let value = self.0.get(name).and_then(Value::as_i64);
+        let value = value.ok_or_else(|| format!("`{name}` is missing or no number"))?;
+        Ok(Cell::Integer(value))
+    }
+
+    /// What a column takes that may be empty; databases refuse what is of the wrong type.
+    fn optional(&self, name: &str) -> Cell {
+        match self.0.get(name) {
+            Some(Value::String(text)) => Cell::Text(text.clone()),
+            Some(Value::Number(number)) => number.as_i64().map_or(Cell::Nothing, Cell::Integer),
+            _ => Cell::Nothing,
+        }
+    }
+
+    fn id<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<T, String> {
+        let id = self.text(name)?.parse::<T>();
+        id.map_err(|error| error.to_string())
+    }
+
+    fn word<T: std::str::FromStr>(&self, name: &str) -> Result<T, String> {
+        let word = self.text(name)?;
+        let known = word.parse();
+        known.map_err(|_| format!("`{name}` is `{word:.64}`, which this program does not know"))
+    }
+
+    fn wide(&self, name: &str) -> Result<Cell, String> {
+        let bytes = from_hex(self.text(name)?).filter(|bytes| bytes.len() == 16);
+        let bytes = bytes.ok_or_else(|| format!("`{name}` is no id"))?;
+        Ok(Cell::Blob(bytes))
+    }
+}
