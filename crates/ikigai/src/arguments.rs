@@ -43,7 +43,7 @@ Try:
 #[derive(Debug, Parser)]
 #[command(name = "ikigai", version, after_help = AFTER_HELP, subcommand_precedence_over_arg = true)]
 pub(crate) struct Arguments {
-    /// The database: `sqlite:PATH`, or just PATH
+    /// The database: `sqlite:PATH`, just PATH, or `postgres://USER@HOST/DATABASE`
     #[arg(long, global = true, value_name = "STORE")]
     pub(crate) db: Option<String>,
 

@@ -1,7 +1,6 @@
 //! Agents that go on working when the screen is left: another ikigai takes them over, without a
 //! terminal and in a session of its own, and ends when they are done.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -9,18 +8,20 @@ use anyhow::{Context as _, Result, bail};
 use ikigai_core::AgentId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::place::Place;
+
 /// How long it has to take the agents over.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Starts it on the same store, and waits until it has the agents.
-pub(crate) fn hand_over(database: &Path, agents: &[AgentId]) -> Result<()> {
+pub(crate) fn hand_over(store: &Place, agents: &[AgentId]) -> Result<()> {
     let Some(first) = agents.first() else {
         return Ok(());
     };
     let program = std::env::current_exe().context("the program is not found any more")?;
     let mut command = Command::new(program);
-    command.args(["--headless", "--until-idle", "--db"]);
-    command.arg(database);
+    command.args(["--headless", "--until-idle"]);
+    store.tell(&mut command);
     command.args(["--agent", &first.to_string()]);
     for agent in agents {
         command.args(["--take-over", &agent.to_string()]);

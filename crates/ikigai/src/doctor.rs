@@ -16,7 +16,7 @@ use crate::arguments::{DoctorOrder, exit};
 use crate::config::Config;
 use crate::index;
 use crate::output::{print, visible};
-use crate::place::{self, Here};
+use crate::place::{self, Here, Place};
 use crate::tools;
 use crate::world::{World, configuration, registry, runtime};
 
@@ -41,15 +41,15 @@ pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode
         return index::make_again(&World::open(db)?);
     }
     let config = configuration()?;
-    let path = place::database(db, config.store.as_deref())?;
-    let mut findings = check_place(&path);
-    if path.exists() {
-        findings.extend(check_store(&path, &config)?);
+    let place = place::database(db, config.store.as_deref())?;
+    let mut findings = place.file().map(check_place).unwrap_or_default();
+    if place.file().is_none_or(Path::exists) {
+        findings.extend(check_store(&place, &config)?);
     }
     let of_store = findings.len();
     findings.extend(check_models(&config)?);
     findings.push(check_sandbox(&config));
-    findings.extend(check_tools(&path, &config)?);
+    findings.extend(check_tools(&place, &config)?);
     for finding in &findings {
         print(&visible(&match finding {
             Finding::Good(found) => format!("ok       {found}\n"),
@@ -117,7 +117,7 @@ fn check_sandbox(config: &Config) -> Finding {
 }
 
 /// Which tools there are, and which cannot be used.
-fn check_tools(store: &Path, config: &Config) -> Result<Vec<Finding>> {
+fn check_tools(store: &Place, config: &Config) -> Result<Vec<Finding>> {
     let work = config.work();
     let hidden = tools::hidden(store, &work);
     let all = tools::all(&registry(config)?, &work, hidden.into());
@@ -198,27 +198,29 @@ fn check_mode(path: &Path, wanted: u32) -> Finding {
 }
 
 /// Opens the store, checks the file for damage, and restores every agent.
-fn check_store(path: &Path, config: &Config) -> Result<Vec<Finding>> {
-    let world = match World::open_at(path, config) {
+fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
+    let world = match World::open_at(place, config) {
         Ok(world) => world,
         Err(error) => match error.downcast::<StoreError>() {
             Ok(error) => {
-                let found = format!("store: {} cannot be opened: {error}", path.display());
+                let found = format!("store: {place} cannot be opened: {error}");
                 return Ok(vec![Finding::Bad(found, error.advice().to_owned())]);
             }
             Err(error) => return Err(error),
         },
     };
-    let mut findings = vec![Finding::Good(format!(
-        "store: {} can be opened",
-        path.display()
-    ))];
+    let mut findings = vec![Finding::Good(format!("store: {place} can be opened"))];
+    let what = if place.file().is_some() {
+        "file"
+    } else {
+        "log"
+    };
     world.runtime.block_on(async {
-        findings.push(match world.integrity().await {
-            Ok(faults) if faults.is_empty() => Finding::Good("store: the file is sound".to_owned()),
+        findings.push(match world.store.integrity().await {
+            Ok(faults) if faults.is_empty() => Finding::Good(format!("store: the {what} is sound")),
             Ok(faults) => Finding::Bad(
-                format!("store: the file is damaged: {}", faults.join("; ")),
-                "keep the file as it is and restore a backup".to_owned(),
+                format!("store: the {what} is damaged: {}", faults.join("; ")),
+                format!("keep the {what} as it is and restore a backup"),
             ),
             Err(error) => Finding::Bad(format!("store: {error}"), error.advice().to_owned()),
         });

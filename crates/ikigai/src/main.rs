@@ -22,6 +22,7 @@ mod run;
 mod screen;
 mod search;
 mod sql;
+mod store;
 mod tool_list;
 mod tools;
 mod world;

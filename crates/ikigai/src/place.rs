@@ -1,29 +1,96 @@
 //! Where the store is, and which directory's session this is.
 
 use std::env;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use ikigai_store::StoreError;
+use ikigai_store::postgres::Url;
+use secrecy::{ExposeSecret, SecretString};
 
-/// The path of the database: from `--db`, the environment, the configuration, or the default.
-pub(crate) fn database(flag: Option<String>, configured: Option<&str>) -> Result<PathBuf> {
-    let from_environment = || env::var("IKIGAI_DB").ok().filter(|value| !value.is_empty());
-    let configured = || configured.map(str::to_owned);
-    match flag.or_else(from_environment).or_else(configured) {
-        Some(url) => parse(&url),
-        None => Ok(data_home()?.join("ikigai").join("ikigai.db")),
+/// The variable that names the store.
+pub(crate) const VARIABLE: &str = "IKIGAI_DB";
+
+/// Where everything is kept. What is shown of it has no password in it.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// In a file of this machine.
+    File(PathBuf),
+    /// On a server.
+    Server {
+        url: Url,
+        /// The address as it was given.
+        given: SecretString,
+    },
+}
+
+impl Place {
+    /// The file, if it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Server { .. } => None,
+        }
+    }
+
+    /// The password of the server, for whoever must not show it.
+    pub(crate) fn password(&self) -> Option<&SecretString> {
+        match self {
+            Self::File(_) => None,
+            Self::Server { url, .. } => url.password(),
+        }
+    }
+
+    /// Tells a child of this program where the store is: by a variable if a password may be in it,
+    /// since everybody on this machine sees what a program was started with.
+    pub(crate) fn tell(&self, command: &mut std::process::Command) {
+        match self {
+            Self::File(path) => command.arg("--db").arg(path),
+            Self::Server { given, .. } => command.env(VARIABLE, given.expose_secret()),
+        };
     }
 }
 
-fn parse(url: &str) -> Result<PathBuf> {
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        bail!("this version keeps its store in SQLite only\nhint: use --db sqlite:PATH");
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Server { url, .. } => url.fmt(f),
+        }
+    }
+}
+
+/// The variable that names the store, if a password may be in it.
+pub(crate) fn secret_variable() -> Option<String> {
+    let value = env::var(VARIABLE).unwrap_or_default();
+    Url::is_meant(&value).then(|| VARIABLE.to_owned())
+}
+
+/// Where the store is: from `--db`, the environment, the configuration, or the default.
+pub(crate) fn database(flag: Option<String>, configured: Option<&str>) -> Result<Place> {
+    let from_environment = || env::var(VARIABLE).ok().filter(|value| !value.is_empty());
+    let configured = || configured.map(str::to_owned);
+    match flag.or_else(from_environment).or_else(configured) {
+        Some(url) => parse(&url),
+        None => Ok(Place::File(data_home()?.join("ikigai").join("ikigai.db"))),
+    }
+}
+
+/// Reads `sqlite:PATH`, PATH, or `postgres://…`.
+pub(crate) fn parse(url: &str) -> Result<Place> {
+    if Url::is_meant(url) {
+        return Ok(Place::Server {
+            url: Url::parse(url).map_err(StoreError::from)?,
+            given: url.into(),
+        });
     }
     let path = url.strip_prefix("sqlite:").unwrap_or(url);
     if path.is_empty() {
         bail!("the store `{url}` names no file\nhint: use --db sqlite:PATH");
     }
-    std::path::absolute(path).with_context(|| format!("cannot use `{path}`"))
+    let path = std::path::absolute(path).with_context(|| format!("cannot use `{path}`"))?;
+    Ok(Place::File(path))
 }
 
 /// `$XDG_DATA_HOME`, which counts only if it is absolute, or its default.

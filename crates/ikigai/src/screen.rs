@@ -46,8 +46,8 @@ fn show(
         bindings,
         mut around,
     } = manner;
-    let database = place::database(db, config.store.as_deref())?;
-    let world = World::open_at(&database, config)?;
+    let store = place::database(db, config.store.as_deref())?;
+    let world = World::open_at(&store, config)?;
     if is_plain(order) {
         if order.at.is_some() {
             bail!("--at needs a screen\nhint: ikigai log --around");
@@ -84,7 +84,7 @@ fn show(
     }));
     let Left { farewell, handed } = left?;
     drop(world);
-    background::hand_over(&database, &handed)
+    background::hand_over(&store, &handed)
         .context("the agents are paused: nobody could take them over")?;
     let Farewell { answer, line } = farewell;
     if !answer.is_empty() {

@@ -16,7 +16,7 @@ const MOST_WIDTH: usize = 60;
 
 pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
     let world = World::open(db)?;
-    let table = match world.query(&order.statement, order.limit) {
+    let table = match world.store.query(&order.statement, order.limit)? {
         Ok(table) => table,
         Err(error) => {
             tell(&format!("error: {}", visible(&error.to_string())));

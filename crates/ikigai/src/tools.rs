@@ -17,6 +17,7 @@ use ikigai_tools::{Tool, builtin, sandbox};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::config::{self, Work};
+use crate::place::{self, Place};
 
 /// What is written in place of a secret.
 const BLANKED: &[u8] = b"[blanked]";
@@ -83,6 +84,7 @@ fn withholding(registry: &Registry) -> Environment {
     Environment::default()
         .withholding(registry.secret_variables())
         .withholding([SEARCH_KEY.to_owned()])
+        .withholding(place::secret_variable())
 }
 
 /// The key of `web_search`, without which it is not offered.
@@ -92,7 +94,7 @@ fn search_key() -> Option<SecretString> {
 }
 
 /// What tools are kept from: the store, keys, and whatever else is private.
-pub(crate) fn safety(store: &Path, registry: &Arc<Registry>, work: &Work) -> Safety {
+pub(crate) fn safety(store: &Place, registry: &Arc<Registry>, work: &Work) -> Safety {
     let probe: Probe = Arc::new(|| {
         if sandbox::in_force().makes_reading_safe() {
             Sandbox::InForce
@@ -106,13 +108,13 @@ pub(crate) fn safety(store: &Path, registry: &Arc<Registry>, work: &Work) -> Saf
         network: work.sandbox.has_network(),
         allow: work.permissions.allow(),
         refuse: work.permissions.refuse(),
-        blank: blank(registry.clone()),
+        blank: blank(registry.clone(), store),
         shell: withholding(registry).for_the_user(),
     }
 }
 
 /// What no tool may read or write.
-pub(crate) fn hidden(store: &Path, work: &Work) -> Vec<PathBuf> {
+pub(crate) fn hidden(store: &Place, work: &Work) -> Vec<PathBuf> {
     let home = env::home_dir().filter(|home| home.is_absolute());
     let also = work.sandbox.hidden(home.as_deref());
     let private = home
@@ -121,28 +123,29 @@ pub(crate) fn hidden(store: &Path, work: &Work) -> Vec<PathBuf> {
     let credentials = config::home().map(|home| home.join("credentials"));
     private
         .chain(credentials)
-        .chain(files_of(store))
+        .chain(store.file().into_iter().flat_map(files_of))
         .chain(also)
         .collect()
 }
 
 /// The store and what lies beside it under its name.
-fn files_of(store: &Path) -> Vec<PathBuf> {
+fn files_of(store: &Path) -> [PathBuf; 5] {
     let beside = |suffix: &str| {
         let mut name = store.as_os_str().to_owned();
         name.push(suffix);
         PathBuf::from(name)
     };
-    ["", "-wal", "-shm", "-notify", ".locks"].map(beside).into()
+    ["", "-wal", "-shm", "-notify", ".locks"].map(beside)
 }
 
 /// Blanks every key that is known here. They are looked up when something is blanked first.
-fn blank(registry: Arc<Registry>) -> Blank {
+fn blank(registry: Arc<Registry>, store: &Place) -> Blank {
+    let password = store.password().cloned();
     let keys: OnceLock<Vec<SecretString>> = OnceLock::new();
     Arc::new(move |bytes| {
         let keys = keys.get_or_init(|| {
             let known = registry.known_keys().into_iter();
-            known.chain(search_key()).collect()
+            known.chain(search_key()).chain(password.clone()).collect()
         });
         let mut blanked = Cow::Borrowed(bytes);
         // What commands print or somebody types becomes known later.

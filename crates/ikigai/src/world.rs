@@ -1,6 +1,5 @@
 //! Wiring: the store, the engine, the runtime.
 
-use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,18 +7,17 @@ use anyhow::{Context, Result};
 use ikigai_engine::{Engine, Environment, System};
 use ikigai_providers::registry::{Random, Registry, Variables};
 use ikigai_providers::transport::{Client, Deadlines};
-use ikigai_store::portable::{RestoreError, Restored};
-use ikigai_store::sqlite::{BadQuestion, OpenOptions, Table};
-use ikigai_store::{AgentRecord, ProcessRecord, SqliteStore, StoreError};
+use ikigai_store::{AgentRecord, ProcessRecord};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{self, Config};
 use crate::diagnostics;
-use crate::place::{self, Here};
+use crate::place::{self, Here, Place};
+use crate::store::Kept;
 use crate::tools;
 
 /// The program's own record, under which it takes leases.
-fn this_process() -> ProcessRecord {
+pub(crate) fn this_process() -> ProcessRecord {
     let host = rustix::system::uname()
         .nodename()
         .to_string_lossy()
@@ -40,7 +38,8 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     /// Everybody who can be asked.
     pub(crate) registry: Arc<Registry>,
-    store: Arc<SqliteStore>,
+    /// The store itself.
+    pub(crate) store: Kept,
 }
 
 /// The configuration of the user and of the project here.
@@ -84,20 +83,19 @@ impl World {
 
     /// The same with a configuration that was read already.
     pub(crate) fn open_with(db: Option<String>, config: &Config) -> Result<Self> {
-        let path = place::database(db, config.store.as_deref())?;
-        Self::open_at(&path, config)
+        let place = place::database(db, config.store.as_deref())?;
+        Self::open_at(&place, config)
     }
 
-    /// Opens the store at a path.
-    pub(crate) fn open_at(path: &Path, config: &Config) -> Result<Self> {
-        let options = OpenOptions::new(path, this_process());
-        let store = Arc::new(SqliteStore::open(options)?);
+    /// Opens the store at a place.
+    pub(crate) fn open_at(place: &Place, config: &Config) -> Result<Self> {
+        let store = Kept::open(place, this_process())?;
         let registry = Arc::new(registry(config)?);
-        let safety = tools::safety(path, &registry, &config.work());
+        let safety = tools::safety(place, &registry, &config.work());
         let tools = tools::all(&registry, &config.work(), safety.hidden.clone());
         let tools = Arc::new(tools);
         let window = window_tokens()?.or(config.budget_tokens);
-        let engine = Engine::new(store.clone(), Arc::new(System), registry.clone())
+        let engine = Engine::new(store.log(), Arc::new(System), registry.clone())
             .with_window_tokens(window)
             .with_summaries_at(config.summarise_at())
             .with_tools(tools.clone(), safety)
@@ -111,26 +109,6 @@ impl World {
             registry,
             store,
         })
-    }
-
-    /// What is wrong with the file, if anything is.
-    pub(crate) async fn integrity(&self) -> Result<Vec<String>, StoreError> {
-        self.store.integrity().await
-    }
-
-    /// Answers a question of the user's own.
-    pub(crate) fn query(&self, sql: &str, most: usize) -> Result<Table, BadQuestion> {
-        self.store.query(sql, most)
-    }
-
-    /// Takes in a log that was told as lines of JSON.
-    pub(crate) fn restore(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
-        self.store.restore(lines)
-    }
-
-    /// Throws the search index away.
-    pub(crate) async fn forget_index(&self) -> Result<u64, StoreError> {
-        self.store.forget_index().await
     }
 
     /// Finds the agent that is named, or the one used last in this directory.

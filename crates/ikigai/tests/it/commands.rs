@@ -148,9 +148,9 @@ fn each_failure_has_its_exit_code_and_says_what_to_do() {
             "hint: choose another file with --db",
         ),
         (
-            &["agents", "--db", "postgres://here"],
-            1,
-            "hint: use --db sqlite:PATH",
+            &["agents", "--db", "postgres://me:secret@127.0.0.1:1/log"],
+            3,
+            "hint: check that the server runs",
         ),
         (
             &["run", "x", "--agent", "nobody"],
@@ -165,6 +165,7 @@ fn each_failure_has_its_exit_code_and_says_what_to_do() {
         assert_eq!(said.code, Some(code), "{arguments:?}: {}", said.err);
         assert!(said.err.contains(words), "{arguments:?}: {}", said.err);
         assert_eq!(said.out, "", "{arguments:?}");
+        assert!(!said.err.contains("secret"), "{arguments:?}: {}", said.err);
     }
     assert_eq!(
         fs::read_to_string(not_ours).unwrap(),

@@ -1,0 +1,92 @@
+//! The store behind the program, in a file or on a server: what both can do that is no part of the
+//! log itself.
+
+use std::io::BufRead;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use ikigai_store::portable::{Beside, RestoreError, Restored};
+use ikigai_store::sqlite::{BadQuestion, Table};
+use ikigai_store::{PostgresStore, ProcessRecord, SqliteStore, Store, StoreError};
+use ikigai_store::{postgres, sqlite};
+
+use crate::place::Place;
+
+/// A store that is open.
+#[derive(Clone)]
+pub(crate) enum Kept {
+    /// In a file.
+    File(Arc<SqliteStore>),
+    /// On a server.
+    Server(Arc<PostgresStore>),
+}
+
+impl Kept {
+    /// Opens it, creating it if it is missing.
+    pub(crate) fn open(place: &Place, process: ProcessRecord) -> Result<Self, StoreError> {
+        Ok(match place {
+            Place::File(path) => {
+                let options = sqlite::OpenOptions::new(path, process);
+                Self::File(Arc::new(SqliteStore::open(options)?))
+            }
+            Place::Server { url, .. } => {
+                let options = postgres::OpenOptions::new(url.clone(), process);
+                Self::Server(Arc::new(PostgresStore::open(options)?))
+            }
+        })
+    }
+
+    /// The log.
+    pub(crate) fn log(&self) -> Arc<dyn Store> {
+        match self {
+            Self::File(store) => store.clone(),
+            Self::Server(store) => store.clone(),
+        }
+    }
+
+    /// What is wrong with what is stored, if anything is.
+    pub(crate) async fn integrity(&self) -> Result<Vec<String>, StoreError> {
+        match self {
+            Self::File(store) => store.integrity().await,
+            Self::Server(store) => store.integrity().await,
+        }
+    }
+
+    /// Answers a question of the user's own.
+    pub(crate) fn query(&self, sql: &str, most: usize) -> Result<Result<Table, BadQuestion>> {
+        match self {
+            Self::File(store) => Ok(store.query(sql, most)),
+            Self::Server(_) => bail!(
+                "`ikigai sql` asks a file only\nhint: `psql` asks a server, in the same words"
+            ),
+        }
+    }
+
+    /// Takes in a log that was told as lines of JSON.
+    pub(crate) fn restore(
+        &self,
+        lines: impl BufRead,
+        beside: Beside,
+    ) -> Result<Restored, RestoreError> {
+        match self {
+            Self::File(store) => store.restore(lines, beside),
+            Self::Server(store) => store.restore(lines, beside),
+        }
+    }
+
+    /// Throws the search index away.
+    pub(crate) async fn forget_index(&self) -> Result<u64, StoreError> {
+        match self {
+            Self::File(store) => store.forget_index().await,
+            Self::Server(_) => Ok(0),
+        }
+    }
+
+    /// Carries out what was ordered, and lets go of it.
+    pub(crate) fn close(&self) {
+        match self {
+            Self::File(store) => store.close(),
+            Self::Server(store) => store.close(),
+        }
+    }
+}
