@@ -5,7 +5,10 @@
 //! what it refers to but for fork points and references in data.
 
 pub(crate) mod lines;
+mod tally;
 pub(crate) mod told;
+
+pub use tally::Tally;
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -22,7 +25,7 @@ pub const MOST_LINE_BYTES: usize = 256 * 1024 * 1024;
 
 /// Beside what a log is taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub(crate) enum Beside {
     /// Whatever is there, if it is something else.
     Others,
     /// Nothing: a store that holds something is left as it is.

@@ -153,6 +153,8 @@ pub(crate) enum Verb {
     Export(ExportOrder),
     /// Take in agents that were exported as JSON
     Import(ImportOrder),
+    /// Copy everything into an empty store, of either kind, and compare it
+    Copy(CopyOrder),
     /// Print what agents cost, by agent, model or day
     Cost(CostOrder),
     /// List the models with their context, prices, thinking levels, and whether a key is present
@@ -355,6 +357,18 @@ pub(crate) struct ImportOrder {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
+}
+
+/// What `copy` is asked.
+#[derive(Debug, Args)]
+pub(crate) struct CopyOrder {
+    /// The store that is copied, as `--db` takes it
+    #[arg(long, value_name = "STORE")]
+    pub(crate) from: String,
+
+    /// The store that is made or filled; it must be empty
+    #[arg(long, value_name = "STORE")]
+    pub(crate) to: String,
 }
 
 /// What `agents` is asked.

@@ -236,8 +236,7 @@ fn usual(key: &Key) -> (Option<Value>, String) {
     if key.path == "store"
         && let Ok(file) = place::database(None, None)
     {
-        let file = file.to_string_lossy().into_owned();
-        return (Some(Value::String(file)), "default".to_owned());
+        return (Some(Value::String(file.to_string())), "default".to_owned());
     }
     match key.without() {
         Some(words) => (None, words.to_owned()),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use ikigai_engine::export::{ExportError, Format, Whose};
-use ikigai_store::portable::{Beside, RestoreError};
+use ikigai_store::portable::RestoreError;
 
 use crate::arguments::{ExportOrder, ImportOrder, exit};
 use crate::output::{print, tell, visible};
@@ -67,11 +67,11 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
 pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode> {
     let world = World::open(db)?;
     let restored = if order.file == "-" {
-        world.store.restore(io::stdin().lock(), Beside::Others)
+        world.store.restore(io::stdin().lock())
     } else {
         let file =
             File::open(&order.file).with_context(|| format!("cannot read `{}`", order.file))?;
-        world.store.restore(BufReader::new(file), Beside::Others)
+        world.store.restore(BufReader::new(file))
     };
     match restored {
         Ok(restored) => {

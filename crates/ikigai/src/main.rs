@@ -7,6 +7,7 @@ mod completions;
 mod config;
 mod config_list;
 mod control;
+mod copy;
 mod cost;
 mod ctl;
 mod diagnostics;
@@ -54,6 +55,7 @@ fn carry_out(db: Option<String>, verb: Verb) -> Result<ExitCode> {
         Verb::Sql(order) => sql::sql(db, &order),
         Verb::Export(order) => export::export(db, &order),
         Verb::Import(order) => export::import(db, &order),
+        Verb::Copy(order) => copy::copy(&order),
         Verb::Cost(order) => cost::cost(db, &order),
         Verb::Models(order) => models::models(&order),
         Verb::Tools(order) => tool_list::tools(db, &order),

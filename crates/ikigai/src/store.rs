@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use ikigai_store::portable::{Beside, RestoreError, Restored};
+use ikigai_store::portable::{RestoreError, Restored};
 use ikigai_store::sqlite::{BadQuestion, Table};
 use ikigai_store::{PostgresStore, ProcessRecord, SqliteStore, Store, StoreError};
 use ikigai_store::{postgres, sqlite};
@@ -63,14 +63,18 @@ impl Kept {
     }
 
     /// Takes in a log that was told as lines of JSON.
-    pub(crate) fn restore(
-        &self,
-        lines: impl BufRead,
-        beside: Beside,
-    ) -> Result<Restored, RestoreError> {
+    pub(crate) fn restore(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
         match self {
-            Self::File(store) => store.restore(lines, beside),
-            Self::Server(store) => store.restore(lines, beside),
+            Self::File(store) => store.restore(lines),
+            Self::Server(store) => store.restore(lines),
+        }
+    }
+
+    /// The same, but only if this store holds nothing.
+    pub(crate) fn restore_alone(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
+        match self {
+            Self::File(store) => store.restore_alone(lines),
+            Self::Server(store) => store.restore_alone(lines),
         }
     }
 
@@ -78,7 +82,7 @@ impl Kept {
     pub(crate) async fn forget_index(&self) -> Result<u64, StoreError> {
         match self {
             Self::File(store) => store.forget_index().await,
-            Self::Server(_) => Ok(0),
+            Self::Server(store) => store.forget_index().await,
         }
     }
 

@@ -129,13 +129,13 @@ pub(crate) fn hidden(store: &Place, work: &Work) -> Vec<PathBuf> {
 }
 
 /// The store and what lies beside it under its name.
-fn files_of(store: &Path) -> [PathBuf; 5] {
+pub(crate) fn files_of(store: &Path) -> [PathBuf; 5] {
     let beside = |suffix: &str| {
         let mut name = store.as_os_str().to_owned();
         name.push(suffix);
         PathBuf::from(name)
     };
-    ["", "-wal", "-shm", "-notify", ".locks"].map(beside)
+    ["", "-wal", "-shm", "-notify", "-locks"].map(beside)
 }
 
 /// Blanks every key that is known here. They are looked up when something is blanked first.

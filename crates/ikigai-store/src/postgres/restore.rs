@@ -33,7 +33,16 @@ impl PostgresStore {
     /// Takes in a log that [`crate::Store::dump`] told. Blocks, so that it is not to be called on a
     /// runtime, and keeps others from writing meanwhile. Whatever is there already is a reason to
     /// take in nothing.
-    pub fn restore(&self, lines: impl BufRead, beside: Beside) -> Result<Restored, RestoreError> {
+    pub fn restore(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
+        self.take_in(lines, Beside::Others)
+    }
+
+    /// The same, but only if this store holds nothing.
+    pub fn restore_alone(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
+        self.take_in(lines, Beside::Nothing)
+    }
+
+    fn take_in(&self, lines: impl BufRead, beside: Beside) -> Result<Restored, RestoreError> {
         let (chunks, received) = mpsc::channel(2);
         let (answer, answered) = blocking::sync_channel(1);
         let target = self.target.clone();

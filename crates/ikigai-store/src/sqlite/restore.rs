@@ -14,7 +14,16 @@ use crate::portable::{Beside, RestoreError, Restored};
 impl SqliteStore {
     /// Takes in a log that [`crate::Store::dump`] told. Blocks, and keeps others from writing
     /// meanwhile. Whatever is there already is a reason to take in nothing.
-    pub fn restore(&self, lines: impl BufRead, beside: Beside) -> Result<Restored, RestoreError> {
+    pub fn restore(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
+        self.take_in(lines, Beside::Others)
+    }
+
+    /// The same, but only if this store holds nothing.
+    pub fn restore_alone(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
+        self.take_in(lines, Beside::Nothing)
+    }
+
+    fn take_in(&self, lines: impl BufRead, beside: Beside) -> Result<Restored, RestoreError> {
         let fail = |error| RestoreError::Store(sql_error(self.path(), error));
         let mut connection = self.target.connect().map_err(fail)?;
         let transaction = connection

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ikigai_core::data::BlobRef;
 use ikigai_core::{AgentId, Epoch, Micros, Seq};
-use ikigai_store::portable::{Beside, RestoreError};
+use ikigai_store::portable::RestoreError;
 use ikigai_store::{Batch, Effect, MailId, NewAgent, RunId, SqliteStore, Status, Store, blobs};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
@@ -158,7 +158,7 @@ fn export_then_import_is_the_identity() {
 
         let other = Disk::new();
         let copy = open(&other.path, 2).unwrap();
-        let restored = copy.restore(lines.as_bytes(), Beside::Others).unwrap();
+        let restored = copy.restore(lines.as_bytes()).unwrap();
 
         assert_eq!(contents(&other.path), contents(&disk.path));
         assert_eq!(told(&copy, None), lines);
@@ -176,7 +176,7 @@ fn one_agent_comes_with_its_ancestors_and_nobody_else() {
     let other = Disk::new();
     let copy = open(&other.path, 2).unwrap();
 
-    copy.restore(lines.as_bytes(), Beside::Others).unwrap();
+    copy.restore(lines.as_bytes()).unwrap();
 
     let ids: Vec<_> = block_on(copy.agents(None))
         .unwrap()
@@ -205,7 +205,7 @@ pub(crate) fn bad_logs(lines: &str) -> Vec<String> {
     };
     let fewer = missing_row.replace("\"rows\":", "\"rows\":0,\"was\":");
     vec![
-        "".to_owned(),
+        String::new(),
         "{}".to_owned(),
         "[1]\n".to_owned(),
         "not json\n".to_owned(),
@@ -227,7 +227,7 @@ fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
     let store = some_store(&disk, &mut Dice::roll());
     let lines = told(&store, None);
     let before = contents(&disk.path);
-    let twice = store.restore(lines.as_bytes(), Beside::Others);
+    let twice = store.restore(lines.as_bytes());
     assert!(matches!(twice, Err(RestoreError::Line { .. })), "{twice:?}");
     assert_eq!(contents(&disk.path), before);
 
@@ -235,15 +235,12 @@ fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
     let copy = open(&other.path, 2).unwrap();
     let empty = contents(&other.path);
     for bad in bad_logs(&lines) {
-        let refused = copy.restore(bad.as_bytes(), Beside::Others);
+        let refused = copy.restore(bad.as_bytes());
         assert!(refused.is_err(), "{bad:.200}");
         assert_eq!(contents(&other.path), empty, "{bad:.200}");
     }
-    let full = store.restore(lines.as_bytes(), Beside::Nothing);
+    let full = store.restore_alone(lines.as_bytes());
     assert!(matches!(full, Err(RestoreError::NotEmpty)), "{full:?}");
-    let message = copy
-        .restore("x".as_bytes(), Beside::Others)
-        .unwrap_err()
-        .to_string();
+    let message = copy.restore("x".as_bytes()).unwrap_err().to_string();
     assert!(message.starts_with("line 1: "), "{message}");
 }

@@ -16,6 +16,7 @@ mod exports;
 mod plain;
 mod providers;
 mod screen;
+mod sharing;
 mod sql;
 mod support;
 mod tools;

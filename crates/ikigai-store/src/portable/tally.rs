@@ -1,0 +1,100 @@
+//! What a log holds, in short: two logs with the same tally are the same log.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+use crate::Store;
+use crate::error::StoreError;
+
+/// How many lines may wait to be counted.
+const LINES: usize = 64;
+
+/// Counts lines by what they hold, and takes a digest of all of them.
+#[derive(Clone, Default)]
+pub struct Tally {
+    counts: BTreeMap<String, u64>,
+    digest: Sha256,
+}
+
+impl Tally {
+    /// Counts everything in a store. `heard` is told how many rows there were so far.
+    pub async fn of(store: &dyn Store, mut heard: impl FnMut(u64)) -> Result<Self, StoreError> {
+        let (lines, mut told) = mpsc::channel::<String>(LINES);
+        let count = async {
+            let mut tally = Self::default();
+            while let Some(line) = told.recv().await {
+                tally.add(&line);
+                heard(tally.count("row"));
+            }
+            tally
+        };
+        let (dumped, tally) = tokio::join!(store.dump(None, lines), count);
+        dumped.map(|()| tally)
+    }
+
+    /// Counts one line.
+    pub fn add(&mut self, line: &str) {
+        self.digest.update(line);
+        // The first and the last line hold nothing.
+        let name = line
+            .strip_prefix("{\"")
+            .and_then(|it| it.split_once("\":{"));
+        if let Some((name, _)) = name.filter(|(name, _)| *name != "end") {
+            *self.counts.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// How many of them there are.
+    pub fn count(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or(0)
+    }
+
+    /// Says whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// The digest over every line, in hexadecimal.
+    pub fn digest(&self) -> String {
+        use fmt::Write as _;
+        let mut text = String::new();
+        for byte in self.digest.clone().finalize() {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+}
+
+impl PartialEq for Tally {
+    fn eq(&self, other: &Self) -> bool {
+        self.counts == other.counts && self.digest() == other.digest()
+    }
+}
+
+impl fmt::Debug for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tally({self}; {})", self.digest())
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut counts = self.counts.iter().map(|(name, count)| {
+            let several = match name.as_str() {
+                "blob" => "parts of blobs",
+                "draft" => "parts of drafts",
+                "mail" => "mail",
+                "run" => "runs of tools",
+                "agent" => "agents",
+                "session" => "sessions",
+                _ => "rows",
+            };
+            format!("{count} {several}")
+        });
+        f.write_str(&counts.next().unwrap_or_else(|| "nothing".to_owned()))?;
+        counts.try_for_each(|count| write!(f, ", {count}"))
+    }
+}

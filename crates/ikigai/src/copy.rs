@@ -1,0 +1,185 @@
+//! `ikigai copy`: everything of one store into another that is empty, compared afterwards.
+
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::{Context, Result};
+use ikigai_store::StoreError;
+use ikigai_store::portable::{RestoreError, Tally};
+use tokio::sync::mpsc;
+
+use crate::arguments::{CopyOrder, exit};
+use crate::output::{print, tell};
+use crate::place::{self, Place};
+use crate::store::Kept;
+use crate::world::{runtime, this_process};
+
+/// How many lines may be on their way.
+const LINES: usize = 256;
+
+/// After so many rows it is told how far it is.
+const TELL_EVERY: u64 = 1000;
+
+pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
+    let (from, to) = (place::parse(&order.from)?, place::parse(&order.to)?);
+    if from.to_string() == to.to_string() {
+        tell("error: the store cannot be copied to itself\nhint: name another with --to");
+        return Ok(exit::USAGE.into());
+    }
+    // One that is missing would be made.
+    if from.file().is_some_and(|path| !path.exists()) {
+        tell(&format!("error: there is no store at {from}"));
+        return Ok(exit::STORE.into());
+    }
+    let source = Kept::open(&from, this_process())?;
+    let was_there = to.file().is_none_or(Path::exists);
+    let target = Kept::open(&to, this_process())?;
+    let copied = carry_over(&source, &target);
+    target.close();
+    source.close();
+    if copied.is_err() && !was_there {
+        remove_new(&to);
+    }
+    let refused = match copied? {
+        Ok(told) => {
+            print(&format!(
+                "copied and compared: {told}\ndigest of both: {}\n",
+                told.digest()
+            ))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(refused) => refused,
+    };
+    if !was_there {
+        remove_new(&to);
+    }
+    match refused {
+        RestoreError::NotEmpty => {
+            tell(&format!("error: {to} holds something already"));
+            tell("hint: nothing was changed; name an empty store, or a new one");
+            Ok(exit::STORE.into())
+        }
+        RestoreError::Store(error) => Err(error.into()),
+        refused => Err(refused).context("nothing was copied"),
+    }
+}
+
+/// Takes away the empty file that was made for the copy, with what lies beside it.
+fn remove_new(place: &Place) {
+    for path in place.file().into_iter().flat_map(crate::tools::files_of) {
+        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_dir_all(&path);
+    }
+}
+
+/// Copies everything and compares it. Whatever goes wrong, nothing is left in the target.
+fn carry_over(source: &Kept, target: &Kept) -> Result<Result<Tally, RestoreError>> {
+    let runtime = runtime()?;
+    let (from, to) = (source.log(), target.log());
+    let all = runtime.block_on(from.agents(None))?;
+    let all = all.iter().map(|agent| agent.head.0).sum();
+    let (sender, lines) = mpsc::channel(LINES);
+    let mut pipe = Pipe {
+        lines,
+        line: String::new(),
+        read: 0,
+        tally: Tally::default(),
+        progress: Progress::new("copied", all),
+    };
+    let (dumped, restored) = thread::scope(|scope| {
+        let dumping = scope.spawn(|| runtime.block_on(from.dump(None, sender)));
+        let restored = target.restore_alone(&mut pipe);
+        // Whoever still tells is told that nobody listens.
+        pipe.lines.close();
+        let dumped = dumping.join().map_err(|_| StoreError::Closed);
+        (dumped.and_then(|dumped| dumped), restored)
+    });
+    pipe.progress.end();
+    // A source that broke off is why the target was not whole.
+    dumped?;
+    if let Err(refused) = restored {
+        return Ok(Err(refused));
+    }
+    let mut progress = Progress::new("compared", all);
+    let there = runtime.block_on(Tally::of(&*to, |rows| progress.tell(rows)))?;
+    progress.end();
+    if there != pipe.tally {
+        anyhow::bail!(
+            "the copy is not the same: {} were copied, {there} are there\n\
+             hint: somebody may have written to it meanwhile; do not use it, and copy again",
+            pipe.tally
+        );
+    }
+    Ok(Ok(there))
+}
+
+/// One line on a terminal that says how far it is.
+struct Progress {
+    what: &'static str,
+    all: u64,
+    told: u64,
+    tells: bool,
+}
+
+impl Progress {
+    fn new(what: &'static str, all: u64) -> Self {
+        Self {
+            what,
+            all,
+            told: 0,
+            tells: io::stderr().is_terminal(),
+        }
+    }
+
+    fn tell(&mut self, rows: u64) {
+        let is_due = rows >= self.told + TELL_EVERY || rows == self.all && rows != self.told;
+        if self.tells && is_due {
+            self.told = rows;
+            let Self { what, all, .. } = self;
+            let _ = write!(io::stderr(), "\r{rows} of {all} rows {what}\x1b[K");
+        }
+    }
+
+    fn end(&self) {
+        if self.tells {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// Lines as they come, to be read by whoever takes them in.
+struct Pipe {
+    lines: mpsc::Receiver<String>,
+    line: String,
+    read: usize,
+    tally: Tally,
+    progress: Progress,
+}
+
+impl BufRead for Pipe {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.read == self.line.len() {
+            self.read = 0;
+            self.line = self.lines.blocking_recv().unwrap_or_default();
+            if !self.line.is_empty() {
+                self.tally.add(&self.line);
+                self.progress.tell(self.tally.count("row"));
+            }
+        }
+        Ok(self.line.as_bytes().get(self.read..).unwrap_or_default())
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.read = self.line.len().min(self.read + bytes);
+    }
+}
+
+impl Read for Pipe {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(into)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
