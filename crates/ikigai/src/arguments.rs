@@ -151,7 +151,7 @@ pub(crate) enum Verb {
     Sql(SqlOrder),
     /// Write histories as Markdown, one page of HTML, or JSON that `import` takes in
     Export(ExportOrder),
-    /// Take in agents that were exported as JSON
+    /// Take in agents that were exported as JSON, or those of an older ikigai
     Import(ImportOrder),
     /// Copy everything into an empty store, of either kind, and compare it
     Copy(CopyOrder),
@@ -354,9 +354,18 @@ pub(crate) struct ImportOrder {
     #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = ["json"])]
     pub(crate) format: String,
 
+    /// A database of an older ikigai, as `postgres://USER@HOST/DATABASE`: its agents come to live
+    /// in this directory
+    #[arg(long, value_name = "URL", conflicts_with = "format")]
+    pub(crate) from: Option<String>,
+
     /// The file; `-` is standard input
-    #[arg(value_name = "FILE")]
-    pub(crate) file: String,
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "from",
+        conflicts_with = "from"
+    )]
+    pub(crate) file: Option<String>,
 }
 
 /// What `copy` is asked.

@@ -10,6 +10,7 @@ use ikigai_engine::export::{ExportError, Format, Whose};
 use ikigai_store::portable::RestoreError;
 
 use crate::arguments::{ExportOrder, ImportOrder, exit};
+use crate::older;
 use crate::output::{print, tell, visible};
 use crate::world::World;
 
@@ -66,12 +67,15 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
 
 pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode> {
     let world = World::open(db)?;
-    let restored = if order.file == "-" {
-        world.store.restore(io::stdin().lock())
-    } else {
-        let file =
-            File::open(&order.file).with_context(|| format!("cannot read `{}`", order.file))?;
-        world.store.restore(BufReader::new(file))
+    if let Some(url) = &order.from {
+        return older::take_in(&world, url);
+    }
+    let restored = match order.file.as_deref() {
+        None | Some("-") => world.store.restore(io::stdin().lock()),
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("cannot read `{path}`"))?;
+            world.store.restore(BufReader::new(file))
+        }
     };
     match restored {
         Ok(restored) => {

@@ -17,6 +17,7 @@ mod headless;
 mod index;
 mod log;
 mod models;
+mod older;
 mod output;
 mod place;
 mod run;

@@ -13,6 +13,7 @@ mod crashes;
 mod diagnostics;
 mod e2e;
 mod exports;
+mod older;
 mod plain;
 mod providers;
 mod screen;

@@ -1,0 +1,142 @@
+//! `ikigai import --from postgres://…`: the agents of an older ikigai come to live here.
+
+use std::io::{self, BufReader, IsTerminal, PipeReader, PipeWriter, Write};
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use ikigai_core::SessionId;
+use ikigai_core::settings::ModelChoice;
+use ikigai_engine::{Environment, System};
+use ikigai_providers::Models;
+use ikigai_store::legacy::{self, Home, LegacyError, Report};
+use ikigai_store::portable::{RestoreError, Restored};
+use ikigai_store::postgres::Url;
+use ikigai_store::{Status, StoreError};
+
+use crate::output::{print, tell, visible};
+use crate::place::Here;
+use crate::world::World;
+
+/// After so many lines it is told how far it is.
+const TELL_EVERY: u64 = 1000;
+
+/// Takes in what is at an address. All of it, or nothing.
+pub(crate) fn take_in(world: &World, url: &str) -> Result<ExitCode> {
+    let url = Url::parse(url).map_err(|error| anyhow!("{error}"))?;
+    let known = |choice: &ModelChoice| known(world, choice);
+    let home = home(world, &known)?;
+    let (reader, writer) = io::pipe().context("no pipe can be made")?;
+    let (told, restored) = thread::scope(|scope| {
+        let telling = scope.spawn(|| tell_into(writer, url, &home));
+        let restored = restore(world, reader);
+        (telling.join(), restored)
+    });
+    let told = told.map_err(|_| anyhow!("reading the older log failed"))?;
+    match (told, restored) {
+        // What was told broke off with the reason, and not at random.
+        (Err(error), _) if !matches!(error, LegacyError::Unheard) => Err(explained(error)),
+        (_, Err(RestoreError::Store(error))) => Err(error.into()),
+        (_, Err(error)) => Err(anyhow!("{error}\nhint: nothing was taken in")),
+        (Err(error), Ok(_)) => Err(explained(error)),
+        (Ok(report), Ok(restored)) => {
+            sum_up(restored, &report)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn restore(world: &World, reader: PipeReader) -> Result<Restored, RestoreError> {
+    world.store.restore(BufReader::new(reader))
+}
+
+/// Where the agents come to live: the session of this directory.
+fn home<'a>(world: &World, known: legacy::Known<'a>) -> Result<Home<'a>> {
+    let here = Here::find()?;
+    let store = world.engine.store();
+    let (sessions, agents) = world.runtime.block_on(async {
+        Ok::<_, StoreError>((store.sessions().await?, store.agents(None).await?))
+    })?;
+    let mut sessions = sessions.into_iter().rev();
+    let session = sessions.find(|session| session.directory == here.session);
+    let living = agents
+        .into_iter()
+        .filter(|agent| agent.status == Status::Running);
+    Ok(Home {
+        session: session.map_or_else(drawn, |session| session.id),
+        name: "imported".to_owned(),
+        directory: here.session,
+        workdir: here.workdir,
+        at: System.now(),
+        taken: living.map(|agent| agent.name).collect(),
+        model: Models::first_choice(&*world.registry)?,
+        known,
+    })
+}
+
+fn drawn() -> SessionId {
+    loop {
+        if let Some(session) = SessionId::from_random(System.random()) {
+            return session;
+        }
+    }
+}
+
+/// How a model of an older log is named here.
+fn known(world: &World, choice: &ModelChoice) -> Option<ModelChoice> {
+    let model = choice.model.as_deref()?;
+    let name = match choice.provider.as_deref() {
+        Some(provider) => format!("{provider}:{model}"),
+        None => model.to_owned(),
+    };
+    let level = choice.level.as_deref().filter(|level| !level.is_empty());
+    let with_level = level.and_then(|level| world.registry.choose(&format!("{name}/{level}")).ok());
+    with_level.or_else(|| world.registry.choose(&name).ok())
+}
+
+fn tell_into(writer: PipeWriter, url: Url, home: &Home<'_>) -> Result<Report, LegacyError> {
+    let mut writer = io::BufWriter::new(writer);
+    let tells = io::stderr().is_terminal();
+    let mut lines: u64 = 0;
+    let report = legacy::read(url, home, &mut |line| {
+        lines += 1;
+        if tells && lines.is_multiple_of(TELL_EVERY) {
+            let _ = write!(io::stderr(), "\r{lines} rows\x1b[K");
+        }
+        writer.write_all(line.as_bytes()).is_ok()
+    });
+    if tells && lines >= TELL_EVERY {
+        let _ = writeln!(io::stderr());
+    }
+    let report = report?;
+    writer.flush().map_err(|_| LegacyError::Unheard)?;
+    Ok(report)
+}
+
+fn explained(error: LegacyError) -> anyhow::Error {
+    match error {
+        LegacyError::Store(error) => error.into(),
+        LegacyError::None(_) => anyhow!(
+            "{error}\nhint: it should have a table `messages`; name its schema with `?schema=NAME`"
+        ),
+        LegacyError::Current(_) => {
+            anyhow!("{error}\nhint: `ikigai copy --from URL --to URL` copies a whole log")
+        }
+        LegacyError::Unheard => anyhow!("{error}"),
+    }
+}
+
+/// Tells what came, and all that did not, or not as it was.
+fn sum_up(restored: Restored, report: &Report) -> Result<()> {
+    print(&format!(
+        "{} agents with {} rows and {} messages between them were taken in\n",
+        restored.agents, restored.rows, report.mail
+    ))?;
+    for remark in &report.remarks {
+        tell(&format!("⚠ {}", visible(remark)));
+    }
+    if report.more > 0 {
+        tell(&format!("⚠ and {} more of the kind", report.more));
+    }
+    Ok(())
+}
