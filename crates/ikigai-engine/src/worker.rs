@@ -424,6 +424,11 @@ impl Tally {
                     .take(usage.map_or(PAGE_ROWS, |index| index + 1)),
             );
         }
+        if lowest > 0 && !since.last().is_some_and(is_usage) {
+            // It has an index of its own, so it is found however far back it stands.
+            let older = Span::new(newest.agent, Seq(1), Seq(lowest));
+            since.extend(store.usage(older, 1).await?);
+        }
         let mut tally = Self::default();
         since.iter().rev().for_each(|row| tally.add(row));
         Ok(tally)

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ikigai_core::data::Via;
+use ikigai_core::data::{self, AgentKilledData, UsageData, Via};
 use ikigai_core::fork::fork_events;
-use ikigai_core::{AgentId, Event, RowRef, Seq};
-use ikigai_store::{Agent, Batch, Effect, Snapshot, Store};
+use ikigai_core::{AgentId, Event, Micros, Row, RowRef, Seq, Span};
+use ikigai_store::{Agent, Batch, Effect, HeadClaim, Snapshot, Store};
 use ikigai_testkit::{FaultyStore, TestLog, block_on};
 
 use crate::support::{World, say};
@@ -122,4 +122,40 @@ async fn a_snapshot_is_stored_after_8_control_rows() {
     assert_eq!(control, 8);
     assert_eq!(restarted.state.settings(), worker.agent().state.settings());
     assert_eq!(restarted.state.system(), worker.agent().state.system());
+}
+
+/// However many rows without a response follow one that cost something.
+#[tokio::test(start_paused = true)]
+async fn sums_go_on_after_any_number_of_other_rows() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will_say("one");
+    say(&mut worker, "first").await.unwrap();
+    drop(worker);
+    let killed = Event::AgentKilled(AgentKilledData {
+        target: Some(id),
+        ..AgentKilledData::default()
+    });
+    let batch = Batch {
+        heads: vec![HeadClaim {
+            agent: id,
+            lease: None,
+        }],
+        rows: vec![killed.into_row(id, Micros(5)); 5_000],
+        with: Vec::new(),
+    };
+    world.store.commit(batch).await.unwrap();
+
+    let world = world.restarted();
+    let mut worker = world.reopened().await;
+    world.provider.will_say("two");
+    say(&mut worker, "second").await.unwrap();
+
+    let usage = world.store.usage(Span::whole(id), 2).await.unwrap();
+    let read = |row: &Row| -> UsageData { data::read(row.data.as_deref()) };
+    let (last, first) = (read(&usage[0]), read(&usage[1]));
+    let both = first.amounts.plus(&last.amounts);
+    assert_eq!(last.sum, Some(both));
+    assert_eq!((first.response, last.response), (Some(1), Some(2)));
 }
