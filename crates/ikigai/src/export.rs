@@ -10,6 +10,7 @@ use ikigai_engine::export::{ExportError, Format, Whose};
 use ikigai_store::portable::RestoreError;
 
 use crate::arguments::{ExportOrder, ImportOrder, exit};
+use crate::counted::Counted;
 use crate::older;
 use crate::output::{print, tell, visible};
 use crate::world::World;
@@ -70,11 +71,17 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
     if let Some(url) = &order.from {
         return older::take_in(&world, url);
     }
+    let told = io::stderr().is_terminal().then(io::stderr);
     let restored = match order.file.as_deref() {
-        None | Some("-") => world.store.restore(io::stdin().lock()),
+        None | Some("-") => {
+            let lines = Counted::new(io::stdin().lock(), None, told);
+            world.store.restore(lines)
+        }
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot read `{path}`"))?;
-            world.store.restore(BufReader::new(file))
+            let all = file.metadata().ok().map(|about| about.len());
+            let lines = Counted::new(BufReader::new(file), all, told);
+            world.store.restore(lines)
         }
     };
     match restored {

@@ -9,6 +9,7 @@ mod config_list;
 mod control;
 mod copy;
 mod cost;
+mod counted;
 mod ctl;
 mod diagnostics;
 mod doctor;
