@@ -55,6 +55,8 @@ impl Sample {
     pub const THOUSAND: Self = Self::new("10³", "1e3", 1_000, 2);
     /// Some days.
     pub const TEN_THOUSAND: Self = Self::new("10⁴", "1e4", 10_000, 10);
+    /// Months.
+    pub const HUNDRED_THOUSAND: Self = Self::new("10⁵", "1e5", 100_000, 100);
     /// Years.
     pub const MILLION: Self = Self::new("10⁶", "1e6", 1_000_000, 1_000);
     /// Years of an agent that rewinds all the time.
@@ -159,7 +161,8 @@ pub fn directory() -> PathBuf {
     directory
 }
 
-fn remove_database(path: &Path) {
+/// Removes a database with all that belongs to it.
+pub fn remove_database(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-notify"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
@@ -171,7 +174,8 @@ fn remove_database(path: &Path) {
     let _ = fs::remove_dir_all(locks);
 }
 
-fn this_process() -> ProcessRecord {
+/// A record as of another process with each call.
+pub fn this_process() -> ProcessRecord {
     use std::hash::{BuildHasher, RandomState};
     let half = || RandomState::new().hash_one(0).to_be_bytes();
     let id = loop {
