@@ -167,6 +167,11 @@ impl Database {
         &self.name
     }
 
+    /// The directory of its server's socket.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Runs statements past the engine, and returns the rows of all of them as texts. The tables
     /// of the usual schema need not be named with it.
     pub fn sql(&self, statements: &str) -> Rows {

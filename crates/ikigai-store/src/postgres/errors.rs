@@ -42,7 +42,7 @@ impl From<StoreError> for Refusal {
 #[derive(Clone, Debug, Error)]
 pub enum Cause {
     /// The server or the way to it.
-    #[error("{0}")]
+    #[error("{}", said(_0))]
     Sql(Arc<tokio_postgres::Error>),
     /// The server does not answer.
     #[error("it does not answer")]
@@ -75,6 +75,15 @@ impl Cause {
 /// Translates an error that only one caller is told of.
 pub fn sql_error(url: &Url, error: tokio_postgres::Error) -> StoreError {
     Cause::from(error).store_error(url)
+}
+
+/// What the server or the network says: the library's own words hide it.
+pub(super) fn said(error: &tokio_postgres::Error) -> String {
+    match (error.as_db_error(), error.source()) {
+        (Some(told), _) => told.message().to_owned(),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    }
 }
 
 fn away(url: &Url, reason: String) -> StoreError {

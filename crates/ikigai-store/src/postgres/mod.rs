@@ -16,6 +16,7 @@ mod plan;
 mod queries;
 mod readback;
 mod reader;
+mod report;
 mod restore;
 mod search;
 mod sql;
@@ -26,6 +27,7 @@ mod values;
 mod words;
 mod writer;
 
+pub use report::ServerReport;
 pub use store::{OpenOptions, PostgresStore};
 pub use url::{BadUrl, Url};
 

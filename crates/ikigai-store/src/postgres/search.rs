@@ -25,7 +25,7 @@ use crate::search::{
 };
 
 /// How many of the newest rows are walked through.
-const WALK: i64 = 4000;
+const WALK: i64 = 100_000;
 
 /// How long a search takes at most, and how long one with words that may go on, in milliseconds.
 const LIMIT: u32 = 1000;

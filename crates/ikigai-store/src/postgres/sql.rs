@@ -1,10 +1,10 @@
 //! Questions of the user's own, in SQL: they read, and can do nothing else.
 
 use tokio_postgres::types::Type;
-use tokio_postgres::{Column, Error, SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{Column, SimpleQueryMessage, SimpleQueryRow};
 
 use super::connect::{Link, Role};
-use super::errors::Cause;
+use super::errors::{Cause, said};
 use super::store::PostgresStore;
 use crate::sql::{BadQuestion, Cell, MOST_BYTES, Table};
 
@@ -41,8 +41,8 @@ async fn ask(link: &Link, sql: &str, most: usize) -> Result<Table, String> {
     client
         .batch_execute("BEGIN READ ONLY")
         .await
-        .map_err(|error| told(&error))?;
-    let prepared = client.prepare(sql).await.map_err(|error| told(&error))?;
+        .map_err(|error| said(&error))?;
+    let prepared = client.prepare(sql).await.map_err(|error| said(&error))?;
     if !prepared.params().is_empty() {
         return Err("a question has no parameters".to_owned());
     }
@@ -62,17 +62,17 @@ async fn ask(link: &Link, sql: &str, most: usize) -> Result<Table, String> {
     client
         .batch_execute("SAVEPOINT before")
         .await
-        .map_err(|error| told(&error))?;
+        .map_err(|error| said(&error))?;
     if client.batch_execute(&declared).await.is_err() {
         client
             .batch_execute("ROLLBACK TO before")
             .await
-            .map_err(|error| told(&error))?;
+            .map_err(|error| said(&error))?;
         let rows = client.simple_query(sql).await;
         take(
             &mut table,
             prepared.columns(),
-            &rows.map_err(|error| told(&error))?,
+            &rows.map_err(|error| said(&error))?,
             most,
         );
         return Ok(table);
@@ -80,7 +80,7 @@ async fn ask(link: &Link, sql: &str, most: usize) -> Result<Table, String> {
     loop {
         let fetch = format!("FETCH {FETCHED} FROM question");
         let rows = client.simple_query(&fetch).await;
-        let rows = rows.map_err(|error| told(&error))?;
+        let rows = rows.map_err(|error| said(&error))?;
         let before = table.rows.len();
         take(&mut table, prepared.columns(), &rows, most);
         if table.cut || table.rows.len() - before < FETCHED {
@@ -132,13 +132,4 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
         .chunks(2)
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
         .collect()
-}
-
-/// What the server says, without where in its program it says so.
-fn told(error: &Error) -> String {
-    match error.as_db_error() {
-        Some(said) => said.message().to_owned(),
-        None => std::error::Error::source(error)
-            .map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),
-    }
 }

@@ -15,6 +15,7 @@ use super::listen::{Listener, Notifier};
 use super::migrations::{MIGRATIONS, Migrations};
 use super::owner::is_alive;
 use super::reader::Reader;
+use super::report::{self, ServerReport};
 use super::search::Searcher;
 use super::url::Url;
 use super::values::{Failure, Result as Read};
@@ -136,6 +137,15 @@ impl PostgresStore {
     #[doc(hidden)]
     pub fn faults(&self) -> &Faults {
         &self.faults
+    }
+
+    /// Looks at the server: what it may do, and whether it can be relied on.
+    pub fn report(&self) -> Reading<'_, ServerReport> {
+        let target = Arc::clone(&self.target);
+        self.spawn(async move {
+            let report = report::report(&target).await;
+            report.map_err(|cause| cause.store_error(target.url()))
+        })
     }
 
     /// Throws the search index away, so that it is made again of the log.

@@ -1,0 +1,163 @@
+//! What a person wants to know of the server before others rely on it.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::connect::{Link, Role, Target};
+use super::errors::Cause;
+use super::values::{Failure, Result, get};
+
+/// How long a notification may take to come back.
+const NOTIFIED: Duration = Duration::from_secs(5);
+
+/// What this program must be allowed to do with each table.
+const RIGHTS: [(&str, &[&str]); 14] = [
+    ("schema_version", &["SELECT"]),
+    ("sessions", &["SELECT", "INSERT"]),
+    ("agents", &["SELECT", "INSERT", "UPDATE"]),
+    ("heads", &["SELECT", "INSERT", "UPDATE"]),
+    ("messages", &["SELECT", "INSERT"]),
+    ("processes", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
+    ("mail", &["SELECT", "INSERT", "UPDATE"]),
+    ("drafts", &["SELECT", "INSERT", "DELETE"]),
+    ("tool_runs", &["SELECT", "INSERT", "UPDATE"]),
+    ("blobs", &["SELECT", "INSERT"]),
+    ("paths", &["SELECT", "INSERT", "UPDATE"]),
+    ("witnesses", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
+    ("search", &["SELECT", "INSERT", "DELETE"]),
+    ("search_upto", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
+];
+
+/// How the server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerReport {
+    /// What it calls its version.
+    pub version: String,
+    /// What this user may not do, though the program needs it: `INSERT on messages`.
+    pub missing_rights: Vec<String>,
+    /// It takes no writes.
+    pub is_read_only: bool,
+    /// Settings by which it may lose what it has confirmed: `fsync`, `synchronous_commit`.
+    pub unsafe_settings: Vec<String>,
+    /// How many connections it has, and may have.
+    pub connections: (u64, u64),
+    /// How long a question takes on its way.
+    pub round_trip: Duration,
+    /// How far the server's clock is ahead of this machine's, in microseconds.
+    pub clock_ahead: i64,
+    /// How long a notification took; none if it did not come.
+    pub notified: Option<Duration>,
+    /// Whether the connection is encrypted.
+    pub is_encrypted: bool,
+}
+
+/// Looks at the server, over a connection of its own.
+pub(super) async fn report(target: &Target) -> Result<ServerReport, Cause> {
+    let (told, mut heard) = mpsc::channel(1);
+    let link = target.connect_hearing(Role::Slow, move |_| {
+        // One is enough.
+        let _ = told.try_send(());
+    });
+    let link = link.await?;
+    let looked = look(&link, target, &mut heard).await;
+    looked.map_err(|failure| match failure {
+        Failure::Sql(error) => error.into(),
+        Failure::Value(reason) => Cause::Unfit {
+            reason,
+            advice: "run `ikigai doctor` again",
+        },
+    })
+}
+
+async fn look(
+    link: &Link,
+    target: &Target,
+    heard: &mut mpsc::Receiver<()>,
+) -> Result<ServerReport> {
+    let mut report = link
+        .only(SETTINGS, &[], |row| {
+            Ok(ServerReport {
+                version: get(row, 0)?,
+                missing_rights: Vec::new(),
+                is_read_only: get(row, 1)?,
+                unsafe_settings: get(row, 2)?,
+                connections: (count(get(row, 3)?), count(get(row, 4)?)),
+                round_trip: Duration::ZERO,
+                clock_ahead: 0,
+                notified: None,
+                is_encrypted: get(row, 5)?,
+            })
+        })
+        .await?;
+    report.missing_rights = missing_rights(link).await?;
+    (report.round_trip, report.clock_ahead) = clock(link).await?;
+    report.notified = notified(link, target, heard).await?;
+    Ok(report)
+}
+
+/// Everything that the server knows of itself, in one go.
+const SETTINGS: &str = "SELECT current_setting('server_version'),
+         pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+         ARRAY(SELECT name FROM pg_catalog.pg_settings WHERE setting = 'off'
+               AND name IN ('fsync', 'full_page_writes', 'synchronous_commit') ORDER BY name)::text[],
+         (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend'),
+         current_setting('max_connections')::bigint,
+         coalesce((SELECT ssl FROM pg_catalog.pg_stat_ssl WHERE pid = pg_backend_pid()), false)";
+
+const MISSING: &str = "SELECT r.what || ' on ' || r.name
+     FROM unnest($1::text[], $2::text[]) AS r (name, what)
+     WHERE NOT has_table_privilege(r.name, r.what)
+     UNION ALL
+     SELECT s.what || ' on ' || s.name
+     FROM (VALUES ('messages_id_seq', 'SELECT'), ('mail_id_seq', 'SELECT'),
+                  ('sessions_id_seq', 'USAGE'), ('agents_id_seq', 'USAGE')) AS s (name, what)
+     WHERE NOT has_sequence_privilege(s.name, s.what)";
+
+const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+async fn missing_rights(link: &Link) -> Result<Vec<String>> {
+    let each = RIGHTS
+        .iter()
+        .flat_map(|(table, rights)| rights.iter().map(move |right| (*table, *right)));
+    let (tables, rights): (Vec<&str>, Vec<&str>) = each.unzip();
+    link.all(MISSING, &[&tables, &rights], |row| get(row, 0))
+        .await
+}
+
+/// How long a question takes, and how far the server's clock is ahead. The quickest of some.
+async fn clock(link: &Link) -> Result<(Duration, i64)> {
+    let mut best = (Duration::MAX, 0);
+    // The first has to be prepared as well.
+    for _ in 0..4 {
+        let asked = Instant::now();
+        let theirs: i64 = link.only(NOW, &[], |row| get(row, 0)).await?;
+        let took = asked.elapsed();
+        let ours = SystemTime::now().duration_since(UNIX_EPOCH);
+        let ours = ours.unwrap_or_default().saturating_sub(took / 2);
+        let ours = i64::try_from(ours.as_micros()).unwrap_or(i64::MAX);
+        if took < best.0 {
+            best = (took, theirs.saturating_sub(ours));
+        }
+    }
+    Ok(best)
+}
+
+/// Sends a notification to itself, as commits are told of.
+async fn notified(
+    link: &Link,
+    target: &Target,
+    heard: &mut mpsc::Receiver<()>,
+) -> Result<Option<Duration>> {
+    let channel = format!("{}_doctor", target.url().schema());
+    link.say(&format!("LISTEN {channel}")).await?;
+    let sent = Instant::now();
+    link.say(&format!("NOTIFY {channel}")).await?;
+    let came = timeout(NOTIFIED, heard.recv()).await;
+    Ok(came.is_ok().then(|| sent.elapsed()))
+}
