@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use super::connect::{Link, Role, Target};
 use super::errors::Cause;
-use super::owner::{HEARTBEAT, Order, Owner};
+use super::owner::{HEARTBEAT, Order, Owner, hold};
 use crate::error::StoreError;
 use crate::records::ProcessRecord;
 use crate::watch::{Changes, Watch};
@@ -52,11 +52,6 @@ const ENTER: &str = "INSERT INTO processes (uuid, pid, started, host, lock, hear
 
 /// How many rows and mails were ever begun: what is told without reading any of them.
 const BEGUN: &str = "SELECT m.last_value, l.last_value FROM messages_id_seq m, mail_id_seq l";
-
-/// Ends this process's own former connection, if the server does not know yet that it is cut.
-const END_FORMER: &str = "SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_locks
-     WHERE pid = $1 AND locktype = 'advisory' AND granted AND mode = 'ExclusiveLock'
-       AND objsubid = 1 AND (classid::bigint << 32) | objid::bigint = $2";
 
 /// The channel of a schema's notifications.
 fn channel(schema: &str) -> String {
@@ -132,7 +127,7 @@ struct State {
     /// Whether a commit was not told of yet, and when the next may be.
     is_behind: bool,
     next_notify: Instant,
-    /// The server's number for the newest connection.
+    /// The server's number for the connection that has the lock.
     backend: i32,
     /// What was begun at the last two heartbeats.
     begun: [Option<(i64, i64)>; 2],
@@ -320,32 +315,21 @@ impl State {
         let link = self.target.connect_hearing(Role::Listening, heard).await?;
         let listen = format!("LISTEN {}", channel(self.target.url().schema()));
         within(link.client.batch_execute(&listen)).await?;
-        let backend = one::<i32>(&link, "SELECT pg_backend_pid()", &[]).await?;
-        let former = std::mem::replace(&mut self.backend, backend);
         if self.is_owner {
-            self.hold(&link, former).await?;
+            self.hold(&link).await?;
         }
         // What was committed before is found by whoever looks for it.
         self.changes.tell();
         Ok(Ear { link, lost })
     }
 
-    /// Takes the lock of this process.
-    async fn hold(&self, link: &Link, former: i32) -> Result<(), Cause> {
-        let lock = self.owner.lock;
-        if one::<bool>(link, "SELECT pg_try_advisory_lock($1)", &[&lock]).await? {
-            return Ok(());
-        }
-        if !self.is_owner {
-            return Err(Cause::Unfit {
-                reason: "another program runs under the id of this process".to_owned(),
-                advice: "restart ikigai",
-            });
-        }
-        // Either our former connection has it, of whose end the server does not know, or somebody
-        // looks whether we live.
-        within(link.client.execute(END_FORMER, &[&former, &lock])).await?;
-        within(link.client.execute("SELECT pg_advisory_lock($1)", &[&lock])).await?;
+    /// Takes the lock of this process. Either its former connection has it, or somebody looks
+    /// whether it lives.
+    async fn hold(&mut self, link: &Link) -> Result<(), Cause> {
+        let held = hold(link, self.owner.lock, self.backend);
+        self.backend = timeout(PATIENCE, held)
+            .await
+            .map_err(|_| Cause::Silence)??;
         Ok(())
     }
 
@@ -366,7 +350,16 @@ impl State {
         if let Some(key) = self.owner.key().filter(|_| self.is_owner) {
             return Ok(key);
         }
-        self.hold(link, 0).await?;
+        let lock = self.owner.lock;
+        let try_lock = "SELECT pg_backend_pid(), pg_try_advisory_lock($1)";
+        let tried = within(link.client.query_one(try_lock, &[&lock])).await?;
+        if !tried.try_get::<_, bool>(1)? {
+            return Err(Cause::Unfit {
+                reason: "another program runs under the id of this process".to_owned(),
+                advice: "restart ikigai",
+            });
+        }
+        self.backend = tried.try_get(0)?;
         within(link.client.batch_execute(FORGET)).await?;
         let key = self.say_alive(link).await?;
         self.is_owner = true;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ikigai_core::ProcessId;
 use tokio::sync::{mpsc, oneshot};
 
-use super::connect::Link;
+use super::connect::{Link, Role, Target};
 use super::errors::Cause;
 use super::migrations::lock_number;
 use crate::records::ProcessRecord;
@@ -31,6 +31,12 @@ const IS_ALIVE: &str = "SELECT CASE
      ) t
      WHERE p.uuid = $1";
 
+/// Ends a former connection of this process, if the server does not know yet that it is cut. It is
+/// known by the lock that it has, so that nobody else's is ended.
+const END_FORMER: &str = "SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_locks
+     WHERE pid = $1 AND locktype = 'advisory' AND granted AND mode = 'ExclusiveLock'
+       AND objsubid = 1 AND (classid::bigint << 32) | objid::bigint = $2";
+
 /// What the listening task is asked for.
 #[derive(Debug)]
 pub(super) enum Order {
@@ -45,6 +51,9 @@ pub(super) enum Order {
 pub struct Owner {
     pub(super) record: ProcessRecord,
     pub(super) lock: i64,
+    /// The lock of whichever connection of this process writes, and the server's number for it.
+    writing_lock: i64,
+    writing: Mutex<i32>,
     key: Mutex<Option<i64>>,
     orders: mpsc::Sender<Order>,
 }
@@ -53,6 +62,8 @@ impl Owner {
     pub(super) fn new(record: ProcessRecord, orders: mpsc::Sender<Order>) -> Self {
         Self {
             lock: lock_number("process", &record.id.to_string()),
+            writing_lock: lock_number("writing of", &record.id.to_string()),
+            writing: Mutex::default(),
             record,
             key: Mutex::default(),
             orders,
@@ -73,6 +84,16 @@ impl Owner {
         *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
     }
 
+    /// Makes the connection that writes. When it returns, the former one has ended on the server
+    /// too: whatever was sent over it is stored by then, or never will be.
+    pub(super) async fn connect_writing(&self, target: &Target) -> Result<Link, Cause> {
+        let link = target.connect(Role::Writing).await?;
+        let former = *self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let backend = hold(&link, self.writing_lock, former).await?;
+        *self.writing.lock().unwrap_or_else(PoisonError::into_inner) = backend;
+        Ok(link)
+    }
+
     /// Makes sure that this process is entered into the database and its lock is held; returns its
     /// key. Without the listening connection there is no lock, so that it is waited for.
     pub async fn register(&self) -> Result<i64, Cause> {
@@ -90,4 +111,23 @@ pub async fn is_alive(link: &Link, process: ProcessId) -> Result<bool, tokio_pos
     let uuid = process.to_string();
     let found = link.client.query_opt(&statement, &[&uuid]).await?;
     found.map_or(Ok(false), |row| row.try_get(0))
+}
+
+/// Takes a lock that this process alone asks for, from its former connection if that has it; returns
+/// the server's number for the connection. The server gives up waiting by itself.
+pub(super) async fn hold(link: &Link, lock: i64, former: i32) -> Result<i32, Cause> {
+    let tried = link
+        .client
+        .query_one(
+            "SELECT pg_backend_pid(), pg_try_advisory_lock($1)",
+            &[&lock],
+        )
+        .await?;
+    if !tried.try_get::<_, bool>(1)? {
+        link.client.execute(END_FORMER, &[&former, &lock]).await?;
+        link.client
+            .execute("SELECT pg_advisory_lock($1)", &[&lock])
+            .await?;
+    }
+    Ok(tried.try_get(0)?)
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::append::{Append, append, which_stand};
 use super::book::Named;
-use super::connect::{Link, Role, Target};
+use super::connect::{Link, Target};
 use super::errors::{Cause, Refusal, may_try_again, sql_error};
 use super::listen::Notifier;
 use super::owner::Owner;
@@ -169,7 +169,7 @@ impl Writer {
     async fn write(&mut self, jobs: Vec<Job>) -> Left {
         let link = match self.link.take() {
             Some(link) if !link.client.is_closed() => Ok(link),
-            _ => self.target.connect(Role::Writing).await,
+            _ => self.owner.connect_writing(&self.target).await,
         };
         match link {
             Ok(link) if jobs.iter().all(|job| Append::of(&job.batch).is_some()) => {
@@ -405,7 +405,7 @@ impl Writer {
         let end = Instant::now() + LOOK;
         loop {
             let once = async {
-                let link = self.target.connect(Role::Writing).await?;
+                let link = self.owner.connect_writing(&self.target).await?;
                 let found = look(&link).await?;
                 Ok::<_, Trouble>((link, found))
             };
