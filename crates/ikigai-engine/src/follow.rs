@@ -17,6 +17,19 @@ pub struct Follow {
     agent: AgentId,
     /// The last row that was handed over.
     after: Seq,
+    /// The running answer that was handed over.
+    draft: String,
+}
+
+/// What came of an agent that is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// Rows.
+    Rows(Vec<Row>),
+    /// The answer that is coming, as far as it was stored; empty if there is none any more.
+    Draft(String),
+    /// The store is closed.
+    Closed,
 }
 
 impl Engine {
@@ -28,6 +41,7 @@ impl Engine {
             store: self.store.clone(),
             agent,
             after,
+            draft: String::new(),
         })
     }
 }
@@ -37,19 +51,44 @@ impl Follow {
     /// was not handed over comes with the next call.
     pub async fn next(&mut self) -> Result<Vec<Row>, StoreError> {
         loop {
-            let query = PageQuery {
-                span: Span::new(self.agent, self.after.next(), Seq(i64::MAX as u64)),
-                direction: Direction::Forwards,
-                limit: PAGE_ROWS,
-            };
-            let rows = self.store.page(query).await?;
-            if let Some(last) = rows.last() {
-                self.after = last.at.seq;
+            let rows = self.rows().await?;
+            if !rows.is_empty() || !self.watch.changed().await {
                 return Ok(rows);
             }
+        }
+    }
+
+    /// The next rows or a longer draft, as soon as there is either. Safe to drop.
+    pub async fn next_live(&mut self) -> Result<Followed, StoreError> {
+        loop {
+            let rows = self.rows().await?;
+            if !rows.is_empty() {
+                // What was a draft is among them, or was given up.
+                self.draft.clear();
+                return Ok(Followed::Rows(rows));
+            }
+            let draft = self.store.draft(self.agent).await?;
+            let text = draft.map(|draft| draft.text).unwrap_or_default();
+            if text != self.draft {
+                self.draft.clone_from(&text);
+                return Ok(Followed::Draft(text));
+            }
             if !self.watch.changed().await {
-                return Ok(Vec::new());
+                return Ok(Followed::Closed);
             }
         }
+    }
+
+    async fn rows(&mut self) -> Result<Vec<Row>, StoreError> {
+        let query = PageQuery {
+            span: Span::new(self.agent, self.after.next(), Seq(i64::MAX as u64)),
+            direction: Direction::Forwards,
+            limit: PAGE_ROWS,
+        };
+        let rows = self.store.page(query).await?;
+        if let Some(last) = rows.last() {
+            self.after = last.at.seq;
+        }
+        Ok(rows)
     }
 }

@@ -34,7 +34,7 @@ pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::{Crowd, Engine};
 pub use environment::{Environment, POINTS, System};
 pub use error::EngineError;
-pub use follow::Follow;
+pub use follow::{Follow, Followed};
 pub use front::{Answer, Desk, INTENTS, Intent, Outcome, Question, Stop, Update};
 pub use sessions::SessionEntry;
 pub use stopped::{Resume, Stopped};
@@ -45,5 +45,5 @@ pub use worker::Worker;
 // What front ends read, so that they need not know where it lies.
 pub use ikigai_providers::{Offer, TypedKey, looks_like_key};
 pub use ikigai_store::{
-    Agent, AgentError, AgentRecord, CommitError, MailId, ProcessRecord, Status, StoreError,
+    Agent, AgentError, AgentRecord, CommitError, MailId, ProcessRecord, Pulse, Status, StoreError,
 };

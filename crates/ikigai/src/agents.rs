@@ -76,8 +76,7 @@ fn line_of(branch: &Branch) -> String {
         ..
     } = &branch.agent;
     let touched = touched_at.map_or_else(|| "never".to_owned(), local_time);
-    let owner = owner.as_ref().filter(|owner| owner.may_live());
-    let owner = owner.map_or_else(String::new, |owner| {
+    let owner = owner.as_ref().map_or_else(String::new, |owner| {
         format!("  open in pid {} on {}", owner.pid, visible(&owner.host))
     });
     let name = format!("{}{}", "  ".repeat(branch.depth + 1), visible(name));

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
+use ikigai_core::{AgentId, Seq};
 use ikigai_providers::TypedKey;
 use ikigai_store::{Pulse, Store, Watch};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
@@ -48,6 +48,9 @@ pub(crate) struct Hub {
     /// Held by whoever opens an agent to have it live here, so that none is opened twice.
     pub(crate) door: Semaphore,
     front: Mutex<Front>,
+    /// Whether the turns of agents that nobody holds had stopped in the middle, at which row: it is
+    /// asked often, and changes with the log only.
+    stops: Mutex<HashMap<AgentId, (Seq, bool)>>,
 }
 
 /// One agent of this process.
@@ -112,7 +115,20 @@ impl Hub {
             requests: Semaphore::new(requests),
             door: Semaphore::new(1),
             front: Mutex::default(),
+            stops: Mutex::default(),
         }
+    }
+
+    /// Whether an agent's turn had stopped in the middle when this was its newest row, if known.
+    pub(crate) fn stopped_at(&self, agent: AgentId, head: Seq) -> Option<bool> {
+        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, stopped) = stops.get(&agent)?;
+        (*at == head).then_some(*stopped)
+    }
+
+    pub(crate) fn remember_stop(&self, agent: AgentId, head: Seq, stopped: bool) {
+        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        stops.insert(agent, (head, stopped));
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<AgentId, Slot>> {

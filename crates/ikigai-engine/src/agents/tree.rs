@@ -11,7 +11,7 @@ use crate::{Engine, EngineError};
 /// One agent of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Who it is.
+    /// Who it is. An owner that is gone is none.
     pub agent: AgentRecord,
     /// How many of its ancestors are shown above it.
     pub depth: usize,
@@ -55,11 +55,17 @@ impl Engine {
         let mut left = Vec::new();
         add(&mut left, below.remove(&None), 0);
         let mut tree = Vec::new();
-        while let Some((agent, depth)) = left.pop() {
+        while let Some((mut agent, depth)) = left.pop() {
             add(&mut left, below.remove(&Some(agent.id)), depth + 1);
             let lives = agent.status == Status::Running;
             let works = lives && self.works(agent.id).await?;
-            let stopped = lives && !works && self.is_stopped(&agent).await?;
+            let is_held = match &agent.owner {
+                Some(owner) => self.store.lives(owner).await?,
+                None => false,
+            };
+            // One whose holder lives and does nothing is at rest.
+            let stopped = lives && !works && !is_held && self.is_stopped(&agent).await?;
+            agent.owner = agent.owner.filter(|_| is_held);
             tree.push(Branch {
                 agent,
                 depth,
@@ -72,15 +78,18 @@ impl Engine {
         Ok(tree)
     }
 
-    /// Whether the turn of an agent that does not work stopped in the middle.
+    /// Whether the turn of an agent that nobody holds stopped in the middle.
     async fn is_stopped(&self, agent: &AgentRecord) -> Result<bool, EngineError> {
-        match &agent.owner {
-            // Nobody has settled yet what its owner left behind; one that may live is at rest.
-            Some(owner) => {
-                Ok(!self.store.lives(owner).await? && self.is_in_a_turn(agent.id).await?)
-            }
-            None => Ok(self.stop_of(agent).await?.is_some()),
+        if let Some(known) = self.hub.stopped_at(agent.id, agent.head) {
+            return Ok(known);
         }
+        let is_stopped = match &agent.owner {
+            // Nobody has settled yet what its owner left behind.
+            Some(_) => self.is_in_a_turn(agent.id).await?,
+            None => self.stop_of(agent).await?.is_some(),
+        };
+        self.hub.remember_stop(agent.id, agent.head, is_stopped);
+        Ok(is_stopped)
     }
 
     /// Finds out whose work was merged: a merge is newer than what it merges, so only the newest

@@ -48,6 +48,11 @@ impl Said {
         self.text.is_empty()
     }
 
+    /// All of it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }

@@ -118,6 +118,13 @@ impl Known {
 }
 
 impl Roster {
+    /// Whether a log that grows may do so by the work of another process.
+    pub fn others_may_move(&self) -> bool {
+        let mut known = self.known.values();
+        let is_held = |known: &Known| !known.is_ours && known.branch.agent.owner.is_some();
+        known.clone().any(is_held) || !known.any(|known| known.live.is_busy())
+    }
+
     /// Takes in the tree as it is stored.
     pub fn set(&mut self, tree: Vec<Branch>) {
         self.order = tree.iter().map(|branch| branch.agent.id).collect();

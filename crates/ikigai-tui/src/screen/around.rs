@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ikigai_core::data::Amounts;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Direction, PageQuery, Row, Span};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::search::{Asked, Cursor};
-use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview};
+use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview, Pulse};
 
 use super::choices;
 use super::mailbox::Mailbox;
@@ -17,6 +18,9 @@ use crate::app::{Choosing, Filled, Hits, Picker};
 
 /// How many of an agent's rows are read to tell what it said last.
 const NEWEST_ROWS: usize = 16;
+
+/// It is told at most this often that the log has grown.
+const GROWN_PAUSE: Duration = Duration::from_millis(500);
 
 /// How many hits are read at a time.
 const MOST_HITS: usize = 50;
@@ -65,6 +69,8 @@ pub(crate) enum Found {
     Held(AgentId, String),
     /// An agent is taken care of.
     Attended,
+    /// The log has grown.
+    Grown,
     /// Something failed.
     Trouble(String),
 }
@@ -126,6 +132,28 @@ impl Scout {
     pub(super) fn read_tree(&self) {
         let engine = self.engine.clone();
         self.send(async move { or_trouble(engine.tree().await, Found::Tree) });
+    }
+
+    /// Tells from now on when the log has grown: others may have done that.
+    pub(super) fn watch_others(&self) {
+        let (engine, mailbox) = (self.engine.clone(), self.mailbox.clone());
+        tokio::spawn(async move {
+            // Not while the first screen is drawn.
+            tokio::time::sleep(GROWN_PAUSE).await;
+            let Ok(mut watch) = engine.store().watch() else {
+                return;
+            };
+            let mut seen = engine.store().pulse().await.ok();
+            while watch.changed().await {
+                tokio::time::sleep(GROWN_PAUSE).await;
+                let pulse = engine.store().pulse().await.ok();
+                let rows = |pulse: Option<&Pulse>| pulse.map(|pulse| pulse.rows);
+                if rows(pulse.as_ref()) != rows(seen.as_ref()) {
+                    mailbox.found(Found::Grown);
+                }
+                seen = pulse;
+            }
+        });
     }
 
     /// Reads what agents cost, and the newest rows of some.

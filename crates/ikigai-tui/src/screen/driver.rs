@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{AgentId, Row, RowRef};
-use ikigai_engine::{CommitError, Engine, EngineError, Errand, Follow, Intent, Status, Update};
+use ikigai_core::{AgentId, RowRef};
+use ikigai_engine::{
+    CommitError, Engine, EngineError, Errand, Follow, Followed, Intent, Status, Update,
+};
 
 use super::around::{Found, Scout};
 use super::held::Neighbours;
@@ -18,6 +20,9 @@ use crate::keys::Bindings;
 
 /// The tree is read at most this often, however much happens.
 const TREE_PAUSE: Duration = Duration::from_millis(250);
+
+/// How often it is looked whether whoever holds the agent that is shown is still there.
+const HELD_PAUSE: Duration = Duration::from_secs(2);
 
 /// At most so many entries of a directory are offered.
 const MOST_ENTRIES: usize = 1000;
@@ -46,7 +51,7 @@ pub struct Driver {
     /// Follows the agent that is shown, if another process holds it.
     pub(super) follow: Option<Follow>,
     /// What came of it and was not taken in.
-    followed: Vec<Row>,
+    followed: Vec<Followed>,
     /// When the tree may be read next, if it is to be read.
     tree_due: Option<Instant>,
     tree_read: Option<Instant>,
@@ -94,6 +99,7 @@ impl Driver {
         self.scout.try_confinement();
         self.scout.find_server();
         self.scout.supervise();
+        self.scout.watch_others();
     }
 
     /// Whether something is being found out that the screen will show. The tree is read at once then.
@@ -106,26 +112,32 @@ impl Driver {
 
     /// Waits until there is something to take in. Safe to drop.
     pub async fn came(&mut self) {
+        // Whoever holds it may end without a word.
+        let again = self.tree_read.filter(|_| self.follow.is_some());
+        let again = again.map(|read| read + HELD_PAUSE);
         let follow = async {
             match &mut self.follow {
-                Some(follow) => follow.next().await,
+                Some(follow) => follow.next_live().await,
                 None => std::future::pending().await,
             }
         };
         let due = async {
-            match self.tree_due {
+            match self.tree_due.or(again) {
                 Some(due) => tokio::time::sleep_until(due.into()).await,
                 None => std::future::pending().await,
             }
         };
-        let rows = tokio::select! {
+        let followed = tokio::select! {
             () = self.scout.mailbox.came() => return,
-            () = due => return,
-            rows = follow => rows,
+            () = due => {
+                self.tree_due.get_or_insert_with(Instant::now);
+                return;
+            }
+            followed = follow => followed,
         };
-        match rows {
-            Ok(rows) if rows.is_empty() => self.follow = None,
-            Ok(rows) => self.followed.extend(rows),
+        match followed {
+            Ok(Followed::Closed) => self.follow = None,
+            Ok(followed) => self.followed.push(followed),
             Err(error) => {
                 self.follow = None;
                 self.app.say(format!("⚠ {error}"));
@@ -135,8 +147,8 @@ impl Driver {
 
     /// Takes in what the engine told.
     pub async fn take_in(&mut self) {
-        for row in std::mem::take(&mut self.followed) {
-            self.take_in_one(row.at.agent, Update::Stored(row)).await;
+        for followed in std::mem::take(&mut self.followed) {
+            self.take_in_followed(followed).await;
         }
         for letter in self.scout.mailbox.take() {
             match letter {
@@ -146,6 +158,30 @@ impl Driver {
         }
         if self.tree_due.is_some_and(|due| Instant::now() >= due) {
             self.read_tree();
+        }
+    }
+
+    /// Takes in what another process did with the agent that is shown.
+    async fn take_in_followed(&mut self, followed: Followed) {
+        match followed {
+            Followed::Rows(rows) => {
+                for row in rows {
+                    self.take_in_one(row.at.agent, Update::Stored(row)).await;
+                }
+                self.want_tree();
+            }
+            Followed::Draft(text) => {
+                let agent = self.app.current();
+                let live = self.app.roster().live(agent);
+                let said = live.map_or("", |live| live.text.as_str());
+                let more = text.strip_prefix(said).map(str::to_owned);
+                if more.is_none() {
+                    self.take_in_one(agent, Update::Again).await;
+                }
+                let more = Update::Text(more.unwrap_or(text));
+                self.take_in_one(agent, more).await;
+            }
+            Followed::Closed => {}
         }
     }
 
@@ -282,6 +318,10 @@ impl Driver {
         let current = self.app.current();
         match found {
             Found::Tree(tree) => {
+                let shown = tree.iter().find(|branch| branch.agent.id == current);
+                if shown.is_some_and(|branch| branch.agent.owner.is_none()) {
+                    self.app.set_holder(None);
+                }
                 self.app.set_tree(tree);
                 self.meet_current().await;
             }
@@ -300,7 +340,10 @@ impl Driver {
                 let head = self.app.pane().map(|pane| pane.agent.state.head());
                 self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
             }
-            Found::Filled(..) | Found::CheckedOut(..) | Found::Held(..) | Found::Attended => {}
+            Found::Attended => self.want_tree(),
+            // What agents of this process do is told by them.
+            Found::Grown if self.app.roster().others_may_move() => self.want_tree(),
+            Found::Grown | Found::Filled(..) | Found::CheckedOut(..) | Found::Held(..) => {}
             Found::Trouble(text) => self.app.say(format!("⚠ {text}")),
         }
     }

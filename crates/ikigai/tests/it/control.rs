@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -305,6 +306,41 @@ fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
         agents.contains(&format!("open in pid {}", second.id())),
         "{agents}"
     );
+}
+
+/// Looks at a screen until it shows something.
+fn shows(program: &Program, what: impl Fn(&str) -> bool) -> String {
+    let begun = Instant::now();
+    loop {
+        let seen = screen(program);
+        if what(&seen) {
+            return seen;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{seen}");
+        thread::yield_now();
+    }
+}
+
+/// A second screen sees an answer while it is written, who works, and that the holder has died.
+#[test]
+fn a_second_screen_looks_on_live() {
+    let newcomer = Newcomer::new();
+    let first = start(&newcomer, &[]);
+    say(&first, "/name held");
+    let second = start(&newcomer, &[]);
+
+    request(
+        &first,
+        &json!({"type": "submit", "text": "count slowly to 5000"}),
+    );
+    let seen = shows(&second, |seen| seen.contains("● 1 2 3 4 5"));
+    shows(&second, |seen| seen.contains("[held ◐]"));
+    let holder = format!("open in pid {}", first.id());
+    first.kill();
+    let left = shows(&second, |seen| !seen.contains(&holder));
+
+    assert!(seen.contains(&holder), "{seen}");
+    assert!(!left.contains('◐'), "nobody works any more: {left}");
 }
 
 /// One that ends by itself does so when nobody works, and gives its agents back to the next screen.
