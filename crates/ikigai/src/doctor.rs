@@ -1,5 +1,7 @@
 //! `ikigai doctor`: checks by trying, and says what to do about each finding.
 
+mod server;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -224,6 +226,15 @@ fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
             ),
             Err(error) => Finding::Bad(format!("store: {error}"), error.advice().to_owned()),
         });
+        if let Some(report) = world.store.report().await {
+            findings.extend(match report {
+                Ok(report) => server::findings(&report),
+                Err(error) => vec![Finding::Bad(
+                    format!("server: {error}"),
+                    error.advice().to_owned(),
+                )],
+            });
+        }
         findings.push(match world.engine.store().watch() {
             Ok(_) => Finding::Good("store: other processes are noticed at once".to_owned()),
             Err(error) => Finding::Warning(

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use ikigai_store::sqlite::{Cell, Table};
+use ikigai_store::sql::{Cell, Table};
 use serde_json::{Map, Value};
 
 use crate::arguments::{SqlOrder, exit};
@@ -16,7 +16,7 @@ const MOST_WIDTH: usize = 60;
 
 pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
     let world = World::open(db)?;
-    let table = match world.store.query(&order.statement, order.limit)? {
+    let table = match world.store.query(&order.statement, order.limit) {
         Ok(table) => table,
         Err(error) => {
             tell(&format!("error: {}", visible(&error.to_string())));

@@ -4,9 +4,9 @@
 use std::io::BufRead;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
 use ikigai_store::portable::{RestoreError, Restored};
-use ikigai_store::sqlite::{BadQuestion, Table};
+use ikigai_store::postgres::ServerReport;
+use ikigai_store::sql::{BadQuestion, Table};
 use ikigai_store::{PostgresStore, ProcessRecord, SqliteStore, Store, StoreError};
 use ikigai_store::{postgres, sqlite};
 
@@ -53,12 +53,18 @@ impl Kept {
     }
 
     /// Answers a question of the user's own.
-    pub(crate) fn query(&self, sql: &str, most: usize) -> Result<Result<Table, BadQuestion>> {
+    pub(crate) fn query(&self, sql: &str, most: usize) -> Result<Table, BadQuestion> {
         match self {
-            Self::File(store) => Ok(store.query(sql, most)),
-            Self::Server(_) => bail!(
-                "`ikigai sql` asks a file only\nhint: `psql` asks a server, in the same words"
-            ),
+            Self::File(store) => store.query(sql, most),
+            Self::Server(store) => store.query(sql, most),
+        }
+    }
+
+    /// How the server is, if there is one.
+    pub(crate) async fn report(&self) -> Option<Result<ServerReport, StoreError>> {
+        match self {
+            Self::File(_) => None,
+            Self::Server(store) => Some(store.report().await),
         }
     }
 

@@ -49,8 +49,8 @@ pub struct ServerReport {
     pub clock_ahead: i64,
     /// How long a notification took; none if it did not come.
     pub notified: Option<Duration>,
-    /// Whether the connection is encrypted.
-    pub is_encrypted: bool,
+    /// Whether nobody on the way can read along: the connection is encrypted, or has no way.
+    pub is_private: bool,
 }
 
 /// Looks at the server, over a connection of its own.
@@ -87,7 +87,7 @@ async fn look(
                 round_trip: Duration::ZERO,
                 clock_ahead: 0,
                 notified: None,
-                is_encrypted: get(row, 5)?,
+                is_private: target.url().is_local() || get(row, 5)?,
             })
         })
         .await?;

@@ -205,6 +205,17 @@ impl Url {
         self.password.as_ref()
     }
 
+    /// Whether the server is on this machine, as far as the address tells.
+    pub fn is_local(&self) -> bool {
+        match &self.host {
+            Host::Socket(_) => true,
+            Host::Name(host) => {
+                let number = host.parse::<std::net::IpAddr>();
+                host == "localhost" || number.is_ok_and(|number| number.is_loopback())
+            }
+        }
+    }
+
     /// The schema that holds the tables: a name that needs no quotes.
     pub fn schema(&self) -> &str {
         &self.schema

@@ -29,6 +29,13 @@ fn a_conversation_goes_on_wherever_the_store_is_shared() {
         "{}",
         checked.out
     );
+    for told in [
+        "server: PostgreSQL",
+        "its clock agrees",
+        "a notification takes",
+    ] {
+        assert!(checked.out.contains(told), "{told}: {}", checked.out);
+    }
     assert!(!one.database().exists(), "no file is made beside a server");
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use ikigai_testkit::postgres::Database;
+
 use crate::support::Newcomer;
 
 fn page() -> String {
@@ -126,4 +128,46 @@ fn answers_are_tables_or_json_and_bounded() {
     assert_eq!(row, expected);
     assert_eq!(many.out, "x\n─\n1\n2\n3\n");
     assert!(many.err.contains("first 3 rows"), "{}", many.err);
+}
+
+/// The same on a server, in its own words.
+#[test]
+fn every_question_of_the_page_is_answered_by_a_server() {
+    let database = Database::fresh();
+    let url = database.url();
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["--db", &url, "run", "hello"]);
+    newcomer.ikigai(&["--db", &url, "run", "--approve", "all", "run `echo hi`"]);
+    newcomer.ikigai(&["--db", &url, "search", "hello"]);
+    let page = page();
+    let questions: Vec<&str> = page
+        .split("```postgresql\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert_eq!(questions.len(), 10);
+
+    let mut with_rows = 0;
+    for question in questions {
+        let said = newcomer.ikigai(&["--db", &url, "sql", question, "--json"]);
+        assert_eq!((said.err.as_str(), said.code), ("", Some(0)), "{question}");
+        with_rows += usize::from(!said.out.is_empty());
+    }
+    assert!(with_rows >= 6, "{with_rows} of them found something");
+    let refused = newcomer.ikigai(&["--db", &url, "sql", "DELETE FROM messages"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+
+    let asked = "SELECT table_name::text AS name, column_name::text AS col
+                 FROM information_schema.columns WHERE table_schema = 'ikigai'";
+    let said = newcomer.ikigai(&["--db", &url, "sql", asked, "--json"]);
+    assert!(said.out.lines().count() > 60, "{}", said.err);
+    for line in said.out.lines() {
+        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let (table, column) = (row["name"].as_str().unwrap(), row["col"].as_str().unwrap());
+        // The last line of a table is the server's, where it differs.
+        let start = format!("| `{table}` |");
+        let told = page.lines().rfind(|line| line.starts_with(&start));
+        let told = told.unwrap_or_else(|| panic!("{table} is not on the page"));
+        assert!(told.contains(&format!("`{column}`")), "{table}.{column}");
+    }
 }
