@@ -1,13 +1,15 @@
 //! Finding rows by words: what is searched of a row, how text is split, and what is shown of a hit.
 //!
 //! Text is split as SQLite's `unicode61` does it: letters and digits make words, case and the
-//! accents of Latin letters do not matter.
+//! accents of Latin letters do not matter. Chinese and Japanese are written without spaces, so there
+//! each character is a word, and what is typed stands together as a phrase does.
 
 mod fold;
 mod snippet;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::data::{self, AssistantData, BlobRef, CommandData, MarkData, data_type};
@@ -152,7 +154,7 @@ fn push_line(text: &mut String, line: &str) {
 }
 
 /// The first and the last half of `most` bytes of a text; all of it if it is not longer.
-pub fn ends(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
+pub fn ends(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return text.into();
     }
@@ -170,6 +172,31 @@ pub struct Token {
     pub at: Range<usize>,
 }
 
+/// Whether a character is a word by itself.
+const fn stands_alone(c: char) -> bool {
+    matches!(c,
+        '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}' | '\u{3105}'..='\u{312f}'
+        | '\u{31a0}'..='\u{31bf}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ff9f}'
+        | '\u{20000}'..='\u{2ffff}')
+}
+
+/// A text with spaces around what is a word by itself, for an index that splits only at spaces.
+pub fn parted(text: &str) -> Cow<'_, str> {
+    if !text.contains(stands_alone) {
+        return text.into();
+    }
+    let mut parted = String::with_capacity(text.len() * 2);
+    for c in text.chars() {
+        if stands_alone(c) {
+            parted.extend([' ', c, ' ']);
+        } else {
+            parted.push(c);
+        }
+    }
+    parted.into()
+}
+
 /// The words of a text.
 pub fn tokens(text: &str) -> impl Iterator<Item = Token> {
     let mut chars = text.char_indices().peekable();
@@ -178,10 +205,14 @@ pub fn tokens(text: &str) -> impl Iterator<Item = Token> {
         let (start, _) = *chars.peek()?;
         let mut folded = String::new();
         let mut end = start;
-        while let Some((at, c)) = chars.next_if(|(_, c)| c.is_alphanumeric() || fold::is_accent(*c))
-        {
+        let mut is_whole = false;
+        while let Some((at, c)) = chars.next_if(|(at, c)| {
+            let goes_on = c.is_alphanumeric() && (*at == start || !stands_alone(*c));
+            !is_whole && (goes_on || fold::is_accent(*c))
+        }) {
             fold::push(&mut folded, c);
             end = at + c.len_utf8();
+            is_whole = stands_alone(c);
         }
         Some(Token {
             folded,

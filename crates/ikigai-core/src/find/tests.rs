@@ -28,8 +28,27 @@ fn words_are_letters_and_digits_without_case_and_accents() {
         words("Über_die Brücke: naïve x86-64, CAFE\u{301}!"),
         ["uber", "die", "brucke", "naive", "x86", "64", "cafe"]
     );
-    assert_eq!(words("日本語 и Ещё"), ["日本語", "и", "ещё"]);
+    assert_eq!(words("日本語 и Ещё"), ["日", "本", "語", "и", "ещё"]);
+    assert_eq!(
+        words("Rust言語のコード"),
+        ["rust", "言", "語", "の", "コ", "ー", "ド"]
+    );
+    assert_eq!(words("한국어 텍스트"), ["한국어", "텍스트"]);
     assert_eq!(words(" \u{301}--\0"), [""; 0]);
+}
+
+#[test]
+fn what_is_parted_is_split_at_spaces_as_words_are() {
+    for text in [
+        "Rust言語のコード",
+        "x・y、ﾃｽﾄ",
+        "か\u{301}き 々",
+        "plain words",
+    ] {
+        let by_spaces = super::parted(text);
+        let by_spaces = by_spaces.split_whitespace().flat_map(words);
+        assert_eq!(by_spaces.collect::<Vec<_>>(), words(text), "{text}");
+    }
 }
 
 #[test]
@@ -73,6 +92,8 @@ fn all_terms_must_be_there_and_those_of_a_phrase_in_a_row() {
     assert!(found("bro*", "brown") && !found("bro", "brown"));
     assert!(found("\"quick bro\"*", "quick brown"));
     assert!(found("src/main.rs", "in src/main.rs:3"));
+    assert!(found("解析器", "修复解析器的错误") && found("错误", "修复解析器的错误"));
+    assert!(!found("析解", "修复解析器的错误"));
 }
 
 #[test]
@@ -99,7 +120,7 @@ fn a_snippet_is_one_line_around_most_of_the_words_with_marks() {
 #[test]
 fn a_snippet_of_anything_is_a_line() {
     let hostile = "\u{1b}[31m\0\u{9b}é\u{301}\r\n日本語 wide\u{202e}";
-    let snippet = Snippet::of(hostile, &Words::parse("e wide 日*"), 200);
+    let snippet = Snippet::of(hostile, &Words::parse("e wide 本語"), 200);
 
     assert!(!snippet.text.contains(char::is_control), "{snippet:?}");
     let marked: Vec<_> = snippet
@@ -107,7 +128,7 @@ fn a_snippet_of_anything_is_a_line() {
         .iter()
         .map(|mark| &snippet.text[mark.clone()])
         .collect();
-    assert_eq!(marked, ["é\u{301}", "日本語", "wide"]);
+    assert_eq!(marked, ["é\u{301}", "本語", "wide"]);
     assert_eq!(Snippet::of("", &Words::parse("x"), 10), Snippet::default());
     let nothing = Snippet::of("one two", &Words::parse("three"), 3);
     assert_eq!((nothing.text.as_str(), nothing.has_mark()), ("one…", false));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ikigai_core::find::{SEARCHED_BYTES, Words, searched};
+use ikigai_core::find::{SEARCHED_BYTES, Words, parted, searched};
 use ikigai_core::{Kind, Row};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params};
 
@@ -68,7 +68,9 @@ pub(super) fn step(connection: &Connection) -> rusqlite::Result<()> {
         bytes += searched.text.len();
         let kind = row.kind.read_as().map(kind_tag).unwrap_or_default();
         let tags = format!("a{agent} s{session} {kind}");
-        insert.execute(params![id, searched.text, tags, searched.model])?;
+        let text = parted(&searched.text);
+        let model = searched.model.as_deref().map(parted);
+        insert.execute(params![id, text, tags, model])?;
         last = id;
     }
     connection
@@ -317,7 +319,7 @@ fn in_column(column: &str, words: &Words) -> Option<String> {
         .iter()
         .map(|term| {
             let star = if term.is_prefix { " *" } else { "" };
-            format!("\"{}\"{star}", term.text.replace('"', "\"\""))
+            format!("\"{}\"{star}", parted(&term.text).replace('"', "\"\""))
         })
         .collect();
     (!terms.is_empty()).then(|| format!("{column} : ({})", terms.join(" AND ")))

@@ -141,6 +141,7 @@ macro_rules! store_checks {
             ;
             search:
                 rows_are_found_by_their_words
+                words_without_spaces_are_found_within_others
                 tool_output_is_found_in_rows_and_blobs
                 what_is_typed_has_no_meaning_but_quotes_and_stars
                 hits_are_narrowed_by_agent_kind_model_time_and_directory

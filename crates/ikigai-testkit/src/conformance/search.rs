@@ -76,6 +76,26 @@ pub(super) async fn rows_are_found_by_their_words(rig: &dyn Rig) {
     assert_eq!(found(&*second.store, query("fox")).await, later);
 }
 
+/// Chinese and Japanese have no spaces: what is typed is found wherever it stands.
+pub(super) async fn words_without_spaces_are_found_within_others(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let mut holder = desk.agent("root").await;
+    let said = ["修复解析器的错误", "Rust言語のコード・テスト", "解器析"];
+    holder.append(said.map(user)).await.unwrap();
+    let store = &*desk.store;
+    let row = |seq| holder.row(seq);
+
+    assert_eq!(found(store, query("解析器")).await, [row(1)]);
+    assert_eq!(found(store, query("错误 修复")).await, [row(1)]);
+    assert_eq!(found(store, query("析")).await, [row(3), row(1)]);
+    assert_eq!(found(store, query("rust コード")).await, [row(2)]);
+    assert_eq!(found(store, query("コードテ")).await, [row(2)]);
+    assert_eq!(found(store, query("言語*")).await, [row(2)]);
+    assert_eq!(found(store, query("器解")).await, []);
+    let hit = search(store, query("解析器")).await.hits.remove(0);
+    assert_eq!(marked(&hit), ["解析器"]);
+}
+
 /// What a tool printed is found, also what only its blob has: both ends of a large one.
 pub(super) async fn tool_output_is_found_in_rows_and_blobs(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
