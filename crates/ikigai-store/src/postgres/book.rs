@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 
 use super::asking::{Kept, at_once};
 use super::connect::Link;
+use super::effects::clean;
 use super::values::{Failure, get, number, optional_process, parsed, seq, wide_id};
 use crate::batch::{Batch, Effect};
 use crate::error::CommitError;
@@ -25,6 +26,7 @@ pub(super) struct Named {
     heads: BTreeSet<AgentId>,
     /// Those that must not die or change meanwhile.
     lives: BTreeSet<AgentId>,
+    names: BTreeSet<String>,
     sessions: BTreeSet<SessionId>,
     mail: BTreeSet<MailId>,
     runs: BTreeSet<RunId>,
@@ -55,13 +57,18 @@ impl Named {
             }
             Effect::CreateAgent { agent, owned } => {
                 self.agents.insert(agent.id);
+                self.names.insert(agent.name.clone());
                 self.sessions.insert(agent.session);
                 self.lives.extend(agent.parent);
                 self.row(agent.fork_point);
                 self.new_agents += 1;
                 self.takes_leases |= *owned;
             }
-            Effect::SetName { agent, .. } | Effect::SetStatus { agent, .. } => {
+            Effect::SetName { agent, name } => {
+                self.lives.insert(*agent);
+                self.names.insert(name.clone());
+            }
+            Effect::SetStatus { agent, .. } => {
                 self.lives.insert(*agent);
             }
             Effect::SetOrigin {
@@ -135,6 +142,8 @@ struct Letter {
 #[derive(Default)]
 pub(super) struct Book {
     agents: HashMap<AgentId, Entry>,
+    /// Who lives under a name. Others may take one meanwhile, of which the index of names tells.
+    names: HashMap<String, AgentId>,
     sessions: HashMap<SessionId, i64>,
     mail: HashMap<MailId, Letter>,
     /// Whether a run is open.
@@ -150,6 +159,7 @@ pub(super) struct Book {
 /// Entries as they were before a batch.
 pub(super) struct Saved {
     agents: Vec<(AgentId, Option<Entry>)>,
+    names: HashMap<String, AgentId>,
     sessions: Vec<(SessionId, Option<i64>)>,
     mail: Vec<(MailId, Option<Letter>)>,
     runs: Vec<(RunId, Option<bool>)>,
@@ -173,6 +183,8 @@ const AGENTS: &str = "SELECT a.uuid, a.id, a.name, a.status, h.seq, h.epoch, h.o
             p.uuid, p.pid, p.started, p.host
      FROM agents a JOIN heads h ON h.agent = a.id LEFT JOIN processes p ON p.id = h.owner
      WHERE a.uuid = ANY ($1::text[])";
+const NAMES: &str = "SELECT name, uuid FROM agents WHERE status = 'running'
+     AND (name = ANY ($1::text[]) OR name IN (SELECT name FROM agents WHERE uuid = ANY ($2::text[])))";
 const SESSIONS: &str = "SELECT uuid, id FROM sessions WHERE uuid = ANY ($1::text[])";
 const MAIL: &str =
     "SELECT uuid, receiver, state = 'queued' FROM mail WHERE uuid = ANY ($1::bytea[])
@@ -184,99 +196,100 @@ const AGENT_KEYS: &str = "SELECT nextval(pg_get_serial_sequence('agents', 'id'))
 const SESSION_KEYS: &str = "SELECT nextval(pg_get_serial_sequence('sessions', 'id'))
      FROM generate_series(1, $1::bigint)";
 
-/// Takes the rows of one statement into the book.
-type TakeIn = fn(&mut Book, &[Row]) -> Result<(), Failure>;
+/// One statement, and what its rows mean.
+struct Question {
+    sql: &'static str,
+    values: Vec<Kept>,
+    take: fn(&mut Book, &Row) -> Result<(), Failure>,
+}
+
+impl Named {
+    /// What must be asked, in the order in which it must be.
+    fn questions(&self, process: &str) -> Vec<Question> {
+        let lives = texts(&self.lives);
+        let called: Vec<String> = self.names.iter().map(|name| clean(name)).collect();
+        let is_named = !(called.is_empty() && lives.is_empty());
+        let mut asked: Vec<Question> = Vec::new();
+        let mut ask = |is_needed: bool, sql, values: Vec<Kept>, take| {
+            if is_needed {
+                asked.push(Question { sql, values, take });
+            }
+        };
+        ask(true, VERSION, Vec::new(), |book, row| {
+            book.version = get(row, 0)?;
+            Ok(())
+        });
+        ask(
+            true,
+            WITNESS,
+            vec![Box::new(process.to_owned())],
+            |book, row| {
+                book.witness = get(row, 0)?;
+                Ok(())
+            },
+        );
+        let is_needed = !lives.is_empty();
+        ask(
+            is_needed,
+            LOCK_LIVES,
+            vec![Box::new(lives.clone())],
+            |_, _| Ok(()),
+        );
+        let heads = texts(&self.heads);
+        let is_needed = !heads.is_empty();
+        ask(is_needed, LOCK_HEADS, vec![Box::new(heads)], |_, _| Ok(()));
+        let agents = texts(&self.agents);
+        let is_needed = !agents.is_empty();
+        ask(is_needed, AGENTS, vec![Box::new(agents)], Book::take_agent);
+        let values: Vec<Kept> = vec![Box::new(called), Box::new(lives)];
+        ask(is_named, NAMES, values, |book, row| {
+            book.names.insert(get(row, 0)?, parsed(row, 1)?);
+            Ok(())
+        });
+        let sessions = texts(&self.sessions);
+        let is_needed = !sessions.is_empty();
+        ask(
+            is_needed,
+            SESSIONS,
+            vec![Box::new(sessions)],
+            |book, row| {
+                book.sessions.insert(parsed(row, 0)?, get(row, 1)?);
+                Ok(())
+            },
+        );
+        let mail = wide(self.mail.iter().map(|mail| mail.0));
+        let is_needed = !mail.is_empty();
+        ask(is_needed, MAIL, vec![Box::new(mail)], Book::take_mail);
+        let runs = wide(self.runs.iter().map(|run| run.0));
+        let is_needed = !runs.is_empty();
+        ask(is_needed, RUNS, vec![Box::new(runs)], |book, row| {
+            book.runs.insert(RunId(wide_id(row, 0)?), get(row, 1)?);
+            Ok(())
+        });
+        let new = stored_limit(self.new_agents);
+        ask(new > 0, AGENT_KEYS, vec![Box::new(new)], |book, row| {
+            book.agent_keys.push_back(get(row, 0)?);
+            Ok(())
+        });
+        let new = stored_limit(self.new_sessions);
+        ask(new > 0, SESSION_KEYS, vec![Box::new(new)], |book, row| {
+            book.session_keys.push_back(get(row, 0)?);
+            Ok(())
+        });
+        asked
+    }
+}
 
 impl Book {
     /// Begins a transaction, locks what must not change, and reads what is named: one way there
     /// and back, whatever it is.
     pub(super) async fn open(link: &Link, named: &Named, process: &str) -> Result<Self, Failure> {
-        let mut asked: Vec<(&'static str, Vec<Kept>, TakeIn)> = vec![
-            (VERSION, Vec::new(), |book, rows| {
-                book.version = first(rows)?;
-                Ok(())
-            }),
-            (WITNESS, vec![Box::new(process.to_owned())], |book, rows| {
-                book.witness = first(rows)?;
-                Ok(())
-            }),
-        ];
-        let mut ask = |is_needed: bool, sql, value: Kept, take: TakeIn| {
-            if is_needed {
-                asked.push((sql, vec![value], take));
-            }
-        };
-        let lives = texts(&named.lives);
-        ask(
-            !lives.is_empty(),
-            LOCK_LIVES,
-            Box::new(lives),
-            |_, _| Ok(()),
-        );
-        let heads = texts(&named.heads);
-        ask(
-            !heads.is_empty(),
-            LOCK_HEADS,
-            Box::new(heads),
-            |_, _| Ok(()),
-        );
-        let agents = texts(&named.agents);
-        ask(
-            !agents.is_empty(),
-            AGENTS,
-            Box::new(agents),
-            Self::take_agents,
-        );
-        let sessions = texts(&named.sessions);
-        ask(
-            !sessions.is_empty(),
-            SESSIONS,
-            Box::new(sessions),
-            |book, rows| {
-                for row in rows {
-                    book.sessions.insert(parsed(row, 0)?, get(row, 1)?);
-                }
-                Ok(())
-            },
-        );
-        let mail = wide(named.mail.iter().map(|mail| mail.0));
-        ask(!mail.is_empty(), MAIL, Box::new(mail), |book, rows| {
-            for row in rows {
-                let letter = Letter {
-                    receiver: get(row, 1)?,
-                    is_queued: get(row, 2)?,
-                };
-                book.mail.insert(MailId(wide_id(row, 0)?), letter);
-            }
-            Ok(())
-        });
-        let runs = wide(named.runs.iter().map(|run| run.0));
-        ask(!runs.is_empty(), RUNS, Box::new(runs), |book, rows| {
-            for row in rows {
-                book.runs.insert(RunId(wide_id(row, 0)?), get(row, 1)?);
-            }
-            Ok(())
-        });
-        let new = stored_limit(named.new_agents);
-        ask(new > 0, AGENT_KEYS, Box::new(new), |book, rows| {
-            for row in rows {
-                book.agent_keys.push_back(get(row, 0)?);
-            }
-            Ok(())
-        });
-        let new = stored_limit(named.new_sessions);
-        ask(new > 0, SESSION_KEYS, Box::new(new), |book, rows| {
-            for row in rows {
-                book.session_keys.push_back(get(row, 0)?);
-            }
-            Ok(())
-        });
-
-        link.prepare_all(asked.iter().map(|(sql, ..)| *sql)).await?;
-        let begin = Box::pin(link.say("BEGIN ISOLATION LEVEL READ COMMITTED"));
-        let begin: crate::BoxFuture<'_, _> = begin;
-        let rest = asked.iter().map(|(sql, values, _)| {
-            let sent: crate::BoxFuture<'_, _> = Box::pin(link.send(sql, values));
+        let asked = named.questions(process);
+        link.prepare_all(asked.iter().map(|it| it.sql)).await?;
+        let begin: crate::BoxFuture<'_, _> =
+            Box::pin(link.say("BEGIN ISOLATION LEVEL READ COMMITTED"));
+        let rest = asked.iter().map(|question| {
+            let sent: crate::BoxFuture<'_, _> = Box::pin(link.send(question.sql, &question.values));
             sent
         });
         let mut answers = at_once(std::iter::once(begin).chain(rest))
@@ -284,25 +297,34 @@ impl Book {
             .into_iter();
         answers.next().transpose()?;
         let mut book = Self::default();
-        for ((_, _, take), rows) in asked.iter().zip(answers) {
-            take(&mut book, &rows?)?;
+        for (question, rows) in asked.iter().zip(answers) {
+            for row in rows? {
+                (question.take)(&mut book, &row)?;
+            }
         }
         Ok(book)
     }
 
-    fn take_agents(&mut self, rows: &[Row]) -> Result<(), Failure> {
-        for row in rows {
-            let entry = Entry {
-                key: get(row, 1)?,
-                name: get(row, 2)?,
-                status: parsed(row, 3)?,
-                seq: seq(row, 4)?,
-                epoch: Epoch(number(row, 5)?),
-                owner: get(row, 6)?,
-                holder: optional_process(row, 7)?,
-            };
-            self.agents.insert(parsed(row, 0)?, entry);
-        }
+    fn take_agent(&mut self, row: &Row) -> Result<(), Failure> {
+        let entry = Entry {
+            key: get(row, 1)?,
+            name: get(row, 2)?,
+            status: parsed(row, 3)?,
+            seq: seq(row, 4)?,
+            epoch: Epoch(number(row, 5)?),
+            owner: get(row, 6)?,
+            holder: optional_process(row, 7)?,
+        };
+        self.agents.insert(parsed(row, 0)?, entry);
+        Ok(())
+    }
+
+    fn take_mail(&mut self, row: &Row) -> Result<(), Failure> {
+        let letter = Letter {
+            receiver: get(row, 1)?,
+            is_queued: get(row, 2)?,
+        };
+        self.mail.insert(MailId(wide_id(row, 0)?), letter);
         Ok(())
     }
 
@@ -339,6 +361,18 @@ impl Book {
         let entry = self.agent(row.agent)?;
         let is_there = row.seq >= Seq(1) && row.seq <= entry.seq;
         Ok(is_there.then(|| (entry.key, crate::numbers::stored(row.seq.0))))
+    }
+
+    /// Gives an agent a name among the living; false if another has it.
+    pub(super) fn name(&mut self, agent: AgentId, name: &str) -> bool {
+        self.unname(agent);
+        let holder = self.names.entry(name.to_owned()).or_insert(agent);
+        *holder == agent
+    }
+
+    /// Frees the name of an agent.
+    pub(super) fn unname(&mut self, agent: AgentId) {
+        self.names.retain(|_, holder| *holder != agent);
     }
 
     pub(super) fn is_there(&self, agent: AgentId) -> bool {
@@ -415,6 +449,7 @@ impl Book {
             agents: agents
                 .map(|it| (it, self.agents.get(&it).cloned()))
                 .collect(),
+            names: self.names.clone(),
             sessions: sessions.map(|it| (it, self.session(it))).collect(),
             mail: mail.map(|it| (it, self.mail.get(&it).copied())).collect(),
             runs: runs.map(|it| (it, self.runs.get(&it).copied())).collect(),
@@ -424,6 +459,7 @@ impl Book {
     /// Takes back what a batch changed.
     pub(super) fn restore(&mut self, saved: Saved) {
         put_back(&mut self.agents, saved.agents);
+        self.names = saved.names;
         put_back(&mut self.sessions, saved.sessions);
         put_back(&mut self.mail, saved.mail);
         put_back(&mut self.runs, saved.runs);
@@ -441,14 +477,6 @@ fn put_back<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, saved: Vec<(K, 
 
 fn no_key() -> Failure {
     Failure::Value("there are fewer keys than were asked for".to_owned())
-}
-
-fn first(rows: &[Row]) -> Result<i64, Failure> {
-    let row = rows.first();
-    get(
-        row.ok_or_else(|| Failure::Value("a row is missing".to_owned()))?,
-        0,
-    )
 }
 
 fn texts(ids: &BTreeSet<impl ToString>) -> Vec<String> {

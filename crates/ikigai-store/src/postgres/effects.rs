@@ -32,9 +32,8 @@ impl Plan<'_> {
                 directory,
                 at,
             } => {
-                let twice = bad(format!("there is a session {session} already"));
                 if self.book.session(*session).is_some() {
-                    return Err(twice.into());
+                    return Err(bad(format!("there is a session {session} already")).into());
                 }
                 let key = self.book.add_session(*session)?;
                 self.write(
@@ -47,7 +46,6 @@ impl Plan<'_> {
                         clean(name),
                         clean(directory)
                     ],
-                    Some(twice),
                 );
                 Ok(())
             }
@@ -84,6 +82,9 @@ impl Plan<'_> {
             return Err(CommitError::Dead(parent).into());
         }
         let fork_point = self.fork_point(agent.id, agent.fork_point)?;
+        if !self.book.name(agent.id, &agent.name) {
+            return Err(CommitError::NameTaken(agent.name.clone()).into());
+        }
         let process = self.process.filter(|_| owned);
         let epoch = Epoch(u64::from(owned));
         let key = self.book.add_agent(agent.id, |key| Entry {
@@ -110,12 +111,10 @@ impl Plan<'_> {
                 Status::Running.word(),
                 clean(&agent.name),
             ],
-            Some(CommitError::NameTaken(agent.name.clone())),
         );
         self.write(
             "INSERT INTO heads (agent, seq, epoch, owner) VALUES ($1, 0, $2, $3)",
             values![key, stored(epoch.0), process],
-            None,
         );
         if owned {
             done.leases.push((agent.id, epoch));
@@ -155,7 +154,6 @@ impl Plan<'_> {
         self.write(
             "UPDATE heads SET epoch = $2, owner = $3 WHERE agent = $1",
             values![key, stored(epoch.0), process],
-            None,
         );
         done.leases.push((agent, epoch));
         Ok(())
@@ -166,11 +164,13 @@ impl Plan<'_> {
             Effect::SetName { agent, name } => {
                 let entry = self.book.agent_mut(*agent)?;
                 entry.name.clone_from(name);
-                let key = entry.key;
+                let (key, status) = (entry.key, entry.status);
+                if status == Status::Running && !self.book.name(*agent, name) {
+                    return Err(CommitError::NameTaken(name.clone()).into());
+                }
                 self.write(
                     "UPDATE agents SET name = $2 WHERE id = $1",
                     values![key, clean(name)],
-                    Some(CommitError::NameTaken(name.clone())),
                 );
             }
             Effect::SetOrigin {
@@ -189,24 +189,26 @@ impl Plan<'_> {
                         fork_point.map(|(agent, _)| agent),
                         fork_point.map(|(_, seq)| seq)
                     ],
-                    None,
                 );
             }
             Effect::SetStatus { agent, status } => {
                 let entry = self.book.agent_mut(*agent)?;
                 entry.status = *status;
                 let (key, name) = (entry.key, entry.name.clone());
+                if *status != Status::Running {
+                    self.book.unname(*agent);
+                } else if !self.book.name(*agent, &name) {
+                    return Err(CommitError::NameTaken(name).into());
+                }
                 self.write(
                     "UPDATE agents SET status = $2 WHERE id = $1",
                     values![key, status.word()],
-                    Some(CommitError::NameTaken(name)),
                 );
                 if *status != Status::Running {
                     self.book.bounce(key);
                     self.write(
                         "UPDATE mail SET state = $2 WHERE receiver = $1 AND state = $3",
                         values![key, MailState::Bounced.word(), MailState::Queued.word()],
-                        None,
                     );
                 }
             }
@@ -224,7 +226,6 @@ impl Plan<'_> {
                 self.write(
                     "UPDATE heads SET owner = NULL WHERE agent = $1",
                     values![held.agent],
-                    None,
                 );
             }
             Effect::AppendDraft {
@@ -238,16 +239,11 @@ impl Plan<'_> {
                     "INSERT INTO drafts (agent, part, at, text)
                      SELECT $1, coalesce(max(part), 0) + 1, $2, $3 FROM drafts WHERE agent = $1",
                     values![held.agent, at.0, clean(text)],
-                    None,
                 );
             }
             Effect::DropDraft { agent, epoch } => {
                 let held = self.book.held(*agent, process)?.fenced(*agent, *epoch)?;
-                self.write(
-                    "DELETE FROM drafts WHERE agent = $1",
-                    values![held.agent],
-                    None,
-                );
+                self.write("DELETE FROM drafts WHERE agent = $1", values![held.agent]);
             }
             _ => {}
         }
@@ -269,9 +265,8 @@ impl Plan<'_> {
                 }
                 let receiver = receiver.key;
                 let sender = self.book.optional_key(*from)?;
-                let twice = bad("the mail was sent before");
                 if !self.book.send(*mail, receiver) {
-                    return Err(twice.into());
+                    return Err(bad("the mail was sent before").into());
                 }
                 self.write(
                     "INSERT INTO mail (uuid, receiver, sender, sent_at, state, text)
@@ -284,7 +279,6 @@ impl Plan<'_> {
                         MailState::Queued.word(),
                         clean(text)
                     ],
-                    Some(twice),
                 );
                 Ok(())
             }
@@ -312,7 +306,6 @@ impl Plan<'_> {
                 by.map(|(agent, _)| agent),
                 by.map(|(_, seq)| seq)
             ],
-            None,
         );
         Ok(())
     }
@@ -327,9 +320,8 @@ impl Plan<'_> {
                 deadline,
             } => {
                 let row = self.book.row(*call)?;
-                let twice = bad("the run was started before");
                 if !self.book.start(*run) {
-                    return Err(twice.into());
+                    return Err(bad("the run was started before").into());
                 }
                 let (agent, seq) = row.ok_or_else(dangling)?;
                 self.write(
@@ -343,7 +335,6 @@ impl Plan<'_> {
                         started.0,
                         deadline.0
                     ],
-                    Some(twice),
                 );
             }
             Effect::EndRun { run, ended } => {
@@ -353,7 +344,6 @@ impl Plan<'_> {
                 self.write(
                     "UPDATE tool_runs SET ended = $2 WHERE uuid = $1",
                     values![run.0.to_be_bytes().to_vec(), ended.0],
-                    None,
                 );
             }
             Effect::PutBlobPart { hash, part, bytes } => {
@@ -364,7 +354,6 @@ impl Plan<'_> {
                     "INSERT INTO blobs (hash, part, bytes) VALUES ($1, $2, $3)
                      ON CONFLICT (hash, part) DO NOTHING",
                     values![hash.0.to_vec(), i64::from(*part), bytes.clone()],
-                    None,
                 );
             }
             Effect::PutSnapshot(snapshot) => {
@@ -373,7 +362,6 @@ impl Plan<'_> {
                     "INSERT INTO paths (agent, upto, folded) VALUES ($1, $2, $3)
                      ON CONFLICT (agent, upto) DO UPDATE SET folded = excluded.folded",
                     values![agent, stored(snapshot.upto.seq.0), clean(&snapshot.folded)],
-                    None,
                 );
             }
             _ => {}

@@ -32,6 +32,8 @@ pub use store::{OpenOptions, PostgresStore};
 pub use url::{BadUrl, Url};
 
 #[doc(hidden)]
+pub use crate::faults::{CommitFault, Faults};
+#[doc(hidden)]
 pub use connect::{Link, Role, Target};
 #[doc(hidden)]
 pub use errors::{

@@ -8,12 +8,11 @@ use super::asking::{Kept, at_once};
 use super::book::{Book, Named};
 use super::connect::Link;
 use super::effects::clean;
-use super::errors::{Refusal, is_reference_violation, is_unique_violation};
+use super::errors::{Refusal, is_reference_violation};
 use super::owner::Owner;
 use super::values::Failure;
 use crate::BoxFuture;
 use crate::batch::{Batch, Committed};
-use crate::error::CommitError;
 use crate::numbers::stored;
 use crate::rules::{check, dangling, makes_something, unclaimed};
 
@@ -33,8 +32,6 @@ struct Write {
     batch: usize,
     sql: &'static str,
     values: Vec<Kept>,
-    /// What it means if a row is there already.
-    twice: Option<CommitError>,
 }
 
 /// What came of sending everything.
@@ -105,7 +102,6 @@ impl<'a> Plan<'a> {
                 self.write(
                     "UPDATE heads SET seq = seq + $2 WHERE agent = $1",
                     vec![Box::new(held.agent), Box::new(stored(rows))],
-                    None,
                 );
             }
             logs.insert(claim.agent, (held.agent, held.seq.next()));
@@ -118,7 +114,7 @@ impl<'a> Plan<'a> {
             *next = next.next();
         }
         if !batch.rows.is_empty() {
-            self.write(ROWS, columns.values(), None);
+            self.write(ROWS, columns.values());
         }
         for effect in batch.with.iter().filter(|effect| !makes_something(effect)) {
             self.effect(effect, &mut done).await?;
@@ -127,23 +123,17 @@ impl<'a> Plan<'a> {
     }
 
     /// Keeps a statement until everything is sent.
-    pub(super) fn write(
-        &mut self,
-        sql: &'static str,
-        values: Vec<Kept>,
-        twice: Option<CommitError>,
-    ) {
+    pub(super) fn write(&mut self, sql: &'static str, values: Vec<Kept>) {
         self.writes.push(Write {
             batch: self.current,
             sql,
             values,
-            twice,
         });
     }
 
     /// Sends everything together with the commit. A statement that fails turns the commit into its
     /// opposite.
-    pub(super) async fn commit(mut self) -> Result<Sent, tokio_postgres::Error> {
+    pub(super) async fn commit(self) -> Result<Sent, tokio_postgres::Error> {
         let sqls = self.writes.iter().map(|write| write.sql);
         self.link.prepare_all(sqls).await?;
         let writes = self.writes.iter().map(|write| {
@@ -157,14 +147,14 @@ impl<'a> Plan<'a> {
         let Some((place, error)) = failed else {
             return Ok(Sent::Stored);
         };
-        let write = self.writes.get_mut(place);
+        let write = self.writes.get(place);
         let Some(write) = write.filter(|_| !self.link.is_broken_by(&error)) else {
             return Err(error);
         };
-        let refusal = match write.twice.take() {
-            Some(twice) if is_unique_violation(&error) => twice.into(),
-            _ if is_reference_violation(&error) => dangling().into(),
-            _ => Refusal::Sql(error),
+        let refusal = if is_reference_violation(&error) {
+            dangling().into()
+        } else {
+            Refusal::Sql(error)
         };
         let batch = write.batch;
         Ok(Sent::Refused { batch, refusal })

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::append::{Append, append, which_stand};
 use super::book::Named;
 use super::connect::{Link, Target};
-use super::errors::{Cause, Refusal, may_try_again, sql_error};
+use super::errors::{Cause, Refusal, is_unique_violation, may_try_again, sql_error};
 use super::listen::Notifier;
 use super::owner::Owner;
 use super::plan::{Plan, Sent};
@@ -307,11 +307,14 @@ impl Writer {
             Answer::Came(Sent::Refused { batch, refusal }) => {
                 self.link = Some(link);
                 match refusal {
-                    Refusal::Sql(error) if may_try_again(&error) => Left::Failed {
-                        jobs,
-                        trouble: Failure::Sql(error).into(),
-                        may_help: true,
-                    },
+                    // Somebody made the same at the same time. Now it is there, and will be seen.
+                    Refusal::Sql(error) if may_try_again(&error) || is_unique_violation(&error) => {
+                        Left::Failed {
+                            jobs,
+                            trouble: Failure::Sql(error).into(),
+                            may_help: true,
+                        }
+                    }
                     refusal => {
                         let error = match refusal {
                             Refusal::Commit(error) => error,

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use ikigai_core::data::ForkRole;
 use ikigai_core::{AgentId, Epoch, Micros, RowRef, Seq};
-use ikigai_store::{Batch, CommitError, Effect, SqliteStore, Store};
+use ikigai_store::{Batch, CommitError, Effect, Store};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
 use crate::support::{
     Dice, Player, agent, claim, create, fork_row, is_long, make_agent, make_session, only, open,
-    part, said, say, tell, wait_for_parent,
+    open_at, part, said, say, tell, wait_for_parent,
 };
 
 /// Agents that are written at the same time, so that batches share transactions.
 const WRITERS: u64 = 2;
 
 /// A larger store is thrown away, because checking it whole takes long.
-const KILLS_PER_STORE: u64 = 25;
+const KILLS_PER_STORE: usize = 25;
 
 /// Everything acknowledged before a kill is there afterwards, without gaps and with forks whole.
 ///
@@ -29,17 +29,35 @@ const KILLS_PER_STORE: u64 = 25;
 fn abort_then_restart_restores_all() {
     let kills = if is_long() { 2000 } else { 50 };
     let mut dice = Dice::roll();
-    let mut directory = tempfile::tempdir().unwrap();
-    let mut acknowledged = HashMap::new();
     let mut most_forks = 0;
 
-    for kill in 0..kills {
-        if kill % KILLS_PER_STORE == 0 {
-            directory = tempfile::tempdir().unwrap();
-            acknowledged.clear();
-        }
+    for left in (0..kills).step_by(KILLS_PER_STORE) {
+        let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log.db");
-        let part = format!("{} {}", kill + 1, path.display());
+        let kills = KILLS_PER_STORE.min(kills - left);
+        let forks = kill_writers(path.to_str().unwrap(), kills, &mut dice, &|sql| {
+            let connection = Connection::open(&path).unwrap();
+            connection.query_row(sql, [], |row| row.get(0)).unwrap()
+        });
+        most_forks = most_forks.max(forks);
+        check_file(&path);
+    }
+
+    assert!(most_forks > 0, "no fork was ever made");
+}
+
+/// Kills writers at any moment, so many one after the other, and checks the log after each.
+/// Returns how many forks there are in the end. `one` reads a number.
+pub(crate) fn kill_writers(
+    place: &str,
+    kills: usize,
+    dice: &mut Dice,
+    one: &dyn Fn(&str) -> i64,
+) -> i64 {
+    let mut acknowledged = HashMap::new();
+    let mut forks = 0;
+    for kill in 1..=kills {
+        let part = format!("{kill} {place}");
         let mut writer = Player::start("crash::appends_until_it_is_killed", &part);
         let mut told = Vec::new();
         for _ in 0..=dice.below(40) {
@@ -58,20 +76,14 @@ fn abort_then_restart_restores_all() {
             let (agent, seq) = line.split_once(' ').unwrap();
             acknowledged.insert(agent.to_owned(), seq.parse::<i64>().unwrap());
         }
-        most_forks = most_forks.max(check(&path, &acknowledged));
+        forks = check(one, &acknowledged);
     }
-
-    assert!(most_forks > 0, "no fork was ever made");
+    forks
 }
 
-/// Checks a store from outside and returns how many forks there are.
-fn check(path: &Path, acknowledged: &HashMap<String, i64>) -> i64 {
+/// Checks a file for damage.
+fn check_file(path: &Path) {
     let connection = Connection::open(path).unwrap();
-    let one = |sql: &str| {
-        connection
-            .query_row(sql, [], |row| row.get::<_, i64>(0))
-            .unwrap()
-    };
     let verdict: String = connection
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .unwrap();
@@ -82,6 +94,10 @@ fn check(path: &Path, acknowledged: &HashMap<String, i64>) -> i64 {
         .exists([])
         .unwrap();
     assert!(!dangling, "a row refers to nothing");
+}
+
+/// Checks a log from outside and returns how many forks there are.
+fn check(one: &dyn Fn(&str) -> i64, acknowledged: &HashMap<String, i64>) -> i64 {
     let gaps = one(
         "SELECT count(*) FROM heads h WHERE h.seq <> (SELECT count(*) FROM messages m
              WHERE m.agent = h.agent AND m.seq BETWEEN 1 AND h.seq)
@@ -105,13 +121,9 @@ fn check(path: &Path, acknowledged: &HashMap<String, i64>) -> i64 {
     );
     assert_eq!(told, forks, "a parent tells of a child that is not there");
     for (agent, seq) in acknowledged {
-        let head: i64 = connection
-            .query_row(
-                "SELECT h.seq FROM heads h JOIN agents a ON a.id = h.agent WHERE a.uuid = ?1",
-                [agent],
-                |row| row.get(0),
-            )
-            .expect("an acknowledged agent is there");
+        let head = one(&format!(
+            "SELECT h.seq FROM heads h JOIN agents a ON a.id = h.agent WHERE a.uuid = '{agent}'"
+        ));
         assert!(
             head >= *seq,
             "agent {agent} has {head} rows, {seq} were acknowledged"
@@ -164,7 +176,7 @@ fn makes_a_store() {
 #[ignore = "a part that another test starts"]
 fn appends_until_it_is_killed() {
     let Some(part) = part() else { return };
-    let store = Arc::new(open(Path::new(&part[1]), part[0].parse().unwrap()).unwrap());
+    let store = open_at(&part[1], part[0].parse().unwrap()).unwrap();
     match block_on(store.commit(only(make_session()))) {
         Ok(_) | Err(CommitError::BadBatch(_)) => {}
         Err(error) => panic!("{error}"),
@@ -172,7 +184,7 @@ fn appends_until_it_is_killed() {
     let writers: Vec<_> = (1..=WRITERS)
         .map(|number| {
             let store = Arc::clone(&store);
-            std::thread::spawn(move || append_for_ever(&store, number))
+            std::thread::spawn(move || append_for_ever(&*store, number))
         })
         .collect();
     for writer in writers {
@@ -180,7 +192,7 @@ fn appends_until_it_is_killed() {
     }
 }
 
-fn append_for_ever(store: &SqliteStore, number: u64) {
+fn append_for_ever(store: &dyn Store, number: u64) {
     let own = agent(number);
     let mut log = take(store, own);
     loop {
@@ -217,10 +229,14 @@ struct Log {
 }
 
 /// Takes an agent over from the writer that was killed, or makes it.
-fn take(store: &SqliteStore, own: AgentId) -> Log {
-    let taken = match block_on(store.commit(only(Effect::TakeLease { agent: own }))) {
-        Err(CommitError::NoAgent(_)) => block_on(store.commit(only(create(own, None)))),
-        taken => taken,
+fn take(store: &dyn Store, own: AgentId) -> Log {
+    let taken = loop {
+        match block_on(store.commit(only(Effect::TakeLease { agent: own }))) {
+            Err(CommitError::NoAgent(_)) => break block_on(store.commit(only(create(own, None)))),
+            // A server may take a moment to hear of the death.
+            Err(CommitError::Held { .. }) => std::thread::yield_now(),
+            taken => break taken,
+        }
     };
     let head = block_on(store.head(own)).unwrap().unwrap();
     Log {

@@ -1,17 +1,13 @@
-//! Several processes on one file.
-
-use std::path::Path;
+//! Several processes on one log.
 
 use ikigai_core::data::{AgentKilledData, ForkRole};
 use ikigai_core::{AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, RowRef, Seq, Span};
-use ikigai_store::{
-    Batch, CommitError, Effect, HeadClaim, MailId, NewAgent, SqliteStore, Status, Store,
-};
+use ikigai_store::{Batch, CommitError, Effect, HeadClaim, MailId, NewAgent, Status, Store};
 use ikigai_testkit::block_on;
 
 use crate::support::{
-    Player, agent, claim, create, fork_row, is_long, make_agent, make_session, only, open, part,
-    process, said, say, session, tell, wait_for_parent,
+    Player, agent, claim, create, fork_row, is_long, make_agent, make_session, only, open, open_at,
+    part, process, said, say, session, tell, wait_for_parent,
 };
 
 const WRITERS: u64 = 8;
@@ -41,9 +37,14 @@ fn texts(rows: &[Row]) -> Vec<String> {
 fn many_processes_lose_no_row() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("deep").join("log.db");
+    lose_no_row(path.to_str().unwrap());
+}
+
+/// The same wherever the log is; it must not be there yet.
+pub(crate) fn lose_no_row(place: &str) {
     let rows = if is_long() { 2000 } else { 100 };
     let start = |name: &str, number: u64| {
-        let part = format!("{number} {rows} {}", path.display());
+        let part = format!("{number} {rows} {place}");
         Player::start(name, &part)
     };
 
@@ -58,12 +59,12 @@ fn many_processes_lose_no_row() {
         writer.finish();
     }
 
-    let store = open(&path, 99).unwrap();
+    let store = open_at(place, 99).unwrap();
     for number in 1..=WRITERS {
         let written: Vec<_> = (1..=rows).map(|row| format!("row {row}")).collect();
-        assert_eq!(texts(&rows_of(&store, agent(number), Seq(1))), written);
+        assert_eq!(texts(&rows_of(&*store, agent(number), Seq(1))), written);
     }
-    let fought = texts(&rows_of(&store, agent(SHARED), Seq(1)));
+    let fought = texts(&rows_of(&*store, agent(SHARED), Seq(1)));
     assert_eq!(fought, in_order_of_epochs(&told, &fought));
     assert_eq!(fought.len() as u64, FIGHTERS * rows);
 }
@@ -84,8 +85,8 @@ fn in_order_of_epochs(told: &[String], fought: &[String]) -> Vec<String> {
 fn writes_its_own_agent() {
     let Some(part) = part() else { return };
     let number: u64 = part[0].parse().unwrap();
-    let store = open(Path::new(&part[2]), number).unwrap();
-    prepare(&store);
+    let store = open_at(&part[2], number).unwrap();
+    prepare(&*store);
     let own = agent(number);
     block_on(store.commit(only(create(own, None)))).unwrap();
 
@@ -102,8 +103,8 @@ fn fights_for_a_lease() {
     let Some(part) = part() else { return };
     let number: u64 = part[0].parse().unwrap();
     let mut left: u64 = part[1].parse().unwrap();
-    let store = open(Path::new(&part[2]), number).unwrap();
-    prepare(&store);
+    let store = open_at(&part[2], number).unwrap();
+    prepare(&*store);
     let own = agent(SHARED);
     match block_on(store.commit(only(create(own, None)))) {
         Ok(_) | Err(CommitError::AgentExists(_)) => {}
@@ -111,7 +112,7 @@ fn fights_for_a_lease() {
     }
 
     while left > 0 {
-        let (epoch, mut head) = take(&store, own);
+        let (epoch, mut head) = take(&*store, own);
         for _ in 0..left.min(10) {
             let text = format!("{epoch} of {number} at {head}");
             block_on(store.commit(say(own, epoch, head, &text))).unwrap();
@@ -130,7 +131,7 @@ fn fights_for_a_lease() {
 }
 
 /// Makes the session that all agents are in, unless another process has.
-fn prepare(store: &SqliteStore) {
+fn prepare(store: &dyn Store) {
     match block_on(store.commit(only(make_session()))) {
         Ok(_) | Err(CommitError::BadBatch(_)) => {}
         Err(error) => panic!("{error}"),
@@ -138,7 +139,7 @@ fn prepare(store: &SqliteStore) {
 }
 
 /// Takes a lease as soon as its holder gives it back.
-fn take(store: &SqliteStore, own: AgentId) -> (Epoch, Seq) {
+fn take(store: &dyn Store, own: AgentId) -> (Epoch, Seq) {
     let mut watch = store.watch().unwrap();
     loop {
         match block_on(store.commit(only(Effect::TakeLease { agent: own }))) {
@@ -160,10 +161,16 @@ fn take(store: &SqliteStore, own: AgentId) -> (Epoch, Seq) {
 fn one_writer_per_agent_dead_owner_replaced_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log.db");
-    let part = format!("1 {}", path.display());
+    dead_owner_is_replaced(path.to_str().unwrap(), || ());
+}
+
+/// The same wherever the log is; it must not be there yet. `notice` returns once the death of a
+/// process is known there.
+pub(crate) fn dead_owner_is_replaced(place: &str, notice: impl FnOnce()) {
+    let part = format!("1 {place}");
     let mut holder = Player::start("processes::holds_a_lease", &part);
     assert_eq!(holder.hear().unwrap(), "held");
-    let store = open(&path, 2).unwrap();
+    let store = open_at(place, 2).unwrap();
     let take = || block_on(store.commit(only(Effect::TakeLease { agent: agent(1) })));
 
     let refused = take();
@@ -177,6 +184,7 @@ fn one_writer_per_agent_dead_owner_replaced_at_once() {
         other => panic!("{other:?}"),
     }
     holder.kill();
+    notice();
     let taken = take().unwrap();
 
     assert_eq!(taken.leases, [(agent(1), Epoch(2))]);
@@ -211,8 +219,8 @@ fn stale_lease_write_is_refused() {
 #[ignore = "a part that another test starts"]
 fn holds_a_lease() {
     let Some(part) = part() else { return };
-    let store = open(Path::new(&part[1]), part[0].parse().unwrap()).unwrap();
-    make_agent(&store, agent(1));
+    let store = open_at(&part[1], part[0].parse().unwrap()).unwrap();
+    make_agent(&*store, agent(1));
     block_on(store.commit(say(agent(1), Epoch(1), Seq(0), "first"))).unwrap();
     tell("held");
 
@@ -230,12 +238,17 @@ fn holds_a_lease() {
 /// N5c.
 #[test]
 fn second_process_watches_forks_kills_and_mails_only() {
-    const ROWS: u64 = 300;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log.db");
-    let store = open(&path, 2).unwrap();
+    watches_forks_kills_and_mails_only(path.to_str().unwrap());
+}
+
+/// The same wherever the log is; it must not be there yet.
+pub(crate) fn watches_forks_kills_and_mails_only(place: &str) {
+    const ROWS: u64 = 300;
+    let store = open_at(place, 2).unwrap();
     let mut watch = store.watch().unwrap();
-    let part = format!("1 {ROWS} {}", path.display());
+    let part = format!("1 {ROWS} {place}");
     let mut holder = Player::start("processes::writes_while_watched", &part);
     assert_eq!(holder.hear().unwrap(), "made");
     let own = agent(1);
@@ -243,7 +256,7 @@ fn second_process_watches_forks_kills_and_mails_only() {
     let mut seen = Vec::new();
     while (seen.len() as u64) < ROWS {
         assert!(block_on(watch.changed()));
-        let rows = rows_of(&store, own, Seq(seen.len() as u64 + 1));
+        let rows = rows_of(&*store, own, Seq(seen.len() as u64 + 1));
         seen.extend(texts(&rows));
     }
 
@@ -253,7 +266,7 @@ fn second_process_watches_forks_kills_and_mails_only() {
         agent: own,
         lease: None,
     };
-    fork_without_lease(&store, free, RowRef::new(own, Seq(ROWS)));
+    fork_without_lease(&*store, free, RowRef::new(own, Seq(ROWS)));
     let mail = Effect::SendMail {
         mail: MailId(1),
         to: own,
@@ -293,7 +306,7 @@ fn second_process_watches_forks_kills_and_mails_only() {
 }
 
 /// Makes a child that nobody holds, with its first rows, and tells its parent.
-fn fork_without_lease(store: &SqliteStore, parent: HeadClaim, fork_point: RowRef) {
+fn fork_without_lease(store: &dyn Store, parent: HeadClaim, fork_point: RowRef) {
     let child = agent(2);
     let batch = Batch {
         heads: vec![parent, claim(child, Epoch(0), Seq(0))],
@@ -328,9 +341,9 @@ fn fork_without_lease(store: &SqliteStore, parent: HeadClaim, fork_point: RowRef
 fn writes_while_watched() {
     let Some(part) = part() else { return };
     let rows: u64 = part[1].parse().unwrap();
-    let store = open(Path::new(&part[2]), part[0].parse().unwrap()).unwrap();
+    let store = open_at(&part[2], part[0].parse().unwrap()).unwrap();
     let own = agent(1);
-    make_agent(&store, own);
+    make_agent(&*store, own);
     tell("made");
     for row in 1..=rows {
         let batch = say(own, Epoch(1), Seq(row - 1), &format!("row {row}"));
@@ -342,7 +355,7 @@ fn writes_while_watched() {
         assert!(block_on(watch.changed()));
     }
 
-    let news = rows_of(&store, own, Seq(rows + 1));
+    let news = rows_of(&*store, own, Seq(rows + 1));
     let kinds: Vec<_> = news.iter().map(|row| row.kind.name()).collect();
     let mail = block_on(store.mail(own)).unwrap();
     tell(&format!("{}; mail {}; dead", kinds.join(" "), mail[0].text));

@@ -4,6 +4,7 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::task::Poll;
 
 use ikigai_core::data::{ForkData, ForkRole, UserData};
@@ -11,10 +12,11 @@ use ikigai_core::{
     AgentId, Direction, Epoch, Event, Micros, NewRow, PageQuery, ProcessId, RowRef, Seq, SessionId,
     Span,
 };
+use ikigai_store::postgres::{self, Url};
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, ProcessRecord,
-    SqliteStore, Store, StoreError,
+    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, PostgresStore,
+    ProcessRecord, SqliteStore, Store, StoreError,
 };
 use ikigai_testkit::block_on;
 pub(crate) use ikigai_testkit::{Player, part, tell, wait_for_parent};
@@ -50,6 +52,15 @@ fn id_bytes(space: u8, number: u64) -> [u8; 16] {
 /// Opens a store as a process of tests.
 pub(crate) fn open(path: &Path, number: u64) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(OpenOptions::new(path, process(number)))
+}
+
+/// Opens a store as a process of tests, in a file or on a server.
+pub(crate) fn open_at(place: &str, number: u64) -> Result<Arc<dyn Store>, StoreError> {
+    if !Url::is_meant(place) {
+        return Ok(Arc::new(open(Path::new(place), number)?));
+    }
+    let options = postgres::OpenOptions::new(Url::parse(place)?, process(number));
+    Ok(Arc::new(PostgresStore::open(options)?))
 }
 
 /// A claim of the holder of a lease.
