@@ -1,11 +1,11 @@
 //! What only a screen can do: `/copy`, `/theme`, `/mouse`, `/keys`, `/view`, `/refresh`.
 
-use ikigai_core::Kind;
 use ikigai_core::view::Entry;
+use ikigai_core::{AgentId, Kind};
 
 use super::reply::{Next, Then};
-use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
-use crate::Worker;
+use super::{Command, Completes, Group, Line, Reply, Shows, Takes, Trouble, Typed, parse};
+use crate::{Engine, EngineError, Worker};
 
 /// The themes that screens have.
 pub const THEMES: &[&str] = &["terminal", "dark", "light", "daltonized", "mono"];
@@ -79,6 +79,36 @@ pub(super) const REFRESH: Command = Command {
         })
     })
 };
+
+impl Engine {
+    /// What a line asks of a screen alone, whoever holds the agent that is shown; none if it asks
+    /// for something else, or wrongly.
+    pub async fn screen_line(
+        &self,
+        shown: AgentId,
+        line: &str,
+    ) -> Result<Option<Next>, EngineError> {
+        let Line::Command(command, words) = parse(line) else {
+            return Ok(None);
+        };
+        Ok(match (command.name, words.trim()) {
+            ("quit", _) => Some(Next::Quit),
+            ("refresh", _) => Some(Next::Refresh),
+            ("theme", name) if THEMES.contains(&name) => Some(Next::Theme(name.to_owned())),
+            ("mouse", "on") => Some(Next::Mouse(true)),
+            ("mouse", "off") => Some(Next::Mouse(false)),
+            ("view", "") => Some(Next::View(None)),
+            ("view", "open") => Some(Next::View(Some(true))),
+            ("view", "folded") => Some(Next::View(Some(false))),
+            ("switch", "..") => {
+                let shown = self.store.agent(shown).await?;
+                shown.and_then(|shown| shown.parent).map(Next::Switch)
+            }
+            ("switch", name) if !name.is_empty() => Some(Next::Switch(self.find(name).await?.id)),
+            _ => None,
+        })
+    }
+}
 
 fn needs_screen(worker: &Worker, name: &str) -> Result<(), Trouble> {
     if worker.engine.has_screen() {

@@ -24,6 +24,9 @@ const TREE_PAUSE: Duration = Duration::from_millis(250);
 /// How often it is looked whether whoever holds the agent that is shown is still there.
 const HELD_PAUSE: Duration = Duration::from_secs(2);
 
+/// How long a store that failed is left alone before it is asked again.
+const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
+
 /// At most so many entries of a directory are offered.
 const MOST_ENTRIES: usize = 1000;
 
@@ -50,6 +53,8 @@ pub struct Driver {
     scout: Scout,
     /// Follows the agent that is shown, if another process holds it.
     pub(super) follow: Option<Follow>,
+    /// When a store that failed is asked again.
+    follow_again: Option<Instant>,
     /// What came of it and was not taken in.
     followed: Vec<Followed>,
     /// When the tree may be read next, if it is to be read.
@@ -82,6 +87,7 @@ impl Driver {
             engine,
             app,
             follow: None,
+            follow_again: None,
             followed: Vec::new(),
             tree_due: None,
             tree_read: None,
@@ -117,7 +123,12 @@ impl Driver {
         let again = again.map(|read| read + HELD_PAUSE);
         let follow = async {
             match &mut self.follow {
-                Some(follow) => follow.next_live().await,
+                Some(follow) => {
+                    if let Some(again) = self.follow_again {
+                        tokio::time::sleep_until(again.into()).await;
+                    }
+                    follow.next_live().await
+                }
                 None => std::future::pending().await,
             }
         };
@@ -135,11 +146,13 @@ impl Driver {
             }
             followed = follow => followed,
         };
+        self.follow_again = None;
         match followed {
             Ok(Followed::Closed) => self.follow = None,
             Ok(followed) => self.followed.push(followed),
             Err(error) => {
-                self.follow = None;
+                // Nothing was handed over, so nothing is missed.
+                self.follow_again = Some(Instant::now() + FOLLOW_PAUSE);
                 self.app.say(format!("⚠ {error}"));
             }
         }

@@ -2,10 +2,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, EngineError, ProcessRecord};
+use ikigai_engine::{CommitError, EngineError, ProcessRecord, Update};
 
 use super::Driver;
 use crate::control::{Answer, Request, Said};
@@ -40,6 +41,18 @@ impl Driver {
         text: &str,
         owner: &ProcessRecord,
     ) -> bool {
+        match self.engine.screen_line(agent, text).await {
+            // What concerns this screen is not for the other one.
+            Ok(Some(next)) => {
+                self.app.told(agent, Update::Next(next), Instant::now());
+                return true;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                self.not_said(agent, text, &error);
+                return true;
+            }
+        }
         let where_to = format!("pid {} on {}", owner.pid, owner.host);
         let submit = Request::Submit {
             text: text.to_owned(),

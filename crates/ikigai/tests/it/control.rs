@@ -340,6 +340,7 @@ fn a_second_screen_looks_on_live() {
     let left = shows(&second, |seen| !seen.contains(&holder));
 
     assert!(seen.contains(&holder), "{seen}");
+    assert!(screen(&second).contains("[held"), "it looks at what it did");
     assert!(!left.contains('◐'), "nobody works any more: {left}");
 }
 
