@@ -170,7 +170,7 @@ impl Rows {
             if plain > 0 {
                 let row = plain.min(self.width - column);
                 if row == 0 {
-                    self.soft(at, &mut begun, next);
+                    self.soft(clip, at, &mut begun, next);
                     column = 0;
                     continue;
                 }
@@ -178,7 +178,7 @@ impl Rows {
                 at += row;
                 column += row;
                 while left > 0 {
-                    self.soft(at, &mut begun, next);
+                    self.soft(clip, at, &mut begun, next);
                     column = left.min(self.width);
                     at += column;
                     left -= column;
@@ -196,7 +196,7 @@ impl Rows {
                 self.starts.push(at);
                 (begun, column) = (at, 0);
             } else if column + columns > self.width {
-                self.soft(at, &mut begun, next);
+                self.soft(clip, at, &mut begun, next);
                 column = 0;
             } else {
                 at += unit.len();
@@ -209,9 +209,10 @@ impl Rows {
     }
 
     /// A row begins within a line; it is firm if it is far from the firm ones before and after it.
-    fn soft(&mut self, at: usize, begun: &mut usize, next: usize) {
+    fn soft(&mut self, clip: &Clip, at: usize, begun: &mut usize, next: usize) {
         self.starts.push(at);
-        if at - *begun >= self.stretch && next - at >= self.stretch {
+        let is_far = at - *begun >= self.stretch && next - at >= self.stretch;
+        if is_far && !is_half_flag(clip, at) {
             self.firm.push(at);
             *begun = at;
         }
@@ -234,6 +235,13 @@ impl Rows {
         let unit = rest.graphemes(true).next()?;
         Some((unit, self.shown(unit, column).1))
     }
+}
+
+/// Whether a letter is one of two that make a flag: one more, however far before it, and it goes with
+/// another one.
+fn is_half_flag(clip: &Clip, at: usize) -> bool {
+    let rest = clip.text().get(at..).unwrap_or_default();
+    rest.starts_with(|letter| matches!(letter, '\u{1f1e6}'..='\u{1f1ff}'))
 }
 
 /// The length and width of a first letter that joins nothing, without the tables that know all

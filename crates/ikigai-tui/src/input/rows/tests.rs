@@ -80,6 +80,23 @@ proptest! {
 }
 
 #[test]
+fn flags_pair_anew_however_far_a_letter_is_put_before_them() {
+    let flag = '\u{1f1e9}';
+    let mut clip = Clip::plain(flag.to_string().repeat(4));
+    let mut rows = Rows {
+        stretch: 1,
+        ..Rows::default()
+    };
+    rows.fit(&clip, 2);
+    assert_eq!(rows.starts, [0, 8, 16]);
+
+    clip.replace(0..0, &Clip::plain(flag.to_string()));
+    rows.changed(&clip, 0, 0, 4);
+
+    assert_eq!(rows.starts, [0, 8, 16]);
+}
+
+#[test]
 fn a_key_in_a_long_line_touches_only_the_rows_near_it() {
     let mut clip = Clip::plain("0123456789".repeat(20));
     let mut rows = Rows {
