@@ -84,6 +84,10 @@ const RULES: &[Rule] = &[
         answer: fix_the_test,
     },
     Rule {
+        words: &["fix", "it"],
+        answer: fix_the_test,
+    },
+    Rule {
         words: &["ask", "push"],
         answer: ask_to_push,
     },

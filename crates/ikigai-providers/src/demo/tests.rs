@@ -36,11 +36,12 @@ fn tools_called(steps: &[Step]) -> Vec<&str> {
 #[test]
 fn each_rule_calls_its_tools_or_none() {
     let all = ["bash", "file_read", "fork", "glob", "grep"];
-    let cases: [(&str, &[&str]); 9] = [
+    let cases: [(&str, &[&str]); 10] = [
         ("list the rust files", &["glob"]),
         ("run `ls -l`", &["bash"]),
         ("read README.md", &["file_read"]),
         ("fix the failing test", &["bash"]),
+        ("fix it", &["bash"]),
         ("fork two helpers to count words", &["fork", "fork"]),
         ("ask to push", &["bash"]),
         ("think hard", &[]),
