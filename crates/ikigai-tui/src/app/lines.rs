@@ -276,8 +276,13 @@ pub(super) fn status(app: &App, settings: &Settings, columns: u16) -> Line {
     Line::default()
 }
 
-/// A child at work, live: what it does, since when, what it used.
-pub(super) fn child(known: &Known, symbols: Symbols, columns: u16, now: Instant) -> Line {
+/// A child at work, live, its name in so many columns: what it does, since when, what it used.
+pub(super) fn child(
+    known: &Known,
+    symbols: Symbols,
+    (columns, names): (u16, usize),
+    now: Instant,
+) -> Line {
     let state = known.state();
     let mut facts = Vec::new();
     if let Some(doing) = &known.live.turn {
@@ -293,7 +298,7 @@ pub(super) fn child(known: &Known, symbols: Symbols, columns: u16, now: Instant)
     facts.extend(known.cost.filter(|cost| *cost > 0).map(dollars));
     let facts = facts.join(" · ");
     let name = format!(
-        "  {} {:<12} ",
+        "  {} {:<names$} ",
         sign(state, symbols),
         known.branch.agent.name
     );

@@ -47,7 +47,7 @@ actions! {
     HistoryNext "history-next" [Input: "alt-n"] "the message sent after; so does down in the last row"
     Editor "editor" [Input: "ctrl-g"] "edits the message in $EDITOR"
     DeleteOrQuit "delete-or-quit" [Input: "ctrl-d"] "deletes forward; with empty input it quits, and all is kept"
-    CycleApproval "cycle-approval" [Input: "shift-tab"] "the next permission mode: read, ask, edits, all"
+    CycleApproval "cycle-approval" [Input: "shift-tab"] "the next permission mode: read, ask or edits"
 
     TreeParent "parent" [Always: "ctrl-x up", Empty: "ctrl-up" "alt-up"] "goes to the parent"
     TreeChild "child" [Always: "ctrl-x down", Empty: "ctrl-down" "alt-down"] "goes to the first child"

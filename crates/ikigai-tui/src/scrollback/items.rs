@@ -161,10 +161,12 @@ fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Opti
     let mut starts = view.turn_starts(state.path()).into_iter().peekable();
     let window = window_begins_after(state, view);
     let mut turn: Option<(RowRef, Turn)> = None;
+    // Behind the newest row of the turn: what was said beside it comes below what it used.
+    let mut end = items.len();
     for (index, entry) in view.entries().iter().enumerate() {
         let at = entry.at();
         if starts.next_if_eq(&at).is_some() {
-            items.extend(turn.take().and_then(ended));
+            add_turn(items, end, turn.take());
             let new = Turn {
                 began: entry.row.created_at,
                 ..Turn::default()
@@ -182,6 +184,9 @@ fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Opti
                 what: What::Row { row, problem },
             });
         }
+        if is_of_turn(entry.kind()) {
+            end = items.len();
+        }
         let left = beside.and_then(|beside| beside.left.get(&at));
         items.extend(
             left.into_iter()
@@ -196,7 +201,7 @@ fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Opti
         }
     }
     if view.is_busy(state.path()) == Some(false) {
-        items.extend(turn.and_then(ended));
+        add_turn(items, end, turn);
     }
 }
 
@@ -230,11 +235,15 @@ fn is_of_turn(kind: Option<Kind>) -> bool {
     kind.is_some_and(|kind| of_turn.contains(&kind))
 }
 
-fn ended((start, turn): (RowRef, Turn)) -> Option<Item> {
-    turn.answered.then_some(Item {
-        id: Id::Turn(start),
-        what: What::Turn(turn),
-    })
+/// Adds what a turn used, if anything came of it.
+fn add_turn(items: &mut Vec<Item>, at: usize, turn: Option<(RowRef, Turn)>) {
+    if let Some((start, turn)) = turn.filter(|(_, turn)| turn.answered) {
+        let used = Item {
+            id: Id::Turn(start),
+            what: What::Turn(turn),
+        };
+        items.insert(at.min(items.len()), used);
+    }
 }
 
 /// Some rows are only there for the program.

@@ -10,6 +10,7 @@ mod commands;
 mod hits;
 mod input;
 mod keys;
+mod layout;
 mod merging;
 mod narrow;
 mod pickers;
