@@ -1,12 +1,14 @@
 //! Text that lies over the scrollback until it is put away: help, lists, what a command shows.
 
 use super::hints::Hints;
+use super::lines::NARROW;
 use super::{App, Mode};
 use crate::keys::{Action, Bindings};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::paint::Grid;
 use crate::text::{clean, wrap};
+use crate::width::width;
 
 /// See the module.
 pub(super) struct Overlay {
@@ -44,10 +46,12 @@ pub(super) fn help(bindings: &Bindings) -> Overlay {
         lines.push(Line::of(group.heading, heading));
         for (keys, entry) in group.rows {
             let keys = format!("  {:<34} ", keys.join(", "));
-            lines.push(Line::new(vec![
+            let mut line = Line::new(vec![
                 Span::new(keys, Role::Code),
                 Span::new(entry.help, Role::Text),
-            ]));
+            ]);
+            line.lead = 1;
+            lines.push(line);
         }
     }
     Overlay::of_lines("Keys · /help lists the commands", lines)
@@ -79,11 +83,8 @@ impl App {
         let Mode::Overlay(overlay) = &mut self.mode else {
             return false;
         };
-        let hanging = [Span::new("  ", Role::Text)];
         let lines = overlay.lines.iter();
-        let rows: Vec<Line> = lines
-            .flat_map(|line| wrap(line, columns, &hanging))
-            .collect();
+        let rows: Vec<Line> = lines.flat_map(|line| wrapped(line, columns)).collect();
         let room = usize::from(bottom.saturating_sub(2)).max(1);
         overlay.top = overlay.top.min(rows.len().saturating_sub(room));
         let title = Look::of(Role::Heading).with(Look::BOLD);
@@ -105,4 +106,19 @@ impl App {
         grid.line(bottom - 1, 0, &hints.after(&more, columns));
         true
     }
+}
+
+/// The rows of a line. Its lead is a column of its own, or, where there are few, a row above.
+fn wrapped(line: &Line, columns: u16) -> Vec<Line> {
+    let (lead, text) = line.spans.split_at(line.lead.min(line.spans.len()));
+    let wide: usize = lead.iter().map(|span| width(&span.text)).sum();
+    let indent = |wide: usize| [Span::new(" ".repeat(wide), Role::Text)];
+    if columns >= NARROW || lead.is_empty() {
+        return wrap(line, columns, &indent(wide.max(2)));
+    }
+    let mut rows = wrap(&Line::new(lead.to_vec()), columns, &indent(2));
+    let mut text = Line::new([&indent(4)[..], text].concat());
+    text.lead = 1;
+    rows.extend(wrap(&text, columns, &indent(4)));
+    rows
 }

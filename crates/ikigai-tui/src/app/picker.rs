@@ -294,13 +294,10 @@ impl App {
         ]);
         grid.line(top, 0, &cut(&title, columns, "…"));
         let indent = u16::try_from(width(PROMPT)).unwrap_or(0);
-        let layout = picker.typed.layout(columns.saturating_sub(indent), 1);
+        let (typed, column) = picker.typed.one_row(columns.saturating_sub(indent));
         grid.put(top + 1, 0, PROMPT, Role::User);
-        if let Some(typed) = layout.rows.first() {
-            grid.line(top + 1, indent, typed);
-        }
-        let column = indent + u16::try_from(layout.cursor.1).unwrap_or(0);
-        grid.cursor = Some((top + 1, column.min(columns - 1)));
+        grid.line(top + 1, indent, &typed);
+        grid.cursor = Some((top + 1, (indent + column).min(columns - 1)));
         picker.row = top + 2;
         lines.push(KEYS.after(&Line::default(), columns));
         for (row, line) in (picker.row..bottom).zip(&lines) {

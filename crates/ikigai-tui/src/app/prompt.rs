@@ -128,11 +128,9 @@ impl App {
         let title = Line::of(format!(" {} ", clean(&prompt.title)), look);
         let column = grid.line(row, 0, &cut(&title, self.columns / 2, "… "));
         let room = self.columns.saturating_sub(column + 1).max(1);
-        let layout = prompt.editor.layout(room, 1);
-        if let Some(line) = layout.rows.first() {
-            grid.line(row, column, line);
-        }
-        let cursor = column + u16::try_from(layout.cursor.1).unwrap_or(0);
+        let (typed, cursor) = prompt.editor.one_row(room);
+        grid.line(row, column, &typed);
+        let cursor = column + cursor;
         grid.cursor = Some((row, cursor.min(self.columns.saturating_sub(1))));
         true
     }

@@ -18,6 +18,7 @@ use crate::look::{Look, Role};
 use crate::paint::Grid;
 use crate::rows::{self, Manner};
 use crate::text::{clean, cut, wrap};
+use crate::width::width;
 
 /// It takes keys only when nothing was typed for so long.
 const GUARD: Duration = Duration::from_millis(700);
@@ -260,7 +261,6 @@ impl App {
             all.pop();
             all.push(Line::of(text, Role::Faint));
         }
-        let cursor = self.asked.typing.is_some();
         let rows: Vec<Line> = all.into_iter().chain(answers).collect();
         let height = u16::try_from(rows.len()).unwrap_or(bottom).min(bottom);
         let top = bottom - height;
@@ -268,19 +268,20 @@ impl App {
             grid.fill(row, Role::Text);
             grid.line(row, 0, &cut(line, self.columns, "…"));
         }
-        if cursor {
-            let text = rows
-                .last()
-                .map_or(0, |line| crate::width::width(&line.text()));
-            let column = u16::try_from(text).unwrap_or(0).min(self.columns - 1);
-            grid.cursor = Some((bottom - 1, column));
+        if let Some((_, editor)) = &mut self.asked.typing {
+            let label = rows.last().map_or(0, |line| width(&line.text()));
+            let label = u16::try_from(label).unwrap_or(0);
+            let room = self.columns.saturating_sub(label + 1).max(1);
+            let (typed, column) = editor.one_row(room);
+            grid.line(bottom - 1, label, &typed);
+            grid.cursor = Some((bottom - 1, (label + column).min(self.columns - 1)));
         }
         if self.is_tight() { 0 } else { top }
     }
 
     /// The row of answers; nothing is preselected.
     fn answer_rows(&self, question: &Question) -> Vec<Line> {
-        if let Some((typing, editor)) = &self.asked.typing {
+        if let Some((typing, _)) = &self.asked.typing {
             let (label, keys): (_, &[&str]) = match typing {
                 Typing::Pattern => ("always allow ", &["Enter allows", "* stands for anything"]),
                 Typing::Reason => ("no, because ", &["Enter refuses"]),
@@ -292,11 +293,7 @@ impl App {
                 look: Look::of(Role::Faint),
             };
             let hint = hints.after(&Line::default(), self.columns);
-            let typed = Line::new(vec![
-                Span::new(format!("  {label}"), Role::Question),
-                Span::new(clean(editor.shown()), Role::Text),
-            ]);
-            return vec![hint, typed];
+            return vec![hint, Line::of(format!("  {label}"), Role::Question)];
         }
         let key = Look::of(Role::Question).with(Look::BOLD);
         let always = format!(
@@ -312,19 +309,25 @@ impl App {
             ("r", " no, and say why".to_owned()),
             ("Esc", " no, and stop".to_owned()),
         ];
-        let mut spans = vec![Span::new("  ", Role::Text)];
-        for (index, (letter, what)) in answers.into_iter().enumerate() {
-            if index > 0 {
-                spans.push(Span::new(" · ", Role::Faint));
+        let mut rows: Vec<Line> = Vec::new();
+        for (letter, what) in answers {
+            let answer = [Span::new(letter, key), Span::new(what, Role::Text)];
+            let wide: usize = answer.iter().map(|span| width(&span.text)).sum();
+            let used = rows.last().map(|row| width(&row.text()));
+            match (rows.last_mut(), used) {
+                // None is broken in the middle if it fits into a row.
+                (Some(row), Some(used)) if used + 3 + wide <= usize::from(self.columns) => {
+                    row.spans.push(Span::new(" · ", Role::Faint));
+                    row.spans.extend(answer);
+                }
+                _ => {
+                    let indent = [Span::new("  ", Role::Text)];
+                    let line = [&indent[..], &answer].concat();
+                    rows.extend(wrap(&Line::new(line), self.columns, &indent));
+                }
             }
-            spans.push(Span::new(letter, key));
-            spans.push(Span::new(what, Role::Text));
         }
-        wrap(
-            &Line::new(spans),
-            self.columns,
-            &[Span::new("  ", Role::Text)],
-        )
+        rows
     }
 
     /// What other agents ask, in one row.

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::line::{Line, Span};
 use crate::look::Role;
+use crate::width::pieces;
 
 use clip::Clip;
 pub use history::{History, Search};
@@ -327,6 +328,28 @@ impl Editor {
             first_row: self.first_row,
             total_rows,
         }
+    }
+
+    /// The text in one row of so many cells, of which those on the left are left out that the cursor
+    /// leaves no room for; and the cursor's column.
+    pub fn one_row(&mut self, width: u16) -> (Line, u16) {
+        let layout = self.layout(u16::MAX, 1);
+        let most = usize::from(width).saturating_sub(1);
+        let column = layout.cursor.1;
+        let mut line = layout.rows.into_iter().next().unwrap_or_default();
+        let mut left_out = 0;
+        for span in &mut line.spans {
+            let mut end = 0;
+            for piece in pieces(&span.text) {
+                if column - left_out <= most {
+                    break;
+                }
+                left_out += usize::from(piece.width);
+                end = piece.end;
+            }
+            span.text.drain(..end);
+        }
+        (line, u16::try_from(column - left_out).unwrap_or(width))
     }
 
     /// Puts the cursor to a row, among those shown last, and a column.

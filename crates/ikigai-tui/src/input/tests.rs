@@ -298,3 +298,21 @@ fn a_line_of_megabytes_is_edited_at_both_ends() {
 
     assert_eq!(editor.layout(80, 10).total_rows, 65_537);
 }
+
+#[test]
+fn one_row_shows_what_stands_before_the_cursor() {
+    let mut editor = Editor::default();
+    editor.insert("a中bcdef");
+
+    let mut at = |width| {
+        let (line, column) = editor.one_row(width);
+        (line.text(), column)
+    };
+    assert_eq!(at(20), ("a中bcdef".to_owned(), 8));
+    assert_eq!(at(9), ("a中bcdef".to_owned(), 8));
+    assert_eq!(at(8), ("中bcdef".to_owned(), 7));
+    assert_eq!(at(7), ("bcdef".to_owned(), 5));
+    assert_eq!(at(1), (String::new(), 0));
+    editor.move_to(0);
+    assert_eq!(editor.one_row(3).1, 0);
+}

@@ -49,6 +49,51 @@ async fn every_row_of_keys_shows_the_way_out() {
 }
 
 #[tokio::test]
+async fn answers_are_whole_and_the_end_of_what_is_typed_is_seen() {
+    for size in [SMALL, (80, 24)] {
+        let mut stage = Stage::new(size).await;
+        let agent = stage.current();
+        stage.asks(agent, "cargo test");
+        stage.pass(Duration::from_secs(5)).await;
+        let text = stage.text();
+        for answer in [
+            "e edit that pattern",
+            "r no, and say why",
+            "Esc no, and stop",
+        ] {
+            assert!(text.contains(answer), "{answer} is not whole in\n{text}");
+        }
+
+        stage.press("r").await;
+        stage
+            .letters("it was run a minute ago, look at the sources first")
+            .await;
+        let row = stage.row_with("no, because");
+        let typed = &stage.rows()[usize::from(row)];
+        assert!(typed.ends_with("sources first"), "{typed}");
+        let end = u16::try_from(typed.chars().count()).unwrap();
+        assert_eq!(stage.grid().cursor, Some((row, end)));
+    }
+}
+
+#[tokio::test]
+async fn the_help_has_two_columns_or_rows_below_each_other() {
+    let mut stage = Stage::new((80, 24)).await;
+    stage.press("?").await;
+    let row = usize::from(stage.row_with("sends the message, or queues"));
+    let rows = stage.rows();
+    let column = rows[row].find("sends").unwrap();
+    assert_eq!(rows[row + 1].find("agent works"), Some(column));
+
+    let mut stage = Stage::new(SMALL).await;
+    stage.press("?").await;
+    let row = usize::from(stage.row_with("sends the message"));
+    let rows = stage.rows();
+    assert_eq!(rows[row - 1], "  enter");
+    assert!(rows[row].starts_with("    sends"), "{rows:#?}");
+}
+
+#[tokio::test]
 async fn what_goes_on_can_be_stopped_and_left_in_few_columns() {
     let mut stage = Stage::new(SMALL).await;
     let words = "It takes its time, and is silent for long. ".repeat(3);
