@@ -99,6 +99,12 @@ impl Worker {
         let rows = self.commit_held(events, Vec::new(), desk).await?;
         self.passes("after the permission is stored");
         desk.told(rows);
+        if let Answer::Always(pattern) = &answer
+            && !self.is_free(turn, &mut round.calls[index]).await
+        {
+            let text = format!("\"{pattern}\" does not fit this call: it runs this once");
+            desk.tell(Update::Warning(text));
+        }
         round.calls[index].answer(&answer);
         if let Answer::Always(_) = answer {
             self.ask_no_more(turn, round, desk).await;
@@ -106,19 +112,24 @@ impl Worker {
         Ok(())
     }
 
+    /// Whether the rules allow by now a call about which somebody is asked.
+    async fn is_free(&self, turn: &Turn, call: &mut Call) -> bool {
+        let class = match &call.stage {
+            Stage::Asked(prepared) => prepared.class,
+            _ => return false,
+        };
+        let sandbox = self.engine.sandbox_for(class).await;
+        let Stage::Asked(prepared) = &call.stage else {
+            return false;
+        };
+        let judged = self.judge(&call.open, prepared, &turn.tools.place, sandbox);
+        judged == Decision::Allow
+    }
+
     /// Lets other calls go about which somebody is asked and which the rules allow by now.
     async fn ask_no_more(&self, turn: &Turn, round: &mut Round, desk: &mut Desk<'_>) {
         for call in &mut round.calls {
-            let class = match &call.stage {
-                Stage::Asked(prepared) => prepared.class,
-                _ => continue,
-            };
-            let sandbox = self.engine.sandbox_for(class).await;
-            let Stage::Asked(prepared) = &call.stage else {
-                continue;
-            };
-            let judged = self.judge(&call.open, prepared, &turn.tools.place, sandbox);
-            if judged == Decision::Allow {
+            if self.is_free(turn, call).await {
                 call.answer(&Answer::Once);
                 desk.tell(Update::Unasked(call.open.at));
             }

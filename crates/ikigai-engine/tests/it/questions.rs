@@ -163,6 +163,36 @@ async fn always_lets_go_what_else_waits_and_fits() {
     );
 }
 
+/// A pattern that somebody has changed may not fit what is asked; they are told so.
+#[tokio::test(start_paused = true)]
+async fn a_pattern_that_does_not_fit_lets_the_call_run_once_and_says_so() {
+    let (world, diary) = World::with_fakes();
+    let mut worker = world.root().await;
+    for label in ["one", "two"] {
+        world.provider.will(calling(&[Deed::new("act", label)]));
+    }
+    world.provider.will_say("done");
+
+    let (outcome, told) = attended(
+        &mut worker,
+        Errand::Say("go"),
+        answering(|_| Answer::Always("two*".to_owned())),
+    )
+    .await;
+
+    assert_eq!(outcome.unwrap(), Outcome::Completed);
+    assert_eq!(diary.began(), ["one", "two"]);
+    assert_eq!(asked(&told).len(), 1);
+    let warned = told.iter().filter_map(|update| match update {
+        Update::Warning(text) => Some(text.as_str()),
+        _ => None,
+    });
+    assert_eq!(
+        warned.collect::<Vec<_>>(),
+        ["\"two*\" does not fit this call: it runs this once"]
+    );
+}
+
 /// E22: no call runs whose answer could not be stored.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_not_stored_lets_nothing_run() {
