@@ -117,6 +117,8 @@ pub(super) struct Ask<'a> {
     words: Vec<String>,
     /// What tools answered since, in order.
     results: Vec<&'a str>,
+    /// Whether the last of these calls failed.
+    has_failed: bool,
     /// How often the model has called tools since.
     round: usize,
 }
@@ -126,12 +128,15 @@ impl<'a> Ask<'a> {
         let last = request.messages.iter().rposition(is_said);
         let since = last.map_or(&[][..], |last| &request.messages[last + 1..]);
         let said = last.and_then(|last| texts(&request.messages[last]).last());
-        let said = said.unwrap_or_default().trim();
+        let said = without_notes(said.unwrap_or_default().trim());
         let results = since.iter().flat_map(|message| &message.blocks);
         let results = results.filter_map(|block| match block {
-            Block::ToolResult { content, .. } => Some(content.as_str()),
+            Block::ToolResult {
+                content, is_error, ..
+            } => Some((content.as_str(), *is_error)),
             _ => None,
         });
+        let results: Vec<_> = results.collect();
         Self {
             request,
             said,
@@ -140,7 +145,8 @@ impl<'a> Ask<'a> {
                 .split(|c: char| !c.is_alphanumeric())
                 .map(str::to_owned)
                 .collect(),
-            results: results.collect(),
+            has_failed: results.last().is_some_and(|(_, is_error)| *is_error),
+            results: results.into_iter().map(|(content, _)| content).collect(),
             round: since
                 .iter()
                 .filter(|message| message.role == Role::Tool)
@@ -191,6 +197,18 @@ impl<'a> Ask<'a> {
 fn is_said(message: &Message) -> bool {
     let is_note = |text: &str| text.starts_with('[') && text.ends_with(']');
     message.role == Role::User && !texts(message).all(is_note)
+}
+
+/// What a person said, without the notes in brackets that were put before it.
+fn without_notes(said: &str) -> &str {
+    let mut rest = said;
+    while let Some((_, behind)) = rest
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("]\n\n"))
+    {
+        rest = behind.trim_start();
+    }
+    rest
 }
 
 fn texts(message: &Message) -> impl Iterator<Item = &str> {
@@ -434,6 +452,9 @@ fn count_files(ask: &Ask) -> Vec<Step> {
     if ask.round == 0 {
         let glob = json!({ "pattern": "**/*", "path": directory });
         return vec![call("glob", &glob)];
+    }
+    if ask.has_failed {
+        return vec![say(format!("The tool said: {}", ask.last_result()))];
     }
     let files = ask
         .last_result()

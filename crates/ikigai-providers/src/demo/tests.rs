@@ -190,6 +190,20 @@ fn it_counts_one_file_as_one() {
     }
 }
 
+#[test]
+fn notes_before_a_message_are_no_order_and_a_failure_is_not_counted() {
+    let noted = "[The user went back. Files that are NOT restored: a.txt +4 −1.]\n\ncount to 3";
+    let steps = answer(&Ask::of(&with_tools(noted, &[])));
+    assert_eq!(steps, [Step::Say("1 2 3".to_owned())]);
+
+    let mut request = with_tools("count the files in src", &[]);
+    let failed = Message::tool_result("0", "`src` is not a directory", true);
+    request.messages.push(Message::tool_call("0", "x", "{}"));
+    request.messages.push(failed);
+    let words = "The tool said: `src` is not a directory";
+    assert_eq!(answer(&Ask::of(&request)), [Step::Say(words.to_owned())]);
+}
+
 /// It counts what the user said and quotes the newest, or fails at a wish.
 #[test]
 fn a_summary_counts_and_quotes() {

@@ -93,11 +93,16 @@ impl App {
         }
         let facts = format!(" {}", clean(&facts.join(" · ")));
         let facts = Line::of(facts, Look::of(Role::Status).with(Look::BOLD));
+        let edit = if self.columns < lines::NARROW {
+            "e edit"
+        } else {
+            "e edit and resend"
+        };
         let deeds: &[&str] = match row.and_then(|row| row.kind.read_as()) {
             _ if browse.seek.is_some() => &["reading older pages …"],
-            Some(Kind::User) => &["e edit and resend", "r rewind", "f fork", "y copy"],
+            Some(Kind::User) => &[edit, "y copy", "r rewind", "f fork"],
             Some(Kind::Rewind) => &["Enter to look", "r to go back there", "f fork", "y copy"],
-            _ => &["Enter unfold", "r rewind", "f fork", "y copy"],
+            _ => &["Enter unfold", "y copy", "r rewind", "f fork"],
         };
         let (rest, way_out) = match browse.seek {
             Some(_) => (&[][..], "any key stops"),
