@@ -327,7 +327,7 @@ impl App {
         let at_work = children.filter(|(_, known)| known.is_worth_a_row());
         let at_work: Vec<_> = at_work.map(|(_, known)| known).collect();
         let names = at_work.iter().map(|known| known.branch.agent.name.len());
-        let most = usize::from(self.columns / 3);
+        let most = usize::from(self.columns / 2);
         let room = (self.columns, names.max().unwrap_or(0).min(most));
         let rows: Vec<_> = at_work
             .iter()

@@ -52,6 +52,8 @@ impl App {
         editor.move_to(0);
         let is_of_board = self.board().is_some();
         self.prompt = None;
+        // It would stand where the keys are.
+        self.said = None;
         self.mode = Mode::Merging(Box::new(Merging {
             into,
             count: previews.len(),

@@ -52,6 +52,8 @@ async fn a_child_is_merged_in_words_that_can_be_changed() {
     for size in SIZES {
         let mut stage = children(size, &["docs"]).await;
 
+        stage.press("esc").await;
+        stage.sees("Esc again to browse").await;
         stage.line("/merge docs").await;
         let screen = stage.sees("⇐ docs #").await;
         assert!(screen.contains("into parser"), "{screen}");
