@@ -1,8 +1,8 @@
 //! `/fork`: children of this agent, or of one that another process holds.
 
-use ikigai_core::RowRef;
 use ikigai_core::data::ForkContext;
 use ikigai_core::names::is_valid_name;
+use ikigai_core::{AgentId, RowRef};
 use ikigai_store::{Agent, AgentRecord};
 
 use super::agents::shortened;
@@ -11,9 +11,9 @@ use super::reply::Then;
 use super::rows::row_of;
 use super::time::find_mark;
 use super::{Command, Group, Line, Next, Reply, Takes, Trouble, Typed, parse};
-use crate::agents::ForkWish;
+use crate::agents::{ForkWish, start};
 use crate::front::Desk;
-use crate::{Engine, EngineError, Worker};
+use crate::{Engine, EngineError, Errand, Worker};
 
 pub(super) const FORK: Command = Command {
     arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
@@ -133,6 +133,24 @@ impl Engine {
             Err(Trouble::Refused(reason)) => Err(EngineError::Refused(reason)),
             Err(Trouble::Engine(error)) => Err(error),
         }
+    }
+
+    /// The same, and the children live here from now on. Tells what it printed, and which child
+    /// waits for its user, if one does.
+    pub async fn fork_here(
+        &self,
+        held: &AgentRecord,
+        line: &str,
+    ) -> Result<Option<(String, Option<AgentId>)>, EngineError> {
+        let Some(forked) = self.fork_line(held, line).await? else {
+            return Ok(None);
+        };
+        let idle = forked.children.last().filter(|_| !forked.have_work);
+        let idle = idle.map(|child| child.agent.state.agent());
+        for child in forked.children {
+            start(child, forked.have_work.then_some(Errand::Answer));
+        }
+        Ok(Some((forked.output, idle)))
     }
 
     async fn fork_typed(&self, held: &AgentRecord, rest: &str) -> Result<HeldFork, Trouble> {

@@ -53,6 +53,14 @@ impl Driver {
                 return true;
             }
         }
+        match self.fork_here(agent, text).await {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(error) => {
+                self.not_said(agent, text, &error);
+                return true;
+            }
+        }
         let where_to = format!("pid {} on {}", owner.pid, owner.host);
         let submit = Request::Submit {
             text: text.to_owned(),
@@ -73,6 +81,23 @@ impl Driver {
             Err(error) => self.not_said(agent, text, &error),
         }
         true
+    }
+
+    /// Forks an agent that another process holds; the children are this one's. `false` if the text
+    /// asks for no fork.
+    async fn fork_here(&mut self, agent: AgentId, text: &str) -> Result<bool, EngineError> {
+        let Some(record) = self.engine.store().agent(agent).await? else {
+            return Ok(false);
+        };
+        let Some((output, idle)) = self.engine.fork_here(&record, text).await? else {
+            return Ok(false);
+        };
+        self.app.say(output.trim_end().to_owned());
+        self.want_tree();
+        if let Some(child) = idle {
+            self.show(child).await;
+        }
+        Ok(true)
     }
 
     /// Asks whoever holds an agent to let go of it, and takes care of it.

@@ -328,19 +328,29 @@ fn a_second_screen_looks_on_live() {
     let first = start(&newcomer, &[]);
     say(&first, "/name held");
     let second = start(&newcomer, &[]);
+    let submit = |program: &Program, text: &str| {
+        request(program, &json!({"type": "submit", "text": text}));
+    };
 
-    request(
-        &first,
-        &json!({"type": "submit", "text": "count slowly to 5000"}),
-    );
+    shows(&second, |seen| seen.contains("open in pid"));
+    submit(&second, "/fork --name own");
+    let own = shows(&second, |seen| seen.contains("[own]"));
+    submit(&second, "/switch ..");
+    shows(&second, |seen| seen.contains("[held]"));
+    submit(&second, "/switch own");
+    shows(&second, |seen| seen.contains("[own]"));
+    submit(&second, "/switch held");
+    submit(&first, "count slowly to 5000");
     let seen = shows(&second, |seen| seen.contains("● 1 2 3 4 5"));
     shows(&second, |seen| seen.contains("[held ◐]"));
     let holder = format!("open in pid {}", first.id());
+    let is_there = screen(&first).contains("[held ◐]");
     first.kill();
     let left = shows(&second, |seen| !seen.contains(&holder));
 
+    assert!(!own.contains("open in"), "a fork is its own: {own}");
     assert!(seen.contains(&holder), "{seen}");
-    assert!(screen(&second).contains("[held"), "it looks at what it did");
+    assert!(is_there, "what the second one looks at is its own affair");
     assert!(!left.contains('◐'), "nobody works any more: {left}");
 }
 
