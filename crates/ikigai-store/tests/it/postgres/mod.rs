@@ -1,6 +1,7 @@
 //! What only the PostgreSQL engine promises, on real servers.
 
 mod asking;
+mod chaos;
 mod conformance;
 mod faults;
 mod listening;
