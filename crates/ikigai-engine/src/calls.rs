@@ -106,6 +106,8 @@ pub(crate) fn open_calls(agent: &Agent) -> Option<Vec<OpenCall>> {
     let id = agent.state.agent();
     let mut open = Vec::new();
     let mut answered = Vec::new();
+    // Older results name no row, only the id of their call.
+    let mut answered_ids = Vec::new();
     let mut newest = None;
     let mut is_sure = agent.view.is_complete(agent.state.path());
     for entry in agent.view.entries().iter().rev() {
@@ -122,12 +124,19 @@ pub(crate) fn open_calls(agent: &Agent) -> Option<Vec<OpenCall>> {
             break;
         }
         answered.extend(part.answers);
+        if let (None, Some(Block::ToolResult { tool_call_id, .. })) =
+            (part.answers, part.message.blocks.last())
+        {
+            answered_ids.push(tool_call_id);
+        }
         let call = called(
             entry.at(),
             entry.row.created_at,
             &Loaded::Message(part.clone()),
         );
-        open.extend(call.filter(|call| !answered.contains(&call.at)));
+        open.extend(
+            call.filter(|call| !answered.contains(&call.at) && !answered_ids.contains(&&call.id)),
+        );
     }
     open.reverse();
     is_sure.then_some(open)

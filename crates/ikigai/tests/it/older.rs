@@ -39,6 +39,7 @@ fn agents_of_an_older_database_come_once_and_answer() {
     let came = newcomer.ikigai(&["import", "--from", &database.url()]);
     let root = newcomer.ikigai(&["run", "what did I say"]);
     let child = newcomer.ikigai(&["run", "--agent", "helper", "what did I say"]);
+    let log = newcomer.ikigai(&["log", "--all", ROOT]);
     let doctor = newcomer.ikigai(&["doctor"]);
     let again = newcomer.ikigai(&["import", "--from", &database.url()]);
 
@@ -53,6 +54,11 @@ fn agents_of_an_older_database_come_once_and_answer() {
     );
     assert!(root.out.contains("1. it's \"quoted\""), "{}", root.out);
     assert!(child.out.contains("1. for the child"), "{}", child.out);
+    assert!(
+        !log.out.contains("not run"),
+        "its calls were answered: {}",
+        log.out
+    );
     assert_eq!(doctor.code, Some(0), "{}", doctor.out);
     assert_eq!(again.code, Some(1), "{}", again.err);
     assert!(again.err.contains("already"), "{}", again.err);
