@@ -55,8 +55,16 @@ postgres_binaries() {
             echo "$directory"
             break
         fi
-    done)
+    done) || true
     [ -n "$found" ] && echo "$found"
+}
+
+install_postgres() {
+    local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends)
+    "${install[@]}" postgresql-common &&
+        # The package would set up a server of its own, which nobody asked for.
+        sed -ri 's/^#?(create_main_cluster) .*/\1 = false/' /etc/postgresql-common/createcluster.conf &&
+        "${install[@]}" postgresql
 }
 
 # Makes sure that PostgreSQL's server programs are there, as need_command does.
@@ -66,12 +74,7 @@ need_postgres() {
     fi
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "installing postgresql" >&2
-        # The package would set up a server of its own, which nobody asked for.
-        mkdir -p /etc/postgresql-common
-        [ -e /etc/postgresql-common/createcluster.conf ] ||
-            echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
-        if { apt-get install -y --no-install-recommends postgresql ||
-            { apt-get update && apt-get install -y --no-install-recommends postgresql; }; } >&2; then
+        if { install_postgres || { apt-get update && install_postgres; }; } >&2; then
             postgres_binaries >/dev/null && return 0
         fi
     fi

@@ -54,8 +54,9 @@ impl PgServer {
     /// Starts a server with settings of its own, each `name = value`.
     pub fn with(settings: &[&str]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        // Short, because the path of a socket may have about 100 bytes.
-        let directory = env::temp_dir().join(format!("ikigai-pg-{}", unique()));
+        // Short, because the path of a socket may have about 100 bytes, and where the user can go
+        // that the server runs as.
+        let directory = Path::new("/tmp").join(format!("ikigai-pg-{}", unique()));
         let mut child = Command::new(root.join("scripts/postgres-server"))
             .arg(&directory)
             .args(settings)
