@@ -73,8 +73,8 @@ fn figure(what: &'static str, run: impl FnOnce() -> u64) -> Figure {
     let bytes = run();
     let time = begun.elapsed();
     let peak_mb = (peak_kb() - before).max(0.0) / 1024.0;
-    let megabytes = bytes >> 20;
-    println!("  {what:<20} {time:>10.0?}  {megabytes:>5} MB  {peak_mb:>6.1} MB of memory more");
+    let (megabytes, ms) = (bytes >> 20, time.as_millis());
+    println!("  {what:<20} {ms:>6} ms  {megabytes:>5} MB  {peak_mb:>6.1} MB of memory more");
     Figure {
         what,
         time,
