@@ -164,7 +164,10 @@ impl Engine {
         };
         context.turns = filling.turns.into_iter().map(turn).collect();
         let whole = context.turns.iter().find(|turn| !turn.is_summary);
-        if let Some(first) = whole.map(|turn| turn.from) {
+        // Where summaries are all that is sent, every message came before.
+        let newest = RowRef::new(agent.state.agent(), agent.state.head());
+        let all = (!context.turns.is_empty()).then_some(newest);
+        if let Some(first) = whole.map(|turn| turn.from).or(all) {
             context.start_index = self.messages_before(&mut agent, first).await?;
         }
         Ok(context)

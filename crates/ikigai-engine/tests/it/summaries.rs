@@ -109,6 +109,9 @@ async fn a_conversation_is_compacted_and_brought_back() {
         (&compacted.system, &compacted.tools),
         (&before.system, &before.tools)
     );
+    let context = printed(&mut worker, "/context").await;
+    let truth = "3 earlier messages are not sent as they were · /context undo";
+    assert!(context.ends_with(truth), "{context}");
     let shown = printed(&mut worker, "/compact --show").await;
     assert!(shown.ends_with(&first), "{shown}");
 
