@@ -1,8 +1,8 @@
 //! What a page is made of, before it has a form.
 
-use ikigai_core::data::ForkRole;
+use ikigai_core::data::{ForkRole, Shell};
 use ikigai_core::kind::Kind;
-use ikigai_core::render::{Shown, render};
+use ikigai_core::render::{Said, Shown, render};
 use ikigai_core::{AgentId, Micros, Row};
 use ikigai_store::{AgentRecord, Status};
 use jiff::Timestamp;
@@ -126,6 +126,11 @@ pub(super) fn item(page: &Page, row: &Row) -> Item {
     match render(row) {
         Shown::Nothing | Shown::Usage(_) => Item::Nothing,
         Shown::System(text) => folded("⚙", "system prompt", "", &text, false),
+        Shown::User {
+            text,
+            said: Said::Shell(shell),
+            ..
+        } => ran(&shell, &text),
         Shown::User { text, .. } => said(Speaker::User, &[], &text),
         Shown::Assistant { thinking, text } => said(Speaker::Model, &thinking, &text),
         Shown::ToolCall {
@@ -173,11 +178,21 @@ pub(super) fn item(page: &Page, row: &Row) -> Item {
             note(&format!("✗ killed {}", names.join(", ")), true)
         }
         Shown::Failed { text, .. } => note(&format!("✗ {text}"), true),
-        other => note(
-            &other.to_string(),
-            row.kind.read_as() == Some(Kind::Interrupted),
-        ),
+        other => {
+            // Its own rows are named as everywhere on the page.
+            let text = other.to_string();
+            let text = text.replace(&format!("#{}.", row.at.agent), "#");
+            note(&text, row.kind.read_as() == Some(Kind::Interrupted))
+        }
     }
+}
+
+/// What a person ran, and what came out.
+fn ran(shell: &Shell, text: &str) -> Item {
+    let command = shell.command.as_deref().unwrap_or_default();
+    // It begins with the command, which stands above it.
+    let output = text.strip_prefix(&format!("$ {command}\n")).unwrap_or(text);
+    folded("$", command, "", output, shell.exit != Some(0))
 }
 
 fn said(who: Speaker, thinking: &[String], text: &str) -> Item {

@@ -10,6 +10,9 @@ fn someone() -> Newcomer {
     let newcomer = Newcomer::new();
     newcomer.ikigai(&["run", "hello"]);
     newcomer.ikigai(&["run", HOSTILE]);
+    newcomer.ikigai(&["run", "what was said"]);
+    newcomer.ikigai(&["run", "/undo"]);
+    newcomer.ikigai(&["run", "!printf '<b>shell\\n'"]);
     newcomer.ikigai(&["run", "/fork --fresh --name helper"]);
     newcomer.ikigai(&["run", "--agent", "helper", "count to 3"]);
     newcomer.ikigai(&["run", "/kill helper"]);
@@ -40,6 +43,10 @@ fn a_page_of_html_has_everything_and_runs_nothing() {
         let allowed = if tag == " onerror=alert" { as_text } else { 0 };
         assert_eq!(found, allowed, "{tag}");
     }
+    assert!(html.contains("↶ back to #8<"), "{html}");
+    let ran =
+        "<b>printf &#39;&lt;b&gt;shell\\n&#39;</b></summary><pre>&lt;b&gt;shell\n(exit 0)</pre>";
+    assert!(html.contains(ran), "{html}");
     assert!(!html.contains('\u{1b}') && !html.contains('\u{202e}'));
     assert!(
         html.contains("<nav") && html.contains("helper"),
