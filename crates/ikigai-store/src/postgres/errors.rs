@@ -13,7 +13,7 @@ use crate::error::{BoxError, CommitError, StoreError};
 
 /// Why one batch was not applied.
 #[derive(Debug)]
-pub enum Refusal {
+pub(super) enum Refusal {
     /// The batch is at fault, or somebody else was faster; the transaction goes on without it.
     Commit(CommitError),
     /// The server failed; the transaction is gone.
@@ -73,7 +73,7 @@ impl Cause {
 }
 
 /// Translates an error that only one caller is told of.
-pub fn sql_error(url: &Url, error: tokio_postgres::Error) -> StoreError {
+pub(crate) fn sql_error(url: &Url, error: tokio_postgres::Error) -> StoreError {
     Cause::from(error).store_error(url)
 }
 
@@ -204,7 +204,7 @@ fn is_absence(code: &SqlState) -> bool {
 }
 
 /// Says whether the connection is of no more use after an error.
-pub fn breaks_connection(error: &tokio_postgres::Error) -> bool {
+pub(super) fn breaks_connection(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(code) => is_absence(code),
         None => !is_reading_mistake(error),
@@ -213,7 +213,7 @@ pub fn breaks_connection(error: &tokio_postgres::Error) -> bool {
 
 /// Says whether the same transaction may succeed if it is begun again, because it only met another
 /// one.
-pub fn may_try_again(error: &tokio_postgres::Error) -> bool {
+pub(super) fn may_try_again(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         [
             SqlState::T_R_SERIALIZATION_FAILURE,
@@ -224,11 +224,11 @@ pub fn may_try_again(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Says whether an error tells that two rows would be equal where they may not.
-pub fn is_unique_violation(error: &tokio_postgres::Error) -> bool {
+pub(super) fn is_unique_violation(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::UNIQUE_VIOLATION)
 }
 
 /// Says whether an error tells that a row refers to another that is not there.
-pub fn is_reference_violation(error: &tokio_postgres::Error) -> bool {
+pub(super) fn is_reference_violation(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION)
 }

@@ -31,15 +31,14 @@ pub use report::ServerReport;
 pub use store::{OpenOptions, PostgresStore};
 pub use url::{BadUrl, Url};
 
+pub(crate) use errors::sql_error;
+
 #[doc(hidden)]
 pub use crate::faults::{CommitFault, Faults};
 #[doc(hidden)]
 pub use connect::{Link, Role, Target};
 #[doc(hidden)]
-pub use errors::{
-    Cause, Refusal, breaks_connection, is_reference_violation, is_unique_violation, may_try_again,
-    sql_error,
-};
+pub use errors::Cause;
 #[doc(hidden)]
 pub use listen::{Listener, Notifier};
 #[doc(hidden)]
