@@ -64,6 +64,10 @@ const RULES: &[Rule] = &[
         answer: count_files,
     },
     Rule {
+        words: &["count", "tests"],
+        answer: count_tests,
+    },
+    Rule {
         words: &["count"],
         answer: count,
     },
@@ -466,6 +470,24 @@ fn count_files(ask: &Ask) -> Vec<Step> {
         files => format!("There are {files} files"),
     };
     vec![say(format!("{files} in {directory}."))]
+}
+
+/// Counts what looks like tests.
+fn count_tests(ask: &Ask) -> Vec<Step> {
+    if ask.round == 0 {
+        let grep = json!({ "pattern": r"#\[(\w+::)?test", "glob": "**/*.rs" });
+        return vec![call("grep", &grep)];
+    }
+    if ask.has_failed {
+        return vec![say(format!("The tool said: {}", ask.last_result()))];
+    }
+    let lines = ask.last_result().lines();
+    let tests = match lines.filter(|line| line.contains("#[")).count() {
+        0 => "I see no test".to_owned(),
+        1 => "I see 1 test".to_owned(),
+        tests => format!("I see {tests} tests"),
+    };
+    vec![say(format!("{tests} in the Rust files here."))]
 }
 
 fn ask_to_push(ask: &Ask) -> Vec<Step> {

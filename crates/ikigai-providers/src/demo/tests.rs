@@ -182,6 +182,16 @@ fn it_counts_one_file_as_one() {
             "src/a\nsrc/b",
             "There are 2 files in src.",
         ),
+        (
+            "count the tests",
+            "src/lib.rs:5:#[test]",
+            "I see 1 test in the Rust files here.",
+        ),
+        (
+            "count the tests",
+            "",
+            "I see no test in the Rust files here.",
+        ),
     ];
 
     for (said, result, expected) in cases {

@@ -21,8 +21,7 @@ impl Overlay {
     /// Text as it is.
     pub(super) fn of_text(title: &str, text: &str) -> Self {
         let lines = clean(text);
-        let lines = lines.lines().map(|line| Line::of(line, Role::Text));
-        Self::of_lines(title, lines.collect())
+        Self::of_lines(title, lines.lines().map(in_columns).collect())
     }
 
     /// Lines as they are.
@@ -108,11 +107,33 @@ impl App {
     }
 }
 
+/// A line of text whose first column, if it has several, is its lead.
+fn in_columns(text: &str) -> Line {
+    let indent = text.len() - text.trim_start().len();
+    let gap = text.get(indent..).and_then(|rest| rest.find("  "));
+    let gap = gap.map(|gap| indent + gap);
+    let (lead, rest) = text.split_at(gap.unwrap_or(0));
+    let rest_start = rest.len() - rest.trim_start().len();
+    let (space, rest) = rest.split_at(rest_start);
+    if lead.is_empty() || rest.is_empty() {
+        return Line::of(text, Role::Text);
+    }
+    let mut line = Line::new(vec![
+        Span::new(format!("{lead}{space}"), Role::Text),
+        Span::new(rest, Role::Text),
+    ]);
+    line.lead = 1;
+    line
+}
+
 /// The rows of a line. Its lead is a column of its own, or, where there are few, a row above.
 fn wrapped(line: &Line, columns: u16) -> Vec<Line> {
     let (lead, text) = line.spans.split_at(line.lead.min(line.spans.len()));
     let wide: usize = lead.iter().map(|span| width(&span.text)).sum();
     let indent = |wide: usize| [Span::new(" ".repeat(wide), Role::Text)];
+    if width(&line.text()) <= usize::from(columns) {
+        return vec![line.clone()];
+    }
     if columns >= NARROW || lead.is_empty() {
         return wrap(line, columns, &indent(wide.max(2)));
     }

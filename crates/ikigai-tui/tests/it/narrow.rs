@@ -85,6 +85,14 @@ async fn the_help_has_two_columns_or_rows_below_each_other() {
     let column = rows[row].find("sends").unwrap();
     assert_eq!(rows[row + 1].find("agent works"), Some(column));
 
+    stage.press("esc").await;
+    stage.line("/help").await;
+    stage.sees("send your last message again").await;
+    let row = usize::from(stage.row_with("send your last message again"));
+    let rows = stage.rows();
+    let column = rows[row].find("send your").unwrap();
+    assert_eq!(rows[row + 1].find("came of it"), Some(column), "{rows:#?}");
+
     let mut stage = Stage::new(SMALL).await;
     stage.press("?").await;
     let row = usize::from(stage.row_with("sends the message"));
