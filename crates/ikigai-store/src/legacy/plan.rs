@@ -4,27 +4,16 @@ use std::collections::{HashMap, HashSet};
 
 use ikigai_core::names::{free_name, name_from};
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{AgentId, Kind, RowRef, Seq};
+use ikigai_core::{AgentId, Kind, RowRef, Seq, StoredKind};
 use sha2::{Digest, Sha256};
 
 use super::{Home, OldAgent, Report};
 
 /// The kinds that an older log has; `tool` is the first name of `tool_result`.
 pub(super) fn kind_of(name: &str) -> Option<Kind> {
-    Some(match name {
-        "clear" => Kind::Clear,
-        "system" => Kind::System,
-        "user" => Kind::User,
-        "assistant" => Kind::Assistant,
-        "tool_call" => Kind::ToolCall,
-        "tool_result" | "tool" => Kind::ToolResult,
-        "mark" => Kind::Mark,
-        "rewind" => Kind::Rewind,
-        "agent_killed" => Kind::AgentKilled,
-        "command" => Kind::Command,
-        "fork" => Kind::Fork,
-        _ => return None,
-    })
+    let newer = [Kind::Usage, Kind::Interrupted, Kind::Error, Kind::Summary];
+    let kind = StoredKind::of(name).read_as();
+    kind.filter(|kind| !newer.contains(kind))
 }
 
 /// An agent with its place in the new log.
