@@ -281,7 +281,14 @@ impl Listener {
                 _ = beat.tick() => state.beat(&link).await,
             };
             state.is_behind |= state.wishes.is_committed.swap(false, Ordering::SeqCst);
-            if done.is_err() || state.answer_waiting(&link).await.is_err() {
+            if let Err(cause) = done {
+                // A server may go on refusing; whoever waits must hear of it.
+                for answer in state.waiting.drain(..) {
+                    let _ = answer.send(Err(cause.clone()));
+                }
+                return Over::Lost;
+            }
+            if state.answer_waiting(&link).await.is_err() {
                 return Over::Lost;
             }
         }

@@ -1,11 +1,12 @@
 //! Reaching a server, and what is done when the log is opened for the first time.
 
-use ikigai_store::StoreError;
 use ikigai_store::postgres::{Link, MIGRATIONS, Migrations, Role, Target, Url};
+use ikigai_store::{CommitError, Effect, Status, StoreError};
 use ikigai_testkit::postgres::{Database, PgServer};
-use ikigai_testkit::{Player, part};
-
+use ikigai_testkit::{Player, block_on, part};
 use tokio::runtime::Builder;
+
+use crate::support::{agent, make_agent, only, open_at};
 
 /// The log as the first version made it.
 const FIRST: Migrations = &[MIGRATIONS[0]];
@@ -236,4 +237,36 @@ fn passwords_are_checked_and_never_shown() {
             "{shown}"
         );
     }
+}
+
+/// Whoever has no right to write reads, and is told so when something is to be written.
+#[test]
+fn who_may_only_read_is_refused_and_does_not_wait() {
+    let database = Database::fresh();
+    let owner = super::open(&database, 1).unwrap();
+    make_agent(&owner, agent(1));
+    let role = format!("reader_of_{}", database.name());
+    database.sql(&format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA ikigai TO {role};
+         GRANT SELECT ON ALL TABLES IN SCHEMA ikigai TO {role}"
+    ));
+    let url = database.url().replace("postgres@", &format!("{role}@"));
+    let reader = open_at(&url, 2).unwrap();
+
+    assert_eq!(block_on(reader.agents(None)).unwrap().len(), 1);
+    for refused in [
+        Effect::TakeLease { agent: agent(1) },
+        Effect::SetStatus {
+            agent: agent(1),
+            status: Status::Dead,
+        },
+    ] {
+        let refused = block_on(reader.commit(only(refused)));
+        assert!(
+            matches!(refused, Err(CommitError::Store(StoreError::Server { .. }))),
+            "{refused:?}"
+        );
+    }
+    drop(reader);
+    database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
