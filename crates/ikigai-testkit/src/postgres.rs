@@ -163,6 +163,11 @@ impl Database {
         format!("postgres://postgres@/{name}?host={}", directory.display())
     }
 
+    /// The address of another log in it, under a name of its own.
+    pub fn schema_url(&self, schema: &str) -> String {
+        format!("{}&schema={schema}", self.url())
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

@@ -6,6 +6,7 @@ pub mod rounds;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::data::ForkContext;
@@ -14,9 +15,11 @@ use ikigai_core::{
     AgentId, AgentState, Epoch, Event, Micros, NewRow, ProcessId, Row, RowRef, Seq, SessionId,
     StoredKind,
 };
+use ikigai_store::postgres::{self, Url};
 use ikigai_store::sqlite::{MIGRATIONS, OpenOptions};
 use ikigai_store::{
-    Batch, Effect, HeadClaim, LeaseClaim, NewAgent, ProcessRecord, Snapshot, SqliteStore, Store,
+    Batch, Effect, HeadClaim, LeaseClaim, NewAgent, PostgresStore, ProcessRecord, Snapshot,
+    SqliteStore, Store, StoreError,
 };
 use serde_json::Map;
 
@@ -191,6 +194,18 @@ pub fn this_process() -> ProcessRecord {
         pid: std::process::id(),
         started: Micros(0),
     }
+}
+
+/// Opens a log as that process: a file by its path, or one on a server by its address. Here it is
+/// decided which engine that is.
+pub fn open_log(place: &str, process: ProcessRecord) -> Result<Arc<dyn Store>, StoreError> {
+    if Url::is_meant(place) {
+        let options = postgres::OpenOptions::new(Url::parse(place)?, process);
+        return Ok(Arc::new(PostgresStore::open(options)?));
+    }
+    Ok(Arc::new(SqliteStore::open(OpenOptions::new(
+        place, process,
+    ))?))
 }
 
 /// A claim to append as the holder of the lease.

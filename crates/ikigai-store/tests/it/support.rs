@@ -12,13 +12,13 @@ use ikigai_core::{
     AgentId, Direction, Epoch, Event, Micros, NewRow, PageQuery, ProcessId, RowRef, Seq, SessionId,
     Span,
 };
-use ikigai_store::postgres::{self, Url};
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, PostgresStore,
-    ProcessRecord, SqliteStore, Store, StoreError,
+    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, ProcessRecord,
+    SqliteStore, Store, StoreError,
 };
 use ikigai_testkit::block_on;
+use ikigai_testkit::stores::open_log;
 pub(crate) use ikigai_testkit::{Player, part, tell, wait_for_parent};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -56,11 +56,7 @@ pub(crate) fn open(path: &Path, number: u64) -> Result<SqliteStore, StoreError> 
 
 /// Opens a store as a process of tests, in a file or on a server.
 pub(crate) fn open_at(place: &str, number: u64) -> Result<Arc<dyn Store>, StoreError> {
-    if !Url::is_meant(place) {
-        return Ok(Arc::new(open(Path::new(place), number)?));
-    }
-    let options = postgres::OpenOptions::new(Url::parse(place)?, process(number));
-    Ok(Arc::new(PostgresStore::open(options)?))
+    open_log(place, process(number))
 }
 
 /// A claim of the holder of a lease.

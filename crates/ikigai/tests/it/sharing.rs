@@ -1,8 +1,6 @@
 //! One log on a server: the program uses it as it uses a file.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 
 use ikigai_testkit::postgres::Database;
 
@@ -132,51 +130,4 @@ fn a_copy_that_cannot_be_made_leaves_everything_as_it_was() {
     assert_eq!(again.code, Some(0), "{}", again.err);
     let mine = one.ikigai(&["--db", &url, "run", "what did I say"]);
     assert!(mine.out.contains("1. mine"), "{}", mine.out);
-}
-
-/// Sends a signal to a process, by its name.
-fn signal(name: &str, process: &Child) {
-    let sent = Command::new("kill")
-        .args([name, &process.id().to_string()])
-        .status();
-    assert!(sent.unwrap().success());
-}
-
-/// Two homes stand for two machines. One works; the other looks on live and leaves it mail. When
-/// the first is stopped, as by a cut network, the other takes over; and the first, once it can go
-/// on, stops its work and says so.
-#[test]
-fn another_machine_looks_on_and_takes_over_from_one_that_is_cut_off() {
-    let database = Database::fresh();
-    let url = database.url();
-    let (one, other) = (Newcomer::new(), Newcomer::new());
-    one.ikigai(&["--db", &url, "run", "the word is heron"]);
-    let mut working = one.command(&["--db", &url, "run", "count slowly to 1000"]);
-    let working = working.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let working = working.spawn().unwrap();
-
-    let mut looking = other.command(&["--db", &url, "log", "--follow", "--json", "project"]);
-    let mut looking = looking.stdout(Stdio::piped()).spawn().unwrap();
-    let seen = BufReader::new(looking.stdout.take().unwrap());
-    let mut seen = seen.lines().map(Result::unwrap);
-    assert!(seen.any(|line| line.contains("count slowly")));
-    let held = other.ikigai(&["--db", &url, "run", "--agent", "project", "a letter"]);
-    assert_eq!(held.code, Some(4), "{}", held.err);
-
-    signal("-STOP", &working);
-    database.sql("SELECT pg_sleep(17)");
-    let taken = other.ikigai(&["--db", &url, "run", "--agent", "project", "what did I say"]);
-    assert_eq!(taken.code, Some(0), "{}", taken.err);
-    assert!(taken.out.contains("the word is heron"), "{}", taken.out);
-    assert!(taken.out.contains("a letter"), "{}", taken.out);
-    assert!(seen.any(|line| line.contains("what did I say")));
-    signal("-CONT", &working);
-    let ended = said(working.wait_with_output().unwrap());
-
-    assert_ne!(ended.code, Some(0), "{}", ended.err);
-    assert!(ended.err.contains("another process"), "{}", ended.err);
-    looking.kill().unwrap();
-    looking.wait().unwrap();
-    let log = other.ikigai(&["--db", &url, "log", "--all", "project"]);
-    assert!(!log.out.contains("1 2 3"), "{}", log.out);
 }

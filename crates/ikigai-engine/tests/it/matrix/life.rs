@@ -14,15 +14,15 @@ use ikigai_engine::{
     Desk, Engine, EngineError, Environment, ForkWish, INTENTS, Outcome, POINTS, Safety, System,
     Update, Worker,
 };
-use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    AgentRecord, Batch, CommitError, HeadClaim, LeaseClaim, ProcessRecord, SqliteStore, Store,
-    StoreError,
+    AgentRecord, Batch, CommitError, HeadClaim, LeaseClaim, ProcessRecord, Store, StoreError,
 };
+use ikigai_testkit::stores::open_log;
 use ikigai_testkit::{Player, ScriptedProvider, part, tell};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::mpsc;
 
+use super::restart::place_of;
 use super::scenario::{NOTES, OTHER, Scenario, tools};
 
 /// A life that has not ended by then never will.
@@ -179,7 +179,7 @@ impl Environment for Mortal {
 
 /// What a process works with.
 pub(crate) struct World {
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) provider: ScriptedProvider,
     pub(crate) engine: Engine,
     directory: PathBuf,
@@ -203,8 +203,7 @@ impl World {
             pid: std::process::id(),
             started: System.now(),
         };
-        let path = directory.join("log.db");
-        let store = Arc::new(SqliteStore::open(OpenOptions::new(path, process))?);
+        let store = open_log(&place_of(directory), process)?;
         let engine = Engine::new(store.clone(), environment, Arc::new(provider.clone()))
             .with_tools(Arc::new(tools()), Safety::default());
         Ok(Self {

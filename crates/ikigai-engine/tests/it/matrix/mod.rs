@@ -1,5 +1,5 @@
 //! The crash matrix: a process is killed at every step of a turn, and another one starts on what
-//! it left, in one real file.
+//! it left, in one real file or on a real server.
 
 mod life;
 mod restart;
@@ -15,18 +15,26 @@ use ikigai_core::Kind;
 use ikigai_core::data::{self, ToolResultData, Verdict};
 use ikigai_engine::POINTS;
 use ikigai_testkit::cases;
+use ikigai_testkit::postgres::Database;
 
 use life::{Errand, Life, Told};
 use restart::{Ground, Restart, is, sources};
 use scenario::Scenario;
-use table::Then;
+use table::{Case, Then};
+
+/// Of so many cases one is tried on a server in the short profile: starting there takes longer.
+const SHARED_STEP: usize = 8;
 
 /// Lives lives on a new ground, one after another.
 fn live(scenario: Scenario, lives: &[Life]) -> (Ground, Vec<Told>) {
     let ground = Ground::new();
-    let told = lives.iter().map(|life| life.live(ground.path(), scenario));
-    let told = told.collect();
+    let told = live_on(&ground, scenario, lives);
     (ground, told)
+}
+
+fn live_on(ground: &Ground, scenario: Scenario, lives: &[Life]) -> Vec<Told> {
+    let told = lives.iter().map(|life| life.live(ground.path(), scenario));
+    told.collect()
 }
 
 /// Every effect happened at most once.
@@ -40,22 +48,48 @@ fn is_each_once(effects: &[String]) -> bool {
 #[tokio::test]
 async fn a_process_killed_at_any_point_is_followed_by_one_that_knows_all() {
     for case in table::cases() {
-        let (scenario, name) = (case.scenario, format!("{case:?}"));
-
-        let (ground, told) = live(scenario, &case.lives);
-        let mut restart = Restart::on(&ground, scenario, &told).await;
-
-        let seen = (restart.found_shape(), restart.settled_shape());
-        assert_eq!(seen, (case.found, case.settled), "{name}");
-        let effects = ground.effects();
-        let expected = case.effects.unwrap_or(effects.len());
-        assert_eq!(effects.len(), expected, "{name}");
-        let resumed = restart.go_on().await;
-        assert_eq!(resumed, case.then != Then::Nothing, "{name}");
-        let more = usize::from(case.then == Then::Happens);
-        assert_eq!(ground.effects().len(), effects.len() + more, "{name}");
-        assert!(is_each_once(&ground.effects()), "{name}");
+        die_and_follow(case, &Ground::new()).await;
     }
+}
+
+/// The same with the log on a server. The short profile takes some of the cases, now these and now
+/// those.
+#[test]
+fn a_process_killed_at_any_point_leaves_a_shared_log_whole() {
+    let database = Database::fresh();
+    let first = std::process::id() as usize % SHARED_STEP;
+    let (first, step) = if cases(0, 1) == 0 {
+        (first, SHARED_STEP)
+    } else {
+        (0, 1)
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let cases = table::cases().into_iter().enumerate();
+    for (number, case) in cases.skip(first).step_by(step) {
+        let ground = Ground::shared(&database.schema_url(&format!("log{number}")));
+        runtime.block_on(die_and_follow(case, &ground));
+    }
+}
+
+async fn die_and_follow(case: Case, ground: &Ground) {
+    let (scenario, name) = (case.scenario, format!("{case:?}"));
+
+    let told = live_on(ground, scenario, &case.lives);
+    let mut restart = Restart::on(ground, scenario, &told).await;
+
+    let seen = (restart.found_shape(), restart.settled_shape());
+    assert_eq!(seen, (case.found, case.settled), "{name}");
+    let effects = ground.effects();
+    let expected = case.effects.unwrap_or(effects.len());
+    assert_eq!(effects.len(), expected, "{name}");
+    let resumed = restart.go_on().await;
+    assert_eq!(resumed, case.then != Then::Nothing, "{name}");
+    let more = usize::from(case.then == Then::Happens);
+    assert_eq!(ground.effects().len(), effects.len() + more, "{name}");
+    assert!(is_each_once(&ground.effects()), "{name}");
 }
 
 /// Whoever adds a point to the engine adds a case to the matrix.

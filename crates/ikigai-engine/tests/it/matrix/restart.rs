@@ -11,7 +11,7 @@ use ikigai_core::{AgentId, Budget, Event, Kind, Micros, Row, RowRef, Seq, Stored
 use ikigai_engine::{EngineError, Outcome, Worker};
 use ikigai_providers::dialect::{Order, Quirks};
 use ikigai_providers::dialects;
-use ikigai_store::{Agent, AgentRecord, RunRecord, Status, Store};
+use ikigai_store::{Agent, AgentRecord, RunRecord, Status};
 use ikigai_testkit::wire;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -34,10 +34,26 @@ pub(crate) struct Ground {
     directory: TempDir,
 }
 
+/// The file in it that tells the address of the log, if that is on a server.
+const ADDRESS: &str = "address";
+
+/// Where the log of a ground is.
+pub(crate) fn place_of(directory: &Path) -> String {
+    let file = || directory.join("log.db").to_str().unwrap().to_owned();
+    fs::read_to_string(directory.join(ADDRESS)).unwrap_or_else(|_| file())
+}
+
 impl Ground {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         Self { directory }
+    }
+
+    /// One whose log is on a server.
+    pub(crate) fn shared(url: &str) -> Self {
+        let ground = Self::new();
+        fs::write(ground.path().join(ADDRESS), url).unwrap();
+        ground
     }
 
     pub(crate) fn path(&self) -> &Path {
