@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{AgentId, RowRef};
+use ikigai_core::{AgentId, Kind, RowRef};
 use ikigai_engine::{
     CommitError, Engine, EngineError, Errand, Follow, Followed, Intent, Status, Update,
 };
@@ -205,9 +205,9 @@ impl Driver {
         {
             self.app.say(format!("⚠ {error}"));
         }
-        let is_end = matches!(update, Update::Ended(_));
+        let is_other = matches!(update, Update::Ended(_)) || moves_window(&update);
         self.app.told(agent, update, Instant::now());
-        if is_end && agent == self.app.current() {
+        if is_other && agent == self.app.current() {
             self.look_around();
         }
     }
@@ -475,4 +475,13 @@ impl Driver {
         let workdir = settings.and_then(|settings| settings.workdir.clone());
         workdir.unwrap_or_default()
     }
+}
+
+/// Whether something else is sent after this, although no turn ended.
+fn moves_window(update: &Update) -> bool {
+    let (Update::Stored(row) | Update::Settled(row)) = update else {
+        return false;
+    };
+    let moves = [Kind::Clear, Kind::Rewind, Kind::Summary];
+    row.kind.read_as().is_some_and(|kind| moves.contains(&kind))
 }

@@ -96,3 +96,16 @@ async fn all_that_is_shown_is_unfolded_and_folded() {
     stage.line("/view").await;
     stage.until(|text| !text.contains(prompt)).await;
 }
+
+/// The status tells what the next request has, also when no turn has ended since.
+#[tokio::test]
+async fn what_fills_the_window_is_counted_anew_when_it_moves() {
+    let mut stage = Stage::new((100, 24)).await;
+    stage.provider.will_say("Yes.");
+    stage.driver.app.submit("word ".repeat(50_000));
+    stage.until(|text| text.contains("6% of 1.0M")).await;
+
+    stage.line("/clear").await;
+
+    stage.until(|text| text.contains("0% of 1.0M")).await;
+}
