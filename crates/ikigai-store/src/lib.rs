@@ -132,6 +132,24 @@ pub trait Store: Send + Sync {
         })
     }
 
+    /// The processes that hold agents, each once.
+    fn owners(&self) -> Reading<'_, Vec<ProcessRecord>> {
+        Box::pin(async move {
+            let mut owners: Vec<ProcessRecord> = Vec::new();
+            for owner in self
+                .agents(None)
+                .await?
+                .into_iter()
+                .filter_map(|agent| agent.owner)
+            {
+                if !owners.contains(&owner) {
+                    owners.push(owner);
+                }
+            }
+            Ok(owners)
+        })
+    }
+
     /// One agent.
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>>;
 

@@ -283,6 +283,10 @@ impl Store for SqliteStore {
         self.ask(move |connection| queries::living_roots(connection, session))
     }
 
+    fn owners(&self) -> Reading<'_, Vec<ProcessRecord>> {
+        self.ask(queries::owners)
+    }
+
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
         self.ask(move |connection| queries::agent(connection, agent))
     }

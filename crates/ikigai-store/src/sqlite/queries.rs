@@ -12,8 +12,8 @@ use super::values::{
 use crate::blobs::join_parts;
 use crate::numbers::{stored, stored_limit};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, RunId, RunRecord,
-    SessionRecord, Snapshot,
+    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, ProcessRecord, RunId,
+    RunRecord, SessionRecord, Snapshot,
 };
 
 /// Reads all rows of a statement.
@@ -263,6 +263,17 @@ pub(super) fn living_roots(
         [session.to_string()],
         agent_record,
     )
+}
+
+pub(super) fn owners(connection: &Connection) -> Result<Vec<ProcessRecord>> {
+    let owners = all(
+        connection,
+        "SELECT uuid, pid, started, host FROM processes
+         WHERE id IN (SELECT owner FROM heads) ORDER BY id",
+        [],
+        |row| optional_process(row, 0),
+    );
+    Ok(owners?.into_iter().flatten().collect())
 }
 
 pub(super) fn agent(connection: &Connection, agent: AgentId) -> Result<Option<AgentRecord>> {

@@ -378,6 +378,11 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
     );
     let roots = desk.store.living_roots(desk.session).await.unwrap();
     assert_eq!(roots, expected[..1]);
+    let owners = desk.store.owners().await.unwrap();
+    assert_eq!(
+        Some(&owners[..]),
+        expected[0].owner.as_ref().map(std::slice::from_ref)
+    );
     for agent in expected {
         assert_eq!(desk.store.agent(agent.id).await.unwrap(), Some(agent));
     }

@@ -161,10 +161,8 @@ impl Driver {
     async fn try_take_back(&self) -> Result<(), EngineError> {
         let mut asked = Vec::new();
         let mut handed: Vec<AgentId> = Vec::new();
-        for record in self.engine.agents().await? {
-            let Some(owner) = record.owner.filter(ProcessRecord::may_live) else {
-                continue;
-            };
+        let owners = self.engine.store().owners().await?.into_iter();
+        for owner in owners.filter(ProcessRecord::may_live) {
             if owner.pid == std::process::id() || asked.contains(&owner.pid) {
                 continue;
             }
