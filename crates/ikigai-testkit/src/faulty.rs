@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use ikigai_store::{
@@ -22,6 +23,8 @@ pub enum CommitFault {
     LostUnknown,
     /// Everything is written, and the caller is never told: it dies waiting.
     WrittenAndSilent,
+    /// Everything is written, but only after so long.
+    Slow(Duration),
 }
 
 /// Wraps a store and fails chosen calls; all others go through.
@@ -217,6 +220,10 @@ impl Store for FaultyStore {
                 Some(CommitFault::WrittenAndSilent) => {
                     self.inner.commit(batch).await?;
                     std::future::pending().await
+                }
+                Some(CommitFault::Slow(pause)) => {
+                    tokio::time::sleep(pause).await;
+                    self.inner.commit(batch).await
                 }
                 Some(CommitFault::WrittenUnknown) => {
                     self.inner.commit(batch).await?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ikigai_store::{CommitError, Effect};
 use tokio::time::Instant;
 
+use super::held::told_if_silent;
 use crate::front::{Desk, Update};
 use crate::{EngineError, Worker};
 
@@ -73,7 +74,7 @@ impl Worker {
         };
         let drop = draft.stale.then(|| self.drop_draft());
         let with = drop.into_iter().chain([append]).collect();
-        match self.commit(Vec::new(), with).await {
+        match told_if_silent(self.commit(Vec::new(), with), desk).await {
             Ok(_) => {
                 draft.stored_bytes = draft.text.len();
                 draft.stale = false;

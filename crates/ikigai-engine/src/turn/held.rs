@@ -1,11 +1,12 @@
 //! What has arrived and must not be lost: a store that is away is tried again, and whoever wants
 //! the turn to stop is heard meanwhile.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use ikigai_core::{Event, Row};
 use ikigai_store::{CommitError, Effect, StoreError, blobs};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::front::{Desk, Intent, Update};
 use crate::worker::{Beside, BesideAt, EffectsAt};
@@ -14,6 +15,10 @@ use crate::{EngineError, Worker};
 /// How often, and after which pause, something is offered to a store that fails.
 const TRIES: u32 = 600;
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// After so long without an answer of the store, whoever looks on is told. It goes on waiting: what
+/// became of a commit is known to the store alone.
+const SILENCE: Duration = Duration::from_secs(3);
 
 impl Worker {
     /// Stores events that must not be lost, however long the store is away.
@@ -49,7 +54,7 @@ impl Worker {
     ) -> Result<Vec<Row>, EngineError> {
         let mut attempt = self.attempt(events);
         for _ in 1..TRIES {
-            match self.try_commit(&mut attempt, beside).await {
+            match told_if_silent(self.try_commit(&mut attempt, beside), desk).await {
                 Err(error) if may_return(&error) => pause(&error, desk).await?,
                 other => return other,
             }
@@ -145,6 +150,16 @@ impl Patience {
             read => read.map(Some),
         }
     }
+}
+
+/// Waits for the store; tells whoever looks on if that takes long.
+pub(super) async fn told_if_silent<T>(work: impl Future<Output = T>, desk: &mut Desk<'_>) -> T {
+    let mut work = pin!(work);
+    if let Ok(done) = timeout(SILENCE, &mut work).await {
+        return done;
+    }
+    desk.tell(Update::StoreAway("the store does not answer".to_owned()));
+    work.await
 }
 
 /// Says whether a store that fails so may work again by itself.

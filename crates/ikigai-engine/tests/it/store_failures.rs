@@ -72,6 +72,26 @@ async fn work_resumes_when_store_returns() {
     }
 }
 
+/// A store on the way to which something hangs: whoever looks on is told, and it is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_is_told_of() {
+    for (pause, is_told) in [(2, false), (20, true)] {
+        let world = World::new();
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+        world.provider.will_say("an answer");
+        let slow = CommitFault::Slow(Duration::from_secs(pause));
+        world.store.fail_commit(2, slow);
+
+        let (outcome, told) = say_until(&mut worker, "hello", std::future::pending()).await;
+
+        assert_eq!(outcome.unwrap(), Outcome::Completed);
+        let away = |update: &&Update| matches!(update, Update::StoreAway(_));
+        assert_eq!(told.iter().filter(away).count(), usize::from(is_told));
+        assert_eq!(world.kinds(id).await[2..], ["user", "assistant", "usage"]);
+    }
+}
+
 /// A world in which a model is about to make calls of every class, in two rounds.
 async fn about_to_call() -> (World, Diary, Worker) {
     let (world, diary) = World::with_fakes();
