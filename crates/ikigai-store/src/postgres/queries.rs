@@ -156,7 +156,7 @@ pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<V
         &[&columns.agents, &columns.from, &columns.to, &wanted];
     let mut found: Vec<Vec<Row>> = spans.iter().map(|_| Vec::new()).collect();
     let read = |row: &SqlRow| {
-        let place = usize::try_from(number(row, 0)?).unwrap_or(usize::MAX) - 1;
+        let place = usize::try_from(number(row, 0)?.saturating_sub(1)).unwrap_or(usize::MAX);
         if let (Some(span), Some(rows)) = (spans.get(place), found.get_mut(place)) {
             rows.push(log_row(span.agent, row, 1)?);
         }

@@ -1,12 +1,13 @@
 //! Reaching a server, and what is done when the log is opened for the first time.
 
+use ikigai_core::{Epoch, Seq};
 use ikigai_store::postgres::{Link, MIGRATIONS, Migrations, Role, Target, Url};
-use ikigai_store::{CommitError, Effect, Status, StoreError};
+use ikigai_store::{CommitError, Effect, Status, Store, StoreError};
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::{Player, block_on, part};
 use tokio::runtime::Builder;
 
-use crate::support::{agent, make_agent, only, open_at};
+use crate::support::{agent, make_agent, only, open_at, say, texts};
 
 /// The log as the first version made it.
 const FIRST: Migrations = &[MIGRATIONS[0]];
@@ -254,6 +255,12 @@ fn who_may_only_read_is_refused_and_does_not_wait() {
     let reader = open_at(&url, 2).unwrap();
 
     assert_eq!(block_on(reader.agents(None)).unwrap().len(), 1);
+    let mut watch = reader.watch().unwrap();
+    assert!(block_on(watch.changed()), "it listens");
+    block_on(owner.commit(say(agent(1), Epoch(1), Seq(0), "heard"))).unwrap();
+    while texts(&*reader).is_empty() {
+        assert!(block_on(watch.changed()));
+    }
     for refused in [
         Effect::TakeLease { agent: agent(1) },
         Effect::SetStatus {
