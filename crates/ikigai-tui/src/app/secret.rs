@@ -4,6 +4,7 @@ use ikigai_engine::commands::{Line as Parsed, parse};
 use ikigai_engine::{TypedKey, looks_like_key};
 
 use super::hints::Hints;
+use super::lines::NARROW;
 use super::{App, Mode, Wish};
 use crate::input::Edit;
 use crate::key::{Code, Key};
@@ -82,19 +83,27 @@ impl App {
         let Mode::Secret(secret) = &self.mode else {
             return None;
         };
-        let count = match secret.typed.chars().count() {
-            0 => String::new(),
-            1 => "1 character".to_owned(),
-            count => format!("{count} characters"),
+        let provider = clean(&secret.provider);
+        let count = secret.typed.chars().count();
+        let (label, count) = match count {
+            _ if self.columns < NARROW => (format!("{provider} key: "), format!("{count} hidden")),
+            0 => (format!("key of {provider}, hidden: "), String::new()),
+            1 => (
+                format!("key of {provider}, hidden: "),
+                "1 character".to_owned(),
+            ),
+            _ => (
+                format!("key of {provider}, hidden: "),
+                format!("{count} characters"),
+            ),
         };
-        let label = format!("key of {}, hidden: ", clean(&secret.provider));
         let column = width(&label) + width(&count);
         let line = Line::new(vec![
             Span::new(label, Role::Question),
             Span::new(count, Role::Text),
         ]);
         let hints = Hints {
-            gap: "   ",
+            gap: "  ",
             keys: &["Enter tries and keeps it"],
             way_out: "Esc leaves it",
             look: Look::of(Role::Faint),

@@ -36,7 +36,11 @@ async fn every_row_of_keys_shows_the_way_out() {
         ends(&mut stage, "Esc takes none");
         stage.press("esc").await;
         stage.line("/key anthropic").await;
+        stage.letters("sk-abc").await;
         ends(&mut stage, "Esc leaves it");
+        if size == SMALL {
+            assert!(stage.text().contains("anthropic key: 6 hidden"));
+        }
         stage.press("esc").await;
         stage.asks(agent, "cargo test --workspace --all-targets --locked");
         stage.pass(Duration::from_secs(5)).await;
