@@ -81,10 +81,14 @@ impl Plan<'_> {
         {
             return Err(CommitError::Dead(parent).into());
         }
-        let fork_point = self.fork_point(agent.id, agent.fork_point)?;
+        let forked_from = agent.fork_point.map(|row| self.book.row(row)).transpose()?;
         if !self.book.name(agent.id, &agent.name) {
             return Err(CommitError::NameTaken(agent.name.clone()).into());
         }
+        // Of a batch that is wrong in two ways the same is told as on SQLite.
+        let fork_point = forked_from
+            .map(|row| row.ok_or_else(|| forked_from_nothing(agent.id)))
+            .transpose()?;
         let process = self.process.filter(|_| owned);
         let epoch = Epoch(u64::from(owned));
         let key = self.book.add_agent(agent.id, |key| Entry {
