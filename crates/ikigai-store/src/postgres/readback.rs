@@ -16,9 +16,12 @@ pub(super) enum Outcome {
 /// Finds out what became of this process's transaction of that number.
 ///
 /// The next number is drawn. That waits for a transaction which is still on its way, and counts on
-/// from the one that was lost only if it was stored.
+/// from the one that was lost only if it was stored. The number is given back: an answer to this
+/// may be lost too, and whoever looks again must see the same.
 pub(super) async fn outcome(link: &Link, process: &str, witness: i64) -> Result<Outcome, Failure> {
+    link.say("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     let next: i64 = link.only(WITNESS, &[&process], |row| get(row, 0)).await?;
+    link.say("ROLLBACK").await?;
     Ok(if next > witness {
         Outcome::Stored
     } else {
