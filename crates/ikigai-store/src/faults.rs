@@ -22,12 +22,22 @@ pub struct Faults {
     commit: AtomicU8,
     page_limit: AtomicU32,
     slow_search: AtomicBool,
+    lost_look: AtomicBool,
 }
 
 impl Faults {
     /// Lets the next commit fail.
     pub fn fail_commit(&self, fault: CommitFault) {
         self.commit.store(fault as u8, Ordering::SeqCst);
+    }
+
+    /// Lets the answer be lost to whoever looks next what became of a commit.
+    pub fn lose_look(&self) {
+        self.lost_look.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_look_lost(&self) -> bool {
+        self.lost_look.swap(false, Ordering::SeqCst)
     }
 
     /// Lets the database have at most so many pages; 0 is no limit.

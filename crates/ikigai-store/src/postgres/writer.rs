@@ -413,7 +413,7 @@ impl Writer {
                 Ok::<_, Trouble>((link, found))
             };
             let trouble = match timeout(PATIENCE, once).await {
-                _ if self.is_blind => Cause::Silence.into(),
+                _ if self.is_blind || self.faults.is_look_lost() => Cause::Silence.into(),
                 Ok(Ok((link, found))) => {
                     self.link = Some(link);
                     return Ok(found);

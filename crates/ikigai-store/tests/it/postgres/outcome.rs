@@ -58,6 +58,11 @@ fn an_unknown_outcome_without_rows_is_read_back() {
             "{twice:?}"
         );
     }
+    // Whoever looks twice finds the same: the first look has left nothing behind.
+    store.faults().fail_commit(CommitFault::Lost);
+    store.faults().lose_look();
+    create(5).unwrap();
+    assert!(block_on(store.agent(agent(5))).unwrap().is_some());
     store.faults().fail_commit(CommitFault::Unreadable);
     let unknown = create(4);
     assert!(
