@@ -50,8 +50,8 @@ fn lines_of(database: &Database, taken: &[&str]) -> Result<(Vec<u8>, Report), Le
     let home = Home {
         session: session(1),
         name: "home".to_owned(),
-        directory: "/home/somebody/work".to_owned(),
-        workdir: "/home/somebody/work/src".to_owned(),
+        directory: "/home/somebody/parser".to_owned(),
+        workdir: "/home/somebody/parser/src".to_owned(),
         at: Micros(5_000_000),
         taken: taken
             .iter()
@@ -201,7 +201,7 @@ async fn an_older_log_is_told_with_its_forks_rewinds_and_tools() {
     assert_eq!(restored.state.settings().model, Some(model("known")));
     assert_eq!(
         restored.state.settings().workdir.as_deref(),
-        Some("/home/somebody/work/src")
+        Some("/home/somebody/parser/src")
     );
     let mail = store.mail(root.id).await.unwrap();
     let states: Vec<_> = mail
@@ -245,7 +245,7 @@ async fn a_child_of_an_empty_parent_and_ids_of_another_form_come_too() {
 
     let all = agents(&store).await;
     let names: Vec<_> = all.iter().map(|agent| agent.name.as_str()).collect();
-    assert_eq!(names, ["work", "lost", "same", "same-2"]);
+    assert_eq!(names, ["parser", "lost", "same", "same-2"]);
     let (odd, child) = (&all[2], &all[3]);
     assert_eq!(odd.fork_point, None, "its parent had no rows");
     assert_eq!(child.parent, Some(odd.id));
@@ -273,7 +273,7 @@ async fn what_is_no_older_log_is_told_apart_and_nothing_is_taken_in_twice() {
              data jsonb, created_at timestamptz);
          INSERT INTO public.messages (kind, content) VALUES ('user', 'hello'), (NULL, 'what');",
     );
-    let (lines, report) = lines_of(&older, &["work"]).unwrap();
+    let (lines, report) = lines_of(&older, &["parser"]).unwrap();
     let (_place, store) = empty_store();
 
     store.restore(Cursor::new(&lines)).unwrap();
@@ -282,7 +282,7 @@ async fn what_is_no_older_log_is_told_apart_and_nothing_is_taken_in_twice() {
     assert!(again.is_err());
     let all = agents(&store).await;
     assert_eq!(all.len(), 1);
-    assert_eq!(all[0].name, "work-2");
+    assert_eq!(all[0].name, "parser-2");
     assert_eq!(remembered(&store, all[0].id).await.len(), 2);
     assert_eq!(report.remarks.len(), 1, "{report:?}");
 }
