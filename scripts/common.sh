@@ -97,3 +97,29 @@ workspace_files() {
 usage() {
     sed -n '2,${ /^#/!q; s/^# \{0,1\}//p; }' "$0"
 }
+
+# Builds the program for use. `directory` is the target directory then, `ikigai` the program.
+release_program() {
+    cargo build --locked --quiet --release --package ikigai
+    directory=$(cargo metadata --locked --no-deps --format-version 1 |
+        sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+    # shellcheck disable=SC2034 # For those who source this.
+    ikigai=$directory/release/ikigai
+}
+
+# start_loopback CONFIG: starts a server on this machine that answers every request at once, and
+# makes it the model of the configuration in that directory. It ends with its standard input.
+start_loopback() {
+    local address
+    cargo build --locked --quiet --release --package ikigai-testkit --example loopback
+    coproc loopback_server { exec "$directory/release/examples/loopback"; }
+    read -r address <&"${loopback_server[0]}"
+    mkdir -p "$1/ikigai"
+    printf 'model = "loopback:small"\n[providers.loopback]\nbase_url = "%s"\n' "$address" \
+        >"$1/ikigai/config.toml"
+}
+
+stop_loopback() {
+    eval "exec ${loopback_server[1]}>&-"
+    wait
+}
