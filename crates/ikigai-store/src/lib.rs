@@ -192,10 +192,8 @@ pub trait Store: Send + Sync {
         })
     }
 
-    /// Whether a process that took a lease may still be there.
-    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
-        Box::pin(std::future::ready(Ok(process.may_live())))
-    }
+    /// Whether a process that took a lease is still there.
+    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool>;
 
     /// How far the log has grown.
     fn pulse(&self) -> Reading<'_, Pulse>;

@@ -285,7 +285,7 @@ fn take_lease(
             done.leases.push((agent, epoch));
             return Ok(());
         }
-        Some(holder) if owner.is_alive(&holder.id.to_string())? => {
+        Some(holder) if owner.is_alive(holder.id)? => {
             return Err(CommitError::Held {
                 agent,
                 owner: holder,

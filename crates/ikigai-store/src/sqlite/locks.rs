@@ -1,11 +1,12 @@
 //! Who is alive: each process that owns agents holds a lock on its own file, which dies with it.
 //!
-//! Lock files are made, tried and swept only inside a write transaction. The lock of the database
-//! thus serialises all of that between processes, and nobody sees a file half-way.
+//! Lock files are made and swept only inside a write transaction, and tried there by whoever wants
+//! to take over. The lock of the database thus serialises all of that between processes, and nobody
+//! sees a file half-way.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ikigai_core::ProcessId;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -66,18 +67,8 @@ impl Owner {
     }
 
     /// Says whether a process other than this one is alive.
-    pub(super) fn is_alive(&self, process: &str) -> Result<bool, StoreError> {
-        let path = self.directory.join(process);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(file_error(&path, error)),
-        };
-        match file.try_lock() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(file_error(&path, error)),
-        }
+    pub(super) fn is_alive(&self, process: ProcessId) -> Result<bool, StoreError> {
+        is_alive(&self.directory, process)
     }
 
     /// Lets go of the lock; from here on others may take over what this process owns.
@@ -129,6 +120,22 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.release();
+    }
+}
+
+/// Says whether a process is alive, by its lock among all of them. It is tried in the shared mode,
+/// so that nobody who asks is taken for the process.
+pub(super) fn is_alive(locks: &Path, process: ProcessId) -> Result<bool, StoreError> {
+    let path = locks.join(process.to_string());
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(file_error(&path, error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(file_error(&path, error)),
     }
 }
 

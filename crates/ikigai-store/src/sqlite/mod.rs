@@ -309,6 +309,12 @@ impl Store for SqliteStore {
         self.ask(move |connection| kin::dead_of(connection, &agents))
     }
 
+    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
+        let locks = self.target.place.locks();
+        let process = process.id;
+        self.ask_reader(move |_| locks::is_alive(&locks, process))
+    }
+
     fn pulse(&self) -> Reading<'_, Pulse> {
         self.ask(kin::pulse)
     }
