@@ -8,6 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use crate::ChosenEngine;
+
 /// How long a future may take in all; far longer than any test needs on a busy machine, so that
 /// only one that would never end is given up.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -46,11 +48,20 @@ pub(crate) fn block_on_for<F: Future>(patience: Duration, future: F) -> F::Outpu
     }
 }
 
-/// Says how many cases to run: `long` of them if `IKIGAI_TEST_LONG=1`, else `short`.
+/// An engine takes so many times as long for a case as memory.
+const SLOWER: u32 = 8;
+
+/// Says how many cases to run: `long` of them if `IKIGAI_TEST_LONG=1`, else `short`; an eighth of
+/// that where the log is on an engine.
 pub fn cases(short: u32, long: u32) -> u32 {
-    if env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1") {
+    let cases = if env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1") {
         long
     } else {
         short
+    };
+    if ChosenEngine::here() == ChosenEngine::Memory {
+        cases
+    } else {
+        cases.div_ceil(SLOWER)
     }
 }

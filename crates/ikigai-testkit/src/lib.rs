@@ -7,6 +7,7 @@
 )]
 
 mod checker;
+mod chosen;
 mod clock;
 pub mod conformance;
 mod executor;
@@ -26,6 +27,7 @@ pub mod stores;
 pub mod wire;
 
 pub use checker::check_request;
+pub use chosen::{ChosenEngine, ChosenStore};
 pub use clock::ManualClock;
 pub use executor::{block_on, cases};
 pub use faulty::{CommitFault, FaultyStore};

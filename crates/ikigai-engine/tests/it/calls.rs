@@ -52,14 +52,14 @@ async fn parallel_calls_durable_before_any_runs() {
     world.provider.will(calling(&deeds));
     world.provider.will_say("done");
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (memory, notes) = (world.memory().clone(), seen.clone());
+    let (log, notes) = (world.log().clone(), seen.clone());
     diary.look_when_one_begins(move |label| {
-        let rows = block_on(memory.page(all_rows(id))).unwrap();
+        let rows = block_on(log.page(all_rows(id))).unwrap();
         let calls = rows
             .into_iter()
             .filter(|row| row.kind.name() == "tool_call");
         let calls: Vec<_> = calls.filter_map(|row| row.content).collect();
-        let runs = block_on(memory.open_runs(id)).unwrap();
+        let runs = block_on(log.open_runs(id)).unwrap();
         let classes: Vec<_> = runs.iter().map(|run| run.class).collect();
         notes
             .lock()
@@ -79,7 +79,7 @@ async fn parallel_calls_durable_before_any_runs() {
         let journalled = &both[..own.max(classes.len())];
         assert_eq!(classes, journalled, "when {label} began");
     }
-    assert!(world.memory().open_runs(id).await.unwrap().is_empty());
+    assert!(world.log().open_runs(id).await.unwrap().is_empty());
 }
 
 /// N3b N1c: each call gets its own result row when it ends, in whatever order they end, and one

@@ -185,7 +185,7 @@ async fn a_long_output_is_kept_in_a_blob_that_can_be_paged() {
     assert!(result.output.as_ref().unwrap().len() <= 32 * 1024);
     assert!(result.output.unwrap().contains(&format!("blob:{hash}")));
     assert_eq!(result.blob.unwrap().bytes, Some(lines.len() as u64));
-    let kept = world.memory().blob(hash.parse().unwrap()).await.unwrap();
+    let kept = world.log().blob(hash.parse().unwrap()).await.unwrap();
     assert_eq!(kept.as_deref(), Some(lines.as_bytes()));
     assert!(
         paged.contains("line 5000") && paged.contains("line 5001"),
@@ -236,7 +236,7 @@ async fn credentials_never_stored() {
     }
     let last: ToolResultData = data::read(results[1].data.as_deref());
     let hash = last.blob.unwrap().hash.unwrap().parse().unwrap();
-    let kept = world.memory().blob(hash).await.unwrap().unwrap();
+    let kept = world.log().blob(hash).await.unwrap().unwrap();
     assert!(!String::from_utf8_lossy(&kept).contains(KEY));
     let printed = told
         .iter()

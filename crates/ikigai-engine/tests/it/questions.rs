@@ -52,9 +52,9 @@ async fn permission_answer_durable_before_the_call() {
     let (world, diary) = World::with_fakes();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    let memory = world.memory().clone();
+    let log = world.log().clone();
     diary.look_when_one_begins(move |label| {
-        let rows = block_on(memory.page(all_rows(id))).unwrap();
+        let rows = block_on(log.page(all_rows(id))).unwrap();
         let call = rows
             .iter()
             .find(|row| row.content.as_deref() == Some(label))

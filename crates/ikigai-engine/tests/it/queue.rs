@@ -88,7 +88,7 @@ async fn queued_input_is_mail_from_the_user() {
     assert_eq!(kinds[3..10], round);
     assert_eq!(kinds[10..], ["user", "assistant", "usage"]);
     let rows = world.rows(id).await;
-    let mail = world.memory().mail(id).await.unwrap();
+    let mail = world.log().mail(id).await.unwrap();
     let delivered: Vec<_> = mail
         .iter()
         .map(|mail| (&*mail.text, mail.state, mail.shown_by))
@@ -148,7 +148,7 @@ async fn a_queued_message_survives_a_crash_and_goes_with_the_next_turn() {
             .filter_map(|row| row.content)
             .collect();
         assert_eq!(said, ["go", "queued", "typed"], "died at commit {nth}");
-        let mail = restarted.memory().mail(id).await.unwrap();
+        let mail = restarted.log().mail(id).await.unwrap();
         assert_eq!(mail.len(), 1);
         assert_eq!(mail[0].state, MailState::Delivered);
     }
@@ -209,7 +209,7 @@ async fn a_message_that_is_taken_back_is_not_sent() {
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert!(told.contains(&Update::TakenBack("drop".to_owned())));
     assert_eq!(said_in_last_request(&world), ["go", "keep"]);
-    let mail = world.memory().mail(id).await.unwrap();
+    let mail = world.log().mail(id).await.unwrap();
     let states: Vec<_> = mail.iter().map(|mail| mail.state).collect();
     assert_eq!(states, [MailState::Delivered, MailState::Withdrawn]);
 }
@@ -233,7 +233,7 @@ async fn a_message_of_a_former_process_can_be_taken_back() {
         .unwrap_err();
     let restarted = world.restarted();
     let mut worker = restarted.reopened().await;
-    let mail = restarted.memory().mail(id).await.unwrap()[0].id;
+    let mail = restarted.log().mail(id).await.unwrap()[0].id;
     restarted
         .provider
         .will([Step::Say("on".to_owned()), Step::Finish]);
@@ -243,7 +243,7 @@ async fn a_message_of_a_former_process_can_be_taken_back() {
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert!(told.contains(&Update::TakenBack("queued".to_owned())));
-    let state = restarted.memory().mail(id).await.unwrap()[0].state;
+    let state = restarted.log().mail(id).await.unwrap()[0].state;
     assert_eq!(state, MailState::Withdrawn);
 }
 
@@ -282,7 +282,7 @@ async fn an_interrupt_hands_back_what_waited() {
             .collect();
         let taken = ["a", "b"].map(|text| Update::TakenBack(text.to_owned()));
         assert_eq!(back, taken.iter().collect::<Vec<_>>(), "{name}");
-        let mail = world.memory().mail(id).await.unwrap();
+        let mail = world.log().mail(id).await.unwrap();
         assert!(
             mail.iter().all(|mail| mail.state == MailState::Withdrawn),
             "{name}"

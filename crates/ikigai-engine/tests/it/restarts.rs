@@ -45,7 +45,7 @@ async fn restart_preserves_next_request() {
         worker_view(&restarted.engine, id).await
     );
     assert_eq!(
-        broken.kinds(id).await,
+        restarted.kinds(id).await,
         [
             "system",
             "command",
@@ -202,7 +202,7 @@ async fn a_turn_without_an_answer_is_settled_as_a_crash() {
     let again = restarted.restarted();
     again.engine.open(&again.latest().await).await.unwrap();
 
-    let rows = restarted.rows(id).await;
+    let rows = again.rows(id).await;
     let kinds: Vec<_> = rows.iter().map(|row| row.kind.name()).collect();
     assert_eq!(
         kinds,

@@ -132,15 +132,15 @@ async fn failed_insert_prevents_effect() {
     for nth in 1..=commits {
         let (world, diary, mut worker) = about_to_call().await;
         let id = worker.agent().state.agent();
-        let memory = world.memory().clone();
+        let log = world.log().clone();
         let faults = Arc::new(Mutex::new(Vec::new()));
         let found = faults.clone();
         diary.look_when_one_begins(move |label| {
-            let rows = block_on(memory.page(all_rows(id))).unwrap();
+            let rows = block_on(log.page(all_rows(id))).unwrap();
             let call = rows
                 .iter()
                 .find(|row| row.content.as_deref() == Some(label));
-            let runs = block_on(memory.open_runs(id)).unwrap();
+            let runs = block_on(log.open_runs(id)).unwrap();
             let is_journalled = |at| label == "look" || runs.iter().any(|run| run.call == at);
             if !call.is_some_and(|row| is_journalled(row.at)) {
                 found.lock().unwrap().push(label.to_owned());
@@ -179,7 +179,7 @@ async fn failed_insert_prevents_effect() {
         check_request(&request, &target_of(&worker)).unwrap();
         assert_eq!(diary.began(), began, "commit {nth}: nothing is run again");
         assert!(
-            world.memory().open_runs(id).await.unwrap().is_empty(),
+            world.log().open_runs(id).await.unwrap().is_empty(),
             "commit {nth}"
         );
     }

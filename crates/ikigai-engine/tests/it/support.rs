@@ -1,4 +1,4 @@
-//! A small world for the engine: memory, a clock that is set by hand, a scripted model.
+//! A small world for the engine: a log, a clock that is set by hand, a scripted model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, Cause, ToolResultData, Verdict};
 use ikigai_core::{
-    AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, Seq, Settings, Span, Target,
+    AgentId, Direction, Epoch, Event, Micros, NewRow, PageQuery, Row, Seq, Settings, Span, Target,
 };
 use ikigai_engine::commands::Done;
 use ikigai_engine::{
@@ -14,7 +14,7 @@ use ikigai_engine::{
     Worker,
 };
 use ikigai_store::{AgentRecord, Batch, HeadClaim, LeaseClaim, Store};
-use ikigai_testkit::{FaultyStore, IdSource, ManualClock, MemoryStore, ScriptedProvider};
+use ikigai_testkit::{ChosenStore, FaultyStore, IdSource, ManualClock, ScriptedProvider};
 use ikigai_tools::Tool;
 use tokio::sync::mpsc;
 
@@ -43,7 +43,7 @@ static WORLDS: AtomicU64 = AtomicU64::new(1);
 
 /// One process on a log, which can be killed and started again.
 pub(crate) struct World {
-    memory: MemoryStore,
+    log: ChosenStore,
     pub(crate) store: Arc<FaultyStore>,
     pub(crate) provider: ScriptedProvider,
     pub(crate) engine: Engine,
@@ -57,24 +57,24 @@ type Equip = Arc<dyn Fn(Engine) -> Engine + Send + Sync>;
 
 impl World {
     pub(crate) fn new() -> Self {
-        let memory = MemoryStore::new(IdSource::new(1).process());
-        Self::on(memory, ScriptedProvider::default(), 1)
+        let log = ChosenStore::new(IdSource::new(1).process());
+        Self::on(log, ScriptedProvider::default(), 1)
     }
 
     pub(crate) fn with_window(window: u64) -> Self {
-        let memory = MemoryStore::new(IdSource::new(1).process());
+        let log = ChosenStore::new(IdSource::new(1).process());
         let provider = ScriptedProvider::with_window(window);
-        Self::on(memory, provider, 1)
+        Self::on(log, provider, 1)
     }
 
     pub(crate) fn with_patience(patience: Duration) -> Self {
-        let memory = MemoryStore::new(IdSource::new(1).process());
+        let log = ChosenStore::new(IdSource::new(1).process());
         let provider = ScriptedProvider::with_patience(patience);
-        Self::on(memory, provider, 1)
+        Self::on(log, provider, 1)
     }
 
-    fn on(memory: MemoryStore, provider: ScriptedProvider, seed: u64) -> Self {
-        let store = Arc::new(FaultyStore::new(Arc::new(memory.clone())));
+    fn on(log: ChosenStore, provider: ScriptedProvider, seed: u64) -> Self {
+        let store = Arc::new(FaultyStore::new(Arc::new(log.clone())));
         let clock = ManualClock::new(Micros(i64::try_from(seed).unwrap() * 1_000_000_000));
         let surroundings = Surroundings {
             clock: clock.clone(),
@@ -87,7 +87,7 @@ impl World {
             Arc::new(provider.clone()),
         );
         Self {
-            memory,
+            log,
             store,
             provider,
             engine,
@@ -122,12 +122,10 @@ impl World {
 
     /// The process dies without a word, and another one starts on the same log.
     pub(crate) fn restarted(&self) -> Self {
-        self.memory.die();
+        self.log.die();
         let seed = self.seed + 1;
-        let memory = self
-            .memory
-            .other_process(IdSource::new(1000 + seed).process());
-        let mut restarted = Self::on(memory, self.provider.clone(), seed);
+        let log = self.log.other_process(IdSource::new(1000 + seed).process());
+        let mut restarted = Self::on(log, self.provider.clone(), seed);
         restarted.engine = (self.equip)(restarted.engine);
         restarted.equip = self.equip.clone();
         restarted
@@ -136,10 +134,8 @@ impl World {
     /// Another process on the same log, while this one lives.
     pub(crate) fn beside(&self) -> Self {
         let seed = self.seed + 500;
-        let memory = self
-            .memory
-            .other_process(IdSource::new(1000 + seed).process());
-        let mut beside = Self::on(memory, self.provider.clone(), seed);
+        let log = self.log.other_process(IdSource::new(1000 + seed).process());
+        let mut beside = Self::on(log, self.provider.clone(), seed);
         beside.engine = (self.equip)(beside.engine);
         beside.equip = self.equip.clone();
         beside
@@ -153,6 +149,15 @@ impl World {
     /// An agent that was set so before it was opened.
     pub(crate) async fn root_with(&self, settings: &Settings) -> Worker {
         let worker = self.root().await;
+        let agent = worker.agent().state.agent();
+        let set = Event::set("set", settings.as_set()).into_row(agent, Micros(5));
+        self.write(&worker, vec![set]).await;
+        worker.release().await.unwrap();
+        self.reopened().await
+    }
+
+    /// Stores rows of an agent that this process made, which is not told of them.
+    pub(crate) async fn write(&self, worker: &Worker, rows: Vec<NewRow>) {
         let agent = &worker.agent().state;
         let lease = LeaseClaim {
             epoch: Epoch(1),
@@ -162,15 +167,12 @@ impl World {
             agent: agent.agent(),
             lease: Some(lease),
         };
-        let set = Event::set("set", settings.as_set()).into_row(agent.agent(), Micros(5));
         let batch = Batch {
             heads: vec![head],
-            rows: vec![set],
+            rows,
             with: Vec::new(),
         };
-        self.memory.commit(batch).await.unwrap();
-        worker.release().await.unwrap();
-        self.reopened().await
+        self.log.commit(batch).await.unwrap();
     }
 
     pub(crate) async fn root(&self) -> Worker {
@@ -182,12 +184,12 @@ impl World {
     }
 
     pub(crate) async fn rows(&self, agent: AgentId) -> Vec<Row> {
-        self.memory.page(all_rows(agent)).await.unwrap()
+        self.log.page(all_rows(agent)).await.unwrap()
     }
 
     /// The log, past all faults that a test planned.
-    pub(crate) fn memory(&self) -> &MemoryStore {
-        &self.memory
+    pub(crate) fn log(&self) -> &ChosenStore {
+        &self.log
     }
 
     /// All calls that have a result, in the order of the results.

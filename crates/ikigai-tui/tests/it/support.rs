@@ -1,4 +1,4 @@
-//! A screen without a terminal: a scripted model, a log in memory, keys by their names, rows as text.
+//! A screen without a terminal: a scripted model, a log, keys by their names, rows as text.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use ikigai_engine::{Engine, Environment, Question, Update};
 use ikigai_providers::Models;
 use ikigai_providers::registry::Registry;
 use ikigai_providers::transport::{Client, Deadlines};
-use ikigai_testkit::{IdSource, ManualClock, MemoryStore, ScriptedProvider};
+use ikigai_testkit::{ChosenStore, IdSource, ManualClock, ScriptedProvider};
 use ikigai_tui::app::{Surroundings, Wish};
 use ikigai_tui::key::{Deed, Happening, Mouse};
 use ikigai_tui::keys::Bindings;
@@ -84,7 +84,7 @@ impl Stage {
             ids: IdSource::new(seed),
         };
         let engine = Engine::new(
-            Arc::new(MemoryStore::new(IdSource::new(10_000 + seed).process())),
+            Arc::new(ChosenStore::new(IdSource::new(10_000 + seed).process())),
             Arc::new(outside),
             models,
         );

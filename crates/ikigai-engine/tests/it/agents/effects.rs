@@ -75,7 +75,7 @@ async fn about_to(case: Case) -> (World, Worker) {
 /// All that the log tells, but for times and ids.
 async fn all_told(world: &World) -> Vec<String> {
     let mut told = Vec::new();
-    let agents = world.memory().agents(None).await.unwrap();
+    let agents = world.log().agents(None).await.unwrap();
     for agent in agents.clone() {
         told.push(format!("{} {:?}", agent.name, agent.status));
         for row in world.rows(agent.id).await {

@@ -36,7 +36,7 @@ async fn fork_context_choice_is_explicit() {
         ("/fork --fresh --name two", ForkContext::Fresh),
     ] {
         typed(&mut worker, line).await;
-        let made = world.memory();
+        let made = world.log();
         let agents = ikigai_store::Store::agents(made, None).await.unwrap();
         let rows = world.rows(agents.last().unwrap().id).await;
         let fork: ForkData = data::read(rows[0].data.as_deref());

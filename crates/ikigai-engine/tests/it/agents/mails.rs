@@ -13,7 +13,7 @@ use crate::support::World;
 
 /// The row by which each mail of an agent was shown.
 async fn shown_by(world: &World, agent: AgentId) -> Vec<Option<RowRef>> {
-    let mail = world.memory().mail(agent).await.unwrap().into_iter();
+    let mail = world.log().mail(agent).await.unwrap().into_iter();
     mail.map(|mail| mail.shown_by).collect()
 }
 
@@ -294,10 +294,7 @@ async fn a_panic_in_one_agent_is_contained_recorded_and_reported() {
         told[0].starts_with("bad: ") && told[0].contains("over a stone"),
         "{told:?}"
     );
-    let opened = world
-        .restarted()
-        .engine
-        .open(&world.named("bad").await)
-        .await;
+    let bad = world.named("bad").await;
+    let opened = world.restarted().engine.open(&bad).await;
     assert!(opened.is_ok(), "its lease was given back");
 }

@@ -123,12 +123,12 @@ async fn after_order(seed: u64) -> After {
         rows_told, in_order,
         "order {seed}: rows are told in their order"
     );
-    let agents = world.memory().agents(None).await.unwrap();
+    let agents = world.log().agents(None).await.unwrap();
     let mut rows = HashMap::new();
     let mut mail = Vec::new();
     for agent in &agents {
         rows.insert(agent.id, world.rows(agent.id).await);
-        mail.extend(world.memory().mail(agent.id).await.unwrap());
+        mail.extend(world.log().mail(agent.id).await.unwrap());
     }
     let times = times.lock().unwrap().clone();
     After {

@@ -52,13 +52,13 @@ async fn only_supervisors_take_over_agents() {
     second.provider.will_say("I go on alone");
     assert_eq!(work(&mut worker, "never mind it").await, Outcome::Completed);
 
-    assert_eq!(world.rows(one).await, before, "nobody settled it");
+    assert_eq!(second.rows(one).await, before, "nobody settled it");
     second.provider.will_say_to("begin", "at last");
     second.provider.will_say("at last");
     typed(&mut worker, "/resume all").await;
     assert!(!is_free(&second, "one").await, "who is resumed is held");
     see_out(&mut worker).await;
-    assert_eq!(world.texts(one, "assistant").await, ["at last"]);
+    assert_eq!(second.texts(one, "assistant").await, ["at last"]);
 }
 
 /// N5c: a process without an agent's lease reads it and sends it mail, which the holder takes in;
@@ -187,7 +187,7 @@ async fn a_wait_ends_when_the_process_of_whom_it_waits_for_has_died() {
         tokio::time::sleep(Duration::from_secs(7)).await;
         assert!(!works.is_finished(), "it works when it dies");
         works.abort();
-        other.memory().die();
+        other.log().die();
         std::future::pending().await
     };
 

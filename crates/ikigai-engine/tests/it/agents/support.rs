@@ -97,7 +97,7 @@ pub(super) async fn see_out(worker: &mut Worker) {
 
 impl World {
     pub(super) async fn named(&self, name: &str) -> AgentRecord {
-        let agents = self.memory().agents(None).await.unwrap();
+        let agents = self.log().agents(None).await.unwrap();
         let mut found = agents.into_iter().filter(|agent| agent.name == name);
         found
             .next()
@@ -110,13 +110,13 @@ impl World {
 
     /// Names of all agents, with their status.
     pub(super) async fn census(&self) -> Vec<(String, Status)> {
-        let agents = self.memory().agents(None).await.unwrap().into_iter();
+        let agents = self.log().agents(None).await.unwrap().into_iter();
         agents.map(|agent| (agent.name, agent.status)).collect()
     }
 
     /// What was sent to an agent, and what became of it.
     pub(super) async fn mail_of(&self, agent: AgentId) -> Vec<(String, MailState)> {
-        let mail = self.memory().mail(agent).await.unwrap().into_iter();
+        let mail = self.log().mail(agent).await.unwrap().into_iter();
         mail.map(|mail| (mail.text, mail.state)).collect()
     }
 

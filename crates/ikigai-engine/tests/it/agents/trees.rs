@@ -49,7 +49,7 @@ impl Walk {
 
     /// The name of somebody, alive or not.
     async fn anybody(&self) -> String {
-        let agents = self.world.memory().agents(None).await.unwrap();
+        let agents = self.world.log().agents(None).await.unwrap();
         agents[self.below(agents.len())].name.clone()
     }
 
@@ -143,7 +143,7 @@ impl Walk {
         }
         self.world.engine.dismiss().await;
         self.world.provider.forget_script();
-        let agents = self.world.memory().agents(None).await.unwrap();
+        let agents = self.world.log().agents(None).await.unwrap();
         let alive = |id: AgentId| {
             let mut same = agents.iter().filter(|agent| agent.id == id);
             same.any(|agent| agent.status == Status::Running)
@@ -168,15 +168,15 @@ impl Walk {
     async fn check(&self, history: &[String]) {
         for worker in &self.workers {
             let id = worker.agent().state.agent();
-            let mut replayed = Agent::restore(self.world.memory(), id).await.unwrap();
+            let mut replayed = Agent::restore(self.world.log(), id).await.unwrap();
             // What others told it without its lease is heard before its next row.
             if replayed.state.head() != worker.agent().state.head() {
                 continue;
             }
             let mut lived = worker.agent().clone();
             for agent in [&mut lived, &mut replayed] {
-                agent.read_all(self.world.memory()).await.unwrap();
-                agent.know_all(self.world.memory()).await.unwrap();
+                agent.read_all(self.world.log()).await.unwrap();
+                agent.know_all(self.world.log()).await.unwrap();
             }
             assert!(lived == replayed, "{id} after {history:#?}");
         }

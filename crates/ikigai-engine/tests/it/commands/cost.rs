@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use ikigai_core::data::{self, Amounts, Category, ErrorData};
-use ikigai_core::{AgentId, Settings};
+use ikigai_core::{AgentId, Kind, Micros, NewRow, Settings};
 use ikigai_engine::{CostBy, Outcome, Share, Worker};
 use ikigai_store::Store;
 
@@ -109,9 +109,15 @@ async fn shares_are_read_page_by_page() {
     let id = worker.agent().state.agent();
     say_times(&world, &mut worker, 1).await;
     let data = r#"{"response":2,"provider":"scripted","model":"scripted","input":10,"output":2,"cost_nano_usd":7}"#;
-    for _ in 1..2500 {
-        world.memory().inject(id, "usage", None, Some(data), false);
-    }
+    let row = NewRow {
+        agent: id,
+        kind: Kind::Usage,
+        content: None,
+        data: Some(data.to_owned()),
+        control: false,
+        created_at: Micros(9),
+    };
+    world.write(&worker, vec![row; 2499]).await;
 
     let shares = world
         .engine

@@ -1,0 +1,310 @@
+//! The log on which whole agents are tested: in memory, or on the engine that the environment names.
+
+use std::any::Any;
+use std::env;
+use std::fmt;
+use std::future::ready;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ikigai_core::{
+    AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
+};
+use ikigai_store::{
+    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Kin, MailRecord,
+    Opening, ProcessRecord, Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord,
+    Snapshot, Store, StoreError, Watch,
+};
+use tokio::sync::{mpsc, watch};
+use tokio::task::unconstrained;
+
+use crate::postgres::LentDatabase;
+use crate::stores::open_log;
+use crate::{MemoryStore, block_on};
+
+/// Under which variable the engine is named.
+const ENGINE: &str = "IKIGAI_TEST_ENGINE";
+
+/// Where the logs of a run of tests are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChosenEngine {
+    /// In memory, if nothing else is named: what is tested is fast, and needs no engine.
+    Memory,
+    /// In a file each.
+    Sqlite,
+    /// In a database each, on a server.
+    Postgres,
+}
+
+impl ChosenEngine {
+    /// The engine that `IKIGAI_TEST_ENGINE` names.
+    pub fn here() -> Self {
+        match env::var(ENGINE).as_deref() {
+            Err(_) | Ok("memory") => Self::Memory,
+            Ok("sqlite") => Self::Sqlite,
+            Ok("postgres") => Self::Postgres,
+            Ok(other) => panic!("{ENGINE} is memory, sqlite or postgres, not `{other}`"),
+        }
+    }
+}
+
+/// A handle of one process on a log of the engine that this run of tests is for.
+///
+/// Its futures are ready at once on every engine: a test whose clock runs on while nobody has
+/// anything to do must not see time pass because a server is asked. For the same reason it tells
+/// by itself of commits. A clone is the same process; [`Self::other_process`] is another one.
+#[derive(Clone)]
+pub struct ChosenStore {
+    process: ProcessId,
+    /// None once the process is dead.
+    inner: Arc<Mutex<Option<Arc<dyn Store>>>>,
+    log: Log,
+}
+
+/// The log of several processes.
+#[derive(Clone)]
+enum Log {
+    Memory(MemoryStore),
+    Engine {
+        place: String,
+        commits: watch::Sender<u64>,
+        /// Removes the log when nobody uses it any more.
+        keeper: Arc<dyn Any + Send + Sync>,
+    },
+}
+
+impl fmt::Debug for ChosenStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChosenStore")
+            .field("process", &self.process)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ChosenStore {
+    /// Makes an empty log and the first process on it.
+    pub fn new(process: ProcessId) -> Self {
+        let on = |place, keeper| Log::Engine {
+            place,
+            commits: watch::Sender::new(0),
+            keeper,
+        };
+        let log = match ChosenEngine::here() {
+            ChosenEngine::Memory => Log::Memory(MemoryStore::new(process)),
+            ChosenEngine::Sqlite => {
+                let directory = tempfile::tempdir().unwrap();
+                let place = directory.path().join("log.db").to_str().unwrap().to_owned();
+                on(place, Arc::new(directory))
+            }
+            ChosenEngine::Postgres => {
+                let database = LentDatabase::take();
+                on(database.url(), Arc::new(database))
+            }
+        };
+        Self::on(log, process)
+    }
+
+    fn on(log: Log, process: ProcessId) -> Self {
+        let inner: Arc<dyn Store> = match &log {
+            Log::Memory(memory) => Arc::new(memory.clone()),
+            Log::Engine { place, .. } => {
+                let record = ProcessRecord {
+                    id: process,
+                    host: "test".to_owned(),
+                    pid: std::process::id(),
+                    started: Micros(0),
+                };
+                open_log(place, record).unwrap()
+            }
+        };
+        Self {
+            process,
+            inner: Arc::new(Mutex::new(Some(inner))),
+            log,
+        }
+    }
+
+    /// Makes a handle of another process on the same log.
+    #[must_use]
+    pub fn other_process(&self, process: ProcessId) -> Self {
+        let log = match &self.log {
+            Log::Memory(memory) => Log::Memory(memory.other_process(process)),
+            log @ Log::Engine { .. } => log.clone(),
+        };
+        Self::on(log, process)
+    }
+
+    /// Takes away the lock on which this process's leases stand, as its death would. In memory the
+    /// handle still writes, and is fenced off; on an engine it is closed.
+    pub fn die(&self) {
+        match &self.log {
+            Log::Memory(memory) => memory.die(),
+            Log::Engine { .. } => drop(self.lock().take()),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn Store>>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn inner(&self) -> Result<Arc<dyn Store>, StoreError> {
+        self.lock().clone().ok_or(StoreError::Closed)
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError>,
+    ) -> Reading<'static, T> {
+        let answer = self.inner().and_then(|store| read(&*store));
+        Box::pin(ready(answer))
+    }
+}
+
+/// Waits for an answer on this thread. What a task may do in one go, which the runtime counts, is
+/// of no use to whoever cannot let others go first.
+fn now<T>(answer: BoxFuture<'_, T>) -> T {
+    block_on(unconstrained(answer))
+}
+
+impl Store for ChosenStore {
+    fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
+        let store = self.inner().map_err(CommitError::from);
+        let outcome = store.and_then(|store| now(store.commit(batch)));
+        if let (Log::Engine { commits, .. }, Ok(_)) = (&self.log, &outcome) {
+            commits.send_modify(|count| *count += 1);
+        }
+        Box::pin(ready(outcome))
+    }
+
+    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+        self.read(|store| now(store.head(agent)))
+    }
+
+    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+        self.read(|store| now(store.control(query)))
+    }
+
+    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+        self.read(|store| now(store.page(query)))
+    }
+
+    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.read(|store| now(store.usage(span, limit)))
+    }
+
+    fn newest_usage(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<Row>> {
+        self.read(|store| now(store.newest_usage(agents)))
+    }
+
+    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+        self.read(|store| now(store.count_messages(spans)))
+    }
+
+    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+        self.read(|store| now(store.snapshot(upto)))
+    }
+
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.read(|store| now(store.pages(spans, limit)))
+    }
+
+    fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {
+        self.read(|store| now(store.opening(agent, limit)))
+    }
+
+    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+        self.read(|store| now(store.agents(session)))
+    }
+
+    fn living_roots(&self, session: SessionId) -> Reading<'_, Vec<AgentRecord>> {
+        self.read(|store| now(store.living_roots(session)))
+    }
+
+    fn owners(&self) -> Reading<'_, Vec<ProcessRecord>> {
+        self.read(|store| now(store.owners()))
+    }
+
+    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+        self.read(|store| now(store.agent(agent)))
+    }
+
+    fn called<'a>(&'a self, name: &'a str) -> Reading<'a, Option<AgentRecord>> {
+        self.read(|store| now(store.called(name)))
+    }
+
+    fn living_names<'a>(&'a self, beginning: &'a str) -> Reading<'a, Vec<String>> {
+        self.read(|store| now(store.living_names(beginning)))
+    }
+
+    fn kin(&self, agent: AgentId, most: usize) -> Reading<'_, Option<Kin>> {
+        self.read(|store| now(store.kin(agent, most)))
+    }
+
+    fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
+        self.read(|store| now(store.dead_of(agents)))
+    }
+
+    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
+        self.read(|store| now(store.lives(process)))
+    }
+
+    fn pulse(&self) -> Reading<'_, Pulse> {
+        self.read(|store| now(store.pulse()))
+    }
+
+    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+        self.read(|store| now(store.sessions()))
+    }
+
+    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        self.read(|store| now(store.mail(to)))
+    }
+
+    fn queued_mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        self.read(|store| now(store.queued_mail(to)))
+    }
+
+    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+        self.read(|store| now(store.open_runs(agent)))
+    }
+
+    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+        self.read(|store| now(store.draft(agent)))
+    }
+
+    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+        self.read(|store| now(store.blob(hash)))
+    }
+
+    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+        self.read(|store| now(store.search(query)))
+    }
+
+    fn catch_up(&self) -> Reading<'_, u64> {
+        self.read(|store| now(store.catch_up()))
+    }
+
+    /// Not ready at once: whoever takes the lines must have its turn.
+    fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> Reading<'_, ()> {
+        Box::pin(async move { self.inner()?.dump(of, lines).await })
+    }
+
+    fn watch(&self) -> Result<Watch, StoreError> {
+        match &self.log {
+            Log::Memory(memory) => memory.watch(),
+            Log::Engine {
+                commits, keeper, ..
+            } => {
+                self.inner()?;
+                // The log holds the sender, so that nobody is told that the store is closed.
+                Ok(Watch::new(
+                    commits.subscribe(),
+                    Arc::new((commits.clone(), keeper.clone())),
+                ))
+            }
+        }
+    }
+}
