@@ -216,7 +216,7 @@ fn agents_are_listed_by_session_and_new_ones_get_a_number() {
 
 #[test]
 fn another_store_is_chosen_by_flag_and_environment() {
-    let newcomer = Newcomer::new();
+    let newcomer = Newcomer::with_file();
     let other = format!(
         "sqlite:{}",
         newcomer.home().join("deep/down/other.db").display()
@@ -235,7 +235,7 @@ fn another_store_is_chosen_by_flag_and_environment() {
 
 #[test]
 fn the_store_is_for_its_owner_alone() {
-    let newcomer = Newcomer::new();
+    let newcomer = Newcomer::with_file();
     newcomer.ikigai(&["run", "hello"]);
 
     let directory = newcomer.database().parent().unwrap().to_owned();
@@ -250,7 +250,7 @@ fn the_store_is_for_its_owner_alone() {
 
 #[test]
 fn doctor_finds_nothing_wrong_with_a_sound_store_and_names_what_is() {
-    let newcomer = Newcomer::new();
+    let newcomer = Newcomer::with_file();
     let before = newcomer.ikigai(&["doctor"]);
     newcomer.ikigai(&["run", "hello"]);
     let sound = newcomer.ikigai(&["doctor"]);

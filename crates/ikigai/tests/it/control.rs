@@ -406,12 +406,9 @@ fn the_script_of_the_page_drives_a_session() {
     );
 
     let mut command = std::process::Command::new("bash");
-    command
-        .args(["-c", script])
-        .current_dir(newcomer.home().join("project"))
-        .env_clear()
-        .envs([("LANG", "C.UTF-8"), ("PATH", &path)])
-        .env("HOME", newcomer.home());
+    newcomer
+        .at_home(command.args(["-c", script]))
+        .envs([("LANG", "C.UTF-8"), ("PATH", &path)]);
     let ran = said(command.output().unwrap());
 
     assert_eq!(script.lines().count(), 10);

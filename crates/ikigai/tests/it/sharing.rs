@@ -73,7 +73,7 @@ fn a_password_is_shown_nowhere_and_reaches_no_tool() {
 fn a_store_is_copied_to_the_other_kind_and_back() {
     let database = Database::fresh();
     let url = database.url();
-    let one = Newcomer::new();
+    let one = Newcomer::with_file();
     one.ikigai(&["run", "hello"]);
     one.ikigai(&["run", "/fork --name scout count to 3"]);
     let file = one.database();
@@ -101,7 +101,7 @@ fn a_store_is_copied_to_the_other_kind_and_back() {
 fn a_copy_that_cannot_be_made_leaves_everything_as_it_was() {
     let database = Database::fresh();
     let url = database.url();
-    let one = Newcomer::new();
+    let one = Newcomer::with_file();
     one.ikigai(&["run", "hello"]);
     let file = one.database();
     let file = file.to_str().unwrap();

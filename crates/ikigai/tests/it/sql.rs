@@ -13,8 +13,12 @@ fn page() -> String {
     fs::read_to_string(path).unwrap()
 }
 
+/// The tables of a file are asked in SQLite's words, those of a server in its own.
 fn someone_with_a_past() -> Newcomer {
-    let newcomer = Newcomer::new();
+    with_a_past(Newcomer::with_file())
+}
+
+fn with_a_past(newcomer: Newcomer) -> Newcomer {
     newcomer.ikigai(&["run", "hello"]);
     newcomer.ikigai(&["run", "--approve", "all", "run `echo hi`"]);
     newcomer.ikigai(&["search", "hello"]);
@@ -71,7 +75,7 @@ fn the_page_has_every_table_and_column() {
 
 #[test]
 fn nothing_can_be_changed_by_asking() {
-    let newcomer = someone_with_a_past();
+    let newcomer = with_a_past(Newcomer::new());
     let before = newcomer.ikigai(&["log", "--json"]).out;
     let other = newcomer.home().join("other.db");
     let attach = format!("ATTACH '{}' AS other", other.display());

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use ikigai_testkit::ChosenEngine;
+use ikigai_testkit::postgres::LentDatabase;
 use ikigai_testkit::pty::{self, Pty};
 use tempfile::TempDir;
 
@@ -13,6 +15,8 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
 /// Somebody who has just installed ikigai.
 pub(crate) struct Newcomer {
     home: TempDir,
+    /// The log, if it is not in the usual file.
+    server: Option<LentDatabase>,
 }
 
 /// What a command printed, and how it ended.
@@ -24,10 +28,19 @@ pub(crate) struct Said {
 }
 
 impl Newcomer {
+    /// One whose log is on the engine that this run of tests is for; the program is told by a
+    /// variable, and nothing else differs.
     pub(crate) fn new() -> Self {
+        let mut newcomer = Self::with_file();
+        newcomer.server = (ChosenEngine::here() == ChosenEngine::Postgres).then(LentDatabase::take);
+        newcomer
+    }
+
+    /// One whose log is in a file, for tests that look at it.
+    pub(crate) fn with_file() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir(home.path().join("project")).unwrap();
-        Self { home }
+        Self { home, server: None }
     }
 
     pub(crate) fn home(&self) -> &Path {
@@ -41,14 +54,23 @@ impl Newcomer {
     /// The program with these arguments, in the project directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
+        command.args(arguments).stdin(Stdio::null());
+        self.at_home(&mut command);
         command
-            .args(arguments)
+    }
+
+    /// Lets a program find this person's things and nothing else.
+    pub(crate) fn at_home<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        let log = self
+            .server
+            .as_ref()
+            .map(|server| ("IKIGAI_DB", server.url()));
+        command
             .current_dir(self.home().join("project"))
             .env_clear()
             .env("HOME", self.home())
             .env("TZ", "UTC")
-            .stdin(Stdio::null());
-        command
+            .envs(log)
     }
 
     /// Starts a program in a terminal, in the project directory.
@@ -60,12 +82,7 @@ impl Newcomer {
         rows: u16,
     ) -> Pty {
         let mut command = pty::command(program);
-        command
-            .args(arguments)
-            .current_dir(self.home().join("project"))
-            .env_clear()
-            .env("HOME", self.home())
-            .env("TZ", "UTC")
+        self.at_home(command.args(arguments))
             .env("LANG", "C.UTF-8")
             .env("PS1", "$ ");
         Pty::start(command, columns, rows)

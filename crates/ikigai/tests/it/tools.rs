@@ -199,11 +199,10 @@ fn tools_are_listed_and_a_broken_one_is_told() {
 /// Runs a turn on a real terminal and answers its questions in turn, each once it is asked.
 fn on_a_terminal(newcomer: &Newcomer, prompt: &str, answers: &[&str]) -> String {
     let program = env!("CARGO_BIN_EXE_ikigai");
-    let mut child = Command::new("script")
-        .args(["-qec", &format!("{program} run '{prompt}'"), "/dev/null"])
-        .current_dir(newcomer.file(""))
-        .env_clear()
-        .env("HOME", newcomer.home())
+    let mut command = Command::new("script");
+    command.args(["-qec", &format!("{program} run '{prompt}'"), "/dev/null"]);
+    let mut child = newcomer
+        .at_home(&mut command)
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("TERM", "dumb")
         .stdin(Stdio::piped())
