@@ -34,17 +34,25 @@ impl Overlay {
     }
 }
 
+/// How many columns the keys of the help take at most; who binds more to one action has a row that
+/// does not stand in line.
+const KEY_COLUMNS: usize = 40;
+
 /// What keys do, in groups.
 pub(super) fn help(bindings: &Bindings) -> Overlay {
     let mut lines = Vec::new();
-    for group in bindings.help() {
+    let groups = bindings.help();
+    let keys = groups.iter().flat_map(|group| &group.rows);
+    let columns = keys.map(|(keys, _)| width(&keys.join(", "))).max();
+    let columns = columns.unwrap_or(0).min(KEY_COLUMNS);
+    for group in groups {
         if !lines.is_empty() {
             lines.push(Line::default());
         }
         let heading = Look::of(Role::Heading).with(Look::BOLD);
         lines.push(Line::of(group.heading, heading));
         for (keys, entry) in group.rows {
-            let keys = format!("  {:<34} ", keys.join(", "));
+            let keys = format!("  {:<columns$} ", keys.join(", "));
             let mut line = Line::new(vec![
                 Span::new(keys, Role::Code),
                 Span::new(entry.help, Role::Text),

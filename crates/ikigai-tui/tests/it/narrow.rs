@@ -87,7 +87,15 @@ async fn the_help_has_two_columns_or_rows_below_each_other() {
     let row = usize::from(stage.row_with("sends the message, or queues"));
     let rows = stage.rows();
     let column = rows[row].find("sends").unwrap();
-    assert_eq!(rows[row + 1].find("agent works"), Some(column));
+    assert_eq!(rows[row + 1].find("the agent works"), Some(column));
+
+    let mut wide = Stage::new((120, 40)).await;
+    wide.press("?").await;
+    let rows = wide.rows();
+    for about in ["sends the message", "kills to the beginning of the word"] {
+        let row = rows.iter().find(|row| row.contains(about)).unwrap();
+        assert_eq!(row.find(about), Some(column), "{row}");
+    }
 
     stage.press("esc").await;
     stage.line("/help").await;
