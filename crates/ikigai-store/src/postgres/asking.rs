@@ -78,6 +78,17 @@ impl Link {
         self.client.query(&statement, &values).await
     }
 
+    /// Sends a statement as [`Self::send`] does, and counts the rows that it wrote.
+    pub(super) async fn count(
+        &self,
+        sql: &'static str,
+        values: &[Kept],
+    ) -> Result<u64, tokio_postgres::Error> {
+        let statement = self.prepared(sql).await?;
+        let values = values.iter().map(|value| &**value as Value<'_>);
+        self.client.execute_raw(&statement, values).await
+    }
+
     /// Sends a word that needs no values and has no rows: `BEGIN`, `COMMIT`, `ROLLBACK`.
     pub(super) async fn say(&self, word: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
         self.client.batch_execute(word).await.map(|()| Vec::new())

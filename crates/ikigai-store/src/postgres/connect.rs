@@ -27,6 +27,11 @@ const KEEPALIVE_RETRIES: u32 = 2;
 /// What is sent must be confirmed within this time, or the connection counts as cut.
 const UNCONFIRMED: Duration = Duration::from_secs(15);
 
+/// A plan is made once for each connection, perhaps when there is hardly anything. Then the server
+/// would read whole tables, and go on doing so when they have grown; and a short one is not cheap
+/// to read either, if its rows are written again and again. Everything has its index.
+const BY_INDEX: (&str, &str) = ("enable_seqscan", "off");
+
 /// What a connection is for. A process that works has at most one of each of the first four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -69,6 +74,7 @@ impl Role {
                 ("tcp_user_timeout", "15000"),
             ],
             Self::Writing => &[
+                BY_INDEX,
                 ("statement_timeout", "30000"),
                 ("lock_timeout", "12000"),
                 ("idle_in_transaction_session_timeout", "8000"),
@@ -78,6 +84,7 @@ impl Role {
                 ("tcp_user_timeout", "15000"),
             ],
             Self::Reading => &[
+                BY_INDEX,
                 ("statement_timeout", "30000"),
                 ("default_transaction_read_only", "on"),
             ],
@@ -175,7 +182,12 @@ impl Target {
     fn options(&self, role: Role) -> String {
         // The name of a schema needs no quotes, and no value has a space.
         let schema = ("search_path", self.url.schema.as_str());
-        let settings = role.settings().iter().copied().chain([schema]);
+        // What is asked is short; compiling it takes far longer than answering.
+        let settings = role
+            .settings()
+            .iter()
+            .copied()
+            .chain([schema, ("jit", "off")]);
         let options = settings.map(|(name, value)| format!("-c {name}={value}"));
         options.collect::<Vec<_>>().join(" ")
     }

@@ -186,6 +186,29 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
+fn a_plan_that_was_made_of_empty_tables_is_right_for_long_ones() {
+    let database = Database::fresh();
+    let target = target(&database.url(), MIGRATIONS);
+    prepare(&target).unwrap();
+    // Of what is not known the server thinks that it has some pages.
+    database.sql("ANALYZE");
+
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    for role in [Role::Reading, Role::Writing] {
+        let plan = runtime.block_on(async {
+            let link = target.connect(role).await.unwrap();
+            let asked = "EXPLAIN SELECT h.seq FROM heads h JOIN agents a ON a.id = h.agent
+                WHERE a.uuid = 'someone'";
+            let told = link.client.query(asked, &[]).await.unwrap();
+            let lines: Vec<String> = told.iter().map(|line| line.get(0)).collect();
+            lines.join("\n")
+        });
+
+        assert!(!plan.contains("Seq Scan"), "{role:?}: {plan}");
+    }
+}
+
+#[test]
 fn too_many_connections_is_an_absence() {
     let server = PgServer::with(&["max_connections = 5", "superuser_reserved_connections = 4"]);
     let database = server.database();
