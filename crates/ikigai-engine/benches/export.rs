@@ -18,7 +18,7 @@ use ikigai_engine::{Engine, System};
 use ikigai_store::SqliteStore;
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_testkit::ScriptedProvider;
-use ikigai_testkit::stores::{Kept, Sample, directory, this_process};
+use ikigai_testkit::stores::{Kept, On, Sample, directory, this_process};
 use tokio::runtime::Builder;
 
 /// Ten times the rows may take so many times as long, because nothing is looked at twice.
@@ -45,7 +45,7 @@ struct Figure {
 }
 
 fn measure(sample: Sample) -> Vec<Figure> {
-    let kept = sample.kept();
+    let kept = sample.kept(On::Sqlite);
     println!("\nexport of {} rows", sample.rows());
     let mut figures = Vec::new();
     let json = directory().join("exported.json");
@@ -85,7 +85,7 @@ fn figure(what: &'static str, run: impl FnOnce() -> u64) -> Figure {
 fn export(kept: &Kept, format: Format, path: &Path) -> u64 {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let engine = Engine::new(
-        Arc::new(kept.open()),
+        kept.open(),
         Arc::new(System),
         Arc::new(ScriptedProvider::default()),
     );

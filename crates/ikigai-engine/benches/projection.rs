@@ -15,8 +15,8 @@ use divan::Bencher;
 use ikigai_core::{AgentId, Request};
 use ikigai_engine::{Engine, System};
 use ikigai_testkit::ScriptedProvider;
-use ikigai_testkit::stores::Sample;
 use ikigai_testkit::stores::rounds::{Case, rounds};
+use ikigai_testkit::stores::{On, Sample};
 use tokio::runtime::{Builder, Runtime};
 
 const WINDOW_TOKENS: u64 = 100_000;
@@ -38,10 +38,10 @@ struct World {
 
 impl World {
     fn new(sample: Sample) -> Self {
-        let kept = sample.kept();
+        let kept = sample.kept(On::Sqlite);
         let model = ScriptedProvider::with_window(WINDOW_TOKENS);
         Self {
-            engine: Engine::new(Arc::new(kept.open()), Arc::new(System), Arc::new(model)),
+            engine: Engine::new(kept.open(), Arc::new(System), Arc::new(model)),
             agent: kept.agent,
             runtime: Builder::new_current_thread().build().unwrap(),
         }

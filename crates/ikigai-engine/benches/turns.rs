@@ -14,7 +14,7 @@ use std::time::Instant;
 use ikigai_core::Request;
 use ikigai_engine::{Desk, Engine, INTENTS, System, Worker};
 use ikigai_testkit::stores::rounds::{Case, rounds};
-use ikigai_testkit::stores::{Kept, Sample};
+use ikigai_testkit::stores::{Kept, On, Sample};
 use ikigai_testkit::{IdSource, MemoryStore, ScriptedProvider};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
@@ -57,11 +57,7 @@ impl Living {
     fn new(kept: &Kept) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let provider = ScriptedProvider::with_window(WINDOW_TOKENS);
-        let engine = Engine::new(
-            Arc::new(kept.open()),
-            Arc::new(System),
-            Arc::new(provider.clone()),
-        );
+        let engine = Engine::new(kept.open(), Arc::new(System), Arc::new(provider.clone()));
         let worker = runtime.block_on(async {
             let agents = engine.agents().await.unwrap();
             let agent = agents.iter().find(|agent| agent.id == kept.agent).unwrap();
@@ -85,7 +81,7 @@ impl Living {
 
 fn turns() {
     let samples = [Sample::HUNDRED, Sample::TEN_THOUSAND, Sample::MILLION];
-    let kept = samples.map(|sample| (sample, sample.copy("turns")));
+    let kept = samples.map(|sample| (sample, sample.copy(On::Sqlite, "turns")));
     let cases = kept.iter().map(|(sample, kept)| {
         let mut living = Living::new(kept);
         Case::new(sample, move || {

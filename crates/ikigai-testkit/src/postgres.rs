@@ -53,12 +53,23 @@ impl PgServer {
 
     /// Starts a server with settings of its own, each `name = value`.
     pub fn with(settings: &[&str]) -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         // Short, because the path of a socket may have about 100 bytes, and where the user can go
         // that the server runs as.
         let directory = Path::new("/tmp").join(format!("ikigai-pg-{}", unique()));
+        Self::run(&[], &directory, settings)
+    }
+
+    /// Starts a server whose data stays in that directory, as an earlier one may have left it.
+    /// Waits for that one, if it is at work.
+    pub fn kept(directory: &Path, settings: &[&str]) -> Self {
+        Self::run(&["--keep"], directory, settings)
+    }
+
+    fn run(options: &[&str], directory: &Path, settings: &[&str]) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut child = Command::new(root.join("scripts/postgres-server"))
-            .arg(&directory)
+            .args(options)
+            .arg(directory)
             .args(settings)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -76,7 +87,7 @@ impl PgServer {
              `scripts/test`, which installs it"
         );
         Self {
-            directory,
+            directory: directory.to_owned(),
             guard: Mutex::new(guard),
         }
     }
@@ -104,6 +115,16 @@ impl PgServer {
     /// A new database on it.
     pub fn database(&self) -> Database {
         Database::new(self.directory.clone())
+    }
+
+    /// The address of a database on it.
+    pub fn url(&self, database: &str) -> String {
+        url(&self.directory, database)
+    }
+
+    /// Runs statements past the engine, as [`Database::sql`] does.
+    pub fn sql(&self, database: &str, statements: &str) -> Rows {
+        told(&self.directory, database, statements)
     }
 
     /// Where its data and its socket are.
@@ -153,14 +174,14 @@ impl Database {
             directory,
             name: format!("test_{}", unique()),
         };
-        database.at("postgres", &format!("CREATE DATABASE {}", database.name));
+        let create = format!("CREATE DATABASE {}", database.name);
+        told(&database.directory, "postgres", &create);
         database
     }
 
     /// Its address.
     pub fn url(&self) -> String {
-        let Self { directory, name } = self;
-        format!("postgres://postgres@/{name}?host={}", directory.display())
+        url(&self.directory, &self.name)
     }
 
     /// The address of another log in it, under a name of its own.
@@ -181,12 +202,7 @@ impl Database {
     /// Runs statements past the engine, and returns the rows of all of them as texts. The tables
     /// of the usual schema need not be named with it.
     pub fn sql(&self, statements: &str) -> Rows {
-        self.at(&self.name, statements)
-    }
-
-    fn at(&self, database: &str, statements: &str) -> Rows {
-        let told = ask(&self.directory, database, statements);
-        told.unwrap_or_else(|error| panic!("`{statements}`: {error:?}"))
+        told(&self.directory, &self.name, statements)
     }
 }
 
@@ -245,6 +261,18 @@ impl Drop for LentDatabase {
 
 /// What statements told, as texts.
 pub type Rows = Vec<Vec<Option<String>>>;
+
+fn url(directory: &Path, database: &str) -> String {
+    format!(
+        "postgres://postgres@/{database}?host={}",
+        directory.display()
+    )
+}
+
+fn told(directory: &Path, database: &str, statements: &str) -> Rows {
+    let told = ask(directory, database, statements);
+    told.unwrap_or_else(|error| panic!("`{statements}`: {error:?}"))
+}
 
 fn ask(directory: &Path, database: &str, statements: &str) -> Result<Rows, tokio_postgres::Error> {
     // On a thread of its own, because the caller's may be one of a runtime.

@@ -1,44 +1,36 @@
 //! Generated stores for benches: one agent of many rows, made once and kept on disk.
 
 mod history;
+mod maker;
+mod on;
 pub mod rounds;
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use ikigai_core::data::ForkContext;
 use ikigai_core::fork::{ForkOrder, fork_events};
 use ikigai_core::{
-    AgentId, AgentState, Epoch, Event, Micros, NewRow, ProcessId, Row, RowRef, Seq, SessionId,
-    StoredKind,
+    AgentId, AgentState, Epoch, Micros, NewRow, ProcessId, Row, RowRef, Seq, SessionId, StoredKind,
 };
 use ikigai_store::postgres::{self, Url};
-use ikigai_store::sqlite::{MIGRATIONS, OpenOptions};
+use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    Batch, Effect, HeadClaim, LeaseClaim, NewAgent, PostgresStore, ProcessRecord, Snapshot,
-    SqliteStore, Store, StoreError,
+    Batch, Effect, HeadClaim, LeaseClaim, NewAgent, PostgresStore, ProcessRecord, SqliteStore,
+    Store, StoreError,
 };
 use serde_json::Map;
 
+pub use on::{On, server};
+
 use crate::IdSource;
-use crate::executor::block_on_for;
-use history::History;
+use crate::postgres::Rows;
+use maker::Maker;
 
 /// Grows with every change of what is generated, so that kept stores are made again.
 const VERSION: u32 = 4;
-
-/// How many rows are committed together; a running program commits them one by one.
-const ROWS_PER_BATCH: usize = 4000;
-
-/// How long one such commit may take: on a disk that others write to, the log that SQLite keeps
-/// beside the file may have to be written out first.
-const PATIENCE: Duration = Duration::from_mins(10);
-
-/// After so many control rows a running program stores a snapshot.
-const CONTROL_ROWS_PER_SNAPSHOT: usize = 8;
 
 /// One of the stores that benches compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,37 +81,24 @@ impl Sample {
     }
 
     /// The store, made unless an earlier run has left it. It is for reading.
-    pub fn kept(self) -> Kept {
-        let directory = directory();
-        let path = directory.join(format!("{}.db", self.file));
-        let stamp = directory.join(format!("{}.stamp", self.file));
-        let wanted = format!("version {VERSION}, {self:?}, {}", MIGRATIONS.concat());
+    pub fn kept(self, on: On) -> Kept {
+        let stamp = on.directory().join(format!("{}.stamp", self.file));
+        let wanted = format!("version {VERSION}, {self:?}, {}", on.migrations());
         if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
-            remove_database(&path);
-            Maker::new(self, &path).make();
+            on.found(self.file);
+            Maker::new(self, on).make();
+            on.settle(self.file);
             fs::write(&stamp, wanted).unwrap();
         }
-        Self::at(path)
+        Kept::new(on, self.file.to_owned())
     }
 
     /// A copy of the store, to be written to; it is made anew with each call.
-    pub fn copy(self, purpose: &str) -> Kept {
-        let kept = self.kept();
-        let path = directory().join(format!("{}-{purpose}.db", self.file));
-        remove_database(&path);
-        fs::copy(&kept.path, &path).unwrap();
-        // Whoever measures next must not pay for writing the copy out.
-        fs::File::open(&path).unwrap().sync_all().unwrap();
-        Self::at(path)
-    }
-
-    fn at(path: PathBuf) -> Kept {
-        let ids = IdSource::new(1);
-        Kept {
-            path,
-            session: ids.session(),
-            agent: ids.agent(),
-        }
+    pub fn copy(self, on: On, purpose: &str) -> Kept {
+        self.kept(on);
+        let name = format!("{}-{purpose}", self.file);
+        on.copy(self.file, &name);
+        Kept::new(on, name)
     }
 }
 
@@ -132,8 +111,10 @@ impl fmt::Display for Sample {
 /// A store on disk.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// The database.
-    pub path: PathBuf,
+    on: On,
+    name: String,
+    /// What a program is told to open it.
+    pub place: String,
     /// The session of all its agents.
     pub session: SessionId,
     /// The agent with all the rows.
@@ -141,14 +122,30 @@ pub struct Kept {
 }
 
 impl Kept {
+    fn new(on: On, name: String) -> Self {
+        let ids = IdSource::new(1);
+        Self {
+            place: on.place(&name),
+            on,
+            name,
+            session: ids.session(),
+            agent: ids.agent(),
+        }
+    }
+
     /// Opens it, as another process each time.
-    pub fn open(&self) -> SqliteStore {
-        SqliteStore::open(OpenOptions::new(&self.path, this_process())).unwrap()
+    pub fn open(&self) -> Arc<dyn Store> {
+        open_log(&self.place, this_process()).unwrap()
+    }
+
+    /// Runs statements past the engine, if it is on a server.
+    pub fn sql(&self, statements: &str) -> Rows {
+        on::sql(&self.name, statements)
     }
 
     /// Removes it, if it is a copy that has served its purpose.
     pub fn remove(self) {
-        remove_database(&self.path);
+        self.on.remove(&self.name);
     }
 }
 
@@ -267,157 +264,4 @@ pub fn row_of(row: NewRow, seq: Seq) -> Row {
         data: row.data,
         created_at: row.created_at,
     }
-}
-
-/// Makes a store.
-struct Maker {
-    sample: Sample,
-    store: SqliteStore,
-    ids: IdSource,
-    session: SessionId,
-    state: AgentState,
-    stored: Seq,
-    waiting: Vec<NewRow>,
-    snapshots: Vec<Effect>,
-    control_since: usize,
-    children: u64,
-}
-
-impl Maker {
-    fn new(sample: Sample, path: &Path) -> Self {
-        let store = SqliteStore::open(OpenOptions::new(path, this_process())).unwrap();
-        let ids = IdSource::new(1);
-        let session = ids.session();
-        let state = AgentState::new(ids.agent());
-        Self {
-            sample,
-            store,
-            ids,
-            session,
-            state,
-            stored: Seq(0),
-            waiting: Vec::new(),
-            snapshots: Vec::new(),
-            // Begun in the middle, so that at the end there are as many since the newest snapshot
-            // as on average.
-            control_since: CONTROL_ROWS_PER_SNAPSHOT / 2,
-            children: 0,
-        }
-    }
-
-    fn make(mut self) {
-        tell(self.sample, "is made, once");
-        self.found();
-        let mut history = History::new(self.state.agent(), self.sample.rows, self.sample.control);
-        let per_child = (self.sample.rows / 100).max(10_000).min(self.sample.rows);
-        while self.state.head().0 < self.sample.rows {
-            for event in history.next(self.state.head()) {
-                self.add(event);
-            }
-            if self.state.head().0 >= (self.children + 1) * per_child {
-                self.fork();
-            }
-            if self.waiting.len() >= ROWS_PER_BATCH {
-                self.flush();
-            }
-        }
-        self.flush();
-        let agent = self.state.agent();
-        let epoch = Epoch(1);
-        self.commit(Batch {
-            with: vec![Effect::GiveLease { agent, epoch }],
-            ..Batch::default()
-        });
-        self.store.close();
-        tell(self.sample, &history.told(self.state.head()));
-    }
-
-    fn found(&self) {
-        let session = self.session;
-        let agent = NewAgent {
-            id: self.state.agent(),
-            name: "bench".to_owned(),
-            session,
-            parent: None,
-            fork_point: None,
-            created_at: Micros(0),
-        };
-        let make = Effect::MakeSession {
-            session,
-            name: "bench".to_owned(),
-            directory: "/bench".to_owned(),
-            at: Micros(0),
-        };
-        self.commit(Batch {
-            with: vec![make, Effect::CreateAgent { agent, owned: true }],
-            ..Batch::default()
-        });
-    }
-
-    fn now(&self) -> Micros {
-        Micros(1_790_000_000_000_000 + self.state.head().0.cast_signed() * 1_000_000)
-    }
-
-    fn add(&mut self, event: Event) {
-        let row = event.into_row(self.state.agent(), self.now());
-        self.waiting.push(row.clone());
-        self.apply(row);
-    }
-
-    fn apply(&mut self, row: NewRow) {
-        let row = row_of(row, self.state.head().next());
-        let applied = self.state.apply(&row).unwrap();
-        assert_eq!(applied.warning, None, "row {} is not as meant", row.at);
-        self.control_since += usize::from(applied.control);
-        if self.control_since >= CONTROL_ROWS_PER_SNAPSHOT {
-            self.control_since = 0;
-            self.snapshots.push(Effect::PutSnapshot(Snapshot {
-                upto: row.at,
-                folded: self.state.to_snapshot(),
-            }));
-        }
-    }
-
-    fn flush(&mut self) {
-        if !self.waiting.is_empty() {
-            let batch = Batch {
-                heads: vec![claim(self.state.agent(), Epoch(1), self.stored)],
-                rows: std::mem::take(&mut self.waiting),
-                with: std::mem::take(&mut self.snapshots),
-            };
-            self.commit(batch);
-            self.stored = self.state.head();
-        }
-    }
-
-    fn fork(&mut self) {
-        self.flush();
-        self.children += 1;
-        let name = format!("child-{}", self.children);
-        let child = self.ids.agent();
-        let batch = fork_batch(
-            &self.state,
-            Epoch(1),
-            self.session,
-            child,
-            &name,
-            self.now(),
-        );
-        let told = batch.rows[0].clone();
-        self.commit(batch);
-        self.apply(told);
-        self.stored = self.state.head();
-    }
-
-    fn commit(&self, batch: Batch) {
-        block_on_for(PATIENCE, self.store.commit(batch)).unwrap();
-    }
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "making a large store takes a while, and whoever waits wants to know for what"
-)]
-fn tell(sample: Sample, what: &str) {
-    eprintln!("store of {sample} rows: {what}");
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_testkit::pty::{Pty, command};
 use ikigai_testkit::stores::rounds::{Case, judge, rounds};
-use ikigai_testkit::stores::{self, Sample};
+use ikigai_testkit::stores::{self, On, Sample};
 use rustix::process::Pid;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
@@ -49,9 +49,9 @@ impl Home {
 
     /// The same with a store that is there already, and the agent in it.
     fn with_store(under: &Path, sample: Sample) -> (Self, String) {
-        let kept = sample.copy("screen");
+        let kept = sample.copy(On::Sqlite, "screen");
         let home = Self {
-            db: kept.path.clone(),
+            db: kept.place.clone().into(),
             ..Self::new(under, &sample.to_string())
         };
         (home, kept.agent.to_string())

@@ -1,15 +1,17 @@
 //! Durable appends against the bare insert: the same columns in one table without an index, one
 //! event per commit.
 
+use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use ikigai_core::NewRow;
 use ikigai_testkit::stores::rounds::{Case, rounds};
-use ikigai_testkit::stores::{self, Sample};
+use ikigai_testkit::stores::{self, On, Sample};
 use rusqlite::{Connection, params};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::measured::{Appender, World, event_row, timed};
 
@@ -19,14 +21,36 @@ const COMMITS: usize = 2000;
 const IN_PLACE: &str = "bare";
 const THREADED: &str = "bare in a thread";
 
-/// What any program would do that keeps events in SQLite.
-struct Bare {
+/// What any program would do that keeps events in a database.
+pub(crate) trait Bare: Send {
+    fn append(&mut self, row: &NewRow);
+}
+
+/// A bare table that has `rows` rows already, beside the store of a world.
+pub(crate) fn filled(
+    world: &World,
+    on: On,
+    directory: &Path,
+    name: &str,
+    rows: u64,
+) -> Box<dyn Bare> {
+    let row = event_row(world.kept.agent);
+    match on {
+        On::Sqlite => {
+            let path = directory.join(format!("{name}.db"));
+            Box::new(BareSqlite::filled(&path, &row, rows))
+        }
+        On::Postgres => Box::new(BarePostgres::filled(&world.kept.place, name, &row, rows)),
+    }
+}
+
+struct BareSqlite {
     connection: Connection,
     seq: i64,
 }
 
-impl Bare {
-    fn new(path: &std::path::Path) -> Self {
+impl BareSqlite {
+    fn filled(path: &Path, row: &NewRow, rows: u64) -> Self {
         let connection = Connection::open(path).unwrap();
         connection
             .execute_batch(
@@ -35,16 +59,11 @@ impl Bare {
                      id INTEGER PRIMARY KEY, agent INTEGER NOT NULL, seq INTEGER NOT NULL,
                      kind TEXT NOT NULL, control INTEGER NOT NULL, created_at INTEGER NOT NULL,
                      content TEXT, data TEXT
-                 ) STRICT;",
+                 ) STRICT;
+                 BEGIN",
             )
             .unwrap();
-        Self { connection, seq: 0 }
-    }
-
-    /// Has `rows` rows already.
-    fn filled(path: &std::path::Path, row: &NewRow, rows: u64) -> Self {
-        let mut bare = Self::new(path);
-        bare.connection.execute_batch("BEGIN").unwrap();
+        let mut bare = Self { connection, seq: 0 };
         for _ in 0..rows {
             bare.append(row);
         }
@@ -54,7 +73,9 @@ impl Bare {
             .unwrap();
         bare
     }
+}
 
+impl Bare for BareSqlite {
     fn append(&mut self, row: &NewRow) {
         self.seq += 1;
         let mut statement = self
@@ -79,6 +100,70 @@ impl Bare {
     }
 }
 
+/// In the database of the store, so that both write to the same log of the same server.
+struct BarePostgres {
+    runtime: Runtime,
+    client: Client,
+    insert: Statement,
+    seq: i64,
+}
+
+impl BarePostgres {
+    fn filled(url: &str, name: &str, row: &NewRow, rows: u64) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let (client, insert) = runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            let create = format!(
+                "CREATE TABLE {name} (
+                     id bigint GENERATED ALWAYS AS IDENTITY, agent bigint NOT NULL,
+                     seq bigint NOT NULL, kind text NOT NULL, control boolean NOT NULL,
+                     created_at bigint NOT NULL, content text, data text
+                 )"
+            );
+            client.batch_execute(&create).await.unwrap();
+            let columns = "agent, seq, kind, control, created_at, content, data";
+            let insert =
+                format!("INSERT INTO {name} ({columns}) VALUES (1, $1, $2, $3, $4, $5, $6)");
+            let insert = client.prepare(&insert).await.unwrap();
+            let fill = format!(
+                "INSERT INTO {name} ({columns}) SELECT 1, n, $2, false, 1, $3, $4
+                 FROM generate_series(1, $1::bigint) n"
+            );
+            let (kind, rows) = (row.kind.name(), rows.cast_signed());
+            client
+                .execute(&fill, &[&rows, &kind, &row.content, &row.data])
+                .await
+                .unwrap();
+            client
+                .batch_execute(&format!("VACUUM (ANALYZE) {name}"))
+                .await
+                .unwrap();
+            client.batch_execute("CHECKPOINT").await.unwrap();
+            (client, insert)
+        });
+        Self {
+            runtime,
+            client,
+            insert,
+            seq: rows.cast_signed(),
+        }
+    }
+}
+
+impl Bare for BarePostgres {
+    fn append(&mut self, row: &NewRow) {
+        self.seq += 1;
+        let (name, at) = (row.kind.name(), row.created_at.0);
+        self.runtime
+            .block_on(self.client.execute(
+                &self.insert,
+                &[&self.seq, &name, &row.control, &at, &row.content, &row.data],
+            ))
+            .unwrap();
+    }
+}
+
 /// A bare insert with the way that each commit of a store goes: to a thread and back.
 struct Threaded {
     orders: Option<SyncSender<(NewRow, oneshot::Sender<()>)>>,
@@ -87,7 +172,7 @@ struct Threaded {
 }
 
 impl Threaded {
-    fn new(mut bare: Bare, runtime: Runtime) -> Self {
+    fn new(mut bare: Box<dyn Bare>, runtime: Runtime) -> Self {
         let (orders, ordered) = sync_channel::<(NewRow, oneshot::Sender<()>)>(256);
         let thread = thread::spawn(move || {
             while let Ok((row, answer)) = ordered.recv() {
@@ -121,23 +206,20 @@ impl Drop for Threaded {
 
 /// Compares each store with a bare table of about its size. Only these take turns: with all of
 /// them in one round, each would find the processor's caches full of the others.
-pub(crate) fn compare() {
+pub(crate) fn compare(on: On) {
     for sample in Sample::ALL {
-        compare_one(sample);
+        compare_one(on, sample);
     }
 }
 
-fn compare_one(sample: Sample) {
-    let world = World::new(sample.copy("append"));
+fn compare_one(on: On, sample: Sample) {
+    let world = World::new(sample.copy(on, "append"));
     let agent = world.kept.agent;
     let directory = tempfile::tempdir_in(stores::directory()).unwrap();
-    let filled = |name: &str| {
-        let path = directory.path().join(name);
-        Bare::filled(&path, &event_row(agent), sample.rows())
-    };
-    let mut bare = filled("bare.db");
+    let filled = |name| filled(&world, on, directory.path(), name, sample.rows());
+    let mut bare = filled("bare");
     let runtime = World::new(world.kept.clone()).runtime;
-    let mut threaded = Threaded::new(filled("threaded.db"), runtime);
+    let mut threaded = Threaded::new(filled("threaded"), runtime);
     let mut appender = Appender::new(&world);
     let cases = vec![
         Case::new(&IN_PLACE, || {
@@ -151,7 +233,7 @@ fn compare_one(sample: Sample) {
         Case::new(&sample, || timed(|| appender.append())),
     ];
     let figures = rounds(COMMITS, cases);
-    figures.print("durable append");
+    figures.print(&format!("durable append, {on}"));
     // A commit goes to the writing thread and back, whatever it writes; so must what it is judged by.
     figures.judge("append", &sample, &THREADED, 1.3);
     let ratio = figures.ratio(&sample, &IN_PLACE);

@@ -1,38 +1,48 @@
 //! Growth: the sizes take turns, so that their ratios hold on a noisy machine too.
 
-use ikigai_store::SqliteStore;
-use ikigai_testkit::stores::Sample;
+use std::sync::Arc;
+
+use ikigai_store::Store;
 use ikigai_testkit::stores::rounds::{Case, Figures, rounds};
+use ikigai_testkit::stores::{On, Sample};
 
 use crate::measured::{Forker, World, timed};
-use crate::{append, search, watch};
+use crate::{append, crowd, search, watch};
 
 const ROUNDS: usize = 500;
 const ROUNDS_PER_OPENING: usize = 20;
 
-/// Compares what has this name, or everything.
+type Compare = fn(On);
+
+/// Compares what has this name, or everything, on one engine after the other.
 pub(crate) fn run(name: Option<&str>) {
-    let all: [(&str, fn()); 7] = [
+    let all: [(&str, Compare); 10] = [
         ("append", append::compare),
+        ("group", crowd::group),
         ("path", path),
         ("first-page", first_page),
         ("whole-path", whole_path),
         ("fork", fork),
+        ("start", crowd::start),
         ("watch", watch::compare),
         ("search", search::compare),
+        ("connections", crowd::connections),
     ];
     for (_, compare) in all
         .iter()
         .filter(|(it, _)| name.is_none_or(|name| name == *it))
     {
-        compare();
+        for on in On::ALL {
+            println!("\n# {on}");
+            compare(on);
+        }
     }
 }
 
-fn worlds(samples: &[Sample]) -> Vec<(Sample, World)> {
+fn worlds(on: On, samples: &[Sample]) -> Vec<(Sample, World)> {
     samples
         .iter()
-        .map(|sample| (*sample, World::new(sample.kept())))
+        .map(|sample| (*sample, World::new(sample.kept(on))))
         .collect()
 }
 
@@ -47,31 +57,32 @@ fn growth(what: &str, title: &str, measure: impl Fn(&[Sample]) -> Figures) {
     }
 }
 
-fn path() {
+fn path(on: On) {
     growth(
         "path",
         "path: an agent restored from an open store",
         |samples| {
-            on_open_stores(samples, ROUNDS * 4, |world, store| {
+            on_open_stores(on, samples, ROUNDS * 4, |world, store| {
                 world.restore(store);
             })
         },
     );
 }
 
-fn whole_path() {
-    let figures = on_open_stores(&Sample::ALL, ROUNDS / 20, |world, store| {
+fn whole_path(on: On) {
+    let figures = on_open_stores(on, &Sample::ALL, ROUNDS / 20, |world, store| {
         world.whole_path(store);
     });
     figures.print("the whole path, which no start reads");
 }
 
 fn on_open_stores(
+    on: On,
     samples: &[Sample],
     count: usize,
-    does: impl Fn(&World, &SqliteStore),
+    does: impl Fn(&World, &dyn Store),
 ) -> Figures {
-    let worlds = worlds(samples);
+    let worlds = worlds(on, samples);
     let cases = worlds.iter().map(|(sample, world)| {
         let does = &does;
         let mut store = None;
@@ -82,24 +93,24 @@ fn on_open_stores(
                 // may keep its thread for the whole time.
                 store = None;
                 let opened = world.kept.open();
-                does(world, &opened);
+                does(world, &*opened);
                 store = Some(opened);
                 left = ROUNDS_PER_OPENING;
             }
             left -= 1;
-            let store = store.as_ref().unwrap();
-            timed(|| does(world, store))
+            let store: &Arc<dyn Store> = store.as_ref().unwrap();
+            timed(|| does(world, &**store))
         })
     });
     rounds(count, cases.collect())
 }
 
-fn first_page() {
+fn first_page(on: On) {
     growth(
         "first page",
         "first page: open, restore, 50 rows",
         |samples| {
-            let worlds = worlds(samples);
+            let worlds = worlds(on, samples);
             let cases = worlds
                 .iter()
                 .map(|(sample, world)| Case::new(sample, move || timed(|| world.first_page())));
@@ -108,10 +119,10 @@ fn first_page() {
     );
 }
 
-fn fork() {
+fn fork(on: On) {
     let samples = [Sample::TEN].into_iter().chain(Sample::ALL);
     let worlds: Vec<_> = samples
-        .map(|sample| (sample, World::new(sample.copy("fork"))))
+        .map(|sample| (sample, World::new(sample.copy(on, "fork"))))
         .collect();
     let cases = worlds.iter().map(|(sample, world)| {
         let mut forker = Forker::new(world);

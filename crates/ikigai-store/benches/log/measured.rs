@@ -1,9 +1,10 @@
 //! What is measured, each as one function.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, Seq};
-use ikigai_store::{Agent, Batch, Effect, SqliteStore, Store};
+use ikigai_store::{Agent, Batch, Effect, Store};
 use ikigai_testkit::IdSource;
 use ikigai_testkit::stores::{Kept, claim, fork_batch, row_of};
 use tokio::runtime::{Builder, Runtime};
@@ -24,13 +25,13 @@ impl World {
     }
 
     /// Restores the agent from an open store.
-    pub(crate) fn restore(&self, store: &SqliteStore) -> Agent {
+    pub(crate) fn restore(&self, store: &dyn Store) -> Agent {
         let restored = Agent::restore(store, self.kept.agent);
         self.runtime.block_on(restored).unwrap()
     }
 
     /// Follows the path of a freshly restored agent to its root.
-    pub(crate) fn whole_path(&self, store: &SqliteStore) -> Agent {
+    pub(crate) fn whole_path(&self, store: &dyn Store) -> Agent {
         let mut agent = self.restore(store);
         self.runtime.block_on(agent.know_all(store)).unwrap();
         agent
@@ -38,21 +39,21 @@ impl World {
 
     /// What a fresh process does before its first frame. The store is returned, so that closing
     /// it can be left out of the time.
-    pub(crate) fn first_page(&self) -> (SqliteStore, Agent) {
+    pub(crate) fn first_page(&self) -> (Arc<dyn Store>, Agent) {
         let store = self.kept.open();
-        let mut agent = self.restore(&store);
+        let mut agent = self.restore(&*store);
         self.runtime.block_on(async {
             while let Some(missing) = FIRST_PAGE_ROWS
                 .checked_sub(agent.view.entries().len())
                 .filter(|missing| *missing > 0)
-                && agent.lengthen(&store, missing).await.unwrap()
+                && agent.lengthen(&*store, missing).await.unwrap()
             {}
         });
         (store, agent)
     }
 
     /// Takes the agent's lease.
-    pub(crate) fn take(&self, store: &SqliteStore) -> Epoch {
+    pub(crate) fn take(&self, store: &dyn Store) -> Epoch {
         let agent = self.kept.agent;
         let taken = self.runtime.block_on(store.commit(Batch {
             with: vec![Effect::TakeLease { agent }],
@@ -80,7 +81,7 @@ pub(crate) fn event_row(agent: AgentId) -> NewRow {
 /// Appends events to an agent, each in its own commit.
 pub(crate) struct Appender<'a> {
     world: &'a World,
-    pub(crate) store: SqliteStore,
+    pub(crate) store: Arc<dyn Store>,
     epoch: Epoch,
     head: Seq,
 }
@@ -88,8 +89,8 @@ pub(crate) struct Appender<'a> {
 impl<'a> Appender<'a> {
     pub(crate) fn new(world: &'a World) -> Self {
         let store = world.kept.open();
-        let epoch = world.take(&store);
-        let head = world.restore(&store).state.head();
+        let epoch = world.take(&*store);
+        let head = world.restore(&*store).state.head();
         Self {
             world,
             store,
@@ -114,7 +115,7 @@ impl<'a> Appender<'a> {
 /// Forks an agent again and again.
 pub(crate) struct Forker<'a> {
     world: &'a World,
-    store: SqliteStore,
+    store: Arc<dyn Store>,
     agent: Agent,
     epoch: Epoch,
     ids: IdSource,
@@ -124,8 +125,8 @@ pub(crate) struct Forker<'a> {
 impl<'a> Forker<'a> {
     pub(crate) fn new(world: &'a World) -> Self {
         let store = world.kept.open();
-        let epoch = world.take(&store);
-        let agent = world.restore(&store);
+        let epoch = world.take(&*store);
+        let agent = world.restore(&*store);
         Self {
             world,
             store,

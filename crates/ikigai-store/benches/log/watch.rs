@@ -2,32 +2,34 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ikigai_core::Seq;
-use ikigai_store::Store;
+use ikigai_core::{AgentId, Seq};
 use ikigai_testkit::stores::rounds::{Case, judge, rounds};
-use ikigai_testkit::stores::{Kept, Sample};
+use ikigai_testkit::stores::{Kept, On, Sample, open_log, this_process};
+use tokio::runtime::Builder;
 
 use crate::measured::{Appender, World};
 
 const COMMITS: usize = 500;
 
-/// How long the watcher is left alone to see what that costs.
-const IDLE: Duration = Duration::from_secs(5);
+const PAUSED: &str = "after a pause";
+
+/// How long nothing was written before a commit: what people and models do, and a flood, for which
+/// a server is asked to tell others less often.
+const PAUSE: Duration = Duration::from_millis(30);
+const HASTE: Duration = Duration::from_millis(2);
+
+/// How long the watcher is left alone to see what that costs: two heartbeats on a server.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// The other process: says which row is the newest, each time that it changes, and how long it was
 /// at work when asked by any line.
-pub(crate) fn watcher(path: &Path) {
-    let kept = Kept {
-        path: path.to_owned(),
-        ..Sample::THOUSAND.kept()
-    };
-    let world = World::new(kept);
-    let store = world.kept.open();
+pub(crate) fn watcher(place: &str, agent: AgentId) {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let store = open_log(place, this_process()).unwrap();
     let mut watch = store.watch().unwrap();
     thread::spawn(|| {
         for _ in std::io::stdin().lines() {
@@ -37,13 +39,13 @@ pub(crate) fn watcher(path: &Path) {
     });
     let mut newest = None;
     loop {
-        let head = world.runtime.block_on(store.head(world.kept.agent));
+        let head = runtime.block_on(store.head(agent));
         let seq = head.unwrap().map(|head| head.seq);
         if seq != newest {
             newest = seq;
             tell(&seq.unwrap_or_default().to_string());
         }
-        world.runtime.block_on(watch.changed());
+        runtime.block_on(watch.changed());
     }
 }
 
@@ -64,12 +66,21 @@ fn worked() -> Duration {
     Duration::from_nanos(nanos.sum())
 }
 
+/// How many transactions the database of a store has seen.
+fn statements(kept: &Kept) -> u64 {
+    let told = kept.sql(
+        "SELECT xact_commit + xact_rollback FROM pg_stat_database
+         WHERE datname = current_database()",
+    );
+    told[0][0].as_deref().unwrap().parse().unwrap()
+}
+
 /// Measures from the call of a commit until another process says that it has read it.
-pub(crate) fn compare() {
-    let world = World::new(Sample::THOUSAND.copy("watch"));
+pub(crate) fn compare(on: On) {
+    let world = World::new(Sample::THOUSAND.copy(on, "watch"));
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg("watcher")
-        .arg(&world.kept.path)
+        .args([&world.kept.place, &world.kept.agent.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -81,34 +92,43 @@ pub(crate) fn compare() {
     line();
 
     let mut appender = Appender::new(&world);
-    let figures = rounds(
-        COMMITS,
-        vec![Case::new(&"from commit to seen", || {
-            // A commit after a pause, as when people and models write.
-            thread::sleep(Duration::from_millis(2));
-            let begun = Instant::now();
-            let seq = appender.append();
-            while line().parse().map(Seq) != Ok(seq) {}
-            begun.elapsed()
-        })],
-    );
-    figures.print("another process sees a commit");
-    let millis = figures.median(&"from commit to seen").as_secs_f64() * 1e3;
-    judge("another process sees a commit after", millis, 5.0, " ms");
+    let mut seen_after = |pause| {
+        thread::sleep(pause);
+        let begun = Instant::now();
+        let seq = appender.append();
+        while line().parse().map(Seq) != Ok(seq) {}
+        begun.elapsed()
+    };
+    for (name, pause, count) in [("in a flood", HASTE, COMMITS), (PAUSED, PAUSE, COMMITS / 5)] {
+        let figures = rounds(count, vec![Case::new(&name, || seen_after(pause))]);
+        figures.print(&format!("another process sees a commit, {on}"));
+        if name == PAUSED {
+            let millis = figures.median(&PAUSED).as_secs_f64() * 1e3;
+            judge("another process sees a commit after", millis, 5.0, " ms");
+        }
+    }
 
     let mut worked = || -> u64 {
         writeln!(asks).unwrap();
         line().trim_start_matches("worked ").parse().unwrap()
     };
-    let before = worked();
+    // What the appender's store does in quiet moments is done before.
+    drop(appender);
+    let statements = || match on {
+        On::Sqlite => 0,
+        On::Postgres => statements(&world.kept),
+    };
+    // Asking counts too.
+    let cost = statements().abs_diff(statements());
+    let before = (worked(), statements());
     thread::sleep(IDLE);
-    let spent = worked() - before;
+    let spent = worked() - before.0;
+    let asked = (statements() - before.1).saturating_sub(cost);
     println!(
-        "      idle watcher: {spent} µs of processor time in {} s",
+        "      idle watcher: {spent} µs of processor time and {asked} statements in {} s",
         IDLE.as_secs()
     );
     drop(asks);
     child.wait().unwrap();
-    drop(appender);
     world.kept.remove();
 }

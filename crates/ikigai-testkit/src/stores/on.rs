@@ -1,0 +1,133 @@
+//! Where generated stores are kept: as files of SQLite, or as databases of a server whose data stays
+//! on disk as well.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use ikigai_store::{postgres, sqlite};
+
+use super::{directory, remove_database};
+use crate::postgres::{PgServer, Rows};
+
+/// The engine of a generated store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// A file.
+    Sqlite,
+    /// A database of [`server`].
+    Postgres,
+}
+
+impl On {
+    /// All of them, for what is measured on each.
+    pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
+
+    /// What makes the tables.
+    pub(super) fn migrations(self) -> String {
+        match self {
+            Self::Sqlite => sqlite::MIGRATIONS.concat(),
+            Self::Postgres => postgres::MIGRATIONS.concat(),
+        }
+    }
+
+    /// Where its stores are, and what is noted about them.
+    pub(super) fn directory(self) -> PathBuf {
+        match self {
+            Self::Sqlite => directory(),
+            Self::Postgres => server().directory().to_owned(),
+        }
+    }
+
+    /// What a program is told to open the store of that name.
+    pub(super) fn place(self, name: &str) -> String {
+        match self {
+            Self::Sqlite => file(name).to_str().unwrap().to_owned(),
+            Self::Postgres => server().url(&database(name)),
+        }
+    }
+
+    /// Makes room for a store. One on SQLite is made by whoever opens it.
+    pub(super) fn found(self, name: &str) {
+        self.remove(name);
+        if self == Self::Postgres {
+            server().sql("postgres", &format!("CREATE DATABASE {}", database(name)));
+        }
+    }
+
+    /// Does what a server does by itself some time after much was written, so that it does not do
+    /// so while something is measured.
+    pub(super) fn settle(self, name: &str) {
+        if self == Self::Postgres {
+            sql(name, "VACUUM (ANALYZE)");
+            sql(name, "CHECKPOINT");
+        }
+    }
+
+    /// Copies a store that nobody has open.
+    pub(super) fn copy(self, from: &str, to: &str) {
+        self.remove(to);
+        match self {
+            Self::Sqlite => {
+                fs::copy(file(from), file(to)).unwrap();
+                // Whoever measures next must not pay for writing the copy out.
+                fs::File::open(file(to)).unwrap().sync_all().unwrap();
+            }
+            Self::Postgres => {
+                let (from, to) = (database(from), database(to));
+                let copy = format!("CREATE DATABASE {to} TEMPLATE {from} STRATEGY file_copy");
+                server().sql("postgres", &copy);
+                server().sql("postgres", "CHECKPOINT");
+            }
+        }
+    }
+
+    /// Removes a store.
+    pub(super) fn remove(self, name: &str) {
+        match self {
+            Self::Sqlite => remove_database(&file(name)),
+            Self::Postgres => {
+                let name = database(name);
+                let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+                server().sql("postgres", &drop);
+            }
+        }
+    }
+}
+
+impl fmt::Display for On {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+        })
+    }
+}
+
+fn file(name: &str) -> PathBuf {
+    directory().join(format!("{name}.db"))
+}
+
+fn database(name: &str) -> String {
+    format!("kept_{}", name.replace('-', "_"))
+}
+
+/// Runs statements on the database of the store of that name.
+pub(super) fn sql(name: &str, statements: &str) -> Rows {
+    server().sql(&database(name), statements)
+}
+
+/// The server of this process whose data is kept, as durable as one that nobody has set up: what
+/// tests do without is back at its default.
+pub fn server() -> &'static PgServer {
+    static SERVER: OnceLock<PgServer> = OnceLock::new();
+    let settings = [
+        "fsync = on",
+        "full_page_writes = on",
+        "wal_level = replica",
+        "max_wal_senders = 10",
+        "shared_buffers = 128MB",
+    ];
+    SERVER.get_or_init(|| PgServer::kept(&directory().join("postgres"), &settings))
+}
