@@ -8,6 +8,7 @@ use ikigai_core::{
     AgentId, Direction, Epoch, Event, Kind, NewRow, PageQuery, Row, RowRef, Seq, Settings, Span,
     StoredKind,
 };
+use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot, Store, history,
 };
@@ -16,10 +17,6 @@ use crate::agents::Started;
 use crate::front::Stop;
 use crate::turn::Summary;
 use crate::{Engine, EngineError};
-
-/// After so many control rows a snapshot is stored, so that opening an agent reads few of them:
-/// each lies on a page of its own.
-const CONTROL_ROWS_PER_SNAPSHOT: usize = 8;
 
 /// How many rows are read at a time when catching up or looking back.
 const PAGE_ROWS: usize = 64;

@@ -7,10 +7,17 @@ use ikigai_core::{
     AgentId, AgentState, ControlQuery, Direction, PageQuery, Row, RowRef, Seq, Span, View,
 };
 
-use crate::{Opening, Store, StoreError};
+use crate::{Batch, CommitError, Effect, Opening, Snapshot, Store, StoreError};
 
 /// How many control rows a restore reads at a time.
 const CONTROL_PAGE: usize = 256;
+
+/// After so many control rows an agent at work stores a snapshot, so that opening it reads few of
+/// them: each lies on a page of its own.
+pub const CONTROL_ROWS_PER_SNAPSHOT: usize = 8;
+
+/// How many rows, most of which are no control rows, are gone through between two commits.
+const WINDOW_ROWS: u64 = 4096;
 
 /// An agent in memory: what it is, and the newest part of what it remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,6 +222,50 @@ pub async fn control_rows_since_snapshot(
     let span = Span::new(at.agent, after.next(), at.seq);
     let limit = most;
     Ok(store.control(ControlQuery { span, limit }).await?.len())
+}
+
+/// Stores the snapshots that an agent at work would have left, for one whose rows came from
+/// elsewhere: they are derived, and do not come with a log.
+pub async fn store_snapshots(store: &dyn Store, agent: AgentId) -> Result<(), CommitError> {
+    let Some(head) = store.head(agent).await? else {
+        return Ok(());
+    };
+    let mut snapshots = Vec::new();
+    let mut folded: Option<ReadSnapshot> = None;
+    let mut waiting = Vec::new();
+    let mut read = Seq(0);
+    while read < head.seq {
+        let to = head.seq.min(Seq(read.0.saturating_add(WINDOW_ROWS)));
+        let span = Span::new(agent, read.next(), to);
+        let limit = usize::try_from(WINDOW_ROWS).unwrap_or(usize::MAX);
+        let control = store.control(ControlQuery { span, limit }).await?;
+        waiting.extend(control.into_iter().rev());
+        read = to;
+        let whole = waiting.len() - waiting.len() % CONTROL_ROWS_PER_SNAPSHOT;
+        let due: Vec<Row> = waiting.drain(..whole).collect();
+        for control in due.chunks(CONTROL_ROWS_PER_SNAPSHOT) {
+            let Some(upto) = control.last().map(|row| row.at) else {
+                continue;
+            };
+            let then = Agent::fold(store, upto, folded.take(), control).await?;
+            let snapshot = then.state.to_snapshot();
+            folded = ReadSnapshot::read(&snapshot);
+            snapshots.push(Effect::PutSnapshot(Snapshot {
+                upto,
+                folded: snapshot,
+            }));
+        }
+        if !snapshots.is_empty() {
+            let with = std::mem::take(&mut snapshots);
+            store
+                .commit(Batch {
+                    with,
+                    ..Batch::default()
+                })
+                .await?;
+        }
+    }
+    Ok(())
 }
 
 /// One row, if it is there.

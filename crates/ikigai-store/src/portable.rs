@@ -10,6 +10,7 @@ pub(crate) mod told;
 
 pub use tally::Tally;
 
+use ikigai_core::AgentId;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -33,10 +34,10 @@ pub(crate) enum Beside {
 }
 
 /// What was taken in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// How many agents.
-    pub agents: u64,
+    /// The agents.
+    pub agents: Vec<AgentId>,
     /// How many rows.
     pub rows: u64,
 }

@@ -88,7 +88,8 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
         Ok(restored) => {
             print(&format!(
                 "{} agents with {} rows were taken in\n",
-                restored.agents, restored.rows
+                restored.agents.len(),
+                restored.rows
             ))?;
             Ok(ExitCode::SUCCESS)
         }

@@ -40,7 +40,7 @@ pub(crate) fn take_in(world: &World, url: &str) -> Result<ExitCode> {
         (_, Err(error)) => Err(anyhow!("{error}\nhint: nothing was taken in")),
         (Err(error), Ok(_)) => Err(explained(error)),
         (Ok(report), Ok(restored)) => {
-            sum_up(restored, &report)?;
+            sum_up(&restored, &report)?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -127,10 +127,12 @@ fn explained(error: LegacyError) -> anyhow::Error {
 }
 
 /// Tells what came, and all that did not, or not as it was.
-fn sum_up(restored: Restored, report: &Report) -> Result<()> {
+fn sum_up(restored: &Restored, report: &Report) -> Result<()> {
     print(&format!(
         "{} agents with {} rows and {} messages between them were taken in\n",
-        restored.agents, restored.rows, report.mail
+        restored.agents.len(),
+        restored.rows,
+        report.mail
     ))?;
     for remark in &report.remarks {
         tell(&format!("⚠ {}", visible(remark)));

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use ikigai_store::portable::{RestoreError, Restored};
 use ikigai_store::postgres::ServerReport;
 use ikigai_store::sql::{BadQuestion, Table};
-use ikigai_store::{PostgresStore, ProcessRecord, SqliteStore, Store, StoreError};
-use ikigai_store::{postgres, sqlite};
+use ikigai_store::{CommitError, PostgresStore, ProcessRecord, SqliteStore, Store, StoreError};
+use ikigai_store::{history, postgres, sqlite};
 
 use crate::place::Place;
+use crate::world::runtime;
 
 /// A store that is open.
 #[derive(Clone)]
@@ -68,19 +69,39 @@ impl Kept {
         }
     }
 
-    /// Takes in a log that was told as lines of JSON.
+    /// Takes in a log that was told as lines of JSON. Blocks.
     pub(crate) fn restore(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
-        match self {
+        let restored = match self {
             Self::File(store) => store.restore(lines),
             Self::Server(store) => store.restore(lines),
-        }
+        };
+        restored.inspect(|restored| self.store_snapshots(restored))
     }
 
     /// The same, but only if this store holds nothing.
     pub(crate) fn restore_alone(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
-        match self {
+        let restored = match self {
             Self::File(store) => store.restore_alone(lines),
             Self::Server(store) => store.restore_alone(lines),
+        };
+        restored.inspect(|restored| self.store_snapshots(restored))
+    }
+
+    /// Saves whoever opens these agents from reading all that ever set something. Where it fails,
+    /// they only take longer to open.
+    fn store_snapshots(&self, restored: &Restored) {
+        let Ok(runtime) = runtime() else {
+            return;
+        };
+        let log = self.log();
+        let stored = runtime.block_on(async {
+            for agent in &restored.agents {
+                history::store_snapshots(&*log, *agent).await?;
+            }
+            Ok::<(), CommitError>(())
+        });
+        if let Err(error) = stored {
+            tracing::warn!(error = %error, "snapshots of what was taken in are missing");
         }
     }
 

@@ -131,7 +131,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// What was read so far.
-    pub(crate) fn restored(&self) -> Restored {
+    pub(crate) fn restored(self) -> Restored {
         self.restored
     }
 
@@ -158,7 +158,11 @@ impl<R: BufRead> Lines<R> {
         let cells = Fields(&fields).cells(what);
         let cells = cells.map_err(|reason| self.wrong(reason))?;
         match what {
-            What::Agent => self.restored.agents += 1,
+            What::Agent => {
+                let agent = Fields(&fields).id("uuid");
+                let agent = agent.map_err(|reason| self.wrong(reason))?;
+                self.restored.agents.push(agent);
+            }
             What::Row => self.restored.rows += 1,
             _ => {}
         }

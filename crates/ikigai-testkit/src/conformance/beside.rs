@@ -1,9 +1,10 @@
 //! Checks of what stands beside the rows: drafts, runs, blobs, snapshots, watching.
 
-use ikigai_core::{AgentId, Epoch, Micros, RowRef, Seq};
+use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq, Settings};
 use ikigai_store::blobs::PART_BYTES;
 use ikigai_store::{
-    Batch, BlobHash, CommitError, Draft, Effect, EffectClass, RunRecord, Snapshot, Status,
+    Agent, Batch, BlobHash, CommitError, Draft, Effect, EffectClass, RunRecord, Snapshot, Status,
+    Store, history,
 };
 use sha2::{Digest, Sha256};
 
@@ -311,6 +312,56 @@ pub(super) async fn snapshots_are_found_at_or_before_a_row(rig: &dyn Rig) {
             .unwrap(),
         None
     );
+}
+
+/// An agent whose rows came from elsewhere gets the snapshots that its work would have left, and is
+/// the same with them as without.
+pub(super) async fn snapshots_are_made_of_rows_that_came(rig: &dyn Rig) {
+    let desk = Desk::first(rig).await;
+    let store = &*desk.store;
+    let mut holder = desk.agent("root").await;
+    let agent = holder.agent;
+    let set = |number: u64| {
+        let settings = Settings {
+            name: Some(format!("name {number}")),
+            ..Settings::default()
+        };
+        Event::set("rename", settings.as_set())
+    };
+    let first = (0..20).flat_map(|number| [set(number), user("said")]);
+    holder.append(first).await.unwrap();
+    holder.append((0..4100).map(|_| user("on"))).await.unwrap();
+    holder.append((20..25).map(set)).await.unwrap();
+    let rows = [1, 15, 16, 31, 39, 47, 2000, 4143, 4144, holder.head.0];
+    let mut before = Vec::new();
+    for row in rows {
+        before.push(known_at(store, holder.row(row)).await);
+    }
+
+    history::store_snapshots(store, agent).await.unwrap();
+    history::store_snapshots(store, desk.ids.agent())
+        .await
+        .unwrap();
+
+    let mut found = Vec::new();
+    let mut upto = holder.head;
+    while let Some(snapshot) = store.snapshot(RowRef::new(agent, upto)).await.unwrap() {
+        found.push(snapshot.upto.seq.0);
+        upto = snapshot.upto.seq.before();
+    }
+    // Every eighth of 25: the 24th is the fourth of the last five.
+    assert_eq!(found, [4144, 31, 15]);
+    let left = history::control_rows_since_snapshot(store, holder.row(holder.head.0), 100);
+    assert_eq!(left.await.unwrap(), 1);
+    for (row, before) in rows.into_iter().zip(before) {
+        assert_eq!(known_at(store, holder.row(row)).await, before, "at {row}");
+    }
+}
+
+async fn known_at(store: &dyn Store, row: RowRef) -> Agent {
+    let mut agent = Agent::restore_at(store, row).await.unwrap();
+    agent.know_all(store).await.unwrap();
+    agent
 }
 
 /// Whoever listens is told of commits, of its own process and of others; what it was told of can

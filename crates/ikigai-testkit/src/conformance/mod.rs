@@ -135,6 +135,7 @@ macro_rules! store_checks {
                 open_runs_are_told_until_they_end
                 blobs_are_told_when_whole
                 snapshots_are_found_at_or_before_a_row
+                snapshots_are_made_of_rows_that_came
                 watch_tells_of_commits
                 the_pulse_beats_with_rows_and_mail_only
                 effects_of_a_failed_batch_are_taken_back

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::{AgentState, Epoch, Event, Micros, NewRow, Seq, SessionId};
+use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{Batch, Effect, NewAgent, Snapshot, Store};
 
 use super::history::History;
@@ -17,9 +18,6 @@ const ROWS_PER_BATCH: usize = 4000;
 /// How long one such commit may take: on a disk that others write to, the log that SQLite keeps
 /// beside the file may have to be written out first.
 const PATIENCE: Duration = Duration::from_mins(10);
-
-/// After so many control rows a running program stores a snapshot.
-const CONTROL_ROWS_PER_SNAPSHOT: usize = 8;
 
 /// Makes a store.
 pub(super) struct Maker {

@@ -76,6 +76,9 @@ fn a_store_is_copied_to_the_other_kind_and_back() {
     let one = Newcomer::with_file();
     one.ikigai(&["run", "hello"]);
     one.ikigai(&["run", "/fork --name scout count to 3"]);
+    for number in 0..9 {
+        one.ikigai(&["run", &format!("/system you are number {number}")]);
+    }
     let file = one.database();
     let file = file.to_str().unwrap();
     let back = one.home().join("back.db");
@@ -92,6 +95,13 @@ fn a_store_is_copied_to_the_other_kind_and_back() {
         "the same counts and the same digest"
     );
     for store in [file, &url, back] {
+        // What saves the first start from reading all that was ever set.
+        let snapshots = one.ikigai(&["--db", store, "sql", "SELECT upto FROM paths"]);
+        assert!(
+            snapshots.out.lines().count() > 2,
+            "{store}: {}",
+            snapshots.out
+        );
         let said = one.ikigai(&["--db", store, "run", "what did I say"]);
         assert!(said.out.contains("1. hello"), "{store}: {}", said.out);
     }
