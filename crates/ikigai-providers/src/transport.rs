@@ -5,6 +5,7 @@ mod exchange;
 mod failure;
 pub(crate) mod fetch;
 mod journal;
+mod pace;
 #[cfg(test)]
 mod tests;
 mod words;

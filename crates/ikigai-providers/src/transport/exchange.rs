@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::failure::{self, Refusal};
 use super::journal::{self, Kept};
+use super::pace::Pace;
 use super::words::Secrets;
 use super::{Call, Client, words};
 use crate::answer::{Answer, BoxFuture, Delta, FailureKind, PATIENCE, ProviderError, Wait};
@@ -78,6 +79,9 @@ struct Reading {
     head: Vec<u8>,
     has_frames: bool,
     bytes: usize,
+    pace: Pace,
+    /// Nothing is looked at before, so that it can gather.
+    gathers_until: Option<Instant>,
     /// When the silence is too long; none while nobody waits.
     until: Option<Instant>,
     looked_again: bool,
@@ -205,6 +209,8 @@ impl Exchange {
                 head: Vec::new(),
                 has_frames: false,
                 bytes: 0,
+                pace: Pace::default(),
+                gathers_until: None,
                 until: None,
                 looked_again: false,
                 kept: Kept::begin(&self.secrets),
@@ -337,6 +343,10 @@ enum Ending {
 impl Reading {
     /// Waits for bytes. The time counts from when somebody began to wait for them.
     async fn chunk(&mut self, idle: Duration) -> Result<impl AsRef<[u8]> + use<>, Ending> {
+        if let Some(until) = self.gathers_until {
+            sleep_until(until).await;
+            self.gathers_until = None;
+        }
         let now = Instant::now();
         let mut until = *self.until.get_or_insert(now + idle);
         if until <= now && !mem::replace(&mut self.looked_again, true) {
@@ -347,7 +357,12 @@ impl Reading {
         self.until = None;
         self.looked_again = false;
         match chunk {
-            Ok(Ok(Some(bytes))) => Ok(bytes),
+            Ok(Ok(Some(bytes))) => {
+                let came = Instant::now();
+                self.pace.came(bytes.len(), came - now);
+                self.gathers_until = self.pace.pause().map(|pause| came + pause);
+                Ok(bytes)
+            }
             Ok(Ok(None)) => Err(Ending::Whole),
             Ok(Err(error)) => Err(Ending::Broken(error)),
             Err(_) => Err(Ending::Silent),
