@@ -16,7 +16,7 @@ fn main() -> io::Result<()> {
         let names = fs::read_to_string(NAMES)?;
         let path = Path::new(&env::var_os("OUT_DIR").unwrap_or_default()).join("layout.ld");
         fs::write(&path, script(&names))?;
-        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", path.display());
+        println!("cargo::rustc-link-arg-bins=-T{}", path.display());
     }
     Ok(())
 }
