@@ -268,55 +268,140 @@ fn render_result(shown: Option<&str>, part: Option<&Part>) -> Shown {
     }
 }
 
+/// What agents and rows are called where something is shown.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    /// Whose rows these are: others are named when they are referred to.
+    pub own: Option<AgentId>,
+    /// What agents are called; one without a name is shown by its id.
+    pub name_of: &'a dyn Fn(AgentId) -> Option<String>,
+}
+
+impl Names<'_> {
+    /// The agent's name.
+    pub fn agent(&self, agent: AgentId) -> String {
+        (self.name_of)(agent).unwrap_or_else(|| agent.to_string())
+    }
+
+    /// `#12`, or `#docs.12` if it is another agent's row.
+    pub fn row(&self, row: RowRef) -> String {
+        if self.own == Some(row.agent) {
+            return format!("#{}", row.seq);
+        }
+        format!("#{}.{}", self.agent(row.agent), row.seq)
+    }
+}
+
+/// An event in the form for a plain terminal, with agents and rows as they are called.
+pub struct Told<'a> {
+    shown: &'a Shown,
+    names: Names<'a>,
+}
+
+impl Shown {
+    /// It, with agents and rows as they are called.
+    pub fn told<'a>(&'a self, names: Names<'a>) -> Told<'a> {
+        Told { shown: self, names }
+    }
+
+    /// The agents that it names by their ids.
+    pub fn mentions(&self) -> Vec<AgentId> {
+        match self {
+            Self::Rewound(data) => {
+                let rows = [data.target, data.from].into_iter().flatten();
+                rows.map(|row| row.agent).collect()
+            }
+            Self::Killed(killed) => killed.clone(),
+            Self::User { said, .. } => match said {
+                Said::Mail(from) => from.iter().copied().collect(),
+                Said::Merge(merge) => merge.agent.into_iter().collect(),
+                Said::Typed | Said::Fork | Said::Shell(_) => Vec::new(),
+            },
+            Self::Summary { range, undo, .. } => {
+                let (from, to) = range.unzip();
+                let rows = [from, to, *undo].into_iter().flatten();
+                rows.map(|row| row.agent).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing => Ok(()),
-            Self::System(text) => write!(f, "system: {text}"),
-            Self::User { text, .. } => write!(f, "❯ {text}"),
-            Self::Assistant { text, .. } => write!(f, "● {text}"),
-            Self::ToolCall { name, text, .. } => write!(f, "→ {name}: {text}"),
-            Self::ToolResult {
+        let names = Names {
+            own: None,
+            name_of: &|_| None,
+        };
+        self.told(names).fmt(f)
+    }
+}
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.names;
+        match self.shown {
+            Shown::Nothing => Ok(()),
+            Shown::System(text) => write!(f, "system: {text}"),
+            Shown::User { text, .. } => write!(f, "❯ {text}"),
+            Shown::Assistant { text, .. } => write!(f, "● {text}"),
+            Shown::ToolCall { name, text, .. } => write!(f, "→ {name}: {text}"),
+            Shown::ToolResult {
                 name,
                 text,
                 success: true,
                 ..
             } => write!(f, "← {name}: {text}"),
-            Self::ToolResult {
+            Shown::ToolResult {
                 name,
                 text,
                 success: false,
                 ..
             } => write!(f, "✗ {name}: {text}"),
-            Self::Cleared => f.write_str("── cleared ──"),
-            Self::Mark(Some(label)) => write!(f, "⚑ {label}"),
-            Self::Mark(None) => f.write_str("⚑"),
-            Self::Rewound(data) => match data.target {
-                Some(target) => write!(f, "↶ back to {target}"),
+            Shown::Cleared => f.write_str("── cleared ──"),
+            Shown::Mark(Some(label)) => write!(f, "⚑ {label}"),
+            Shown::Mark(None) => f.write_str("⚑"),
+            Shown::Rewound(data) => match data.target {
+                Some(target) => write!(f, "↶ back to {}", names.row(target)),
                 None => f.write_str("↶"),
             },
-            Self::Forked { text, .. } => write!(f, "⑂ {text}"),
-            Self::Command { echo, output } if output.is_empty() => f.write_str(echo),
-            Self::Command { echo, output } => write!(f, "{echo}\n\n{output}"),
-            Self::Killed(killed) => {
-                f.write_str("✗ killed")?;
-                killed.iter().try_for_each(|agent| write!(f, " {agent}"))
+            Shown::Forked { text, role, other } => {
+                write!(f, "⑂ {}", forked(text, *role, *other))
             }
-            Self::Usage(amounts) => write!(
+            Shown::Command { echo, output } if output.is_empty() => f.write_str(echo),
+            Shown::Command { echo, output } => write!(f, "{echo}\n\n{output}"),
+            Shown::Killed(killed) => {
+                f.write_str("✗ killed")?;
+                let mut killed = killed.iter().map(|agent| names.agent(*agent));
+                killed.try_for_each(|agent| write!(f, " {agent}"))
+            }
+            Shown::Usage(amounts) => write!(
                 f,
                 "{} tokens in, {} out",
                 amounts.tokens_in(),
                 amounts.output.unwrap_or_default()
             ),
-            Self::Interrupted(cause) => write!(f, "✗ interrupted{}", by(*cause)),
-            Self::Failed { text, .. } => write!(f, "✗ {text}"),
-            Self::Summary {
+            Shown::Interrupted(cause) => write!(f, "✗ interrupted{}", by(*cause)),
+            Shown::Failed { text, .. } => write!(f, "✗ {text}"),
+            Shown::Summary {
                 text: Some(text), ..
             } => write!(f, "── summary ──\n{text}"),
-            Self::Summary { range: None, .. } => f.write_str("── context, as it was before ──"),
-            Self::Summary { text: None, .. } => f.write_str("── context ──"),
-            Self::Warning(text) => write!(f, "⚠ {text}"),
+            Shown::Summary { range: None, .. } => f.write_str("── context, as it was before ──"),
+            Shown::Summary { text: None, .. } => f.write_str("── context ──"),
+            Shown::Warning(text) => write!(f, "⚠ {text}"),
         }
+    }
+}
+
+/// A fork in a few words. The stored line names the other agent by its id and, in brackets, its name.
+pub fn forked(text: &str, role: Option<ForkRole>, other: Option<AgentId>) -> String {
+    let name = other
+        .and_then(|other| text.split_once(&other.to_string()))
+        .and_then(|(_, rest)| rest.trim().strip_prefix('(')?.strip_suffix(')'));
+    match (role, name) {
+        (Some(ForkRole::Parent), Some(name)) => format!("child {name}"),
+        (Some(ForkRole::Child), Some(name)) => format!("forked from {name}"),
+        _ => text.to_owned(),
     }
 }
 

@@ -101,7 +101,8 @@ impl Engine {
         out: &mut (dyn Write + Send),
         progress: Progress<'_>,
     ) -> Result<(), ExportError> {
-        let agents = self.exported(whose).await?;
+        let all = self.store.agents(None).await?;
+        let agents = exported(whose, &all);
         if format == Format::Json {
             let of = match whose {
                 Whose::All => None,
@@ -113,7 +114,8 @@ impl Engine {
             return self.export_json(of, all, out, progress).await;
         }
         let now = self.environment.now();
-        let page = Page::new(agents, now, self.environment.zone());
+        let names = all.into_iter().map(|agent| (agent.id, agent.name));
+        let page = Page::new(agents, names.collect(), now, self.environment.zone());
         let mut writing = Writing {
             engine: self,
             page: &page,
@@ -124,33 +126,6 @@ impl Engine {
             progress,
         };
         writing.whole(whose).await
-    }
-
-    /// The agents in the order of the tree, each with its depth.
-    async fn exported(&self, whose: Whose) -> Result<Vec<(AgentRecord, usize)>, EngineError> {
-        let agents = self.store.agents(None).await?;
-        let (roots, with_children) = match whose {
-            Whose::All => (roots_of(&agents), true),
-            Whose::Tree(root) => (vec![root], true),
-            Whose::Agent(agent) => (vec![agent], false),
-        };
-        let mut left: Vec<(AgentId, usize)> = roots.into_iter().rev().map(|id| (id, 0)).collect();
-        let mut seen = HashSet::new();
-        let mut found = Vec::new();
-        while let Some((id, depth)) = left.pop() {
-            let Some(agent) = agents.iter().find(|agent| agent.id == id) else {
-                continue;
-            };
-            if !seen.insert(id) {
-                continue;
-            }
-            if with_children {
-                let below = agents.iter().rev().filter(|child| child.parent == Some(id));
-                left.extend(below.map(|child| (child.id, depth + 1)));
-            }
-            found.push((agent.clone(), depth));
-        }
-        Ok(found)
     }
 
     async fn export_json(
@@ -176,6 +151,32 @@ impl Engine {
         written?;
         Ok(told?)
     }
+}
+
+/// The agents in the order of the tree, each with its depth.
+fn exported(whose: Whose, agents: &[AgentRecord]) -> Vec<(AgentRecord, usize)> {
+    let (roots, with_children) = match whose {
+        Whose::All => (roots_of(agents), true),
+        Whose::Tree(root) => (vec![root], true),
+        Whose::Agent(agent) => (vec![agent], false),
+    };
+    let mut left: Vec<(AgentId, usize)> = roots.into_iter().rev().map(|id| (id, 0)).collect();
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    while let Some((id, depth)) = left.pop() {
+        let Some(agent) = agents.iter().find(|agent| agent.id == id) else {
+            continue;
+        };
+        if !seen.insert(id) {
+            continue;
+        }
+        if with_children {
+            let below = agents.iter().rev().filter(|child| child.parent == Some(id));
+            left.extend(below.map(|child| (child.id, depth + 1)));
+        }
+        found.push((agent.clone(), depth));
+    }
+    found
 }
 
 /// Those whose parents are not among them.

@@ -4,6 +4,7 @@
 mod agents;
 mod asked;
 mod attend;
+mod called;
 mod calls;
 pub mod commands;
 mod context;
@@ -29,6 +30,7 @@ mod worker;
 
 pub use agents::{Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer, since};
 pub use asked::Asked;
+pub use called::Called;
 pub use context::{Context, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::{Crowd, Engine};

@@ -7,7 +7,7 @@ use ikigai_core::load::LoadError;
 use ikigai_core::load::load;
 use ikigai_core::render::{Shown, render};
 use ikigai_core::{AgentId, Direction, PageQuery, Row, RowRef, Seq, Span};
-use ikigai_engine::Engine;
+use ikigai_engine::{Called, Engine};
 use ikigai_store::Agent;
 
 use crate::arguments::{LogOrder, exit};
@@ -38,9 +38,10 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
         if order.request {
             print_request(&world, agent.id, order).await
         } else {
-            let newest = print_rows(&world.engine, agent.id, order).await?;
+            let mut printer = Printer::new(&world.engine, agent.id, order);
+            let newest = printer.print_rows().await?;
             if order.follow {
-                follow(&world.engine, RowRef::new(agent.id, newest), order).await?;
+                printer.follow(newest).await?;
             }
             anyhow::Ok(())
         }
@@ -106,98 +107,117 @@ async fn print_around(
     }
     let first = Seq(row.seq.0.saturating_sub(ROWS_AROUND).max(1));
     let last = Seq(row.seq.0.saturating_add(ROWS_AROUND).min(head.0));
-    print_span(engine, row.agent, Span::new(row.agent, first, last), order).await
+    let span = Span::new(row.agent, first, last);
+    let mut printer = Printer::new(engine, row.agent, order);
+    printer.print_span(span).await
 }
 
-/// Prints what is there. Returns the newest row that was.
-async fn print_rows(engine: &Engine, id: AgentId, order: &LogOrder) -> Result<Seq> {
-    let mut agent = Agent::restore(engine.store(), id).await?;
-    let newest = agent.state.head();
-    if let Some(rows) = order.tail {
-        while agent.view.entries().len() < rows {
-            let missing = rows - agent.view.entries().len();
-            if !agent
-                .lengthen(engine.store(), missing.min(PAGE_ROWS))
-                .await?
-            {
-                break;
+/// Prints rows as one agent sees them.
+struct Printer<'a> {
+    engine: &'a Engine,
+    order: &'a LogOrder,
+    own: AgentId,
+    called: Called,
+}
+
+impl<'a> Printer<'a> {
+    fn new(engine: &'a Engine, own: AgentId, order: &'a LogOrder) -> Self {
+        Self {
+            engine,
+            order,
+            own,
+            called: Called::default(),
+        }
+    }
+
+    /// Prints what is there. Returns the newest row that was.
+    async fn print_rows(&mut self) -> Result<Seq> {
+        let store = self.engine.store();
+        let mut agent = Agent::restore(store, self.own).await?;
+        let newest = agent.state.head();
+        if let Some(rows) = self.order.tail {
+            while agent.view.entries().len() < rows {
+                let missing = rows - agent.view.entries().len();
+                if !agent.lengthen(store, missing.min(PAGE_ROWS)).await? {
+                    break;
+                }
+            }
+            for entry in agent.view.entries() {
+                self.print_row(&entry.row).await?;
+            }
+            return Ok(newest);
+        }
+        let spans = if self.order.all {
+            vec![Span::new(self.own, Seq(1), newest)]
+        } else {
+            agent.know_all(store).await?;
+            agent.state.path().spans().collect()
+        };
+        for span in spans {
+            self.print_span(span).await?;
+        }
+        Ok(newest)
+    }
+
+    /// Prints the rows that come after one, as they come.
+    async fn follow(&mut self, after: Seq) -> Result<()> {
+        let mut follow = self.engine.follow(self.own, after)?;
+        loop {
+            let rows = follow.next().await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            for row in &rows {
+                self.print_row(row).await?;
             }
         }
-        let mut entries = agent.view.entries().iter();
-        entries.try_for_each(|entry| print_row(id, &entry.row, order))?;
-        return Ok(newest);
     }
-    let spans = if order.all {
-        vec![Span::new(id, Seq(1), agent.state.head())]
-    } else {
-        agent.know_all(engine.store()).await?;
-        agent.state.path().spans().collect()
-    };
-    for span in spans {
-        print_span(engine, id, span, order).await?;
-    }
-    Ok(newest)
-}
 
-/// Prints the rows that come after one, as they come.
-async fn follow(engine: &Engine, after: RowRef, order: &LogOrder) -> Result<()> {
-    let mut follow = engine.follow(after.agent, after.seq)?;
-    loop {
-        let rows = follow.next().await?;
-        if rows.is_empty() {
+    async fn print_span(&mut self, span: Span) -> Result<()> {
+        let mut from = span.from;
+        while from <= span.to {
+            let query = PageQuery {
+                span: Span { from, ..span },
+                direction: Direction::Forwards,
+                limit: PAGE_ROWS,
+            };
+            let rows = self.engine.store().page(query).await?;
+            let Some(last) = rows.last() else {
+                let missing = RowRef::new(span.agent, from);
+                tell(&format!("warning: row {missing} is not in the log"));
+                return Ok(());
+            };
+            from = last.at.seq.next();
+            for row in &rows {
+                self.print_row(row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn print_row(&mut self, row: &Row) -> Result<()> {
+        if self.order.json {
+            print(&json_of(row))?;
             return Ok(());
         }
-        for row in &rows {
-            print_row(after.agent, row, order)?;
-        }
-    }
-}
-
-async fn print_span(engine: &Engine, id: AgentId, span: Span, order: &LogOrder) -> Result<()> {
-    let mut from = span.from;
-    while from <= span.to {
-        let rest = Span { from, ..span };
-        let query = PageQuery {
-            span: rest,
-            direction: Direction::Forwards,
-            limit: PAGE_ROWS,
+        let shown = match load(row) {
+            Ok(_) => render(row),
+            Err(error) => warning(row, &error),
         };
-        let rows = engine.store().page(query).await?;
-        let Some(last) = rows.last() else {
-            let missing = RowRef::new(span.agent, from);
-            tell(&format!("warning: row {missing} is not in the log"));
+        let text = self.called.told(self.engine, self.own, &shown).await?;
+        let text = visible(&text);
+        if text.is_empty() {
             return Ok(());
-        };
-        from = last.at.seq.next();
-        rows.iter().try_for_each(|row| print_row(id, row, order))?;
+        }
+        let place = self.called.row(self.engine, self.own, row.at).await?;
+        print(&format!(
+            "{} {} {}\n{text}\n\n",
+            local_time(row.created_at),
+            visible(&place),
+            row.kind
+        ))?;
+        Ok(())
     }
-    Ok(())
-}
-
-fn print_row(id: AgentId, row: &Row, order: &LogOrder) -> Result<()> {
-    if order.json {
-        print(&json_of(row))?;
-        return Ok(());
-    }
-    let shown = match load(row) {
-        Ok(_) => render(row),
-        Err(error) => warning(row, &error),
-    };
-    let text = visible(&shown.to_string());
-    if text.is_empty() {
-        return Ok(());
-    }
-    let place = if row.at.agent == id {
-        format!("#{}", row.at.seq)
-    } else {
-        row.at.to_string()
-    };
-    print(&format!(
-        "{} {place} {}\n{text}\n\n",
-        local_time(row.created_at),
-        row.kind
-    ))?;
-    Ok(())
 }
 
 fn warning(row: &Row, error: &LoadError) -> Shown {

@@ -9,7 +9,7 @@ use ikigai_store::Agent;
 
 use super::rows::{name_of, shortened, typed_in};
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
-use crate::{Engine, EngineError, Worker};
+use crate::{Called, Engine, EngineError, Worker};
 
 /// How many rows are shown if nobody says, and at most: what is printed is stored.
 const SHOWN_ROWS: usize = 100;
@@ -52,10 +52,11 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         held.extend(older.map(|entry| Row::clone(&entry.row)));
     }
     agent.know_all(engine.store()).await?;
-    let own = format!("#{}.", agent.state.agent());
+    let own = agent.state.agent();
+    let mut called = Called::default();
     let mut text = String::new();
     for row in held.iter().rev() {
-        let shown = render(row).to_string().replace(&own, "#");
+        let shown = called.told(&worker.engine, own, &render(row)).await?;
         let shown = shortened(&shown, ROW_CHARS);
         if shown.is_empty() {
             continue;

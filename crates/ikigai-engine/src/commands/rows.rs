@@ -5,7 +5,7 @@ use ikigai_core::{Kind, Row, RowRef, Seq};
 use ikigai_store::{Agent, StoreError, history};
 
 use super::Trouble;
-use crate::{Engine, Worker};
+use crate::{Called, Engine, Worker};
 
 /// The shortest beginning of an id that names an agent.
 const SHORTEST_PREFIX: usize = 4;
@@ -66,14 +66,8 @@ async fn holds(engine: &Engine, agent: &mut Agent, row: RowRef) -> Result<bool, 
 
 /// How a row is shown and typed.
 pub(super) async fn name_of(worker: &Worker, row: RowRef) -> Result<String, StoreError> {
-    if row.agent == worker.agent.state.agent() {
-        return Ok(format!("#{}", row.seq));
-    }
-    let found = worker.engine.store.agent(row.agent).await?;
-    Ok(match found {
-        Some(agent) => format!("#{}.{}", agent.name, row.seq),
-        None => row.to_string(),
-    })
+    let own = worker.agent.state.agent();
+    Called::default().row(&worker.engine, own, row).await
 }
 
 /// What a person typed for a `user` row, to be typed again; none if nobody typed it.

@@ -86,11 +86,7 @@ pub(super) fn agent_end() -> String {
 
 /// A row of another agent: a link, if it is on the page.
 fn reference(page: &Page, row: RowRef) -> String {
-    let agents = page.agents();
-    let known = agents.iter().find(|(agent, _)| agent.id == row.agent);
-    let name = known.map(|(agent, _)| visible(&agent.name));
-    let name = name.unwrap_or_else(|| row.agent.to_string());
-    let text = escape(&format!("#{name}.{}", row.seq));
+    let text = escape(&format!("#{}.{}", page.name(row.agent), row.seq));
     if page.has(row.agent) {
         format!("<a href=\"#{}\">{text}</a>", row_anchor(row))
     } else {

@@ -1,8 +1,10 @@
 //! What a page is made of, before it has a form.
 
+use std::collections::HashMap;
+
 use ikigai_core::data::{ForkRole, Shell};
 use ikigai_core::kind::Kind;
-use ikigai_core::render::{Said, Shown, render};
+use ikigai_core::render::{Names, Said, Shown, render};
 use ikigai_core::{AgentId, Micros, Row};
 use ikigai_store::{AgentRecord, Status};
 use jiff::Timestamp;
@@ -14,6 +16,8 @@ const MOST_BYTES: usize = 256 * 1024;
 /// All agents of a page.
 pub(super) struct Page {
     agents: Vec<(AgentRecord, usize)>,
+    /// What all agents are called, on the page or not.
+    names: HashMap<AgentId, String>,
     now: Micros,
     zone: TimeZone,
 }
@@ -59,8 +63,18 @@ impl Speaker {
 }
 
 impl Page {
-    pub(super) fn new(agents: Vec<(AgentRecord, usize)>, now: Micros, zone: TimeZone) -> Self {
-        Self { agents, now, zone }
+    pub(super) fn new(
+        agents: Vec<(AgentRecord, usize)>,
+        names: HashMap<AgentId, String>,
+        now: Micros,
+        zone: TimeZone,
+    ) -> Self {
+        Self {
+            agents,
+            names,
+            now,
+            zone,
+        }
     }
 
     pub(super) fn agents(&self) -> &[(AgentRecord, usize)] {
@@ -101,10 +115,10 @@ impl Page {
         )
     }
 
-    /// How an agent is called, if it is on the page.
-    fn name(&self, agent: AgentId) -> String {
-        let known = self.agents.iter().find(|(known, _)| known.id == agent);
-        known.map_or_else(|| agent.to_string(), |(known, _)| visible(&known.name))
+    /// How an agent is called.
+    pub(super) fn name(&self, agent: AgentId) -> String {
+        let name = self.names.get(&agent);
+        name.map_or_else(|| agent.to_string(), |name| visible(name))
     }
 
     /// Whether an agent is on the page.
@@ -179,10 +193,14 @@ pub(super) fn item(page: &Page, row: &Row) -> Item {
         }
         Shown::Failed { text, .. } => note(&format!("✗ {text}"), true),
         other => {
-            // Its own rows are named as everywhere on the page.
-            let text = other.to_string();
-            let text = text.replace(&format!("#{}.", row.at.agent), "#");
-            note(&text, row.kind.read_as() == Some(Kind::Interrupted))
+            let names = Names {
+                own: Some(row.at.agent),
+                name_of: &|agent| Some(page.name(agent)),
+            };
+            note(
+                &other.told(names).to_string(),
+                row.kind.read_as() == Some(Kind::Interrupted),
+            )
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Drawing: where everything stands on the screen.
 
-use ikigai_core::render::{Shown, render};
+use ikigai_core::render::{Names, Shown, render};
 use ikigai_core::{AgentId, Kind};
 
 use super::hints::Hints;
@@ -121,8 +121,10 @@ impl<'a> Eye<'a> {
         Manner {
             width: self.columns,
             symbols: self.app.around.symbols,
-            agent: Some(self.agent),
-            name_of,
+            names: Names {
+                own: Some(self.agent),
+                name_of,
+            },
         }
     }
 }

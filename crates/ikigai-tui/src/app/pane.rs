@@ -1,5 +1,9 @@
 //! One agent on the screen: what it remembers, where it is looked at, and what is typed for it.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ikigai_core::render::render;
 use ikigai_core::{AgentId, Direction, Kind, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_engine::{Agent, AgentError, Engine, StoreError};
 
@@ -7,7 +11,7 @@ use super::elsewhere::Elsewhere;
 use super::past::Past;
 use crate::complete::Completion;
 use crate::input::Editor;
-use crate::scrollback::Scrollback;
+use crate::scrollback::{Scrollback, What};
 
 /// How many rows the first screen reads.
 const FIRST_ROWS: usize = 120;
@@ -107,6 +111,24 @@ impl Pane {
     /// The agent as far as it is shown.
     pub fn shown(&self) -> &Agent {
         self.elsewhere.as_ref().map_or(&self.agent, |it| &it.agent)
+    }
+
+    /// The agents that are mentioned in what is shown, each once.
+    pub fn mentions(&self) -> Vec<AgentId> {
+        let names_agents = |row: &&Arc<Row>| {
+            let kind = row.kind.read_as();
+            kind.is_some_and(|kind| matches!(kind, Kind::AgentKilled | Kind::Rewind | Kind::User))
+        };
+        let rows = self.scrollback.items().iter();
+        let rows = rows.filter_map(|item| match &item.what {
+            What::Row { row, .. } => Some(row),
+            What::Turn(_) | What::Context => None,
+        });
+        let mentioned = rows
+            .filter(names_agents)
+            .flat_map(|row| render(row).mentions());
+        let mentioned: BTreeSet<AgentId> = mentioned.collect();
+        mentioned.into_iter().collect()
     }
 
     /// Reads more above; says whether there was any.

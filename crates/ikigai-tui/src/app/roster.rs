@@ -137,6 +137,9 @@ impl Roster {
             };
             self.known.insert(id, known);
         }
+        // The tree does not tell of them, and nothing happens to them any more.
+        before.retain(|_, known| known.branch.agent.status == Status::Reaped);
+        self.known.extend(before);
     }
 
     /// Takes in an agent that is not in the tree, because it is reaped.

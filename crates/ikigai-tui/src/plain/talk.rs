@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::{AnsweredBy, Cause, UserData, UserOrigin};
+use ikigai_core::render::Names;
 use ikigai_core::settings::Settings;
 use ikigai_core::{AgentId, Kind, Row, data};
 use ikigai_engine::commands::{Line, Next, parse};
@@ -453,12 +454,11 @@ impl Talk {
     }
 }
 
-fn manner(agent: Option<AgentId>, name_of: &dyn Fn(AgentId) -> Option<String>) -> Manner<'_> {
+fn manner(own: Option<AgentId>, name_of: &dyn Fn(AgentId) -> Option<String>) -> Manner<'_> {
     Manner {
         width: WIDTH,
         symbols: Symbols::Utf8,
-        agent,
-        name_of,
+        names: Names { own, name_of },
     }
 }
 

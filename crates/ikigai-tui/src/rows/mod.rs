@@ -13,8 +13,8 @@ mod tests;
 mod told;
 mod tools;
 
-use ikigai_core::data::{Category, Cause, ForkRole, Merge, RewindData, Via};
-use ikigai_core::render::{Said, Shown};
+use ikigai_core::data::{Category, Cause, Merge, RewindData, Via};
+use ikigai_core::render::{Names, Said, Shown, forked};
 use ikigai_core::{AgentId, RowRef};
 
 pub use diff::diff;
@@ -40,10 +40,8 @@ pub struct Manner<'a> {
     pub width: u16,
     /// Which characters the terminal can show.
     pub symbols: Symbols,
-    /// Whose rows these are: others are named when they are referred to.
-    pub agent: Option<AgentId>,
-    /// What agents are called.
-    pub name_of: &'a dyn Fn(AgentId) -> Option<String>,
+    /// What agents and rows are called.
+    pub names: Names<'a>,
 }
 
 impl Manner<'_> {
@@ -60,16 +58,12 @@ impl Manner<'_> {
     }
 
     fn name(&self, agent: AgentId) -> String {
-        let name = (self.name_of)(agent).unwrap_or_else(|| agent.to_string());
-        clean_line(&name).into_owned()
+        clean_line(&self.names.agent(agent)).into_owned()
     }
 
     /// `#12`, or `#docs.12` if it is another agent's row.
     fn row(&self, row: RowRef) -> String {
-        if self.agent == Some(row.agent) {
-            return format!("#{}", row.seq);
-        }
-        format!("#{}.{}", self.name(row.agent), row.seq)
+        clean_line(&self.names.row(row)).into_owned()
     }
 }
 
@@ -310,18 +304,6 @@ fn folded(data: &RewindData, manner: &Manner<'_>) -> String {
         None | Some(0) => format!("{range} folded"),
         Some(1) => format!("1 turn folded ({range})"),
         Some(turns) => format!("{turns} turns folded ({range})"),
-    }
-}
-
-/// The stored line names the other agent by its id and, in brackets, its name.
-fn forked(text: &str, role: Option<ForkRole>, other: Option<AgentId>) -> String {
-    let name = other
-        .and_then(|other| text.split_once(&other.to_string()))
-        .and_then(|(_, rest)| rest.trim().strip_prefix('(')?.strip_suffix(')'));
-    match (role, name) {
-        (Some(ForkRole::Parent), Some(name)) => format!("child {name}"),
-        (Some(ForkRole::Child), Some(name)) => format!("forked from {name}"),
-        _ => text.to_owned(),
     }
 }
 

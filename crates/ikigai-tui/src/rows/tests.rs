@@ -7,7 +7,7 @@ use ikigai_core::data::{
     RewindData, Shell, SummaryData, SystemOrigin, ToolCallData, ToolResultData, UsageData,
     UserData, UserOrigin, Verdict, Via,
 };
-use ikigai_core::render::render;
+use ikigai_core::render::{Names, render};
 use ikigai_core::{Event, Micros, Row, Seq, StoredKind};
 use proptest::prelude::*;
 use serde_json::json;
@@ -35,8 +35,10 @@ fn manner(width: u16) -> Manner<'static> {
     Manner {
         width,
         symbols: Symbols::Utf8,
-        agent: Some(own()),
-        name_of: &name_of,
+        names: Names {
+            own: Some(own()),
+            name_of: &name_of,
+        },
     }
 }
 
@@ -293,7 +295,7 @@ proptest! {
     fn nothing_from_outside_reaches_the_screen_as_it_is(word in hostile(), columns in 1..130_u16, ascii in any::<bool>()) {
         let symbols = if ascii { Symbols::Ascii } else { Symbols::Utf8 };
         let call = |_| Some(word.clone());
-        let manner = Manner { width: columns, symbols, agent: None, name_of: &call };
+        let manner = Manner { width: columns, symbols, names: Names { own: None, name_of: &call } };
         for event in every_form(&word) {
             check(&stored(event), &manner)?;
         }

@@ -303,7 +303,7 @@ impl Driver {
                 Err(error) => return self.app.say(format!("⚠ {error}")),
             }
         }
-        self.meet_current().await;
+        self.meet_reaped().await;
         self.follow = None;
         self.scout.attend(agent);
         self.look_around();
@@ -336,7 +336,7 @@ impl Driver {
                     self.app.set_holder(None);
                 }
                 self.app.set_tree(tree);
-                self.meet_current().await;
+                self.meet_reaped().await;
             }
             Found::Board { costs, newest } => self.app.set_board(&costs, &newest),
             Found::Merge(into, previews) => self.app.preview_merge(into, previews),
@@ -368,6 +368,7 @@ impl Driver {
         {
             self.app.say(format!("⚠ {error}"));
         }
+        self.meet_reaped().await;
     }
 
     async fn read_newer(&mut self) {
@@ -388,20 +389,25 @@ impl Driver {
             return;
         };
         match pane.go_to(&self.engine, row).await {
-            Ok(true) => self.app.arrive(row),
+            Ok(true) => {
+                self.app.arrive(row);
+                self.meet_reaped().await;
+            }
             Ok(false) => self.app.say(format!("⚠ there is no row {row}")),
             Err(error) => self.app.say(format!("⚠ {error}")),
         }
     }
 
-    /// Finds out who is shown, if the tree does not tell: somebody who is reaped.
-    async fn meet_current(&mut self) {
-        let current = self.app.current();
-        if self.app.roster().get(current).is_none()
-            && let Ok(Some(record)) = self.engine.store().agent(current).await
-            && record.status == Status::Reaped
-        {
-            self.app.meet(record);
+    /// Finds out who is shown and who is mentioned, if the tree does not tell: those who are reaped.
+    async fn meet_reaped(&mut self) {
+        let mentioned = self.app.pane().map(Pane::mentions).unwrap_or_default();
+        for agent in mentioned.into_iter().chain([self.app.current()]) {
+            if self.app.roster().get(agent).is_none()
+                && let Ok(Some(record)) = self.engine.store().agent(agent).await
+                && record.status == Status::Reaped
+            {
+                self.app.meet(record);
+            }
         }
     }
 

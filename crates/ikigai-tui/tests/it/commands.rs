@@ -109,3 +109,30 @@ async fn what_fills_the_window_is_counted_anew_when_it_moves() {
 
     stage.until(|text| text.contains("0% of 1.0M")).await;
 }
+
+#[tokio::test]
+async fn whoever_is_reaped_keeps_the_name_in_the_rows_that_mention_it() {
+    let mut stage = Stage::new((90, 24)).await;
+    stage.talk("hello", "Good day.").await;
+    stage.line("/fork --name docs").await;
+    stage.sees("[docs").await;
+    let child = stage.current();
+    stage.line("/switch parser").await;
+    stage.sees("[parser").await;
+    stage.line("/kill docs").await;
+    stage.sees("✗ killed docs").await;
+    stage.line("/reap docs").await;
+    stage.sees("reaped docs").await;
+    let live = stage
+        .until(|text| !text.contains("↓1") && !text.contains(&child.to_string()))
+        .await;
+
+    let engine = stage.driver.engine.clone();
+    let mut later = stage.again(engine).await;
+    let restored = later.sees("[parser").await;
+
+    for shown in [live, restored] {
+        assert_eq!(shown.matches("✗ killed docs").count(), 2, "{shown}");
+        assert!(!shown.contains(&child.to_string()), "{shown}");
+    }
+}

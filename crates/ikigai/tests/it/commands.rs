@@ -468,3 +468,28 @@ fn what_is_asked_of_the_screen_stands_alone() {
     assert_eq!(refused.code, Some(2), "{}", refused.err);
     assert!(refused.err.contains("is for the screen"), "{}", refused.err);
 }
+
+#[test]
+fn the_log_calls_rows_and_agents_as_the_screen_does() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "count to 2"]);
+    newcomer.ikigai(&["run", "/mark a"]);
+    newcomer.ikigai(&["run", "/rewind a"]);
+    newcomer.ikigai(&["run", "/fork --name helper"]);
+    newcomer.ikigai(&["run", "--agent", "helper", "/rewind a"]);
+    newcomer.ikigai(&["run", "/kill helper"]);
+    newcomer.ikigai(&["run", "/reap helper"]);
+
+    let own = newcomer.ikigai(&["log"]);
+    let child = newcomer.ikigai(&["log", "helper"]);
+
+    assert!(own.out.contains(" rewind\n↶ back to #6\n"), "{}", own.out);
+    assert!(own.out.contains(" fork\n⑂ child helper\n"), "{}", own.out);
+    assert!(own.out.contains("\n✗ killed helper\n"), "{}", own.out);
+    assert!(child.out.contains(" #project.3 user\n"), "{}", child.out);
+    assert!(
+        child.out.contains("\n↶ back to #project.6\n"),
+        "{}",
+        child.out
+    );
+}

@@ -133,3 +133,17 @@ fn the_command_writes_a_file_and_leaves_others_alone() {
     let notes = fs::read_to_string(newcomer.home().join("project/notes.md")).unwrap();
     assert!(notes.starts_with("# project\n"), "{notes}");
 }
+
+#[test]
+fn a_page_names_agents_that_are_not_on_it() {
+    let newcomer = someone();
+    newcomer.ikigai(&["run", "/fork --name second"]);
+    newcomer.ikigai(&["run", "--agent", "second", "/undo"]);
+    newcomer.ikigai(&["run", "/reap helper"]);
+
+    let parent = newcomer.ikigai(&["export", "--format", "md"]);
+    let child = newcomer.ikigai(&["export", "second", "--format", "md"]);
+
+    assert!(parent.out.contains("✗ killed helper"), "{}", parent.out);
+    assert!(child.out.contains("↶ back to \\#project."), "{}", child.out);
+}

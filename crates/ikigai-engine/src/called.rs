@@ -1,0 +1,69 @@
+//! What agents are called that rows mention, whether they live or are reaped.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use ikigai_core::render::{Names, Shown};
+use ikigai_core::{AgentId, RowRef};
+use ikigai_store::StoreError;
+
+use crate::Engine;
+
+/// Names that were asked for; each is asked for once.
+#[derive(Debug, Default)]
+pub struct Called(HashMap<AgentId, Option<String>>);
+
+impl Called {
+    /// Finds out what the agents are called.
+    pub async fn learn(
+        &mut self,
+        engine: &Engine,
+        agents: impl IntoIterator<Item = AgentId>,
+    ) -> Result<(), StoreError> {
+        for agent in agents {
+            if let Entry::Vacant(unknown) = self.0.entry(agent) {
+                let found = engine.store.agent(agent).await?;
+                unknown.insert(found.map(|found| found.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// What an agent is called, if that was learnt.
+    pub fn name_of(&self, agent: AgentId) -> Option<String> {
+        self.0.get(&agent).cloned().flatten()
+    }
+
+    /// An event in the form for a plain terminal, as one agent sees it.
+    pub async fn told(
+        &mut self,
+        engine: &Engine,
+        own: AgentId,
+        shown: &Shown,
+    ) -> Result<String, StoreError> {
+        self.learn(engine, shown.mentions()).await?;
+        let name_of = |agent| self.name_of(agent);
+        Ok(shown.told(names(own, &name_of)).to_string())
+    }
+
+    /// `#12`, or `#docs.12` if it is another agent's row.
+    pub async fn row(
+        &mut self,
+        engine: &Engine,
+        own: AgentId,
+        row: RowRef,
+    ) -> Result<String, StoreError> {
+        if row.agent != own {
+            self.learn(engine, [row.agent]).await?;
+        }
+        let name_of = |agent| self.name_of(agent);
+        Ok(names(own, &name_of).row(row))
+    }
+}
+
+fn names(own: AgentId, name_of: &dyn Fn(AgentId) -> Option<String>) -> Names<'_> {
+    Names {
+        own: Some(own),
+        name_of,
+    }
+}
