@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Deal, Dealt, MOST_WAIT_SECONDS, WAIT_SECONDS, WaitArguments};
 use crate::calls::{Came, OpenCall};
+use crate::commands::Trouble;
 use crate::front::Desk;
 use crate::{EngineError, Worker};
 
@@ -156,7 +157,7 @@ impl Worker {
         of: Vec<AgentId>,
         patience: Duration,
         desk: &mut Desk<'_>,
-    ) -> Result<String, EngineError> {
+    ) -> Result<String, Trouble> {
         let wait = Wait {
             deadline: self.engine.environment.now().after(patience),
             patience,
@@ -176,9 +177,10 @@ impl Worker {
             }
             tokio::select! {
                 biased;
-                intent = desk.next() => if self.heed(intent, desk).await?.is_some() {
+                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
                     let ended = fan_in(&states, &mail, &wait).output;
-                    return Ok(format!("{ended}\nthe wait was ended; nobody was killed"));
+                    let told = format!("{ended}\nthe wait was ended; nobody was killed");
+                    return Err(Trouble::Stopped(stop, told));
                 },
                 _ = changes.changed() => {}
                 () = sleep_until(until) => {}

@@ -181,7 +181,7 @@ async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let ids: Vec<_> = of.iter().map(|agent| agent.id).collect();
     let reply = Reply::says(format!("waiting for {}", names.join(", ")));
     Ok(reply.then(Then::Later(Box::new(move |worker, desk| {
-        Box::pin(async move { Ok(worker.watch_agents(ids, patience, desk).await?) })
+        Box::pin(worker.watch_agents(ids, patience, desk))
     }))))
 }
 

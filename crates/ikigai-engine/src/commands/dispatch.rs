@@ -13,7 +13,7 @@ use crate::{EngineError, Errand, Worker};
 /// What came of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Whether it was a command that did nothing but warn.
+    /// Whether it was a command that did nothing but warn, or tell that it was stopped.
     pub warned: bool,
     /// How the turn ended that it began, if it began one.
     pub outcome: Option<Outcome>,
@@ -64,6 +64,8 @@ enum Followed {
     Done,
     /// What took its time did nothing but warn.
     Warned,
+    /// Somebody stopped what took its time, which told that.
+    Stopped(Stop),
     /// The agent has this to do.
     Work(Errand),
 }
@@ -72,7 +74,7 @@ impl Followed {
     fn errand(self) -> Option<Errand> {
         match self {
             Self::Work(errand) => Some(errand),
-            Self::Done | Self::Warned => None,
+            Self::Done | Self::Warned | Self::Stopped(_) => None,
         }
     }
 }
@@ -104,9 +106,12 @@ impl Worker {
         self.tell_settled(desk).await?;
         let carried = self.dispatch(line, desk).await?;
         let mut warned = carried.warned;
-        let stopped = carried.stopped.clone();
+        let mut stopped = carried.stopped.clone();
         let followed = self.follow(line, carried, desk).await?;
-        warned |= matches!(followed, Followed::Warned);
+        warned |= matches!(followed, Followed::Warned | Followed::Stopped(_));
+        if let Followed::Stopped(stop) = &followed {
+            stopped = Some(stop.clone());
+        }
         let outcome = match followed.errand() {
             Some(errand) => Some(self.work(errand, desk).await?),
             None => stopped.map(|stop| match stop {
@@ -202,6 +207,14 @@ impl Worker {
             Then::Later(later) => {
                 let (output, followed) = match later(self, desk).await {
                     Ok(output) => (output, Followed::Done),
+                    Err(Trouble::Stopped(stop, told)) => {
+                        // Whoever leaves, leaves what follows too; whoever interrupts wanted this
+                        // to end.
+                        if stop != Stop::Interrupt(Cause::User) {
+                            desk.heard.push(Intent::Stop(stop.clone()));
+                        }
+                        (told, Followed::Stopped(stop))
+                    }
                     Err(trouble) => (warning(trouble)?, Followed::Warned),
                 };
                 let data = CommandData {
@@ -379,6 +392,7 @@ impl<'a> Echo<'a> {
 fn warning(trouble: Trouble) -> Result<String, EngineError> {
     match trouble {
         Trouble::Refused(reason) => Ok(format!("⚠ {reason}")),
+        Trouble::Stopped(_, told) => Ok(told),
         Trouble::Engine(EngineError::NoModel(missing)) => {
             Ok(format!("⚠ {} · {}", missing.reason, missing.advice))
         }

@@ -130,7 +130,9 @@ impl Engine {
         }
         match self.fork_typed(held, rest).await {
             Ok(forked) => Ok(Some(forked)),
-            Err(Trouble::Refused(reason)) => Err(EngineError::Refused(reason)),
+            Err(Trouble::Refused(reason) | Trouble::Stopped(_, reason)) => {
+                Err(EngineError::Refused(reason))
+            }
             Err(Trouble::Engine(error)) => Err(error),
         }
     }

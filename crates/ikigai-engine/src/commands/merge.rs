@@ -132,7 +132,9 @@ impl Engine {
         let typed = Typed::read(&MERGE, arguments).map_err(EngineError::Refused)?;
         match previews(self, into, &typed).await {
             Ok(previews) => Ok(previews),
-            Err(Trouble::Refused(reason)) => Err(EngineError::Refused(reason)),
+            Err(Trouble::Refused(reason) | Trouble::Stopped(_, reason)) => {
+                Err(EngineError::Refused(reason))
+            }
             Err(Trouble::Engine(error)) => Err(error),
         }
     }

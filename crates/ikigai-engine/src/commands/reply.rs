@@ -4,7 +4,7 @@ use ikigai_core::{AgentId, Event, Settings};
 use ikigai_store::{BoxFuture, Effect, StoreError};
 use serde_json::{Map, Value};
 
-use crate::front::Desk;
+use crate::front::{Desk, Stop};
 use crate::{EngineError, Errand, Worker};
 
 /// What a command is to do and to print.
@@ -71,6 +71,8 @@ pub(crate) type Later = Box<
 pub(crate) enum Trouble {
     /// It cannot be done; this says why, and what to do instead.
     Refused(String),
+    /// Somebody stopped it; this is told of it.
+    Stopped(Stop, String),
     /// The engine could not.
     Engine(EngineError),
 }

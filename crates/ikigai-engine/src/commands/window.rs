@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ikigai_core::data::{Cause, SummaryData};
+use ikigai_core::data::SummaryData;
 use ikigai_core::{Event, RowRef, Settings};
 use ikigai_store::history;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use super::rows::name_of;
 use super::{Command, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::context::{Context, ContextTurn};
 use crate::figures::{read_tokens, tokens};
-use crate::front::{Desk, Intent, Stop};
+use crate::front::Desk;
 use crate::turn::{Written, turns};
 use crate::{EngineError, Worker};
 
@@ -116,11 +116,8 @@ async fn write(
             "no summary: {reason} · the conversation is sent as before"
         )),
         Written::Stopped(stop) => {
-            // Whoever leaves, leaves what follows too; whoever interrupts wanted this to end.
-            if stop != Stop::Interrupt(Cause::User) {
-                desk.heard.push(Intent::Stop(stop));
-            }
-            Trouble::refused("interrupted · the conversation is sent as before")
+            let told = "⚠ interrupted · the conversation is sent as before";
+            Err(Trouble::Stopped(stop, told.to_owned()))
         }
     }
 }

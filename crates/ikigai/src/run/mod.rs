@@ -49,6 +49,7 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     Ok(match outcome {
         None if warned => exit::FAILED.into(),
         None | Some(Outcome::Completed) => ExitCode::SUCCESS,
+        Some(Outcome::Interrupted(_)) if warned => exit::INTERRUPTED.into(),
         Some(Outcome::Interrupted(_)) => {
             tell("interrupted; what came so far is stored · go on with: ikigai run --resume");
             exit::INTERRUPTED.into()

@@ -100,6 +100,31 @@ fn an_interrupt_stores_what_came_and_says_so() {
 }
 
 #[test]
+fn an_interrupt_of_a_command_that_takes_its_time_ends_it_as_a_turn() {
+    let newcomer = Newcomer::new();
+    for _ in 0..4 {
+        newcomer.ikigai(&["run", &"x ".repeat(60)]);
+    }
+    let mut child = newcomer
+        .command(&["run", "/compact slowly"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let (mut first, mut rest) = (String::new(), String::new());
+    out.read_line(&mut first).unwrap();
+    signal(&child, "INT");
+    out.read_to_string(&mut rest).unwrap();
+
+    let ended = ended(child);
+
+    assert!(first.starts_with("summarising "), "{first}");
+    assert_eq!(rest, "⚠ interrupted · the conversation is sent as before\n");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(130), ""));
+}
+
+#[test]
 fn a_second_process_is_told_who_holds_the_agent_and_may_read() {
     let newcomer = Newcomer::new();
     let (child, _) = slow_turn(&newcomer, 2);
