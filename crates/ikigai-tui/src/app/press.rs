@@ -237,6 +237,8 @@ impl App {
     /// Has a line carried out, as if it had been typed.
     pub fn submit(&mut self, text: String) {
         self.notes.clear();
+        // What was said of something before is over; a question that stays is not.
+        self.said.take_if(|(_, until)| until.is_some());
         if let Line::Command(command, rest) = parse(&text)
             && self.submit_here(command, rest)
         {

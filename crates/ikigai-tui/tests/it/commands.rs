@@ -136,3 +136,19 @@ async fn whoever_is_reaped_keeps_the_name_in_the_rows_that_mention_it() {
         assert!(!shown.contains(&child.to_string()), "{shown}");
     }
 }
+
+#[tokio::test]
+async fn what_was_said_for_a_moment_goes_with_the_next_line_that_is_sent() {
+    let mut stage = Stage::new((90, 24)).await;
+    stage.talk("hello", "Good day.").await;
+    stage.press("ctrl-t").await;
+    stage.press("y").await;
+    stage.sees("copied 9 characters").await;
+    stage.press("esc").await;
+    stage.sees("copied 9 characters").await;
+
+    stage.line("/mark a").await;
+    let marked = stage.sees("⚑ a").await;
+
+    assert!(!marked.contains("copied"), "{marked}");
+}
