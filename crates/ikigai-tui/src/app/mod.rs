@@ -383,6 +383,11 @@ impl App {
         self.names = self.names.wrapping_add(1) & 0xff;
     }
 
+    /// Takes in that another process has an agent work from here on.
+    pub fn give_away(&mut self, agent: AgentId) {
+        self.roster.give_away(agent);
+    }
+
     /// Takes in what fills the window.
     pub fn set_filled(&mut self, filled: Option<Filled>) {
         self.filled = filled;

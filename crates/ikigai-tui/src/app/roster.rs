@@ -239,6 +239,13 @@ impl Roster {
         self.known.get(&agent)
     }
 
+    /// Says that another process has an agent work from here on.
+    pub fn give_away(&mut self, agent: AgentId) {
+        if let Some(known) = self.known.get_mut(&agent) {
+            known.is_ours = false;
+        }
+    }
+
     /// Says that somebody looks at an agent.
     pub fn look_at(&mut self, agent: AgentId) {
         if let Some(known) = self.known.get_mut(&agent) {
@@ -293,7 +300,6 @@ impl Known {
                 self.is_news = false;
             }
             Update::Ended(_) => {
-                self.is_ours = true;
                 self.is_news = !note.is_looked_at;
             }
             Update::Stored(row) | Update::Settled(row) => self.stored(row),

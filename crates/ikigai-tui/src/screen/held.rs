@@ -129,6 +129,7 @@ impl Driver {
         let taken = self.engine.attend(&record).await;
         taken.map_err(|_| format!("pid {} did not let go of it", owner.pid))?;
         self.show(agent).await;
+        self.app.set_holder(None);
         self.want_tree();
         let worked = released.iter().any(|one| one.worked);
         Ok(if worked {
@@ -143,6 +144,7 @@ impl Driver {
 
     /// Another process is about to take an agent: it is looked at from here on.
     pub(crate) fn give_away(&mut self, agent: AgentId, to: &str) {
+        self.app.give_away(agent);
         if agent != self.app.current() {
             return;
         }

@@ -289,13 +289,22 @@ fn a_second_screen_hands_over_what_is_typed_and_takes_the_agent() {
     request(&second, &json!({"type": "submit", "text": "/take"}));
     let taken = screen(&second);
     say(&second, "count to 3");
+    let here = screen(&second);
+    request(
+        &second,
+        &json!({"type": "submit", "text": "count slowly to 5000"}),
+    );
+    shows(&first, |seen| seen.contains("[project ◐]"));
+    request(&second, &json!({"type": "interrupt"}));
+    shows(&first, |seen| seen.contains("[project]"));
 
     let holder = format!("open in pid {}", first.id());
     assert!(looks_on.contains(&holder), "{looks_on}");
     assert!(handed.contains("handed to pid"), "{handed}");
     assert!(answered.contains("1. hello"), "{answered}");
     assert!(taken.contains("taken from pid"), "{taken}");
-    assert!(screen(&second).contains("● 1 2 3"), "{}", screen(&second));
+    assert!(!taken.contains("open in pid"), "{taken}");
+    assert!(here.contains("● 1 2 3"), "{here}");
     assert!(
         screen(&first).contains("given to pid"),
         "{}",
