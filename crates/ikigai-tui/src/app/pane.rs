@@ -36,6 +36,8 @@ pub struct Pane {
     pub scrollback: Scrollback,
     /// What is typed for it.
     pub editor: Editor,
+    /// What a command put back into the input, as long as nothing was sent since.
+    pub put_back: Option<String>,
     /// What could stand where the cursor is.
     pub completion: Completion,
     /// Whether everything above was read.
@@ -52,6 +54,7 @@ impl Pane {
             agent: Agent::restore(engine.store(), agent).await?,
             scrollback: Scrollback::default(),
             editor: Editor::default(),
+            put_back: None,
             completion: Completion::default(),
             is_complete: false,
             past: Past::default(),

@@ -228,6 +228,7 @@ impl App {
             return;
         };
         let text = pane.editor.take();
+        pane.put_back = None;
         self.history.sent(text.clone());
         pane.scrollback.look_at_end();
         self.typed();

@@ -28,9 +28,8 @@ impl App {
             Update::TakenBack(text) if self.sends_now => {
                 self.wishes.push(Wish::Say(agent, Intent::Say(text)));
             }
-            Update::TakenBack(text) | Update::Next(Next::Input(text)) => {
-                self.hand_back(agent, &text);
-            }
+            Update::TakenBack(text) => self.hand_back(agent, &text),
+            Update::Next(Next::Input(text)) => self.put_back(agent, text),
             Update::NotStored { text, reason } => {
                 self.hand_back(agent, &text);
                 self.say(format!("⚠ not stored, nothing was done: {reason}"));
@@ -65,7 +64,7 @@ impl App {
     /// Does what a command of the agent that is shown left to the screen.
     fn do_next(&mut self, next: Next) {
         match next {
-            Next::Input(text) => self.hand_back(self.current, &text),
+            Next::Input(text) => self.put_back(self.current, text),
             Next::Switch(other) => self.wishes.push(Wish::Show(other)),
             Next::Copy(text) => self.wishes.push(Wish::Copy(text)),
             Next::Theme(name) => self.wishes.push(Wish::Theme(name)),
@@ -84,6 +83,15 @@ impl App {
         match open {
             Some(open) => pane.scrollback.unfold_all(open),
             None => pane.scrollback.toggle_all(),
+        }
+    }
+
+    /// Puts text that a command answers with into the input of its agent. It is in the log, so it
+    /// gives way to a command that is typed next.
+    fn put_back(&mut self, agent: AgentId, text: String) {
+        self.hand_back(agent, &text);
+        if let Some(pane) = self.panes.get_mut(&agent) {
+            pane.put_back = Some(text);
         }
     }
 

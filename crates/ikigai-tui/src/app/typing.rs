@@ -24,7 +24,12 @@ impl App {
         let Some(pane) = self.panes.get_mut(&self.current) else {
             return;
         };
-        if !pane.editor.insert(text) {
+        let editor = &mut pane.editor;
+        let is_as_put_back = pane.put_back.as_ref() == Some(&editor.text());
+        if text == "/" && is_as_put_back && editor.cursor() == editor.shown().len() {
+            editor.clear();
+        }
+        if !editor.insert(text) {
             self.say("⚠ the text is too large");
         }
         self.typed();

@@ -152,3 +152,32 @@ async fn what_was_said_for_a_moment_goes_with_the_next_line_that_is_sent() {
 
     assert!(!marked.contains("copied"), "{marked}");
 }
+
+#[tokio::test]
+async fn what_undo_put_back_gives_way_to_a_command_and_to_nothing_else() {
+    let mut stage = Stage::new((90, 24)).await;
+    stage.talk("one", "First.").await;
+    stage.talk("two", "Second.").await;
+    stage.line("/undo").await;
+    stage.sees("back before").await;
+    assert_eq!(stage.input(), "two");
+
+    stage.letters("/und").await;
+    let offered = stage.text();
+    let replaced = stage.input();
+    stage.letters("o").await;
+    stage.press("enter").await;
+    stage
+        .until(|text| text.contains("❯ one") && !text.contains("● First."))
+        .await;
+    let further = stage.input();
+    stage.letters("!/x").await;
+    let appended = stage.input();
+    stage.press("ctrl-u").await;
+    stage.line("/redo").await;
+    stage.sees("● First.").await;
+
+    assert_eq!((replaced.as_str(), further.as_str()), ("/und", "one"));
+    assert!(offered.contains("/undo"), "{offered}");
+    assert_eq!(appended, "one!/x");
+}
