@@ -230,7 +230,10 @@ fn compare_one(on: On, sample: Sample) {
             let row = event_row(agent);
             timed(|| threaded.append(row))
         }),
-        Case::new(&sample, || timed(|| appender.append())),
+        Case::new(&sample, || {
+            let row = event_row(agent);
+            timed(|| appender.append(row))
+        }),
     ];
     let figures = rounds(COMMITS, cases);
     figures.print(&format!("durable append, {on}"));

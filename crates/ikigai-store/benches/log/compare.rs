@@ -14,8 +14,9 @@ const ROUNDS_PER_OPENING: usize = 20;
 
 type Compare = fn(On);
 
-/// Compares what has this name, or everything, on one engine after the other.
-pub(crate) fn run(name: Option<&str>) {
+/// Compares what has this name, or everything, on the engine of that name, or on one after the
+/// other.
+pub(crate) fn run(name: Option<&str>, engine: Option<&str>) {
     let all: [(&str, Compare); 10] = [
         ("append", append::compare),
         ("group", crowd::group),
@@ -32,7 +33,8 @@ pub(crate) fn run(name: Option<&str>) {
         .iter()
         .filter(|(it, _)| name.is_none_or(|name| name == *it))
     {
-        for on in On::ALL {
+        let wanted = |on: &On| engine.is_none_or(|it| on.to_string().eq_ignore_ascii_case(it));
+        for on in On::ALL.into_iter().filter(wanted) {
             println!("\n# {on}");
             compare(on);
         }

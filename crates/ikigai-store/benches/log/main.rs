@@ -1,8 +1,7 @@
 //! What the log costs, at several sizes.
 //!
-//!     cargo bench -p ikigai-store --bench log                     absolute figures of SQLite, by divan
-//!     cargo bench -p ikigai-store --bench log -- compare [NAME]   growth and ratios, in turns, on both
-//!                                                                 engines
+//!     cargo bench -p ikigai-store --bench log      absolute figures of SQLite, by divan
+//!     … -- compare [NAME [sqlite|postgresql]]      growth and ratios, in turns
 //!
 //! `scripts/bench` runs both kinds of all benches.
 #![expect(
@@ -27,7 +26,10 @@ use measured::{Forker, World};
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|it| it != "--bench");
     match arguments.next().as_deref() {
-        Some("compare") => compare::run(arguments.next().as_deref()),
+        Some("compare") => {
+            let (name, engine) = (arguments.next(), arguments.next());
+            compare::run(name.as_deref(), engine.as_deref());
+        }
         Some("watcher") => {
             let (place, agent) = (arguments.next().unwrap(), arguments.next().unwrap());
             watch::watcher(&place, agent.parse().unwrap());

@@ -99,11 +99,10 @@ impl<'a> Appender<'a> {
         }
     }
 
-    pub(crate) fn append(&mut self) -> Seq {
-        let agent = self.world.kept.agent;
+    pub(crate) fn append(&mut self, row: NewRow) -> Seq {
         let batch = Batch {
-            heads: vec![claim(agent, self.epoch, self.head)],
-            rows: vec![event_row(agent)],
+            heads: vec![claim(row.agent, self.epoch, self.head)],
+            rows: vec![row],
             with: Vec::new(),
         };
         let done = self.world.runtime.block_on(self.store.commit(batch));

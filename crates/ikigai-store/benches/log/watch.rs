@@ -11,7 +11,7 @@ use ikigai_testkit::stores::rounds::{Case, judge, rounds};
 use ikigai_testkit::stores::{Kept, On, Sample, open_log, this_process};
 use tokio::runtime::Builder;
 
-use crate::measured::{Appender, World};
+use crate::measured::{Appender, World, event_row};
 
 const COMMITS: usize = 500;
 
@@ -24,6 +24,7 @@ const HASTE: Duration = Duration::from_millis(2);
 
 /// How long the watcher is left alone to see what that costs: two heartbeats on a server.
 const IDLE: Duration = Duration::from_secs(10);
+const COUNTED: Duration = Duration::from_secs(12);
 
 /// The other process: says which row is the newest, each time that it changes, and how long it was
 /// at work when asked by any line.
@@ -95,7 +96,7 @@ pub(crate) fn compare(on: On) {
     let mut seen_after = |pause| {
         thread::sleep(pause);
         let begun = Instant::now();
-        let seq = appender.append();
+        let seq = appender.append(event_row(world.kept.agent));
         while line().parse().map(Seq) != Ok(seq) {}
         begun.elapsed()
     };
@@ -118,6 +119,10 @@ pub(crate) fn compare(on: On) {
         On::Sqlite => 0,
         On::Postgres => statements(&world.kept),
     };
+    if on == On::Postgres {
+        // It is up to ten seconds later that a server counts what was done.
+        thread::sleep(COUNTED);
+    }
     // Asking counts too.
     let cost = statements().abs_diff(statements());
     let before = (worked(), statements());

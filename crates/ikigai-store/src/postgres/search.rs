@@ -159,10 +159,11 @@ async fn search(link: &Link, query: &SearchQuery, limit: u32) -> Result<Came> {
     let Some(narrowed) = Narrowed::new(link, query).await? else {
         return Ok(Came::default());
     };
-    // Every plan but those that are meant here would read the whole table.
+    // Every plan but those that are meant here would read the whole table. With less memory the
+    // server forgets which rows of a page it found, and looks through all of them.
     link.say(&format!(
         "BEGIN READ ONLY; SET LOCAL statement_timeout = {limit}; SET LOCAL enable_seqscan = off;
-         SET LOCAL plan_cache_mode = force_custom_plan"
+         SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL work_mem = '64MB'"
     ))
     .await?;
     let mut came = narrowed.find(link, query).await?;
