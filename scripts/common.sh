@@ -43,7 +43,15 @@ need_toolchain() {
     need_command cc gcc libc6-dev
 }
 
-# postgres_binaries: prints the directory of PostgreSQL's newest server programs.
+# is_postgres DIRECTORY: says whether the programs of a server that can be used are there.
+is_postgres() {
+    local version
+    [ -x "$1/initdb" ] && [ -x "$1/pg_ctl" ] || return 1
+    version=$("$1/postgres" --version | sed -n 's/^.*(PostgreSQL) \([0-9]*\).*/\1/p')
+    [ "${version:-0}" -ge 15 ]
+}
+
+# postgres_binaries: prints the directory of PostgreSQL's newest server programs, 15 or newer.
 postgres_binaries() {
     local found
     found=$({
@@ -51,7 +59,7 @@ postgres_binaries() {
             sort -rV
         dirname "$(command -v initdb || echo /nowhere/initdb)"
     } | while IFS= read -r directory; do
-        if [ -x "$directory/initdb" ] && [ -x "$directory/pg_ctl" ]; then
+        if is_postgres "$directory"; then
             echo "$directory"
             break
         fi
