@@ -187,7 +187,8 @@ fn index_in(text: &str) -> Option<usize> {
         })
 }
 
-fn shortened(text: &str) -> Option<String> {
+/// The words of a provider, as far as they are kept; none if there are none.
+pub(super) fn shortened(text: &str) -> Option<String> {
     let text = text.trim();
     let end = text.floor_char_boundary(LONGEST_MESSAGE_BYTES);
     Some(text[..end].to_owned()).filter(|text| !text.is_empty())

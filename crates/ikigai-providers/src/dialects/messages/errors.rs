@@ -3,9 +3,7 @@
 use serde_json::Value;
 
 use crate::answer::{FailureKind, ProviderError};
-
-/// No more of a provider's words is kept: gateways send whole pages.
-const LONGEST_MESSAGE_BYTES: usize = 2000;
+use crate::dialects::refusal::shortened;
 
 /// The failure that an error event inside a stream tells.
 pub(super) fn inside_stream(event: &Value) -> ProviderError {
@@ -23,9 +21,8 @@ pub(super) fn explain(body: &Value, error: &mut ProviderError) {
     let text = |field: &str| told.get(field).and_then(Value::as_str);
     let kind = text("type").unwrap_or_default();
     let message = text("message").or_else(|| told.as_str());
-    if let Some(words) = message.filter(|words| !words.trim().is_empty()) {
-        let end = words.floor_char_boundary(LONGEST_MESSAGE_BYTES);
-        words[..end].clone_into(&mut error.message);
+    if let Some(words) = message.and_then(shortened) {
+        error.message = words;
     } else if !kind.is_empty() {
         kind.clone_into(&mut error.message);
     }
