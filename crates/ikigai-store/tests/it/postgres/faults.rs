@@ -38,31 +38,38 @@ fn numbered(count: u64) -> Vec<String> {
     (1..=count).map(|n| format!("row {n}")).collect()
 }
 
+/// Writes one row after the other for as long as something goes on; tells how many.
+fn written_during(store: &PostgresStore, goes_on: impl FnOnce()) -> u64 {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let mut count = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                count += 1;
+                say_held(store, count - 1, &format!("row {count}"));
+            }
+            count
+        });
+        goes_on();
+        is_over.store(true, Ordering::SeqCst);
+        writing.join().unwrap()
+    })
+}
+
 #[test]
 fn a_restarted_server_loses_and_doubles_nothing() {
     let server = PgServer::with(&["fsync = on"]);
     let database = server.database();
     let store = open(&database, 1).unwrap();
     make_agent(&store, agent(1));
-    let is_over = AtomicBool::new(false);
 
-    let written = thread::scope(|scope| {
-        let writing = scope.spawn(|| {
-            let mut count = 0;
-            while !is_over.load(Ordering::SeqCst) {
-                count += 1;
-                say_held(&store, count - 1, &format!("row {count}"));
-            }
-            count
-        });
+    let written = written_during(&store, || {
         for _ in 0..2 {
             server.stop();
             server.start_again();
             server.kill();
             server.start_again();
         }
-        is_over.store(true, Ordering::SeqCst);
-        writing.join().unwrap()
     });
 
     assert_eq!(texts(&store), numbered(written));
@@ -124,23 +131,12 @@ fn a_cut_connection_is_made_again_under_way() {
     let proxy = Proxy::to(&database);
     let store = open_url(&proxy.url(), 1);
     make_agent(&store, agent(1));
-    let is_over = AtomicBool::new(false);
 
-    let written = thread::scope(|scope| {
-        let writing = scope.spawn(|| {
-            let mut count = 0;
-            while !is_over.load(Ordering::SeqCst) {
-                count += 1;
-                say_held(&store, count - 1, &format!("row {count}"));
-            }
-            count
-        });
+    let written = written_during(&store, || {
         for _ in 0..30 {
             proxy.cut();
             database.sql("SELECT pg_sleep(0.02)");
         }
-        is_over.store(true, Ordering::SeqCst);
-        writing.join().unwrap()
     });
 
     assert_eq!(texts(&store), numbered(written));
