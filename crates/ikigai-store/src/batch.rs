@@ -2,6 +2,9 @@
 
 use ikigai_core::{AgentId, Epoch, Micros, NewRow, RowRef, Seq, SessionId};
 
+use tokio::sync::oneshot;
+
+use crate::error::CommitError;
 use crate::records::{BlobHash, EffectClass, MailId, RunId, Snapshot, Status};
 
 /// Everything that becomes true at one moment. All of it is stored, or nothing.
@@ -133,4 +136,17 @@ pub struct Committed {
     pub rows: Vec<RowRef>,
     /// The leases that were taken, with their epochs.
     pub leases: Vec<(AgentId, Epoch)>,
+}
+
+/// A batch with the way its answer goes.
+pub(crate) struct Job {
+    pub(crate) batch: Batch,
+    pub(crate) answer: oneshot::Sender<Result<Committed, CommitError>>,
+}
+
+impl Job {
+    pub(crate) fn answer(self, result: Result<Committed, CommitError>) {
+        // A caller that went away does not care.
+        let _ = self.answer.send(result);
+    }
 }

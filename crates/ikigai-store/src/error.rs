@@ -152,3 +152,24 @@ pub enum CommitError {
     #[error("it is not known whether the event log was written")]
     Unknown(#[source] BoxError),
 }
+
+/// Why one batch was not applied, by an engine whose own errors are `E`.
+#[derive(Debug)]
+pub(crate) enum Refusal<E> {
+    /// The batch is at fault, or somebody else was faster; the transaction goes on without it.
+    Commit(CommitError),
+    /// The engine failed; the transaction may be gone.
+    Sql(E),
+}
+
+impl<E> From<CommitError> for Refusal<E> {
+    fn from(error: CommitError) -> Self {
+        Self::Commit(error)
+    }
+}
+
+impl<E> From<StoreError> for Refusal<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Commit(CommitError::Store(error))
+    }
+}

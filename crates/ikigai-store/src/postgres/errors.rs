@@ -9,32 +9,14 @@ use tokio_postgres::error::SqlState;
 
 use super::tls::TlsError;
 use super::url::Url;
-use crate::error::{BoxError, CommitError, StoreError};
+use crate::error::{self, BoxError, StoreError};
 
 /// Why one batch was not applied.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    /// The batch is at fault, or somebody else was faster; the transaction goes on without it.
-    Commit(CommitError),
-    /// The server failed; the transaction is gone.
-    Sql(tokio_postgres::Error),
-}
+pub(super) type Refusal = error::Refusal<tokio_postgres::Error>;
 
 impl From<tokio_postgres::Error> for Refusal {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Sql(error)
-    }
-}
-
-impl From<CommitError> for Refusal {
-    fn from(error: CommitError) -> Self {
-        Self::Commit(error)
-    }
-}
-
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
-        Self::Commit(CommitError::Store(error))
     }
 }
 

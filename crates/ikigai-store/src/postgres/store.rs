@@ -19,9 +19,9 @@ use super::report::{self, ServerReport};
 use super::search::Searcher;
 use super::url::Url;
 use super::values::{Failure, Result as Read};
-use super::writer::{BATCHES, Job, Writer};
+use super::writer::{BATCHES, Writer};
 use super::{dump, kin, queries};
-use crate::batch::{Batch, Committed};
+use crate::batch::{Batch, Committed, Job};
 use crate::error::{CommitError, StoreError};
 use crate::faults::Faults;
 use crate::records::{

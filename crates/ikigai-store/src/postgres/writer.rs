@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::append::{Append, append, which_stand};
@@ -18,7 +18,7 @@ use super::owner::Owner;
 use super::plan::{Plan, Sent};
 use super::readback::{Outcome, outcome};
 use super::values::Failure;
-use crate::batch::{Batch, Committed};
+use crate::batch::{Committed, Job};
 use crate::error::{CommitError, StoreError};
 use crate::faults::{CommitFault, Faults};
 use crate::rules::check;
@@ -40,19 +40,6 @@ const LOOK: Duration = Duration::from_secs(30);
 
 /// How long to wait between two looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
-
-/// A batch with the way its answer goes.
-pub(super) struct Job {
-    pub(super) batch: Batch,
-    pub(super) answer: oneshot::Sender<Result<Committed, CommitError>>,
-}
-
-impl Job {
-    fn answer(self, result: Result<Committed, CommitError>) {
-        // A caller that went away does not care.
-        let _ = self.answer.send(result);
-    }
-}
 
 /// The writing task's own.
 pub(super) struct Writer {

@@ -6,34 +6,17 @@ use std::sync::Arc;
 
 use rusqlite::{ErrorCode, ffi};
 
-use crate::error::{BoxError, CommitError, StoreError};
+use crate::error::{self, BoxError, StoreError};
 
 /// An error of SQLite that several callers are told of, because they shared one transaction.
 pub(super) type Cause = Arc<rusqlite::Error>;
 
 /// Why one batch was not applied.
-pub(super) enum Refusal {
-    /// The batch is at fault, or somebody else was faster; the transaction goes on without it.
-    Commit(CommitError),
-    /// SQLite failed; the transaction may be gone.
-    Sql(rusqlite::Error),
-}
+pub(super) type Refusal = error::Refusal<rusqlite::Error>;
 
 impl From<rusqlite::Error> for Refusal {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
-    }
-}
-
-impl From<CommitError> for Refusal {
-    fn from(error: CommitError) -> Self {
-        Self::Commit(error)
-    }
-}
-
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
-        Self::Commit(CommitError::Store(error))
     }
 }
 

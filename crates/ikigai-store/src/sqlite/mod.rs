@@ -32,7 +32,7 @@ use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, Sess
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::batch::{Batch, Committed};
+use crate::batch::{Batch, Committed, Job};
 use crate::error::{CommitError, StoreError};
 use crate::records::{
     AgentRecord, BlobHash, Draft, Head, Kin, MailRecord, Opening, ProcessRecord, Pulse, RunRecord,
@@ -49,7 +49,7 @@ use place::Place;
 use queue::{Queue, queue};
 use reader::{QUESTIONS, Question, Reader};
 use watch::{Changes, Listening, Notifier};
-use writer::{BATCHES, Begin, Job, Task, Writer};
+use writer::{BATCHES, Begin, Task, Writer};
 
 pub use crate::sql::{BadQuestion, Cell, Table};
 

@@ -17,7 +17,7 @@ use super::queue::Orders;
 use super::readback::{self, Outcome};
 use super::search;
 use super::watch::Notifier;
-use crate::batch::{Batch, Committed};
+use crate::batch::{Batch, Committed, Job};
 use crate::error::{CommitError, StoreError};
 use crate::faults::{CommitFault, Faults};
 
@@ -51,19 +51,6 @@ pub(super) enum Begin {
     Here,
     /// At the first row: what it has is thrown away.
     Anew,
-}
-
-/// A batch with the way its answer goes.
-pub(super) struct Job {
-    pub(super) batch: Batch,
-    pub(super) answer: oneshot::Sender<Result<Committed, CommitError>>,
-}
-
-impl Job {
-    fn answer(self, result: Result<Committed, CommitError>) {
-        // A caller that went away does not care.
-        let _ = self.answer.send(result);
-    }
 }
 
 /// A batch that was carried out in a transaction that is not committed yet.
