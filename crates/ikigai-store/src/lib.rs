@@ -12,6 +12,7 @@ pub mod postgres;
 pub mod records;
 mod rules;
 pub mod search;
+mod selects;
 pub mod sql;
 pub mod sqlite;
 mod watch;

@@ -16,6 +16,7 @@ use crate::records::{
     AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, RunId, RunRecord,
     SessionRecord, Snapshot,
 };
+use crate::selects::agents_sql;
 
 pub(super) async fn head(link: &Link, agent: AgentId) -> Result<Option<Head>> {
     let sql = "SELECT h.seq, h.epoch, p.uuid, p.pid, p.started, p.host
@@ -210,24 +211,6 @@ pub(super) async fn opening(link: &Link, agent: AgentId, limit: usize) -> Result
     link.all(sql, values, read).await?;
     control.sort_unstable_by_key(|row| std::cmp::Reverse(row.at.seq));
     Ok(opening.map(|opening| Opening { control, ..opening }))
-}
-
-/// What every reading of agents selects, up to its condition.
-macro_rules! agents_sql {
-    ($condition:literal) => {
-        concat!(
-            "SELECT a.uuid, a.name, s.uuid, parent.uuid, forked.uuid, a.fork_seq, a.status,
-                    a.created_at, h.seq, m.created_at, p.uuid, p.pid, p.started, p.host
-             FROM agents a
-             JOIN sessions s ON s.id = a.session
-             JOIN heads h ON h.agent = a.id
-             LEFT JOIN agents parent ON parent.id = a.parent
-             LEFT JOIN agents forked ON forked.id = a.fork_agent
-             LEFT JOIN messages m ON m.agent = a.id AND m.seq = h.seq
-             LEFT JOIN processes p ON p.id = h.owner ",
-            $condition
-        )
-    };
 }
 
 fn agent_record(row: &SqlRow) -> Result<AgentRecord> {
