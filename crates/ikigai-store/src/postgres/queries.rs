@@ -13,8 +13,8 @@ use super::values::{
 use crate::blobs::join_parts;
 use crate::numbers::{stored, stored_limit};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, RunId, RunRecord,
-    SessionRecord, Snapshot,
+    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, ProcessRecord, RunId,
+    RunRecord, SessionRecord, Snapshot,
 };
 use crate::selects::agents_sql;
 
@@ -239,6 +239,20 @@ pub(super) async fn agents(link: &Link, of: Option<SessionId>) -> Result<Vec<Age
             link.all(sql, &[&of.to_string()], agent_record).await
         }
     }
+}
+
+pub(super) async fn living_roots(link: &Link, of: SessionId) -> Result<Vec<AgentRecord>> {
+    let sql = agents_sql!(
+        "WHERE s.uuid = $1 AND a.parent IS NULL AND a.status = 'running' ORDER BY a.id"
+    );
+    link.all(sql, &[&of.to_string()], agent_record).await
+}
+
+pub(super) async fn owners(link: &Link) -> Result<Vec<ProcessRecord>> {
+    let sql = "SELECT uuid, pid, started, host FROM processes
+         WHERE id IN (SELECT owner FROM heads) ORDER BY id";
+    let owners = link.all(sql, &[], |row| optional_process(row, 0)).await?;
+    Ok(owners.into_iter().flatten().collect())
 }
 
 pub(super) async fn agent(link: &Link, agent: AgentId) -> Result<Option<AgentRecord>> {

@@ -323,6 +323,14 @@ impl Store for PostgresStore {
         self.ask(move |link| async move { queries::agents(&link, session).await })
     }
 
+    fn living_roots(&self, session: SessionId) -> Reading<'_, Vec<AgentRecord>> {
+        self.ask(move |link| async move { queries::living_roots(&link, session).await })
+    }
+
+    fn owners(&self) -> Reading<'_, Vec<ProcessRecord>> {
+        self.ask(move |link| async move { queries::owners(&link).await })
+    }
+
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
         self.ask(move |link| async move { queries::agent(&link, agent).await })
     }
