@@ -13,12 +13,12 @@ pub(crate) struct Told {
     pub(crate) columns: &'static [&'static str],
 }
 
-pub(crate) const SESSIONS: Told = Told {
+const SESSIONS: Told = Told {
     name: "session",
     columns: &["uuid", "created_at", "name", "directory"],
 };
 
-pub(crate) const AGENTS: Told = Told {
+const AGENTS: Told = Told {
     name: "agent",
     columns: &[
         "uuid",
@@ -33,7 +33,7 @@ pub(crate) const AGENTS: Told = Told {
     ],
 };
 
-pub(crate) const ROWS: Told = Told {
+const ROWS: Told = Told {
     name: "row",
     columns: &[
         "agent",
@@ -46,7 +46,7 @@ pub(crate) const ROWS: Told = Told {
     ],
 };
 
-pub(crate) const MAIL: Told = Told {
+const MAIL: Told = Told {
     name: "mail",
     columns: &[
         "uuid",
@@ -60,17 +60,48 @@ pub(crate) const MAIL: Told = Told {
     ],
 };
 
-pub(crate) const RUNS: Told = Told {
+const RUNS: Told = Told {
     name: "run",
     columns: &[
         "uuid", "agent", "seq", "class", "started", "deadline", "ended",
     ],
 };
 
-pub(crate) const DRAFTS: Told = Told {
+const DRAFTS: Told = Told {
     name: "draft",
     columns: &["agent", "part", "at", "text"],
 };
+
+/// How an engine asks for what is told of some agents; `all_sessions` also for those without any.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selects {
+    pub(crate) sessions: &'static str,
+    pub(crate) all_sessions: &'static str,
+    pub(crate) agents: &'static str,
+    pub(crate) rows: &'static str,
+    pub(crate) mail: &'static str,
+    pub(crate) runs: &'static str,
+    pub(crate) drafts: &'static str,
+}
+
+impl Selects {
+    /// What is told, each after what it refers to, and how it is asked for.
+    pub(crate) fn in_order(self, is_all: bool) -> [(Told, &'static str); 6] {
+        let sessions = if is_all {
+            self.all_sessions
+        } else {
+            self.sessions
+        };
+        [
+            (SESSIONS, sessions),
+            (AGENTS, self.agents),
+            (ROWS, self.rows),
+            (MAIL, self.mail),
+            (RUNS, self.runs),
+            (DRAFTS, self.drafts),
+        ]
+    }
+}
 
 /// What was told so far.
 #[derive(Debug, Default)]

@@ -11,9 +11,7 @@ use tokio_postgres::types::Type;
 
 use super::connect::Link;
 use super::values::{Failure, Result, get};
-use crate::portable::told::{
-    AGENTS, DRAFTS, MAIL, ROWS, RUNS, SESSIONS, Telling, Told, blob_line, header,
-};
+use crate::portable::told::{Selects, Telling, Told, blob_line, header};
 
 /// How many rows are asked for at a time.
 const FETCH: &str = "FETCH 500 FROM told";
@@ -84,42 +82,33 @@ struct Dump<'a> {
     telling: Telling,
 }
 
-const SELECT_SESSIONS: &str = "SELECT uuid, created_at, name, directory FROM sessions WHERE id IN
+const SELECTS: Selects = Selects {
+    sessions: "SELECT uuid, created_at, name, directory FROM sessions WHERE id IN
          (SELECT session FROM agents WHERE id = ANY ($1::bigint[]))
-     ORDER BY id";
-
-/// A session may have no agents.
-const SELECT_ALL_SESSIONS: &str = "SELECT uuid, created_at, name, directory FROM sessions
-     WHERE $1::bigint[] IS NOT NULL ORDER BY id";
-
-const SELECT_AGENTS: &str =
-    "SELECT a.uuid, s.uuid, p.uuid, f.uuid, a.fork_seq, a.created_at, a.status, a.name, h.epoch
+     ORDER BY id",
+    all_sessions: "SELECT uuid, created_at, name, directory FROM sessions
+     WHERE $1::bigint[] IS NOT NULL ORDER BY id",
+    agents: "SELECT a.uuid, s.uuid, p.uuid, f.uuid, a.fork_seq, a.created_at, a.status, a.name, h.epoch
      FROM agents a JOIN sessions s ON s.id = a.session JOIN heads h ON h.agent = a.id
      LEFT JOIN agents p ON p.id = a.parent LEFT JOIN agents f ON f.id = a.fork_agent
-     WHERE a.id = ANY ($1::bigint[]) ORDER BY a.id";
-
-const SELECT_ROWS: &str =
-    "SELECT a.uuid, m.seq, m.kind, m.control::integer::bigint, m.created_at, m.content, m.data
+     WHERE a.id = ANY ($1::bigint[]) ORDER BY a.id",
+    rows: "SELECT a.uuid, m.seq, m.kind, m.control::integer::bigint, m.created_at, m.content, m.data
      FROM messages m JOIN agents a ON a.id = m.agent
-     WHERE m.agent = ANY ($1::bigint[]) ORDER BY m.id";
-
-const SELECT_MAIL: &str =
-    "SELECT encode(m.uuid, 'hex'), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text
+     WHERE m.agent = ANY ($1::bigint[]) ORDER BY m.id",
+    mail: "SELECT encode(m.uuid, 'hex'), r.uuid, s.uuid, m.sent_at, m.state, w.uuid, m.shown_seq, m.text
      FROM mail m JOIN agents r ON r.id = m.receiver
      LEFT JOIN agents s ON s.id = m.sender LEFT JOIN agents w ON w.id = m.shown_agent
      WHERE m.receiver = ANY ($1::bigint[])
        AND (m.sender IS NULL OR m.sender = ANY ($1::bigint[]))
        AND (m.shown_agent IS NULL OR m.shown_agent = ANY ($1::bigint[]))
-     ORDER BY m.id";
-
-const SELECT_RUNS: &str =
-    "SELECT encode(r.uuid, 'hex'), a.uuid, r.seq, r.class, r.started, r.deadline, r.ended
+     ORDER BY m.id",
+    runs: "SELECT encode(r.uuid, 'hex'), a.uuid, r.seq, r.class, r.started, r.deadline, r.ended
      FROM tool_runs r JOIN agents a ON a.id = r.agent
-     WHERE r.agent = ANY ($1::bigint[]) ORDER BY r.id";
-
-const SELECT_DRAFTS: &str = "SELECT a.uuid, d.part, d.at, d.text
+     WHERE r.agent = ANY ($1::bigint[]) ORDER BY r.id",
+    drafts: "SELECT a.uuid, d.part, d.at, d.text
      FROM drafts d JOIN agents a ON a.id = d.agent
-     WHERE d.agent = ANY ($1::bigint[]) ORDER BY d.id";
+     WHERE d.agent = ANY ($1::bigint[]) ORDER BY d.id",
+};
 
 const SELECT_BLOBS: &str = "SELECT DISTINCT encode(hash, 'hex') COLLATE \"C\" FROM blobs
      WHERE $1::bigint[] IS NOT NULL ORDER BY 1";
@@ -131,20 +120,7 @@ impl Dump<'_> {
     }
 
     async fn tables(&mut self, is_all: bool) -> Result<bool> {
-        let sessions = if is_all {
-            SELECT_ALL_SESSIONS
-        } else {
-            SELECT_SESSIONS
-        };
-        let tables = [
-            (SESSIONS, sessions),
-            (AGENTS, SELECT_AGENTS),
-            (ROWS, SELECT_ROWS),
-            (MAIL, SELECT_MAIL),
-            (RUNS, SELECT_RUNS),
-            (DRAFTS, SELECT_DRAFTS),
-        ];
-        for (told, sql) in tables {
+        for (told, sql) in SELECTS.in_order(is_all) {
             self.open(sql).await?;
             loop {
                 let rows = self.fetch().await?;
