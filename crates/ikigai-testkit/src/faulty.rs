@@ -8,8 +8,8 @@ use std::time::Duration;
 use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use ikigai_store::{
     AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Kin, MailRecord,
-    ProcessRecord, Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord, Snapshot,
-    Store, StoreError, Watch,
+    Opening, ProcessRecord, Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord,
+    Snapshot, Store, StoreError, Watch,
 };
 
 /// How a commit fails.
@@ -249,6 +249,10 @@ impl Store for FaultyStore {
         self.read_rows(move |store| store.usage(span, limit))
     }
 
+    fn newest_usage(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<Row>> {
+        self.read_rows(move |store| store.newest_usage(agents))
+    }
+
     fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
         self.read(move |store| store.count_messages(spans))
     }
@@ -257,8 +261,28 @@ impl Store for FaultyStore {
         self.read(move |store| store.snapshot(upto))
     }
 
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.read_rows(move |store| store.pages(spans, limit))
+    }
+
+    fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {
+        Box::pin(async move {
+            let opening = self.read(move |store| store.opening(agent, limit)).await?;
+            self.script().rows_read += opening.as_ref().map_or(0, |it| it.control.len());
+            Ok(opening)
+        })
+    }
+
     fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
         self.read(move |store| store.agents(session))
+    }
+
+    fn living_roots(&self, session: SessionId) -> Reading<'_, Vec<AgentRecord>> {
+        self.read(move |store| store.living_roots(session))
+    }
+
+    fn owners(&self) -> Reading<'_, Vec<ProcessRecord>> {
+        self.read(|store| store.owners())
     }
 
     fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
@@ -295,6 +319,10 @@ impl Store for FaultyStore {
 
     fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
         self.read(move |store| store.mail(to))
+    }
+
+    fn queued_mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+        self.read(move |store| store.queued_mail(to))
     }
 
     fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
