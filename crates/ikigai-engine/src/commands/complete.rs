@@ -164,11 +164,15 @@ pub fn is_complete(line: &str, cursor: usize, context: &Context) -> bool {
     found.is_empty() || found.iter().any(|found| is_named(found, &wanted))
 }
 
-/// Whether what was typed is this candidate. A model needs no provider before it.
+/// Whether what was typed is this candidate. A model needs no provider before it, a directory no
+/// slash behind it.
 fn is_named(found: &Candidate, wanted: &Wanted) -> bool {
-    let short = found.text.split_once(':').map(|(_, name)| name);
-    let is_model = wanted.what == Completes::Models;
-    found.text == wanted.typed || is_model && short == Some(wanted.typed.as_str())
+    let short = match wanted.what {
+        Completes::Models => found.text.split_once(':').map(|(_, name)| name),
+        Completes::Directories => found.text.strip_suffix('/'),
+        _ => None,
+    };
+    found.text == wanted.typed || short == Some(wanted.typed.as_str())
 }
 
 fn choices(what: Completes, context: &Context) -> Vec<Candidate> {

@@ -77,7 +77,13 @@ impl App {
             let marks = state.marks().rev().filter_map(|(_, label)| label);
             context.marks = marks.map(candidate).collect();
             let pins = state.settings().pins.iter().flatten();
-            let pins = pins.filter_map(|pin| pin.path.clone());
+            let workdir = state.settings().workdir.as_deref().map(Path::new);
+            // As `/pin` lists them.
+            let pins = pins.filter_map(|pin| {
+                let path = Path::new(pin.path.as_deref()?);
+                let below = workdir.and_then(|workdir| path.strip_prefix(workdir).ok());
+                below.unwrap_or(path).to_str()
+            });
             context.pins = pins.map(candidate).collect();
         }
         pane.completion.edited(&text, cursor);

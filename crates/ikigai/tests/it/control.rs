@@ -426,3 +426,27 @@ fn the_script_of_the_page_drives_a_session() {
     assert!(ran.out.contains("1. list the rust files"), "{}", ran.out);
     assert!(ran.out.contains("\"turn_count\":2"), "{}", ran.out);
 }
+
+/// Enter runs what is typed as it is listed, though the list would spell it otherwise.
+#[test]
+fn a_pin_and_a_directory_are_typed_as_they_are_shown() {
+    let newcomer = Newcomer::new();
+    let project = newcomer.home().join("project");
+    std::fs::write(project.join("notes.md"), "Be kind.").unwrap();
+    std::fs::create_dir(project.join("below")).unwrap();
+    let program = start(&newcomer, &[]);
+
+    for (keys, shown) in [
+        ("/pin notes.md\\r", "pinned: notes.md"),
+        ("/unpin notes.md\\r", "no longer sent: notes.md"),
+        ("/cd below\\r", " ~/project/below · "),
+    ] {
+        request(&program, &json!({"type": "send_keys", "keys": keys}));
+        request(
+            &program,
+            &json!({"type": "wait_idle", "timeout_ms": 60_000}),
+        );
+        let seen = screen(&program);
+        assert!(seen.contains(shown), "{seen}");
+    }
+}
