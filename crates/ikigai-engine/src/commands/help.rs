@@ -64,7 +64,7 @@ fn help(typed: &Typed) -> Result<Reply, Trouble> {
 fn overview() -> String {
     let widest = COMMANDS.iter().map(|command| width(&command.usage()));
     let lines = LINES.iter().map(|(line, _)| width(line));
-    // Longer ones push their help to the right, alone.
+    // Longer ones have their help in a row below.
     let column = widest.chain(lines).filter(|width| *width <= 40).max();
     let column = column.unwrap_or(0);
     let mut text = String::new();
@@ -89,8 +89,11 @@ fn overview() -> String {
 }
 
 fn row(text: &mut String, usage: &str, help: &str, column: usize) {
-    let gap = column.saturating_sub(width(usage)) + 2;
-    let _ = writeln!(text, "  {usage}{:gap$}{help}", "");
+    match column.checked_sub(width(usage)) {
+        Some(gap) => writeln!(text, "  {usage}{:gap$}  {help}", ""),
+        None => writeln!(text, "  {usage}\n  {:column$}  {help}", ""),
+    }
+    .unwrap_or_default();
 }
 
 fn width(text: &str) -> usize {

@@ -119,7 +119,10 @@ impl App {
 fn in_columns(text: &str) -> Line {
     let indent = text.len() - text.trim_start().len();
     let gap = text.get(indent..).and_then(|rest| rest.find("  "));
-    let gap = gap.map(|gap| indent + gap);
+    // What is in its column alone belongs to the row above.
+    let gap = gap
+        .map(|gap| indent + gap)
+        .or((indent > 4).then_some(indent));
     let (lead, rest) = text.split_at(gap.unwrap_or(0));
     let rest_start = rest.len() - rest.trim_start().len();
     let (space, rest) = rest.split_at(rest_start);
@@ -146,6 +149,7 @@ fn wrapped(line: &Line, columns: u16) -> Vec<Line> {
         return wrap(line, columns, &indent(wide.max(2)));
     }
     let mut rows = wrap(&Line::new(lead.to_vec()), columns, &indent(2));
+    rows.retain(|row| !row.text().trim().is_empty());
     let mut text = Line::new([&indent(4)[..], text].concat());
     text.lead = 1;
     rows.extend(wrap(&text, columns, &indent(4)));

@@ -104,6 +104,13 @@ async fn the_help_has_two_columns_or_rows_below_each_other() {
     let rows = stage.rows();
     let column = rows[row].find("send your").unwrap();
     assert_eq!(rows[row + 1].find("came of it"), Some(column), "{rows:#?}");
+    stage.press("page-down").await;
+    let row = usize::from(stage.row_with("make a child; with a prompt"));
+    let rows = stage.rows();
+    assert!(rows[row - 1].ends_with("[--go] [prompt …]"), "{rows:#?}");
+    for (row, about) in [(row, "make a child"), (row + 1, "beside you, several")] {
+        assert_eq!(rows[row].find(about), Some(column), "{rows:#?}");
+    }
 
     let mut stage = Stage::new(SMALL).await;
     stage.press("?").await;
@@ -111,6 +118,17 @@ async fn the_help_has_two_columns_or_rows_below_each_other() {
     let rows = stage.rows();
     assert_eq!(rows[row - 1], "  enter");
     assert!(rows[row].starts_with("    sends"), "{rows:#?}");
+
+    stage.press("esc").await;
+    stage.line("/help").await;
+    stage.sees("send your last").await;
+    while !stage.text().contains("make a child") {
+        stage.press("down").await;
+    }
+    let row = usize::from(stage.row_with("make a child"));
+    let rows = stage.rows();
+    assert!(rows[row].starts_with("    make"), "{rows:#?}");
+    assert!(rows[row - 1].starts_with("  "), "{rows:#?}");
 }
 
 #[tokio::test]
