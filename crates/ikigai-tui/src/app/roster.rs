@@ -345,11 +345,13 @@ impl Known {
     }
 }
 
-/// Keeps the end of what is said.
+/// Keeps the end of what is said, from a word on.
 fn append_last(last: &mut String, text: &str) {
     last.push_str(text);
     let surplus = last.chars().count().saturating_sub(LAST_CHARS);
     if surplus > 0 {
-        *last = last.chars().skip(surplus).collect();
+        let end: String = last.chars().skip(surplus).collect();
+        let words = end.split_once(char::is_whitespace);
+        *last = format!("…{}", words.map_or(end.as_str(), |(_, words)| words));
     }
 }

@@ -276,3 +276,18 @@ async fn agents_of_former_processes_show_what_they_said_and_used() {
     assert!(docs.contains("✓ done"), "{docs}");
     assert!(docs.contains("12"), "tokens: {docs}");
 }
+
+#[tokio::test]
+async fn what_somebody_said_last_begins_with_a_word() {
+    let mut stage = Stage::new((90, 24)).await;
+    stage.talk("hello", "Good day.").await;
+    stage.line("/fork --name docs").await;
+    stage.sees("[docs").await;
+    let words = "remarkable ".repeat(40);
+    stage.talk("tell me much", words.trim()).await;
+
+    stage.press("ctrl-x a").await;
+    let board = stage.sees("remarkable remarkable").await;
+
+    assert!(board.contains(" …remarkable remarkable"), "{board}");
+}
