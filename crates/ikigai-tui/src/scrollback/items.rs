@@ -124,6 +124,7 @@ impl Turn {
                 self.answered = true;
             }
             Some(Kind::Assistant) => self.answered = true,
+            Some(Kind::Rewind) if !self.answered => self.began = entry.row.created_at,
             Some(Kind::Usage) => {
                 let used: UsageData = data::read(entry.row.data.as_deref());
                 let amounts = used.amounts;

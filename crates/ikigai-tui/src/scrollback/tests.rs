@@ -1,4 +1,4 @@
-use ikigai_core::data::{AssistantData, UserData, UserOrigin};
+use ikigai_core::data::{AssistantData, RewindData, UserData, UserOrigin};
 use ikigai_core::{AgentId, Event};
 use ikigai_testkit::{TestLog, cases};
 use proptest::prelude::*;
@@ -220,6 +220,38 @@ fn a_turn_that_is_over_says_what_it_used() {
             Id::Turn(first),
             Id::Row(third)
         ]
+    );
+}
+
+#[test]
+fn a_turn_that_is_sent_again_took_as_long_as_that_did() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    let at = |seq| ikigai_core::RowRef::new(agent, ikigai_core::Seq(seq));
+    log.append(agent, user("hello"));
+    log.append(agent, assistant("hi"));
+    log.append(
+        agent,
+        Event::Rewind(RewindData {
+            target: Some(at(1)),
+            ..RewindData::default()
+        }),
+    );
+    log.append(agent, assistant("hi again"));
+    log.append(agent, user("next"));
+    let live = log.live(agent);
+    let rows: Vec<_> = live.view.entries().iter().map(|entry| &entry.row).collect();
+    let mut scrollback = Scrollback::default();
+    take_in(&log, agent, &mut scrollback);
+
+    let turn = scrollback.item(Id::Turn(at(1))).map(|item| &item.what);
+
+    let Some(What::Turn(turn)) = turn else {
+        panic!("{turn:?}");
+    };
+    assert_eq!(
+        (turn.began, turn.ended),
+        (rows[1].created_at, rows[2].created_at)
     );
 }
 
