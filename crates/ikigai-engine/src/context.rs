@@ -75,7 +75,7 @@ impl Context {
     /// How much of the budget is used, in percent.
     pub fn percent(&self) -> u64 {
         let used = self.fixed_tokens() + self.total_tokens();
-        used.saturating_mul(100).div_ceil(self.budget.max(1))
+        used.saturating_mul(100) / self.budget.max(1)
     }
 }
 

@@ -80,7 +80,7 @@ async fn context_is_shown_as_a_bar_and_a_table() {
     let shown = printed(&mut worker, "/context").await;
 
     let expected = "\
-█████████████████████████████████░░░░░░░ 83% of 1.0k
+█████████████████████████████████░░░░░░░ 82% of 1.0k
 system           3
 pins             0
 tools          638  fork 182 · recall 158 · wait 144 …
