@@ -458,6 +458,27 @@ fn what_was_found_is_opened_by_the_id_that_search_prints() {
     assert_eq!(nothing.code, Some(1), "{}", nothing.err);
 }
 
+#[test]
+fn the_rows_around_one_are_ten_before_and_ten_after() {
+    let newcomer = Newcomer::new();
+    for number in 1..=30 {
+        newcomer.ikigai(&["run", &format!("/mark m{number}")]);
+    }
+    let around = |row: &str| {
+        let said = newcomer.ikigai(&["log", "--around", row, "--json"]);
+        let rows = said.out.lines().map(|line| {
+            let row: serde_json::Value = serde_json::from_str(line).unwrap();
+            row["seq"].as_u64().unwrap()
+        });
+        let rows: Vec<_> = rows.collect();
+        (rows.first().copied(), rows.last().copied(), rows.len())
+    };
+
+    assert_eq!(around("#30"), (Some(20), Some(40), 21));
+    assert_eq!(around("4"), (Some(1), Some(14), 14));
+    assert_eq!(around("#project.60"), (Some(50), Some(62), 13));
+}
+
 /// What is for the screen is not swallowed by a verb.
 #[test]
 fn what_is_asked_of_the_screen_stands_alone() {
