@@ -17,7 +17,7 @@ use super::index;
 use super::listen::Notifier;
 use super::migrations::lock_number;
 use super::values::{Failure, Result, get, log_row, parsed};
-use super::words::{in_model, in_text, one_of, tag_agent, tag_kind, tag_session};
+use super::words::{LONG, Long, in_model, in_text, one_of, tag_agent, tag_kind, tag_session};
 use crate::error::StoreError;
 use crate::faults::Faults;
 use crate::search::{
@@ -156,9 +156,6 @@ async fn within_time(link: &Link, query: SearchQuery, faults: &Faults) -> Result
 
 /// Asks in a transaction whose statements the server gives up after so many milliseconds.
 async fn search(link: &Link, query: &SearchQuery, limit: u32) -> Result<Came> {
-    let Some(narrowed) = Narrowed::new(link, query).await? else {
-        return Ok(Came::default());
-    };
     // Every plan but those that are meant here would read the whole table. With less memory the
     // server forgets which rows of a page it found, and looks through all of them.
     link.say(&format!(
@@ -166,7 +163,14 @@ async fn search(link: &Link, query: &SearchQuery, limit: u32) -> Result<Came> {
          SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL work_mem = '64MB'"
     ))
     .await?;
-    let mut came = narrowed.find(link, query).await?;
+    let mut came = match unless_cut(Narrowed::new(link, query).await)? {
+        Some(Some(narrowed)) => narrowed.find(link, query).await?,
+        Some(None) => Came::default(),
+        None => Came {
+            is_cut: true,
+            ..Came::default()
+        },
+    };
     link.say("ROLLBACK").await?;
     for (row, _) in std::mem::take(&mut came.rows) {
         came.page.hits.push(hit(link, query, &row).await?);
@@ -188,6 +192,21 @@ async fn hit(link: &Link, query: &SearchQuery, row: &Row) -> Result<Hit> {
     Hit::of(row, query, |_| Ok(text))
 }
 
+/// What texts must have. To look for long texts too takes a phrase as long again, so it is asked
+/// first whether there are any.
+async fn in_words(link: &Link, query: &SearchQuery) -> Result<Option<String>> {
+    let of_all = in_text(&query.words, Long::Somewhere);
+    let of_short = in_text(&query.words, Long::Nowhere);
+    let is_told_apart = of_all != of_short;
+    Ok(
+        if is_told_apart && link.only(HAS_LONG, &[&LONG], |row| get(row, 0)).await? {
+            of_all
+        } else {
+            of_short
+        },
+    )
+}
+
 /// A search as the server is asked for it.
 struct Narrowed {
     /// What the index must match; none if only times are asked for.
@@ -202,7 +221,7 @@ impl Narrowed {
     /// None if nothing can be found, because what it is narrowed to is not there.
     async fn new(link: &Link, query: &SearchQuery) -> Result<Option<Self>> {
         let most = i64::try_from(MOST_AGENTS).unwrap_or(i64::MAX);
-        let ranking = in_text(&query.words);
+        let ranking = in_words(link, query).await?;
         let mut parts: Vec<String> = ranking.iter().cloned().collect();
         parts.extend(query.model.as_ref().and_then(in_model));
         if let Some(agents) = &query.agents {
@@ -341,6 +360,12 @@ fn unless_cut<T>(result: Result<T>) -> Result<Option<T>> {
         result => result.map(Some),
     }
 }
+
+// For the first of several rows the server would walk through the whole table.
+const HAS_LONG: &str = "WITH found AS MATERIALIZED (
+         SELECT FROM search WHERE words @@ ($1::text)::tsquery
+     )
+     SELECT EXISTS (SELECT FROM found)";
 
 const KEYS: &str = "SELECT id FROM agents WHERE uuid = ANY ($1::text[]) LIMIT $2";
 

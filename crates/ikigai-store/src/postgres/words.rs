@@ -28,6 +28,16 @@ const PLACE_COST: usize = 2;
 /// Marks what is not a word of the text. No word has it.
 const TAG: char = ':';
 
+/// The tag of a text that has more words than places can be told of, as it is asked for.
+pub(super) const LONG: &str = "':long'";
+
+/// Whether there are such texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Long {
+    Nowhere,
+    Somewhere,
+}
+
 /// Who and what a row is, as words of ours.
 pub(super) fn tag_agent(key: i64) -> String {
     format!("{TAG}a{key}")
@@ -57,7 +67,7 @@ pub(super) fn entry(searched: &Searched, tags: impl IntoIterator<Item = String>)
         entry.add(cut(&token.folded).to_owned(), Some(last));
     }
     if last > LAST_PLACE {
-        entry.add(format!("{TAG}long"), None);
+        entry.add(LONG.trim_matches('\'').to_owned(), None);
     }
     entry.written()
 }
@@ -108,14 +118,15 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// All terms of a text, as the server is asked for them; none if nothing is looked for.
-pub(super) fn in_text(words: &Words) -> Option<String> {
-    all(words, "")
+/// All terms of a text, as the server is asked for them; none if nothing is looked for. Long texts
+/// whose places cannot be told are looked for too, or it is known that there are none.
+pub(super) fn in_text(words: &Words, long: Long) -> Option<String> {
+    all(words, "", long)
 }
 
 /// All terms of a model's name.
 pub(super) fn in_model(words: &Words) -> Option<String> {
-    all(words, "m")
+    all(words, "m", Long::Nowhere)
 }
 
 /// One of several tags; none if there is none.
@@ -124,13 +135,14 @@ pub(super) fn one_of(tags: &[String]) -> Option<String> {
     (!tags.is_empty()).then(|| format!("({})", tags.join(" | ")))
 }
 
-fn all(words: &Words, tag: &str) -> Option<String> {
-    let terms: Vec<String> = words.terms().iter().map(|term| asked(term, tag)).collect();
+fn all(words: &Words, tag: &str, long: Long) -> Option<String> {
+    let terms = words.terms().iter().map(|term| asked(term, tag, long));
+    let terms: Vec<String> = terms.collect();
     (!terms.is_empty()).then(|| terms.join(" & "))
 }
 
 /// One term: its words must follow each other.
-fn asked(term: &Term, tag: &str) -> String {
+fn asked(term: &Term, tag: &str, long: Long) -> String {
     let folded: Vec<String> = tokens(&term.text).map(|token| token.folded).collect();
     let count = folded.len();
     let words: Vec<String> = (1..)
@@ -149,13 +161,13 @@ fn asked(term: &Term, tag: &str) -> String {
             format!("{word}{star}")
         })
         .collect();
-    match words.as_slice() {
-        [word] => word.clone(),
+    match (words.as_slice(), long) {
+        ([word], _) => word.clone(),
+        (words, Long::Nowhere) => format!("({})", words.join(" <-> ")),
         // Where the places of words cannot be told, it is enough that all are there.
-        words => format!(
-            "({} | {} & '{TAG}long')",
-            words.join(" <-> "),
-            words.join(" & ")
-        ),
+        (words, Long::Somewhere) => {
+            let (follow, are_there) = (words.join(" <-> "), words.join(" & "));
+            format!("({follow} | {are_there} & {LONG})")
+        }
     }
 }

@@ -194,3 +194,18 @@ fn an_idle_writer_fills_the_index() {
         database.sql("SELECT pg_sleep(0.1)");
     }
 }
+
+#[test]
+fn a_phrase_is_found_also_where_the_places_of_its_words_cannot_be_told() {
+    let database = Database::fresh();
+    // The server tells the first 16,383 places.
+    let words: Vec<String> = numbered(10_000).collect();
+    let long = format!("{} brown bear", words.join(" "));
+    let short = ["a brown bear", "a bear that is brown"];
+    let store = store_of(&database, short.into_iter().map(str::to_owned));
+
+    assert_eq!(hits(&store, "\"brown bear\""), [1]);
+    block_on(store.commit(say(agent(1), Epoch(1), Seq(2), &long))).unwrap();
+
+    assert_eq!(hits(&store, "\"brown bear\""), [3, 1]);
+}
