@@ -5,7 +5,7 @@ use std::fmt;
 use crate::data::{
     self, AgentKilledData, Amounts, Category, Cause, CommandData, ErrorData, ForkData, ForkRole,
     InterruptedData, MarkData, Merge, RewindData, Shell, SummaryData, UsageData, UserData,
-    UserOrigin,
+    UserOrigin, Via,
 };
 use crate::event::Row;
 use crate::ids::{AgentId, RowRef};
@@ -362,6 +362,9 @@ impl fmt::Display for Told<'_> {
             Shown::Mark(Some(label)) => write!(f, "⚑ {label}"),
             Shown::Mark(None) => f.write_str("⚑"),
             Shown::Rewound(data) => match data.target {
+                Some(target) if data.via == Some(Via::Redo) => {
+                    write!(f, "↷ forward to {}", names.row(target))
+                }
                 Some(target) => write!(f, "↶ back to {}", names.row(target)),
                 None => f.write_str("↶"),
             },

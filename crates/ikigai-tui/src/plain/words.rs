@@ -7,7 +7,7 @@ use crate::rows::{self, Fold, Manner, Sign, Symbols};
 use crate::text::clean;
 
 /// Words for signs.
-const WORDS: [(Sign, &str); 13] = [
+const WORDS: [(Sign, &str); 14] = [
     (Sign::User, "you: "),
     (Sign::Assistant, "assistant: "),
     (Sign::Thought, "thinking: "),
@@ -17,6 +17,7 @@ const WORDS: [(Sign, &str); 13] = [
     (Sign::Warning, "warning: "),
     (Sign::Mark, "mark: "),
     (Sign::Rewound, "back: "),
+    (Sign::Redone, "redo: "),
     (Sign::Forked, "fork: "),
     (Sign::Mail, "mail from "),
     (Sign::Merged, "merged: "),

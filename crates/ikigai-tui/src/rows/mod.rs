@@ -277,7 +277,11 @@ fn rewound(data: &RewindData, manner: &Manner<'_>) -> Block {
         ));
     }
     let mut lines = Vec::new();
-    let lead = manner.lead(Sign::Rewound, Role::Agent);
+    let sign = match data.via {
+        Some(Via::Redo) => Sign::Redone,
+        _ => Sign::Rewound,
+    };
+    let lead = manner.lead(sign, Role::Agent);
     add_line(&mut lines, spans, &lead, manner, LONG);
     Block {
         lines,

@@ -31,6 +31,8 @@ pub enum Sign {
     Mark,
     /// Before a return.
     Rewound,
+    /// Before what takes a return back.
+    Redone,
     /// Before a fork.
     Forked,
     /// Before mail.
@@ -76,6 +78,7 @@ impl Sign {
             Self::Warning => ("⚠", "!"),
             Self::Mark => ("⚑", "^"),
             Self::Rewound => ("↶", "<<"),
+            Self::Redone => ("↷", ">>"),
             Self::Forked => ("⑂", "Y"),
             Self::Mail => ("✉", "@"),
             Self::Merged => ("⇐", "<="),

@@ -513,4 +513,8 @@ fn the_log_calls_rows_and_agents_as_the_screen_does() {
         "{}",
         child.out
     );
+
+    newcomer.ikigai(&["run", "/redo"]);
+    let own = newcomer.ikigai(&["log"]);
+    assert!(own.out.contains(" rewind\n↷ forward to #"), "{}", own.out);
 }
