@@ -257,7 +257,8 @@ impl App {
         all.drain(..self.asked.top);
         all.truncate(room);
         if more > 0 && !all.is_empty() {
-            let text = format!("  … {more} more lines · ↓ scrolls");
+            // The line that makes room for this one is not seen either.
+            let text = format!("  … {} more lines · ↓ scrolls", more + 1);
             all.pop();
             all.push(Line::of(text, Role::Faint));
         }

@@ -81,6 +81,19 @@ async fn answers_are_whole_and_the_end_of_what_is_typed_is_seen() {
 }
 
 #[tokio::test]
+async fn a_question_says_how_many_lines_are_not_seen() {
+    let mut stage = Stage::new(SMALL).await;
+    let agent = stage.current();
+    let command: Vec<String> = (1..=20).map(|line| format!("step {line}")).collect();
+    stage.asks(agent, &command.join("\n"));
+    stage.pass(Duration::from_secs(5)).await;
+    let rows = stage.rows();
+    let seen = rows.iter().filter(|row| row.starts_with("  step ")).count();
+    let left = format!("… {} more lines", 20 - seen);
+    assert!(rows.iter().any(|row| row.contains(&left)), "{rows:#?}");
+}
+
+#[tokio::test]
 async fn the_help_has_two_columns_or_rows_below_each_other() {
     let mut stage = Stage::new((80, 24)).await;
     stage.press("?").await;
