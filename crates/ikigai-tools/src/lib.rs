@@ -14,6 +14,7 @@ pub mod output;
 pub mod paths;
 pub mod permission;
 pub mod process;
+pub mod protected_paths;
 pub mod sandbox;
 pub mod schedule;
 pub mod toolbox;

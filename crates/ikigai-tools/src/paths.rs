@@ -161,7 +161,8 @@ fn parts(path: &Path) -> VecDeque<OsString> {
         .collect()
 }
 
-fn normal(path: &Path) -> PathBuf {
+/// Resolves `.` and `..` by name alone.
+pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
         match part {

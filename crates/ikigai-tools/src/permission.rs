@@ -12,12 +12,15 @@ mod shell;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
+
 use ikigai_core::EffectClass;
 use ikigai_core::settings::{Approve, Rule};
 
 use crate::paths::follow;
+use crate::protected_paths::is_guarded;
 use crate::{Place, Prepared};
-use patterns::{has_delicate_name, literal};
+use patterns::literal;
 use rules::Call;
 
 pub use patterns::literal as literal_pattern;
@@ -99,7 +102,8 @@ pub fn decide(
         ));
     }
     let mode = permissions.grant.mode;
-    if prepared.class == EffectClass::Read || mode == Approve::All {
+    let is_free = mode == Approve::All && !writes_guarded(prepared);
+    if prepared.class == EffectClass::Read || is_free {
         return Decision::Allow;
     }
     let rules = || permissions.grant.rules.iter().chain(&permissions.allow);
@@ -154,12 +158,21 @@ fn writes_only_within(prepared: &Prepared, place: &Place) -> bool {
     let Some(workdir) = follow(&place.workdir) else {
         return false;
     };
-    let is_within = |path| {
-        follow(path).is_some_and(|path| path.starts_with(&workdir) && !has_delicate_name(&path))
-    };
+    let is_within =
+        |path| follow(path).is_some_and(|path| path.starts_with(&workdir) && !is_guarded(&path));
     prepared.class == EffectClass::Write
         && !writes.is_empty()
         && writes.iter().all(|path| is_within(path))
+}
+
+/// Reports whether a call writes to a guarded path, which needs approval in every mode.
+fn writes_guarded(prepared: &Prepared) -> bool {
+    let crate::Paths::Below(writes) = &prepared.touches.writes else {
+        return false;
+    };
+    // Links that form a loop lead to no file.
+    let leads_into_guarded = |path: &PathBuf| follow(path).is_some_and(|real| is_guarded(&real));
+    prepared.class == EffectClass::Write && writes.iter().any(leads_into_guarded)
 }
 
 /// The pattern of the call if a rule with it would allow the call, and one for just this call if

@@ -120,9 +120,9 @@ pub(crate) fn hidden(store: &Place, work: &Work) -> Vec<PathBuf> {
     let private = home
         .iter()
         .flat_map(|home| PRIVATE.iter().map(|name| home.join(name)));
-    let credentials = config::home().map(|home| home.join("credentials"));
+    let own = config::own_directories();
     private
-        .chain(credentials)
+        .chain(own.all().filter(|path| path.is_absolute()).cloned())
         .chain(store.file().into_iter().flat_map(files_of))
         .chain(also)
         .collect()

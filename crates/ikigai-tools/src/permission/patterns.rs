@@ -7,16 +7,15 @@ use std::path::{Component, Path};
 
 use reqwest::Url;
 
-/// What a file system entry is called whose content can run programs later.
-const DELICATE: &[&str] = &[".git", ".ikigai"];
+use crate::protected_paths::is_guarded_name;
 
-/// Whether a `*` in a pattern for paths also stands for [`DELICATE`] names.
+/// Reach of a `*` in a pattern for paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// It does.
+    /// It also matches guarded names.
     Everything,
-    /// It does not: such a name must be spelled out.
-    ButDelicate,
+    /// It does not match guarded names, which must be spelled out.
+    ExceptGuarded,
 }
 
 /// A piece of a pattern.
@@ -88,21 +87,13 @@ pub(super) fn matches_path(pattern: &str, path: &Path, base: &Path, reach: Reach
         &wanted,
         &path,
         is_star,
-        |name| reach == Reach::Everything || !is_delicate(name),
+        |name| reach == Reach::Everything || !is_guarded_name(name),
         |wanted, name| {
             let is_spelled = !wanted.contains(&Piece::Any);
-            let may = reach == Reach::Everything || is_spelled || !is_delicate(name);
+            let may = reach == Reach::Everything || is_spelled || !is_guarded_name(name);
             may && matches_pieces(wanted, &name.chars().collect::<Vec<_>>())
         },
     )
-}
-
-/// Whether a path leads through something that can run programs later.
-pub(super) fn has_delicate_name(path: &Path) -> bool {
-    path.components().any(|part| match part {
-        Component::Normal(name) => name.to_str().is_some_and(is_delicate),
-        _ => false,
-    })
 }
 
 /// Whether an address is what a pattern `scheme://host/path` means. A `*` in the host stands for
@@ -129,11 +120,6 @@ pub(super) fn matches_address(pattern: &str, address: &str) -> bool {
     scheme.eq_ignore_ascii_case(url.scheme())
         && matches_text(&host_pattern.to_ascii_lowercase(), &host)
         && matches_text(path_pattern, &path)
-}
-
-fn is_delicate(name: &str) -> bool {
-    // Some file systems do not tell upper case from lower.
-    DELICATE.iter().any(|one| one.eq_ignore_ascii_case(name))
 }
 
 /// The names that a path consists of, or none if it is none that can be written as text.

@@ -134,9 +134,9 @@ impl<'a> Call<'a> {
         let as_named = path.strip_prefix(&workdir).ok();
         let as_named = as_named.map(|rest| self.place.workdir.join(rest));
         patterns.iter().any(|pattern| {
-            matches_path(pattern, &path, &workdir, Reach::ButDelicate)
+            matches_path(pattern, &path, &workdir, Reach::ExceptGuarded)
                 || as_named.as_ref().is_some_and(|path| {
-                    matches_path(pattern, path, &self.place.workdir, Reach::ButDelicate)
+                    matches_path(pattern, path, &self.place.workdir, Reach::ExceptGuarded)
                 })
         })
     }

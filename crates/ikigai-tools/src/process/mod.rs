@@ -14,7 +14,7 @@ mod ticker;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -214,7 +214,8 @@ struct Running {
 impl Running {
     /// Starts a process. Blocks.
     fn start(job: Job, progress: Arc<dyn Fn(&str) + Send + Sync>) -> io::Result<(Self, Streams)> {
-        let (jail, warning) = sandbox::jail(&job.confinement, sandbox::in_force)?;
+        let program = Path::new(&job.program);
+        let (jail, warning) = sandbox::jail(&job.confinement, program, sandbox::in_force)?;
         let mark = Mark::new(&job.cookie);
         let (output, output_end) = io::pipe()?;
         let mut command = Command::new(&job.program);

@@ -32,10 +32,12 @@ const DEVICES: &[&str] = &[
 ];
 
 /// Reading everything but `hidden` and devices, writing below `write`, names of files anywhere,
-/// signals only among those in the sandbox.
+/// signals only among those in the sandbox. An external tool is a `program` that may be in a hidden
+/// directory: it can still read and execute the files beside it.
 pub(super) fn ruleset(
     write: &[PathBuf],
     hidden: &[PathBuf],
+    program: &Path,
 ) -> Result<RulesetCreated, RulesetError> {
     let all = AccessFs::from_all(NEWEST);
     let mut grants = Grants {
@@ -59,6 +61,13 @@ pub(super) fn ruleset(
     }
     grants.hidden.push(PathBuf::from("/dev"));
     grants.add_around(Path::new("/"), READ)?;
+    if let Some(directory) = program.parent().filter(|_| program.is_absolute()) {
+        let directory = real(directory);
+        grants
+            .hidden
+            .retain(|hidden| !directory.starts_with(hidden));
+        grants.add_around(&directory, READ)?;
+    }
     Ok(grants.ruleset)
 }
 

@@ -1,6 +1,7 @@
 //! A sandbox that is ready to be entered.
 
 use std::io;
+use std::path::Path;
 
 use landlock::RulesetCreated;
 use rustix::io::Errno;
@@ -31,9 +32,9 @@ pub(crate) struct Jail {
 }
 
 impl Jail {
-    /// Builds the sandbox of a confinement, if it has one. Reads directories. What the kernel does
+    /// Builds the sandbox of a program's confinement, if it has one. Reads directories. What the kernel does
     /// not know is left out; [`super::in_force`] tells.
-    pub(crate) fn of(confinement: &Confinement) -> io::Result<Option<Self>> {
+    pub(crate) fn of(confinement: &Confinement, program: &Path) -> io::Result<Option<Self>> {
         let Confinement::Sandbox {
             write,
             network,
@@ -54,7 +55,7 @@ impl Jail {
         };
         Ok(Some(Self {
             capabilities: fewer_capabilities(),
-            files: files::ruleset(write, hidden).map_err(io::Error::other)?,
+            files: files::ruleset(write, hidden, program).map_err(io::Error::other)?,
             calls: calls::filter(network, writes)?,
         }))
     }

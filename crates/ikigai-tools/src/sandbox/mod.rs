@@ -115,10 +115,11 @@ fn try_it() -> Force {
     Force::None("there is a sandbox only on Linux".to_owned())
 }
 
-/// Builds the sandbox of a run. Where none is in force the run goes without, and a warning comes
+/// Builds the sandbox of a program. Where none is in force the run goes without, and a warning comes
 /// back that belongs into its result.
 pub(crate) fn jail(
     confinement: &Confinement,
+    program: &Path,
     in_force: impl FnOnce() -> Force,
 ) -> io::Result<(Option<Jail>, Option<String>)> {
     if *confinement == Confinement::None {
@@ -126,7 +127,7 @@ pub(crate) fn jail(
     }
     match in_force() {
         Force::None(reason) => Ok((None, Some(format!("ran without a sandbox: {reason}")))),
-        Force::Full | Force::Partly(_) => Ok((Jail::of(confinement)?, None)),
+        Force::Full | Force::Partly(_) => Ok((Jail::of(confinement, program)?, None)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where there is no sandbox.
 
 use std::io;
+use std::path::Path;
 
 use crate::Confinement;
 
@@ -11,7 +12,7 @@ pub(crate) enum Jail {}
 impl Jail {
     /// There is none.
     #[expect(clippy::unnecessary_wraps, reason = "it can fail where there is one")]
-    pub(crate) fn of(_confinement: &Confinement) -> io::Result<Option<Self>> {
+    pub(crate) fn of(_confinement: &Confinement, _program: &Path) -> io::Result<Option<Self>> {
         Ok(None)
     }
 

@@ -45,7 +45,7 @@ fn attempt(place: &Place) -> Force {
         network: false,
         hidden: Arc::from([place.secret.clone()]),
     };
-    match Jail::of(&confinement) {
+    match Jail::of(&confinement, Path::new("")) {
         Ok(Some(jail)) => {
             if let Err(error) = jail.enter() {
                 return Force::None(format!("this kernel refuses it: {error}"));

@@ -28,6 +28,8 @@ impl Machine {
         for name in ["system", "user", "project/.ikigai/tools", "project/src"] {
             fs::create_dir_all(base.join(name)).unwrap();
         }
+        // Beside something hidden, a process can change files but not make them.
+        fs::write(base.join("runs"), "").unwrap();
         Self {
             _directory: directory,
             base,
@@ -44,8 +46,13 @@ impl Machine {
             user: Some(self.path("user")),
             cache: Some(self.path("state/tools.json")),
             allowed: Some(self.path("state/allowed")),
-            hidden: Arc::from([]),
+            hidden: self.hidden(),
         }
+    }
+
+    /// Tools lie in a hidden directory, as in the program; they can still be run.
+    fn hidden(&self) -> Arc<[PathBuf]> {
+        Arc::from([self.path("user"), self.path("user/key")])
     }
 
     fn toolbox(&self) -> Toolbox {
@@ -123,7 +130,7 @@ impl Machine {
             confinement: Confinement::Sandbox {
                 write: vec![self.path("project")],
                 network: false,
-                hidden: Arc::from([self.path("user/key")]),
+                hidden: self.hidden(),
             },
         })
         .await;

@@ -12,6 +12,7 @@ use ikigai_engine::Resume;
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
 use ikigai_providers::small_file;
+use ikigai_tools::protected_paths::OwnDirectories;
 use ikigai_tui::screen::{Notify, OnHangUp};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -345,9 +346,32 @@ pub(crate) fn cache_home() -> Option<PathBuf> {
     directory("XDG_CACHE_HOME", ".cache")
 }
 
+/// Directories of the program, which no tool may use: those in force and their defaults.
+///
+/// Where a variable moves a directory, the default still belongs to processes without it.
+pub(crate) fn own_directories() -> OwnDirectories {
+    let both = |variable, default| candidates(variable, default).collect();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|path| path.is_absolute());
+    OwnDirectories {
+        configuration: both("XDG_CONFIG_HOME", ".config"),
+        data: both("XDG_DATA_HOME", ".local/share"),
+        state: candidates("XDG_STATE_HOME", ".local/state")
+            .chain(runtime.map(|runtime| runtime.join("ikigai")))
+            .collect(),
+        cache: both("XDG_CACHE_HOME", ".cache"),
+    }
+}
+
 fn directory(variable: &str, default: &str) -> Option<PathBuf> {
+    candidates(variable, default).next()
+}
+
+/// The directory that a variable names, if it is absolute, then the default.
+fn candidates(variable: &str, default: &str) -> impl Iterator<Item = PathBuf> {
     let named = std::env::var_os(variable).map(PathBuf::from);
     let named = named.filter(|path| path.is_absolute());
-    let home = || std::env::home_dir().map(|home| home.join(default));
-    Some(named.or_else(home)?.join("ikigai"))
+    let home = std::env::home_dir().map(|home| home.join(default));
+    let all = named.into_iter().chain(home);
+    all.map(|path| path.join("ikigai"))
 }

@@ -275,6 +275,10 @@ fn edits_are_free_only_where_links_really_lead_inside() {
         ("real/.git/hooks/pre-commit", "ask"),
         ("innocent/hooks/pre-commit", "ask"),
         (".ikigai/tools/x-tool", "ask"),
+        ("sub/.claude/settings.json", "ask"),
+        (".vscode/tasks.json", "ask"),
+        (".VSCode/tasks.json", "ask"),
+        (".vscode-extension/a", "allow"),
     ];
 
     for (path, wanted) in table {
@@ -283,6 +287,60 @@ fn edits_are_free_only_where_links_really_lead_inside() {
         let decision = decide(&in_mode(Approve::Edits), "file_write", &call, &place);
         assert_eq!(word(&decision), wanted, "{path}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn writes_to_guarded_paths_need_approval_in_every_mode() {
+    use std::os::unix::fs::symlink;
+    let directory = tempfile::tempdir().unwrap();
+    let workdir = directory.path();
+    std::fs::create_dir_all(workdir.join("sub/.git/hooks")).unwrap();
+    symlink("sub/.git/hooks", workdir.join("innocent")).unwrap();
+    let guarded = [
+        ".git/hooks/pre-commit",
+        ".git/config",
+        ".git/modules/sub/config",
+        ".git/worktrees/one/config.worktree",
+        "innocent/post-merge",
+        "sub/.git/config",
+        "sub/.GIT/Hooks/x",
+        ".ikigai/config.toml",
+        ".claude/settings.json",
+        "deep/er/.vscode/tasks.json",
+        "../elsewhere/.git/hooks/pre-push",
+    ];
+
+    for path in guarded {
+        let place = place(workdir);
+        let call = write(&crate::paths::resolve(&place, path));
+        let decided = |mode| word(&decide(&in_mode(mode), "file_write", &call, &place));
+        assert_eq!(
+            MODES.map(decided),
+            ["refuse", "ask", "ask", "ask"],
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn always_for_a_guarded_path_allows_it_from_then_on() {
+    let place = place("/w");
+    let call = write(Path::new("/w/.git/hooks/pre-commit"));
+    let mut permissions = in_mode(Approve::All);
+    let Decision::Ask { pattern } = decide(&permissions, "file_write", &call, &place) else {
+        panic!("it was not asked about");
+    };
+
+    permissions.grant.rules = vec![rule("file_write", &pattern)];
+
+    let again = decide(&permissions, "file_write", &call, &place);
+    assert_eq!(again, Decision::Allow);
+    let other = write(Path::new("/w/.git/config"));
+    assert_eq!(
+        word(&decide(&permissions, "file_write", &other, &place)),
+        "ask"
+    );
 }
 
 #[cfg(unix)]

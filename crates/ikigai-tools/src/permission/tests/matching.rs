@@ -119,7 +119,7 @@ fn refusing_looks_into_the_line() {
 }
 
 #[test]
-fn a_star_in_a_path_stands_for_no_slash_and_no_delicate_name() {
+fn a_star_in_a_path_stands_for_no_slash_and_no_guarded_name() {
     let table = [
         ("src/**", "/w/src/a/b.rs", true),
         ("src/**", "/w/src2/a.rs", false),
@@ -153,7 +153,7 @@ fn a_star_in_a_path_stands_for_no_slash_and_no_delicate_name() {
             pattern,
             Path::new(path),
             Path::new("/w"),
-            Reach::ButDelicate,
+            Reach::ExceptGuarded,
         );
         assert_eq!(found, wanted, "{pattern} {path}");
     }
