@@ -103,7 +103,8 @@ impl Mark {
         self.is_in_limits(process.pid) || (process.alive && self.is_in_environment(process.pid))
     }
 
-    fn is_in_limits(&self, pid: i32) -> bool {
+    /// Whether a process or thread carries the tag of the run.
+    pub(crate) fn is_in_limits(&self, pid: i32) -> bool {
         let Ok(limits) = fs::read_to_string(format!("/proc/{pid}/limits")) else {
             return false;
         };

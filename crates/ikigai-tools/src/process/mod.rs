@@ -25,7 +25,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::sandbox;
+use crate::sandbox::{self, Jail};
 use crate::{COOKIE_VARIABLE, Confinement};
 pub(crate) use describe::{describe_exit, describe_left_behind};
 pub use environment::Environment;
@@ -215,7 +215,7 @@ impl Running {
     /// Starts a process. Blocks.
     fn start(job: Job, progress: Arc<dyn Fn(&str) + Send + Sync>) -> io::Result<(Self, Streams)> {
         let program = Path::new(&job.program);
-        let (jail, warning) = sandbox::jail(&job.confinement, program, sandbox::in_force)?;
+        let (mut jail, warning) = sandbox::jail(&job.confinement, program, sandbox::in_force)?;
         let mark = Mark::new(&job.cookie);
         let (output, output_end) = io::pipe()?;
         let mut command = Command::new(&job.program);
@@ -255,7 +255,13 @@ impl Running {
             job.most_bytes,
             Ticker::new(progress),
         );
+        let listener = jail.as_mut().map(Jail::supervised).transpose()?;
         let child = spawn::spawn(&mut command, &mark, jail)?;
+        if let Some(listener) = listener {
+            let mark = mark.clone();
+            // Without a thread for it, calls on other processes fail.
+            let _ = listener.serve(move |pid| mark.is_in_limits(pid));
+        }
         let main = child.id().and_then(|pid| i32::try_from(pid).ok());
         let running = Self {
             child,

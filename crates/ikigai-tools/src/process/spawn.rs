@@ -10,7 +10,7 @@ use rustix::process::setsid;
 use tokio::process::{Child, Command};
 
 use super::family::{self, Mark, Tag};
-use crate::sandbox::Jail;
+use crate::sandbox::{Jail, give_up_namespaces};
 
 /// How often a program is tried that is being written to.
 const MOST_ATTEMPTS: u32 = 50;
@@ -34,6 +34,7 @@ pub(crate) fn spawn(command: &mut Command, mark: &Mark, jail: Option<Jail>) -> i
                 attempts += 1;
                 std::thread::sleep(PAUSE);
             }
+            Err(error) if give_up_namespaces(&error) => {}
             spawned => return spawned,
         }
     }

@@ -1,8 +1,10 @@
-//! Which system calls a sandbox refuses.
+//! Seccomp filters of a sandbox.
 //!
-//! Everything is allowed but what leads out: sockets, other processes' memory, mounts, namespaces,
-//! and doors of the kernel that no command needs. A refused call fails with "operation not
-//! permitted". Programs of another architecture than ikigai's are killed.
+//! Two filters are stacked. The first refuses calls that lead out of the sandbox: sockets, other
+//! processes' memory, mounts, namespaces, and kernel interfaces that no command needs. The second
+//! matches calls that change a process named by its number; a static filter cannot know which
+//! numbers are the caller's own, so a supervisor judges them ([`super::listener`]), and without one they
+//! are refused. Programs of another architecture than ikigai's are killed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,108 +15,27 @@ use seccompiler::{
     SeccompRule, TargetArch, sock_filter,
 };
 
-/// Calls that are refused whatever they are given.
-const REFUSED: &[libc::c_long] = &[
-    // The memory and the files of other processes.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_kcmp,
-    libc::SYS_perf_event_open,
-    // Files by other ways than their paths, and requests that pass this filter by.
-    libc::SYS_open_by_handle_at,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_fanotify_init,
-    // What is mounted where.
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_setns,
-    // The kernel itself.
-    libc::SYS_bpf,
-    libc::SYS_userfaultfd,
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_kexec_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_syslog,
-];
-
-/// Calls that change what belongs to a file but is not in it: rights, owner, times, attributes.
-/// Landlock does not judge these, and a filter does not see which file is meant.
-const OF_METADATA: &[libc::c_long] = &[
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chmod,
-    libc::SYS_fchmod,
-    libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chown,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_lchown,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_utime,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_utimes,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_futimesat,
-    libc::SYS_utimensat,
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
-];
-
-/// Flags of a new namespace. `CLONE_NEWTIME` is a flag of `unshare` only.
-const NAMESPACES: &[libc::c_int] = &[
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWCGROUP,
-    libc::CLONE_NEWUTS,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWNET,
-];
+use super::call_lists::{
+    FIRST_NEW, KNOWN_NEW, NAMESPACES, OF_A_PROCESS, READING_REQUESTS, REFUSED, REFUSED_WHEN_READING,
+};
 
 /// The limit whose value is the tag of a run.
 const LIMIT_OF_TAG: u64 = 10;
 
-/// A number from which on system calls are those of the x32 interface, which this filter does not
-/// know.
+/// First system call number of the x32 interface, which these filters do not know.
 const FIRST_X32: u32 = 0x4000_0000;
 
-/// The program that the kernel runs for every system call of a sandbox.
-pub(super) fn filter(network: Network, writes: Writes) -> io::Result<&'static BpfProgram> {
-    static BUILT: [OnceLock<Option<BpfProgram>>; 4] = [const { OnceLock::new() }; 4];
-    let index = usize::from(network == Network::Allowed) * 2 + usize::from(writes == Writes::Some);
-    BUILT
-        .get(index)
-        .and_then(|built| built.get_or_init(|| build(network, writes).ok()).as_ref())
-        .ok_or_else(|| io::Error::other("this machine has no filter of system calls"))
-}
+/// Operation of `fcntl` that delays every other process which opens the file.
+const SET_LEASE: u64 = 1024;
+
+/// Operation of `prctl` that ties processes to one core.
+const SCHEDULE_CORE: u64 = 62;
+
+/// Seccomp's answer "ask the supervisor".
+const RETURN_NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
+
+/// Seccomp's answer "ask the tracer", which stands for [`RETURN_NOTIFY`] while a filter is built.
+const RETURN_TRACE: u32 = libc::SECCOMP_RET_TRACE;
 
 /// Whether there is network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,57 +51,152 @@ pub(super) enum Writes {
     None,
 }
 
-fn build(network: Network, writes: Writes) -> Result<BpfProgram, seccompiler::Error> {
+/// Whose System V and POSIX queues, semaphores and segments a sandbox sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IpcScope {
+    /// Only those of its own namespace.
+    Private,
+    /// Everybody's, so that changing and removing them is refused.
+    Shared,
+}
+
+/// Answer to a call that changes a process named by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallJudge {
+    /// A supervisor decides.
+    Supervisor,
+    /// Refused.
+    Refusal,
+}
+
+/// Returns the first filter of a sandbox.
+pub(super) fn filter(
+    network: Network,
+    writes: Writes,
+    ipc: IpcScope,
+) -> io::Result<&'static BpfProgram> {
+    static BUILT: [OnceLock<Option<BpfProgram>>; 8] = [const { OnceLock::new() }; 8];
+    let index = usize::from(network == Network::Allowed) * 4
+        + usize::from(writes == Writes::Some) * 2
+        + usize::from(ipc == IpcScope::Private);
+    BUILT
+        .get(index)
+        .and_then(|built| {
+            built
+                .get_or_init(|| build(network, writes, ipc).ok())
+                .as_ref()
+        })
+        .ok_or_else(no_filter)
+}
+
+/// Returns the second filter of a sandbox, which matches calls on processes by number.
+pub(super) fn process_filter(judge: CallJudge) -> io::Result<&'static BpfProgram> {
+    static BUILT: [OnceLock<Option<BpfProgram>>; 2] = [const { OnceLock::new() }; 2];
+    BUILT
+        .get(usize::from(judge == CallJudge::Supervisor))
+        .and_then(|built| built.get_or_init(|| build_process(judge).ok()).as_ref())
+        .ok_or_else(no_filter)
+}
+
+fn no_filter() -> io::Error {
+    io::Error::other("this machine has no filter of system calls")
+}
+
+fn build(
+    network: Network,
+    writes: Writes,
+    ipc: IpcScope,
+) -> Result<BpfProgram, seccompiler::Error> {
     let filter = SeccompFilter::new(
-        rules(network, writes)?,
+        rules(network, writes, ipc)?,
         SeccompAction::Allow,
         SeccompAction::Errno(libc::EPERM.unsigned_abs()),
         TargetArch::try_from(std::env::consts::ARCH)?,
     )?;
-    let mut program = before_all_else();
+    let mut program = unknown_calls();
     program.extend(BpfProgram::try_from(filter)?);
     Ok(program)
 }
 
-/// Answers "no such call" to x32, and to `clone3`: the flags of that are in memory, where a filter
-/// does not see them, and every C library then uses `clone`.
-fn before_all_else() -> BpfProgram {
-    const LOAD_NUMBER: u16 = 0x20;
-    const JUMP_IF_GREATER_OR_EQUAL: u16 = 0x35;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    const RETURN_ERROR: u32 = 0x0005_0000;
+fn build_process(judge: CallJudge) -> Result<BpfProgram, seccompiler::Error> {
+    let action = match judge {
+        CallJudge::Supervisor => SeccompAction::Trace(0),
+        CallJudge::Refusal => SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+    };
+    let filter = SeccompFilter::new(
+        process_rules()?,
+        SeccompAction::Allow,
+        action,
+        TargetArch::try_from(std::env::consts::ARCH)?,
+    )?;
+    let mut program = BpfProgram::try_from(filter)?;
+    // seccompiler has no action for notifications.
+    for step in &mut program {
+        if step.code == RETURN && step.k == RETURN_TRACE {
+            step.k = RETURN_NOTIFY;
+        }
+    }
+    Ok(program)
+}
+
+const LOAD_NUMBER: u16 = 0x20;
+const JUMP_IF_GREATER_OR_EQUAL: u16 = 0x35;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const RETURN: u16 = 0x06;
+
+/// Answers `ENOSYS` to x32, to calls newer than this filter, and to `clone3`.
+///
+/// The flags of `clone3` are in memory, where a filter does not see them, and every C library then
+/// uses `clone`.
+fn unknown_calls() -> BpfProgram {
+    const RETURN_NO_SUCH_CALL: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    vec![
+    let known = u8::try_from(KNOWN_NEW.len()).unwrap_or(0);
+    let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or(u32::MAX);
+    let mut program = vec![
         step(LOAD_NUMBER, 0, 0, 0),
-        step(JUMP_IF_GREATER_OR_EQUAL, 1, 0, FIRST_X32),
-        step(
-            JUMP_IF_EQUAL,
-            0,
-            1,
-            u32::try_from(libc::SYS_clone3).unwrap_or(u32::MAX),
-        ),
-        step(RETURN, 0, 0, RETURN_ERROR | libc::ENOSYS.unsigned_abs()),
-    ]
+        step(JUMP_IF_GREATER_OR_EQUAL, known + 2, 0, FIRST_X32),
+        step(JUMP_IF_EQUAL, known + 1, 0, clone3),
+        step(JUMP_IF_GREATER_OR_EQUAL, 0, known + 1, FIRST_NEW),
+    ];
+    program.extend(
+        KNOWN_NEW
+            .iter()
+            .zip((1..=known).rev())
+            .map(|(call, past_the_answer)| step(JUMP_IF_EQUAL, past_the_answer, 0, *call)),
+    );
+    program.push(step(RETURN, 0, 0, RETURN_NO_SUCH_CALL));
+    program
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn rules(network: Network, writes: Writes) -> Result<Rules, seccompiler::BackendError> {
+fn rules(
+    network: Network,
+    writes: Writes,
+    ipc: IpcScope,
+) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    if writes == Writes::None {
-        rules.extend(OF_METADATA.iter().map(|call| (*call, Vec::new())));
-    }
     rules.insert(libc::SYS_unshare, namespaces(&[0x80])?);
     rules.insert(libc::SYS_clone, namespaces(&[])?);
     sockets(&mut rules, network)?;
-    // Whoever changes the tag of its run could not be found at its end.
+    // A process that changes the tag of its run could not be found at the run's end.
     rules.insert(libc::SYS_setrlimit, vec![all_of(&[(0, Is(LIMIT_OF_TAG))])?]);
     rules.insert(
         libc::SYS_prlimit64,
         vec![all_of(&[(1, Is(LIMIT_OF_TAG)), (2, IsNot(0))])?],
     );
-    // Typing on somebody's terminal.
+    let group_or_user = |group: u64, user: u64| {
+        Ok::<_, seccompiler::BackendError>(vec![
+            all_of(&[(0, Is(group)), (1, IsNot(0))])?,
+            all_of(&[(0, Is(user))])?,
+        ])
+    };
+    rules.insert(libc::SYS_setpriority, group_or_user(1, 2)?);
+    rules.insert(libc::SYS_ioprio_set, group_or_user(2, 3)?);
+    rules.insert(libc::SYS_fcntl, vec![all_of(&[(1, Is(SET_LEASE))])?]);
+    rules.insert(libc::SYS_prctl, vec![all_of(&[(0, Is(SCHEDULE_CORE))])?]);
+    // Typing on a terminal.
     rules.insert(
         libc::SYS_ioctl,
         vec![
@@ -188,7 +204,70 @@ fn rules(network: Network, writes: Writes) -> Result<Rules, seccompiler::Backend
             all_of(&[(1, Is(libc::TIOCLINUX))])?,
         ],
     );
+    if ipc == IpcScope::Shared {
+        shared_ipc(&mut rules)?;
+    }
+    if writes == Writes::None {
+        rules.extend(REFUSED_WHEN_READING.iter().map(|call| (*call, Vec::new())));
+        let others: Vec<_> = READING_REQUESTS
+            .iter()
+            .map(|request| (1, IsNot(*request)))
+            .collect();
+        rules.insert(libc::SYS_ioctl, vec![all_of(&others)?]);
+    }
     Ok(rules)
+}
+
+/// Refuses to change or remove System V objects and queues, which may be other processes'.
+fn shared_ipc(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
+    const REMOVE: u64 = 0;
+    const SET: u64 = 1;
+    const SET_VALUE: u64 = 16;
+    const SET_ALL: u64 = 17;
+    let any_of = |index: u8, commands: &[u64]| {
+        commands
+            .iter()
+            .map(|command| all_of(&[(index, Is(*command))]))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    rules.insert(libc::SYS_shmctl, any_of(1, &[REMOVE, SET])?);
+    rules.insert(libc::SYS_msgctl, any_of(1, &[REMOVE, SET])?);
+    rules.insert(
+        libc::SYS_semctl,
+        any_of(2, &[REMOVE, SET, SET_VALUE, SET_ALL])?,
+    );
+    rules.insert(libc::SYS_mq_unlink, Vec::new());
+    Ok(())
+}
+
+/// Calls that change a process by its number. Zero, the caller itself, matches none.
+fn process_rules() -> Result<Rules, seccompiler::BackendError> {
+    let mut rules = Rules::new();
+    for call in OF_A_PROCESS {
+        rules.insert(*call, vec![all_of(&[(0, IsNot(0))])?]);
+    }
+    rules.insert(
+        libc::SYS_prlimit64,
+        vec![all_of(&[(0, IsNot(0)), (2, IsNot(0))])?],
+    );
+    rules.insert(
+        libc::SYS_setpriority,
+        vec![all_of(&[(0, Is(0)), (1, IsNot(0))])?],
+    );
+    rules.insert(
+        libc::SYS_ioprio_set,
+        vec![all_of(&[(0, Is(1)), (1, IsNot(0))])?],
+    );
+    Ok(rules)
+}
+
+/// Number of the process that a call of [`process_rules`] names.
+pub(super) fn named_process(call: libc::c_int, arguments: &[u64; 6]) -> i32 {
+    let by_kind = [libc::SYS_setpriority, libc::SYS_ioprio_set];
+    let index = usize::from(by_kind.contains(&libc::c_long::from(call)));
+    // The kernel reads the lower half, as a signed number.
+    let low = u32::try_from(arguments[index] & u64::from(u32::MAX)).unwrap_or_default();
+    low.cast_signed()
 }
 
 /// No sockets by which daemons of this machine are reached, since some of these do anything for

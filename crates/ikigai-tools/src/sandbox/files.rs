@@ -31,6 +31,9 @@ const DEVICES: &[&str] = &[
     "/dev/zero",
 ];
 
+/// Directories of the kernel, which a writable directory above them does not make writable.
+const KERNEL: &[&str] = &["/dev", "/proc", "/sys"];
+
 /// Reading everything but `hidden` and devices, writing below `write`, names of files anywhere,
 /// signals only among those in the sandbox. An external tool is a `program` that may be in a hidden
 /// directory: it can still read and execute the files beside it.
@@ -57,7 +60,14 @@ pub(super) fn ruleset(
     // Whoever could make a device could read the disk below all files.
     let write_rights = all & !make_bitflags!(AccessFs::{MakeBlock | MakeChar | IoctlDev});
     for directory in write {
-        grants.add_around(&real(directory), write_rights)?;
+        let directory = real(directory);
+        let count = grants.hidden.len();
+        let above = KERNEL.iter().map(PathBuf::from);
+        grants
+            .hidden
+            .extend(above.filter(|kernel| kernel.starts_with(&directory)));
+        grants.add_around(&directory, write_rights)?;
+        grants.hidden.truncate(count);
     }
     grants.hidden.push(PathBuf::from("/dev"));
     grants.add_around(Path::new("/"), READ)?;

@@ -8,7 +8,9 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use seccompiler::BpfProgram;
 
-use super::calls::{Network, Writes};
+use super::calls::{CallJudge, IpcScope, Network, Writes};
+use super::listener::{self, ListenerReceiver, ListenerSender};
+use super::namespaces::{Entered, Namespaces};
 use super::{calls, files};
 use crate::Confinement;
 
@@ -28,12 +30,19 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 pub(crate) struct Jail {
     capabilities: Option<CapabilitySets>,
     files: RulesetCreated,
-    calls: &'static BpfProgram,
+    private_ipc: &'static BpfProgram,
+    shared_ipc: &'static BpfProgram,
+    refused_processes: &'static BpfProgram,
+    supervised_processes: &'static BpfProgram,
+    /// For processes only: a thread shares its namespaces and has no supervisor.
+    namespaces: Option<Namespaces>,
+    supervisor: Option<ListenerSender>,
 }
 
 impl Jail {
-    /// Builds the sandbox of a program's confinement, if it has one. Reads directories. What the kernel does
-    /// not know is left out; [`super::in_force`] tells.
+    /// Builds the sandbox of a program's confinement, if it has one.
+    ///
+    /// Reads directories. Leaves out what the kernel does not know; [`super::in_force`] says what.
     pub(crate) fn of(confinement: &Confinement, program: &Path) -> io::Result<Option<Self>> {
         let Confinement::Sandbox {
             write,
@@ -56,21 +65,82 @@ impl Jail {
         Ok(Some(Self {
             capabilities: fewer_capabilities(),
             files: files::ruleset(write, hidden, program).map_err(io::Error::other)?,
-            calls: calls::filter(network, writes)?,
+            private_ipc: calls::filter(network, writes, IpcScope::Private)?,
+            shared_ipc: calls::filter(network, writes, IpcScope::Shared)?,
+            refused_processes: calls::process_filter(CallJudge::Refusal)?,
+            supervised_processes: calls::process_filter(CallJudge::Supervisor)?,
+            namespaces: None,
+            supervisor: None,
         }))
     }
 
-    /// Enters it for good. A forked child calls this, so on its way to success it makes system
-    /// calls and nothing else: `capset`, `prctl`, `landlock_restrict_self`, `close`, `seccomp`.
+    /// Adds private namespaces, for a process that may write; one that only reads has no use for
+    /// them.
+    pub(crate) fn with_namespaces(mut self, confinement: &Confinement) -> Self {
+        if let Confinement::Sandbox { write, .. } = confinement
+            && !write.is_empty()
+        {
+            self.namespaces = Namespaces::prepare(&[]);
+        }
+        self
+    }
+
+    /// Lets a supervisor judge calls on processes; the receiver must be served after the start.
+    pub(crate) fn supervised(&mut self) -> io::Result<ListenerReceiver> {
+        let (receiver, sender) = listener::channel()?;
+        self.supervisor = Some(sender);
+        Ok(receiver)
+    }
+
+    /// Enters the sandbox for good.
+    ///
+    /// A forked child calls this, so on its way to success it makes system calls and neither
+    /// allocates nor locks.
     pub(crate) fn enter(self) -> io::Result<()> {
+        let entered = match &self.namespaces {
+            Some(namespaces) => namespaces.enter().map_err(|_| NAMESPACE_FAILURE)?,
+            None => Entered::Shared,
+        };
+        // Its memory ends with `exec`; freeing it here could wait for a lock.
+        std::mem::forget(self.namespaces);
         if let Some(capabilities) = self.capabilities {
             set_capabilities(None, capabilities)?;
+        } else if entered == Entered::Private {
+            // A new user namespace came with all of them.
+            set_capabilities(None, NO_CAPABILITIES)?;
         }
         self.files.restrict_self().map_err(|_| Errno::PERM)?;
-        seccompiler::apply_filter(self.calls).map_err(|_| Errno::PERM)?;
+        let calls = match entered {
+            Entered::Private => self.private_ipc,
+            Entered::Shared => self.shared_ipc,
+        };
+        seccompiler::apply_filter(calls).map_err(|_| Errno::PERM)?;
+        // A process that is supervised already, or an old kernel, has no listener for us.
+        let is_supervised = self
+            .supervisor
+            .is_some_and(|supervisor| supervisor.install(self.supervised_processes).is_ok());
+        if !is_supervised {
+            seccompiler::apply_filter(self.refused_processes).map_err(|_| Errno::PERM)?;
+        }
         Ok(())
     }
 }
+
+/// Error of a child that entered namespaces and could not set them up. No other step returns it.
+const NAMESPACE_FAILURE: Errno = Errno::UCLEAN;
+
+/// Whether a start failed because of its namespaces. They are given up then, so that the next attempt
+/// goes without.
+pub(crate) fn give_up_namespaces(error: &io::Error) -> bool {
+    let is_theirs = error.raw_os_error() == Some(NAMESPACE_FAILURE.raw_os_error());
+    is_theirs && Namespaces::give_up()
+}
+
+const NO_CAPABILITIES: CapabilitySets = CapabilitySets {
+    effective: CapabilitySet::empty(),
+    permitted: CapabilitySet::empty(),
+    inheritable: CapabilitySet::empty(),
+};
 
 /// What is left of our capabilities in a sandbox; none if there is nothing to give up.
 fn fewer_capabilities() -> Option<CapabilitySets> {

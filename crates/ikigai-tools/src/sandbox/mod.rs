@@ -5,6 +5,8 @@
 //! out by trying: [`in_force`].
 
 #[cfg(target_os = "linux")]
+mod call_lists;
+#[cfg(target_os = "linux")]
 mod calls;
 #[cfg(target_os = "linux")]
 mod files;
@@ -14,6 +16,10 @@ mod jail;
 #[path = "no_jail.rs"]
 mod jail;
 #[cfg(target_os = "linux")]
+mod listener;
+#[cfg(target_os = "linux")]
+mod namespaces;
+#[cfg(target_os = "linux")]
 mod probe;
 
 use std::fmt;
@@ -22,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::Confinement;
-pub(crate) use jail::Jail;
+pub(crate) use jail::{Jail, give_up_namespaces};
 
 /// What a sandbox is worth on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +133,10 @@ pub(crate) fn jail(
     }
     match in_force() {
         Force::None(reason) => Ok((None, Some(format!("ran without a sandbox: {reason}")))),
-        Force::Full | Force::Partly(_) => Ok((Jail::of(confinement, program)?, None)),
+        Force::Full | Force::Partly(_) => {
+            let jail = Jail::of(confinement, program)?;
+            Ok((jail.map(|jail| jail.with_namespaces(confinement)), None))
+        }
     }
 }
 

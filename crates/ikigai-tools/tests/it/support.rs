@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -101,6 +102,50 @@ fn with(file: &str, part: &str) -> Vec<String> {
             })
         })
         .collect()
+}
+
+/// Words before a command that run it as a user without rights, for tests that run as root.
+pub(crate) const ORDINARY_USER: &[&str] = &[
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
+
+/// Runs tests of this program again as another user or with other variables.
+pub(crate) fn run_again(tests: &[&str], prefix: &[&str], variables: &[(&str, &str)]) {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("tests");
+    // Another user may not reach the build directory.
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(directory.path(), open).unwrap();
+    // An ordinary user needs no help to be one.
+    let prefix = if rustix::process::geteuid().is_root() {
+        prefix
+    } else {
+        &[]
+    };
+    let words: Vec<PathBuf> = prefix
+        .iter()
+        .map(PathBuf::from)
+        .chain([program])
+        .chain(["--exact", "--nocapture"].map(PathBuf::from))
+        .chain(tests.iter().map(PathBuf::from))
+        .collect();
+    let output = Command::new(&words[0])
+        .args(&words[1..])
+        .envs(variables.iter().copied())
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let all_ran = said.contains(&format!("{} passed; 0 failed", tests.len()));
+    assert!(
+        output.status.success() && all_ran,
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 pub(crate) fn text(bytes: &[u8]) -> &str {

@@ -1,0 +1,247 @@
+//! Supervisor of the calls that a filter cannot judge.
+//!
+//! The child installs the filter and sends the descriptor of its notifications through a socket
+//! pair; a thread of ikigai answers them until no process of the run is left. The arguments that it
+//! judges are numbers in registers, which no other thread can change after the check, so allowed
+//! calls are continued by the kernel.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use seccompiler::BpfProgram;
+
+use super::calls;
+
+/// Bytes of a control message that carries one descriptor, with its alignment.
+const CONTROL_BYTES: usize = 64;
+
+/// Control message buffer, aligned as `cmsghdr` needs it.
+#[repr(C, align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+/// Creates both ends of the way by which a listener reaches ikigai.
+pub(super) fn channel() -> io::Result<(ListenerReceiver, ListenerSender)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    Ok((ListenerReceiver(ours), ListenerSender(theirs)))
+}
+
+/// Child's end: installs the filter and sends its listener.
+#[derive(Debug)]
+pub(super) struct ListenerSender(UnixStream);
+
+impl ListenerSender {
+    /// Installs `filter` with a listener and sends that to ikigai. A forked child calls this: it
+    /// makes two system calls and neither allocates nor locks.
+    pub(super) fn install(&self, filter: &BpfProgram) -> io::Result<()> {
+        let listener = install_filter(filter)?;
+        send(self.0.as_raw_fd(), listener.as_raw_fd())
+    }
+}
+
+/// Ikigai's end: receives the listener once the child runs its program.
+#[derive(Debug)]
+pub(crate) struct ListenerReceiver(UnixStream);
+
+impl ListenerReceiver {
+    /// Starts the thread that answers, if the child sent a listener.
+    ///
+    /// `is_of_run` says whether a process belongs to the same run as the caller.
+    pub(crate) fn serve(self, is_of_run: impl Fn(i32) -> bool + Send + 'static) -> io::Result<()> {
+        let mut last = None;
+        // A start that was tried several times sent several listeners; the last one lives.
+        while let Some(listener) = receive(self.0.as_raw_fd()) {
+            last = Some(listener);
+        }
+        let Some(listener) = last else {
+            return Ok(());
+        };
+        std::thread::Builder::new()
+            .name("sandbox judge".to_owned())
+            .spawn(move || answer_all(&listener, &is_of_run))
+            .map(drop)
+    }
+}
+
+/// Answers notifications until all processes with the filter are gone.
+fn answer_all(listener: &OwnedFd, is_of_run: &dyn Fn(i32) -> bool) {
+    loop {
+        let mut polled = [PollFd::new(listener, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => return,
+        }
+        if !polled[0].revents().contains(PollFlags::IN) {
+            return;
+        }
+        // A caller that was killed meanwhile has no question left.
+        if let Some(question) = receive_question(listener) {
+            let target = calls::named_process(question.data.nr, &question.data.args);
+            let caller = i32::try_from(question.pid).unwrap_or(0);
+            send_answer(listener, question.id, judge(caller, target, is_of_run));
+        }
+    }
+}
+
+/// Whether a call on process `target` may go on, or the error it gets.
+fn judge(caller: i32, target: i32, is_of_run: &dyn Fn(i32) -> bool) -> Result<(), Errno> {
+    let Some(process) = process_of(target) else {
+        return Err(Errno::SRCH);
+    };
+    if process_of(caller) == Some(process) || is_of_run(target) {
+        Ok(())
+    } else {
+        Err(Errno::PERM)
+    }
+}
+
+/// Process that a thread belongs to.
+fn process_of(thread: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    line.trim().parse().ok()
+}
+
+#[expect(
+    unsafe_code,
+    reason = "no library offers a filter with a listener, or sends its descriptor without allocating"
+)]
+mod system {
+    use super::{
+        AsRawFd, BpfProgram, CONTROL_BYTES, Control, Errno, FromRawFd, OwnedFd, RawFd, io,
+    };
+
+    /// Flag of an answer: the kernel carries the call out (`SECCOMP_USER_NOTIF_FLAG_CONTINUE`).
+    const CONTINUE: u32 = 1;
+
+    /// Installs a filter of this thread and returns its listener.
+    pub(super) fn install_filter(filter: &BpfProgram) -> io::Result<OwnedFd> {
+        let program = libc::sock_fprog {
+            len: u16::try_from(filter.len()).map_err(|_| Errno::INVAL)?,
+            filter: filter.as_ptr().cast_mut().cast(),
+        };
+        // SAFETY: the kernel copies the program, whose length is right and whose steps have the
+        // layout of `sock_filter`, and returns a new descriptor or an error.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                &raw const program,
+            )
+        };
+        let descriptor = RawFd::try_from(result).map_err(|_| Errno::BADF)?;
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made and belongs to nothing else.
+        Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    }
+
+    /// Sends a descriptor, with one byte.
+    pub(super) fn send(socket: RawFd, descriptor: RawFd) -> io::Result<()> {
+        let (mut byte, mut control) = ([0_u8], Control([0; CONTROL_BYTES]));
+        let mut part = part_of(&mut byte);
+        let message = message_of(&mut part, &mut control);
+        // SAFETY: `message` points at live buffers on the stack; the control buffer is aligned and
+        // has room for one descriptor, which the macros' offsets stay within.
+        let sent = unsafe {
+            let mut message = message;
+            message.msg_controllen = libc::CMSG_SPACE(4) as _;
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(4) as _;
+            libc::CMSG_DATA(header)
+                .cast::<RawFd>()
+                .write_unaligned(descriptor);
+            libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL)
+        };
+        if sent == 1 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+
+    /// Receives a descriptor, if one is waiting.
+    pub(super) fn receive(socket: RawFd) -> Option<OwnedFd> {
+        let (mut byte, mut control) = ([0_u8], Control([0; CONTROL_BYTES]));
+        let mut part = part_of(&mut byte);
+        let mut message = message_of(&mut part, &mut control);
+        // SAFETY: as in `send`; a descriptor that the kernel installed for us belongs to nothing
+        // else.
+        unsafe {
+            let received = libc::recvmsg(
+                socket,
+                &raw mut message,
+                libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC,
+            );
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            if received != 1 || header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
+                return None;
+            }
+            let descriptor = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
+            Some(OwnedFd::from_raw_fd(descriptor))
+        }
+    }
+
+    fn part_of(byte: &mut [u8; 1]) -> libc::iovec {
+        libc::iovec {
+            iov_base: byte.as_mut_ptr().cast(),
+            iov_len: 1,
+        }
+    }
+
+    fn message_of(part: &mut libc::iovec, control: &mut Control) -> libc::msghdr {
+        // SAFETY: all zeroes is a valid `msghdr`.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = CONTROL_BYTES as _;
+        message
+    }
+
+    /// Next call that waits for an answer.
+    pub(super) fn receive_question(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
+        // SAFETY: all zeroes is a valid `seccomp_notif`, which the kernel demands and fills.
+        unsafe {
+            let mut question: libc::seccomp_notif = std::mem::zeroed();
+            let result = libc::ioctl(
+                listener.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_RECV,
+                &raw mut question,
+            );
+            (result == 0).then_some(question)
+        }
+    }
+
+    /// Lets a call go on, or answers it with an error.
+    pub(super) fn send_answer(listener: &OwnedFd, id: u64, verdict: Result<(), Errno>) {
+        let mut answer = libc::seccomp_notif_resp {
+            id,
+            val: 0,
+            error: 0,
+            flags: 0,
+        };
+        match verdict {
+            Ok(()) => answer.flags = CONTINUE,
+            Err(error) => answer.error = -error.raw_os_error(),
+        }
+        // SAFETY: the kernel reads the answer. It fails if the caller is gone, which is fine.
+        unsafe {
+            libc::ioctl(
+                listener.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_SEND,
+                &raw mut answer,
+            );
+        }
+    }
+}
+use system::{install_filter, receive, receive_question, send, send_answer};
