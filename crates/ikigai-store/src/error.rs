@@ -33,6 +33,9 @@ pub enum StoreError {
     /// Locks on a network file system cannot be relied on.
     #[error("`{path}` is on a network file system ({kind})")]
     NetworkFileSystem { path: PathBuf, kind: &'static str },
+    /// The file cannot be written, and cannot be read without writing either.
+    #[error("the event log `{path}` cannot be read: {reason}")]
+    Unreadable { path: PathBuf, reason: String },
     /// The place for the file cannot be used.
     #[error("cannot use `{path}` for the event log")]
     Place {
@@ -48,8 +51,8 @@ pub enum StoreError {
         "the event log was migrated to version {store} while this program of version {program} ran"
     )]
     Migrated { store: u32, program: u32 },
-    /// The server cannot be reached or does not answer; it may come back by itself.
-    #[error("the database server {server} is away: {reason}")]
+    /// The server or the file cannot be reached, or another file is there; it may come back.
+    #[error("the event log at {server} is away: {reason}")]
     Away { server: String, reason: String },
     /// The server does not let us work, and will not before somebody has changed something.
     #[error("the event log cannot be used at {server}: {reason}")]
@@ -89,11 +92,14 @@ impl StoreError {
             Self::NetworkFileSystem { .. } => {
                 "choose a local file with --db, or share a PostgreSQL store"
             }
+            Self::Unreadable { .. } => {
+                "copy the database with its -wal file to a directory you can write, and use --db"
+            }
             Self::Place { .. } => "create the directory, or choose another file with --db",
             Self::Newer { .. } => "install the newer ikigai, or choose another file with --db",
             Self::Migrated { .. } => "restart ikigai; everything stored is safe",
             Self::Away { .. } => {
-                "check that the server runs and can be reached; work goes on once it is back"
+                "check that it is there and can be reached; work goes on once it is back"
             }
             Self::Server { advice, .. } => advice,
             Self::Address(_) => "write it as postgres://USER@HOST/DATABASE",

@@ -1,9 +1,23 @@
-//! Questions of the user's own, in SQL: what is answered, on every engine.
+//! Queries of the user's own, in SQL: limits and answers, on every engine.
+
+use std::time::Duration;
 
 use thiserror::Error;
 
 /// How much an answer holds at most; the rest is left out.
 pub(crate) const MOST_BYTES: usize = 64 * 1024 * 1024;
+
+/// Time after the deadline in which an engine must have stopped a query by itself.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+
+/// Bounds of one query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// How many rows are returned at most.
+    pub rows: usize,
+    /// How long the query runs at most.
+    pub time: Duration,
+}
 
 /// What came of a question.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,10 +45,16 @@ pub enum Cell {
     Blob(Vec<u8>),
 }
 
-/// Why a question was not answered.
+/// Reason why a query was not answered.
 #[derive(Debug, Error)]
-#[error("{0}")]
-pub struct BadQuestion(pub(crate) String);
+pub enum QueryError {
+    /// The engine, or the rules for queries, refused it.
+    #[error("{0}")]
+    Refused(String),
+    /// It ran longer than allowed and was stopped.
+    #[error("the query was stopped after {} s", .0.as_secs_f64())]
+    TimedOut(Duration),
+}
 
 impl Cell {
     pub(crate) fn bytes(&self) -> usize {

@@ -17,7 +17,7 @@ use crate::world::World;
 const EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) fn agents(db: Option<String>, order: &AgentsOrder) -> Result<ExitCode> {
-    let world = World::open(db)?;
+    let world = World::open_reading(db)?;
     world.runtime.block_on(async {
         show(&world.engine, order).await?;
         if order.watch {

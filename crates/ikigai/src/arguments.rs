@@ -147,7 +147,12 @@ pub(crate) enum Verb {
     Agents(AgentsOrder),
     /// Find words in all that any agent ever said, did or printed, the newest first
     Search(SearchOrder),
-    /// Ask the store a question of your own in SQL; nothing can be changed
+    /// Query the store in SQL, read-only
+    ///
+    /// Tables cannot be changed. On a PostgreSQL server functions can still act, for example end
+    /// sessions or take locks: volatile functions are refused except for a few harmless ones, but a
+    /// function that its author marked as stable or immutable is run, whatever it does. Use a role
+    /// that may only read where that matters.
     Sql(SqlOrder),
     /// Write histories as Markdown, one page of HTML, or JSON that `import` takes in
     Export(ExportOrder),
@@ -316,6 +321,15 @@ pub(crate) struct SqlOrder {
     /// Tell at most so many rows
     #[arg(long, value_name = "ROWS", default_value_t = 1000)]
     pub(crate) limit: usize,
+
+    /// Stop the query after this time
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 30,
+        value_parser = clap::value_parser!(u64).range(1..=86_400)
+    )]
+    pub(crate) timeout: u64,
 
     /// Print one line of JSON for each row
     #[arg(long)]

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::arguments::{CopyOrder, exit};
 use crate::output::{print, tell};
 use crate::place::{self, Place};
-use crate::store::Kept;
+use crate::store::{Kept, StoreUse};
 use crate::world::{runtime, this_process};
 
 /// How many lines may be on their way.
@@ -33,9 +33,9 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
         tell(&format!("error: there is no store at {from}"));
         return Ok(exit::STORE.into());
     }
-    let source = Kept::open(&from, this_process())?;
+    let source = Kept::open(&from, this_process(), StoreUse::Reading)?;
     let was_there = to.file().is_none_or(Path::exists);
-    let target = Kept::open(&to, this_process())?;
+    let target = Kept::open(&to, this_process(), StoreUse::Work)?;
     let copied = carry_over(&source, &target);
     target.close();
     source.close();

@@ -12,7 +12,7 @@ use crate::output::{print, tell, visible};
 use crate::world::World;
 
 pub(crate) fn cost(db: Option<String>, order: &CostOrder) -> Result<ExitCode> {
-    let world = World::open(db)?;
+    let world = World::open_reading(db)?;
     let named = match &order.agent {
         Some(name) => world.find(Some(name))?,
         None => None,

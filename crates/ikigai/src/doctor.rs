@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::index;
 use crate::output::{print, visible};
 use crate::place::{self, Here, Place};
+use crate::store::StoreUse;
 use crate::tools;
 use crate::world::{World, configuration, registry, runtime};
 
@@ -160,13 +161,19 @@ fn check_place(path: &Path) -> Vec<Finding> {
     };
     findings.push(match access(nearest, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Finding::Good(format!("directory: {} can be written", nearest.display())),
-        Err(error) => Finding::Bad(
-            format!(
+        Err(error) => {
+            let found = format!(
                 "directory: {} cannot be written: {error}",
                 nearest.display()
-            ),
-            "make it writable for you, or choose another store with --db".to_owned(),
-        ),
+            );
+            if path.exists() {
+                let remedy = "the store can only be read; make both writable to work with it";
+                Finding::Warning(found, remedy.to_owned())
+            } else {
+                let remedy = "make it writable for you, or choose another store with --db";
+                Finding::Bad(found, remedy.to_owned())
+            }
+        }
     });
     if let Ok(space) = statvfs(nearest) {
         let free = space.f_bavail.saturating_mul(space.f_frsize);
@@ -201,7 +208,7 @@ fn check_mode(path: &Path, wanted: u32) -> Finding {
 
 /// Opens the store, checks the file for damage, and restores every agent.
 fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
-    let world = match World::open_at(place, config) {
+    let world = match World::open_for(place, config, StoreUse::Reading) {
         Ok(world) => world,
         Err(error) => match error.downcast::<StoreError>() {
             Ok(error) => {

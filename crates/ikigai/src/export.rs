@@ -19,7 +19,7 @@ use crate::world::World;
 const TELL_EVERY: u64 = 1000;
 
 pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode> {
-    let world = World::open(db)?;
+    let world = World::open_reading(db)?;
     let whose = if order.all {
         Whose::All
     } else {

@@ -21,7 +21,7 @@ const PAGE_ROWS: usize = 256;
 const ROWS_AROUND: u64 = 10;
 
 pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
-    let world = World::open(db)?;
+    let world = World::open_reading(db)?;
     let agent = world.find(order.agent.as_deref())?;
     if let Some(name) = &order.around {
         let own = agent.map(|agent| agent.id);

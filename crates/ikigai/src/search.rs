@@ -17,7 +17,7 @@ use crate::place::Here;
 use crate::world::World;
 
 pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode> {
-    let world = World::open(db)?;
+    let world = World::open_reading(db)?;
     let here = Here::find()?;
     let asked = Asked {
         limit: order.limit,

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
-use ikigai_store::sql::{Cell, Table};
+use ikigai_store::sql::{Cell, QueryError, QueryLimits, Table};
 use serde_json::{Map, Value};
 
 use crate::arguments::{SqlOrder, exit};
@@ -15,9 +16,18 @@ use crate::world::World;
 const MOST_WIDTH: usize = 60;
 
 pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
-    let world = World::open(db)?;
-    let table = match world.store.query(&order.statement, order.limit) {
+    let world = World::open_reading(db)?;
+    let limits = QueryLimits {
+        rows: order.limit,
+        time: Duration::from_secs(order.timeout),
+    };
+    let table = match world.store.query(&order.statement, limits) {
         Ok(table) => table,
+        Err(error @ QueryError::TimedOut(_)) => {
+            tell(&format!("error: {error}"));
+            tell("hint: narrow the query, or allow more with --timeout SECONDS");
+            return Ok(exit::FAILED.into());
+        }
         Err(error) => {
             tell(&format!("error: {}", visible(&error.to_string())));
             tell("hint: docs/schema.md has the tables; nothing can be changed here");

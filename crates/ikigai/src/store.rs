@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ikigai_store::portable::{RestoreError, Restored};
 use ikigai_store::postgres::ServerReport;
-use ikigai_store::sql::{BadQuestion, Table};
+use ikigai_store::sql::{QueryError, QueryLimits, Table};
 use ikigai_store::{CommitError, PostgresStore, ProcessRecord, SqliteStore, Store, StoreError};
 use ikigai_store::{history, postgres, sqlite};
 
@@ -22,12 +22,28 @@ pub(crate) enum Kept {
     Server(Arc<PostgresStore>),
 }
 
+/// Purpose for which a command opens the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreUse {
+    /// Reading and writing.
+    Work,
+    /// Reading only.
+    Reading,
+}
+
 impl Kept {
-    /// Opens it, creating it if it is missing.
-    pub(crate) fn open(place: &Place, process: ProcessRecord) -> Result<Self, StoreError> {
+    /// Opens it, creating it if it is missing. For reading, a file that cannot be written will do.
+    pub(crate) fn open(
+        place: &Place,
+        process: ProcessRecord,
+        store_use: StoreUse,
+    ) -> Result<Self, StoreError> {
         Ok(match place {
             Place::File(path) => {
-                let options = sqlite::OpenOptions::new(path, process);
+                let mut options = sqlite::OpenOptions::new(path, process);
+                if store_use == StoreUse::Reading {
+                    options = options.reading();
+                }
                 Self::File(Arc::new(SqliteStore::open(options)?))
             }
             Place::Server { url, .. } => {
@@ -54,10 +70,10 @@ impl Kept {
     }
 
     /// Answers a question of the user's own.
-    pub(crate) fn query(&self, sql: &str, most: usize) -> Result<Table, BadQuestion> {
+    pub(crate) fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
         match self {
-            Self::File(store) => store.query(sql, most),
-            Self::Server(store) => store.query(sql, most),
+            Self::File(store) => store.query(sql, limits),
+            Self::Server(store) => store.query(sql, limits),
         }
     }
 

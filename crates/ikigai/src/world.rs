@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::config::{self, Config};
 use crate::diagnostics;
 use crate::place::{self, Here, Place};
-use crate::store::Kept;
+use crate::store::{Kept, StoreUse};
 use crate::tools;
 
 /// The program's own record, under which it takes leases.
@@ -81,6 +81,13 @@ impl World {
         Self::open_with(db, &configuration()?)
     }
 
+    /// Opens the store for a command that only reads.
+    pub(crate) fn open_reading(db: Option<String>) -> Result<Self> {
+        let config = configuration()?;
+        let place = place::database(db, config.store.as_deref())?;
+        Self::open_for(&place, &config, StoreUse::Reading)
+    }
+
     /// The same with a configuration that was read already.
     pub(crate) fn open_with(db: Option<String>, config: &Config) -> Result<Self> {
         let place = place::database(db, config.store.as_deref())?;
@@ -89,7 +96,12 @@ impl World {
 
     /// Opens the store at a place.
     pub(crate) fn open_at(place: &Place, config: &Config) -> Result<Self> {
-        let store = Kept::open(place, this_process())?;
+        Self::open_for(place, config, StoreUse::Work)
+    }
+
+    /// Opens the store at a place, for reading or for everything.
+    pub(crate) fn open_for(place: &Place, config: &Config, store_use: StoreUse) -> Result<Self> {
+        let store = Kept::open(place, this_process(), store_use)?;
         let registry = Arc::new(registry(config)?);
         let safety = tools::safety(place, &registry, &config.work());
         let tools = tools::all(&registry, &config.work(), safety.hidden.clone());

@@ -1,5 +1,6 @@
 //! The shared engine: one PostgreSQL database, used by several people and machines.
 
+mod acting;
 mod append;
 mod asking;
 mod book;

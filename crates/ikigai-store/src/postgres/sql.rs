@@ -1,34 +1,61 @@
 //! Questions of the user's own, in SQL: they read, and can do nothing else.
 
+use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Column, SimpleQueryMessage, SimpleQueryRow};
 
+use super::acting::{VOLATILE_NAMES, identifiers, is_acting, is_harmless};
 use super::connect::{Link, Role};
 use super::errors::{Cause, said};
 use super::store::PostgresStore;
-use crate::sql::{BadQuestion, Cell, MOST_BYTES, Table};
+use crate::sql::{Cell, GRACE, MOST_BYTES, QueryError, QueryLimits, Table};
 
 /// How many rows are fetched at a time.
 const FETCHED: usize = 500;
 
 impl PostgresStore {
-    /// Answers one statement with at most `most` rows. Blocks, so that it is not to be called on a
-    /// runtime; it has a connection of its own, which cannot write.
-    pub fn query(&self, sql: &str, most: usize) -> Result<Table, BadQuestion> {
+    /// Answers one statement. Blocks, so that it is not to be called on a runtime; it has a
+    /// connection of its own, which cannot write.
+    pub fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
         let target = self.target.clone();
         let sql = sql.to_owned();
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
         self.runtime.spawn(async move {
-            let told = match target.connect(Role::Asking).await {
-                Ok(link) => ask(&link, &sql, most).await,
-                Err(cause) => Err(Cause::store_error(&cause, target.url()).to_string()),
+            let asking = async {
+                let link = target.connect(Role::Asking).await;
+                let link = link.map_err(|cause| {
+                    QueryError::Refused(Cause::store_error(&cause, target.url()).to_string())
+                })?;
+                ask(&link, &sql, limits).await
             };
+            // The server stops each statement at the deadline, this all of them together.
+            let told = timeout(limits.time.saturating_add(GRACE), asking).await;
             // A caller that went away does not care.
-            let _ = answer.send(told);
+            let _ = answer.send(told.unwrap_or(Err(QueryError::TimedOut(limits.time))));
         });
         let told = answered.recv();
-        told.unwrap_or_else(|_| Err("the store is closed".to_owned()))
-            .map_err(BadQuestion)
+        told.unwrap_or_else(|_| Err(QueryError::Refused("the store is closed".to_owned())))
+    }
+}
+
+/// Refuses a statement that names a function which may act.
+async fn refuse_acting(link: &Link, sql: &str) -> Result<(), QueryError> {
+    let refuse = |name: &str| {
+        QueryError::Refused(format!(
+            "`{name}` is refused: functions of the server that are volatile can act"
+        ))
+    };
+    let names = identifiers(sql).map_err(|reason| QueryError::Refused(reason.to_owned()))?;
+    if let Some(name) = names.iter().find(|name| is_acting(name)) {
+        return Err(refuse(name));
+    }
+    let volatile = link.client.query(VOLATILE_NAMES, &[&names]).await;
+    let volatile = volatile.map_err(|error| QueryError::Refused(said(&error)))?;
+    let mut volatile = volatile.iter().map(|row| row.get::<_, String>(0));
+    match volatile.find(|name| !is_harmless(name)) {
+        Some(name) => Err(refuse(&name)),
+        None => Ok(()),
     }
 }
 
@@ -36,18 +63,29 @@ impl PostgresStore {
 ///
 /// What returns no rows is refused before it is run: among that is all that could end the
 /// transaction or reach past it. Several statements cannot be prepared as one.
-async fn ask(link: &Link, sql: &str, most: usize) -> Result<Table, String> {
+async fn ask(link: &Link, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
     let client = &link.client;
-    client
-        .batch_execute("BEGIN READ ONLY")
-        .await
-        .map_err(|error| said(&error))?;
-    let prepared = client.prepare(sql).await.map_err(|error| said(&error))?;
+    let refused = |text: &str| QueryError::Refused(text.to_owned());
+    let fail = |error: tokio_postgres::Error| match error.code() {
+        Some(&SqlState::QUERY_CANCELED) => QueryError::TimedOut(limits.time),
+        _ => QueryError::Refused(said(&error)),
+    };
+    // The server's settings decide what is a string, and when it ends a query whose client left.
+    let milliseconds = limits.time.as_millis().clamp(1, 0x7fff_ffff);
+    let begin = format!(
+        "SET standard_conforming_strings = on;
+         SET client_connection_check_interval = 2000;
+         SET statement_timeout = {milliseconds};
+         BEGIN READ ONLY"
+    );
+    client.batch_execute(&begin).await.map_err(fail)?;
+    refuse_acting(link, sql).await?;
+    let prepared = client.prepare(sql).await.map_err(fail)?;
     if !prepared.params().is_empty() {
-        return Err("a question has no parameters".to_owned());
+        return Err(refused("a question has no parameters"));
     }
     if prepared.columns().is_empty() {
-        return Err("only what reads is answered".to_owned());
+        return Err(refused("only what reads is answered"));
     }
     let mut table = Table {
         columns: prepared
@@ -62,27 +100,21 @@ async fn ask(link: &Link, sql: &str, most: usize) -> Result<Table, String> {
     client
         .batch_execute("SAVEPOINT before")
         .await
-        .map_err(|error| said(&error))?;
+        .map_err(fail)?;
     if client.batch_execute(&declared).await.is_err() {
         client
             .batch_execute("ROLLBACK TO before")
             .await
-            .map_err(|error| said(&error))?;
-        let rows = client.simple_query(sql).await;
-        take(
-            &mut table,
-            prepared.columns(),
-            &rows.map_err(|error| said(&error))?,
-            most,
-        );
+            .map_err(fail)?;
+        let rows = client.simple_query(sql).await.map_err(fail)?;
+        take(&mut table, prepared.columns(), &rows, limits.rows);
         return Ok(table);
     }
     loop {
         let fetch = format!("FETCH {FETCHED} FROM question");
-        let rows = client.simple_query(&fetch).await;
-        let rows = rows.map_err(|error| said(&error))?;
+        let rows = client.simple_query(&fetch).await.map_err(fail)?;
         let before = table.rows.len();
-        take(&mut table, prepared.columns(), &rows, most);
+        take(&mut table, prepared.columns(), &rows, limits.rows);
         if table.cut || table.rows.len() - before < FETCHED {
             return Ok(table);
         }

@@ -5,38 +5,60 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, ffi};
 
 use super::errors::sql_error;
+use super::identity::OpenFiles;
 use super::migrations::{self, Migrations};
 use super::place::Place;
+use super::read_only::{self, FileAccess, ReadVersions};
 use crate::error::StoreError;
 
 /// "ikig", in the header of each of our databases.
 const APPLICATION_ID: i32 = 0x696b_6967;
 
 /// How long to wait for another writer before giving up.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often switching a new file to its log is tried, since SQLite does not wait there.
 const SWITCH_ATTEMPTS: u32 = 500;
 const SWITCH_PAUSE: Duration = Duration::from_millis(10);
 
 /// Room for every statement of this engine, so that none is prepared twice.
-const STATEMENTS: usize = 64;
+pub(super) const STATEMENTS: usize = 64;
 
 /// Asks whether a table is missing that each version has.
 const MISSING_TABLES: &str = "SELECT count(*) < 4 FROM sqlite_schema
      WHERE type = 'table' AND name IN ('agents', 'heads', 'messages', 'sessions')";
 
 /// What is opened, and as which version.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Target {
     pub(super) place: Place,
     pub(super) migrations: Migrations,
+    pub(super) access: FileAccess,
+    pub(super) files: OpenFiles,
 }
 
 impl Target {
+    pub(super) fn new(place: Place, migrations: Migrations, access: FileAccess) -> Self {
+        Self {
+            files: OpenFiles::new(&place),
+            place,
+            migrations,
+            access,
+        }
+    }
+
+    /// Translates an error of SQLite; a missing or replaced file is the reason before any other.
+    pub(super) fn error(&self, error: rusqlite::Error) -> StoreError {
+        match self.files.check() {
+            Err(absence) => absence.store_error(&self.place),
+            Ok(()) => sql_error(self.path(), error),
+        }
+    }
+
     /// The version that this program reads and writes.
     pub(super) fn version(&self) -> u32 {
         u32::try_from(self.migrations.len()).unwrap_or(u32::MAX)
@@ -48,6 +70,9 @@ impl Target {
 
     /// Opens one more connection to a database that was prepared before.
     pub(super) fn connect(&self) -> Result<Connection, rusqlite::Error> {
+        if self.access == FileAccess::ReadOnly {
+            return Err(failure(ffi::SQLITE_READONLY, "it is open for reading only"));
+        }
         // Without the flag that would create it: a database that was taken away must not be
         // replaced by an empty one.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -56,19 +81,59 @@ impl Target {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
+        // Another database may have been put there since.
+        if let Err(absence) = self.files.check_database() {
+            return Err(failure(ffi::SQLITE_CANTOPEN, &absence.to_string()));
+        }
         Ok(connection)
     }
 
     /// Opens a connection that can only read.
     pub(super) fn connect_reading(&self) -> Result<Connection, rusqlite::Error> {
+        if self.access == FileAccess::ReadOnly {
+            return read_only::connect(&self.place);
+        }
         let connection = self.connect()?;
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
     }
 
+    /// Reads something through a connection of its own.
+    pub(super) fn read_once<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let before = self.read_versions();
+        let connection = self.connect_reading().map_err(|error| self.error(error))?;
+        let result = read(&connection).map_err(|error| self.error(error))?;
+        self.check_unchanged(before)?;
+        Ok(result)
+    }
+
+    /// Versions of the files that are read without locks; none where locks are taken.
+    pub(super) fn read_versions(&self) -> Option<ReadVersions> {
+        match self.access {
+            FileAccess::Full => None,
+            FileAccess::ReadOnly => Some(ReadVersions::read(&self.place)),
+        }
+    }
+
+    /// Fails if files that are read without locks have changed since `before`.
+    pub(super) fn check_unchanged(&self, before: Option<ReadVersions>) -> Result<(), StoreError> {
+        if self.read_versions() == before {
+            return Ok(());
+        }
+        Err(StoreError::Busy(
+            "another program wrote it while it was read here without locks".into(),
+        ))
+    }
+
     /// Opens the database for the first time in this process: creates what is missing, migrates
     /// what is older, refuses what is newer or not ours. A database of this version is only read.
     pub(super) fn prepare(&self) -> Result<Connection, StoreError> {
+        if self.access == FileAccess::ReadOnly {
+            return self.prepare_reading();
+        }
         let fail = |error| sql_error(self.path(), error);
         let mut connection = self.connect().map_err(fail)?;
         // Creating and migrating both leave a database alone that another process was faster
@@ -92,7 +157,55 @@ impl Target {
         connection
             .pragma_update(None, "query_only", true)
             .map_err(fail)?;
+        self.files.record();
+        self.files.record_content();
         Ok(connection)
+    }
+
+    /// Opens a database that cannot be written, so that it must be of this version already.
+    fn prepare_reading(&self) -> Result<Connection, StoreError> {
+        let has_shared_log = self.place.wal().exists() && self.place.shm().exists();
+        if let Some(kind) = self.place.network.filter(|_| has_shared_log) {
+            return Err(StoreError::NetworkFileSystem {
+                path: self.path().to_owned(),
+                kind,
+            });
+        }
+        let connection =
+            read_only::connect(&self.place).map_err(|error| match error.sqlite_error_code() {
+                Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+                    sql_error(self.path(), error)
+                }
+                _ => read_only::unreadable(&self.place, &error),
+            })?;
+        let reason = match self.state(&connection)? {
+            State::Version(version) if version == self.version() => return Ok(connection),
+            State::Version(store) if store > self.version() => {
+                return Err(StoreError::Newer {
+                    store,
+                    program: self.version(),
+                });
+            }
+            State::Version(version) => format!(
+                "it has version {version} and must be migrated to version {}, which needs write \
+                 access",
+                self.version()
+            ),
+            State::Empty => "it is empty".to_owned(),
+        };
+        Err(StoreError::Unreadable {
+            path: self.path().to_owned(),
+            reason,
+        })
+    }
+
+    /// Closes a connection. Its log is left alone if the files at these paths are other ones.
+    pub(super) fn close(&self, connection: Connection) {
+        if self.access == FileAccess::Full && !self.files.may_fold() {
+            let keep_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            let _ = connection.set_db_config(keep_log, true);
+        }
+        drop(connection);
     }
 
     /// Looks whether the database is one of ours, and of which version. All of it is read at one
@@ -171,6 +284,10 @@ pub(super) enum State {
     Empty,
     /// It is ours, of this version.
     Version(u32),
+}
+
+fn failure(code: i32, reason: &str) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some(reason.to_owned()))
 }
 
 fn switch_to_log(connection: &Connection) -> Result<(), rusqlite::Error> {

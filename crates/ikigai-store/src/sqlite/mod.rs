@@ -9,12 +9,14 @@ mod connect;
 mod dump;
 mod effects;
 mod errors;
+mod identity;
 mod kin;
 mod locks;
 mod migrations;
 mod place;
 mod queries;
 mod queue;
+mod read_only;
 mod readback;
 mod reader;
 mod restore;
@@ -43,15 +45,13 @@ use crate::watch::Watch;
 use crate::{BoxFuture, Reading, Store};
 
 use connect::Target;
-use errors::sql_error;
 use locks::Owner;
 use place::Place;
 use queue::{Queue, queue};
+use read_only::FileAccess;
 use reader::{QUESTIONS, Question, Reader};
 use watch::{Changes, Listening, Notifier};
 use writer::{BATCHES, Begin, Task, Writer};
-
-pub use crate::sql::{BadQuestion, Cell, Table};
 
 #[doc(hidden)]
 pub use crate::faults::{CommitFault, Faults};
@@ -68,6 +68,7 @@ pub struct OpenOptions {
     path: PathBuf,
     process: ProcessRecord,
     migrations: Migrations,
+    reading: bool,
 }
 
 impl OpenOptions {
@@ -78,7 +79,15 @@ impl OpenOptions {
             path: path.into(),
             process,
             migrations: MIGRATIONS,
+            reading: false,
         }
+    }
+
+    /// Accepts a store that cannot be written: commits then fail, and everything can be read.
+    #[must_use]
+    pub fn reading(mut self) -> Self {
+        self.reading = true;
+        self
     }
 
     /// Opens it as another version of this program, for tests.
@@ -120,10 +129,13 @@ impl SqliteStore {
     /// with the first lease that it takes.
     pub fn open(options: OpenOptions) -> Result<Self, StoreError> {
         let opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-        let target = Arc::new(Target {
-            place: Place::prepare(&options.path)?,
-            migrations: options.migrations,
-        });
+        let place = Place::prepare(&options.path, options.reading)?;
+        let access = if options.reading {
+            FileAccess::probe(&place)
+        } else {
+            FileAccess::Full
+        };
+        let target = Arc::new(Target::new(place, options.migrations, access));
         let connection = target.prepare()?;
         drop(opening);
         let io = |error| StoreError::Io(Box::new(error));
@@ -312,7 +324,12 @@ impl Store for SqliteStore {
     fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
         let locks = self.target.place.locks();
         let process = process.id;
-        self.ask_reader(move |_| locks::is_alive(&locks, process))
+        let access = self.target.access;
+        self.ask_reader(move |_| match locks::is_alive(&locks, process) {
+            // The lock of another user: it cannot be tried, so take its word.
+            Err(StoreError::ReadOnly(_)) if access == FileAccess::ReadOnly => Ok(true),
+            tried => tried,
+        })
     }
 
     fn pulse(&self) -> Reading<'_, Pulse> {
@@ -344,6 +361,15 @@ impl Store for SqliteStore {
     }
 
     fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+        if self.target.access == FileAccess::ReadOnly {
+            let faults = Arc::clone(&self.faults);
+            return self.ask_reader(move |reader| {
+                let recent = reader.read(search::index_recent)?;
+                let mut page = search::within_time(reader, query, &faults, recent)?;
+                page.cut |= recent.is_cut;
+                Ok(page)
+            });
+        }
         Box::pin(async move {
             // An index that cannot be written is asked as far as it goes.
             let mut is_behind = false;
@@ -359,7 +385,9 @@ impl Store for SqliteStore {
                 }
             }
             let faults = Arc::clone(&self.faults);
-            let found = self.ask_reader(move |reader| search::within_time(reader, query, &faults));
+            let stored = search::Recent::default();
+            let found =
+                self.ask_reader(move |reader| search::within_time(reader, query, &faults, stored));
             let mut page = found.await?;
             page.cut |= is_behind;
             Ok(page)
@@ -376,13 +404,13 @@ impl Store for SqliteStore {
             let (answer, answered) = oneshot::channel();
             // It takes its time, so that it has a thread and a connection of its own.
             let work = move || {
-                let told = target.connect_reading().and_then(|connection| {
-                    dump::dump(&connection, of.as_deref(), &mut |line| {
+                let told = target.read_once(|connection| {
+                    dump::dump(connection, of.as_deref(), &mut |line| {
                         lines.blocking_send(format!("{line}\n")).is_ok()
                     })
                 });
                 // A caller that went away does not care.
-                let _ = answer.send(told.map_err(|error| sql_error(target.path(), error)));
+                let _ = answer.send(told);
             };
             thread::Builder::new()
                 .name("ikigai-store-dump".to_owned())

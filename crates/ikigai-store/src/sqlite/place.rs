@@ -20,12 +20,14 @@ const DIRECTORY_MODE: u32 = 0o700;
 pub(super) struct Place {
     /// The database.
     pub(super) database: PathBuf,
+    /// Kind of the network file system below it, on which it is only read.
+    pub(super) network: Option<&'static str>,
 }
 
 impl Place {
     /// Finds or makes the directory and the file. A file that is there is not opened, let alone
-    /// changed.
-    pub(super) fn prepare(path: &Path) -> Result<Self, StoreError> {
+    /// changed. With `reading`, an existing file may be on a network file system.
+    pub(super) fn prepare(path: &Path, reading: bool) -> Result<Self, StoreError> {
         let name = path.file_name().ok_or_else(|| not_a_file(path))?;
         let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -35,7 +37,10 @@ impl Place {
         let directory = directory
             .canonicalize()
             .map_err(|error| file_error(directory, error))?;
-        if let Some(kind) = network_kind(&directory)? {
+        let network = network_kind(&directory)?;
+        if let Some(kind) = network
+            && !(reading && directory.join(name).is_file())
+        {
             return Err(StoreError::NetworkFileSystem {
                 path: directory,
                 kind,
@@ -47,12 +52,12 @@ impl Place {
                 let database = database
                     .canonicalize()
                     .map_err(|error| file_error(&database, error))?;
-                Ok(Self { database })
+                Ok(Self { database, network })
             }
             Ok(_) => Err(not_a_file(&database)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 create_file(&database)?;
-                Ok(Self { database })
+                Ok(Self { database, network })
             }
             Err(error) => Err(file_error(&database, error)),
         }
@@ -71,6 +76,11 @@ impl Place {
     /// The log of SQLite.
     pub(super) fn wal(&self) -> PathBuf {
         self.beside("-wal")
+    }
+
+    /// The shared index of that log.
+    pub(super) fn shm(&self) -> PathBuf {
+        self.beside("-shm")
     }
 
     /// A name for the copy that is made before version `version` is migrated.

@@ -7,8 +7,9 @@ use std::time::Instant;
 use rusqlite::{Connection, ErrorCode};
 
 use super::connect::{State, Target};
-use super::errors::{breaks_connection, sql_error};
+use super::errors::breaks_connection;
 use super::queue::Orders;
+use super::read_only::ReadVersions;
 use crate::error::StoreError;
 
 /// A question with the way its answer goes.
@@ -24,6 +25,8 @@ const CLOCK_OPERATIONS: i32 = 64;
 pub(super) struct Reader {
     target: Arc<Target>,
     connection: Option<Connection>,
+    /// Files as the connection found them, if it takes no locks.
+    versions: Option<ReadVersions>,
 }
 
 impl Reader {
@@ -34,6 +37,7 @@ impl Reader {
         questions: Orders<Question>,
     ) -> std::io::Result<JoinHandle<()>> {
         let mut reader = Self {
+            versions: target.read_versions(),
             target,
             connection: Some(connection),
         };
@@ -43,6 +47,7 @@ impl Reader {
                 while let Some(question) = questions.next() {
                     question(&mut reader);
                 }
+                reader.close();
             })
     }
 
@@ -51,22 +56,23 @@ impl Reader {
         &mut self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
-        let fail = |error| sql_error(self.target.path(), error);
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.target.connect_reading().map_err(fail)?,
-        };
+        let connection = self.connect()?;
         match read(&connection) {
             Ok(value) => {
                 self.connection = Some(connection);
+                self.target.check_unchanged(self.versions)?;
                 Ok(value)
             }
             Err(error) => {
                 let migrated = self.migrated(&connection, &error);
-                if !breaks_connection(&error) {
+                let is_broken = breaks_connection(&error);
+                let failed = migrated.unwrap_or_else(|| self.target.error(error));
+                if is_broken && !matches!(failed, StoreError::Away { .. }) {
+                    self.target.files.forget_log();
+                } else {
                     self.connection = Some(connection);
                 }
-                Err(migrated.unwrap_or_else(|| sql_error(self.target.path(), error)))
+                Err(failed)
             }
         }
     }
@@ -84,16 +90,29 @@ impl Reader {
     }
 
     fn watch_clock(&mut self, deadline: Option<Instant>) -> Result<(), StoreError> {
-        let fail = |error| sql_error(self.target.path(), error);
-        if self.connection.is_none() {
-            self.connection = Some(self.target.connect_reading().map_err(fail)?);
-        }
+        let mut connection = self.connect()?;
         let over = deadline.map(|deadline| move || Instant::now() >= deadline);
-        match &mut self.connection {
-            Some(connection) => connection
-                .progress_handler(CLOCK_OPERATIONS, over)
-                .map_err(fail),
-            None => Ok(()),
+        let watched = connection.progress_handler(CLOCK_OPERATIONS, over);
+        self.connection = Some(connection);
+        watched.map_err(|error| self.target.error(error))
+    }
+
+    /// The connection, opened if the last one broke or reads files that have changed.
+    fn connect(&mut self) -> Result<Connection, StoreError> {
+        let versions = self.target.read_versions();
+        match self.connection.take() {
+            Some(connection) if versions == self.versions => Ok(connection),
+            _ => {
+                self.versions = versions;
+                let opened = self.target.connect_reading();
+                opened.map_err(|error| self.target.error(error))
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.target.close(connection);
         }
     }
 

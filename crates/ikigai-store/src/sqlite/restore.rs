@@ -6,7 +6,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params_from_iter};
 
 use super::SqliteStore;
-use super::errors::{is_unique_violation, sql_error};
+use super::errors::is_unique_violation;
 use crate::error::StoreError;
 use crate::portable::lines::{Cell, Entry, Lines, What};
 use crate::portable::{Beside, RestoreError, Restored};
@@ -24,7 +24,7 @@ impl SqliteStore {
     }
 
     fn take_in(&self, lines: impl BufRead, beside: Beside) -> Result<Restored, RestoreError> {
-        let fail = |error| RestoreError::Store(sql_error(self.path(), error));
+        let fail = |error| RestoreError::Store(self.target.error(error));
         let mut connection = self.target.connect().map_err(fail)?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -42,6 +42,9 @@ impl SqliteStore {
             return Err(StoreError::Value(reason).into());
         }
         settle(&transaction).map_err(fail)?;
+        if let Err(absence) = self.target.files.check() {
+            return Err(absence.store_error(&self.target.place).into());
+        }
         transaction.commit().map_err(|error| {
             if super::errors::is_reference_violation(&error) {
                 RestoreError::Store(StoreError::Value(

@@ -27,6 +27,14 @@ const STEP_BYTES: usize = 4 * SEARCHED_BYTES;
 const LIMIT: Duration = Duration::from_millis(500);
 const PREFIX_LIMIT: Duration = Duration::from_millis(50);
 
+/// Bounds of the index in memory: rows, and time to make it.
+const RECENT_ROWS: u64 = 200_000;
+const RECENT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Names of the stored index and of the one in memory.
+const INDEX: &str = "main.search";
+const RECENT_INDEX: &str = "temp.search";
+
 /// How many messages the index does not have yet.
 pub(super) fn behind(connection: &Connection) -> rusqlite::Result<u64> {
     connection
@@ -39,16 +47,29 @@ pub(super) fn behind(connection: &Connection) -> rusqlite::Result<u64> {
 
 /// Takes the next rows into the index. To be called in a write transaction.
 pub(super) fn step(connection: &Connection) -> rusqlite::Result<()> {
-    let upto: i64 = connection
+    let last = index_rows(connection, INDEX, indexed_upto(connection)?)?;
+    connection
+        .prepare_cached("UPDATE search_upto SET message = ?1")?
+        .execute([last])?;
+    Ok(())
+}
+
+fn indexed_upto(connection: &Connection) -> rusqlite::Result<i64> {
+    connection
         .prepare_cached("SELECT message FROM search_upto")?
-        .query_row([], |row| row.get(0))?;
+        .query_row([], |row| row.get(0))
+}
+
+/// Indexes the rows after `upto`, as many as one step takes; returns the last one.
+fn index_rows(connection: &Connection, index: &str, upto: i64) -> rusqlite::Result<i64> {
     let mut waiting = connection.prepare_cached(
         "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, m.agent, a.session, a.uuid
          FROM messages m JOIN agents a ON a.id = m.agent
          WHERE m.id > ?1 ORDER BY m.id LIMIT ?2",
     )?;
-    let mut insert = connection
-        .prepare_cached("INSERT INTO search (rowid, text, tags, model) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut insert = connection.prepare_cached(&format!(
+        "INSERT INTO {index} (rowid, text, tags, model) VALUES (?1, ?2, ?3, ?4)"
+    ))?;
     let mut rows = waiting.query(params![upto, stored_limit(STEP_ROWS)])?;
     let mut last = upto;
     let mut bytes = 0;
@@ -73,10 +94,48 @@ pub(super) fn step(connection: &Connection) -> rusqlite::Result<()> {
         insert.execute(params![id, text, tags, model])?;
         last = id;
     }
-    connection
-        .prepare_cached("UPDATE search_upto SET message = ?1")?
-        .execute([last])?;
-    Ok(())
+    Ok(last)
+}
+
+/// Indexes in memory the rows that the stored index lacks. For a connection that cannot write.
+///
+/// Only the newest [`RECENT_ROWS`] of them, and no longer than [`RECENT_LIMIT`].
+pub(super) fn index_recent(connection: &Connection) -> rusqlite::Result<Recent> {
+    let mut recent = Recent::default();
+    let behind = behind(connection)?;
+    if behind == 0 {
+        return Ok(recent);
+    }
+    let transaction = connection.unchecked_transaction()?;
+    transaction.execute_batch(
+        "DROP TABLE IF EXISTS temp.search;
+         CREATE VIRTUAL TABLE temp.search USING fts5 (
+             text, tags, model, content = '', tokenize = 'unicode61'
+         );",
+    )?;
+    recent.is_used = true;
+    let deadline = Instant::now() + RECENT_LIMIT;
+    let skipped = behind.saturating_sub(RECENT_ROWS);
+    recent.is_cut = skipped > 0;
+    let mut upto = indexed_upto(connection)?.saturating_add_unsigned(skipped);
+    loop {
+        let last = index_rows(connection, RECENT_INDEX, upto)?;
+        recent.is_cut |= last != upto && Instant::now() >= deadline;
+        if last == upto || Instant::now() >= deadline {
+            break;
+        }
+        upto = last;
+    }
+    transaction.commit()?;
+    Ok(recent)
+}
+
+/// Index in memory over the rows that the stored one lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Recent {
+    is_used: bool,
+    /// Some rows are in neither index.
+    pub(super) is_cut: bool,
 }
 
 /// Empties the index. To be called in a write transaction.
@@ -121,6 +180,7 @@ pub(super) fn within_time(
     reader: &mut Reader,
     query: SearchQuery,
     faults: &Faults,
+    recent: Recent,
 ) -> Result<SearchPage, StoreError> {
     let mut query = query;
     let mut whole_words = false;
@@ -130,13 +190,13 @@ pub(super) fn within_time(
         } else {
             PREFIX_LIMIT
         };
-        match reader.read_until(Instant::now() + limit, |it| search(it, &query))? {
+        match reader.read_until(Instant::now() + limit, |it| search(it, &query, recent))? {
             Came::Whole(page) => return Ok(page),
             Came::Cut(_) => query.words = query.words.whole(),
         }
         whole_words = true;
     }
-    let came = reader.read_until(Instant::now() + LIMIT, |it| search(it, &query))?;
+    let came = reader.read_until(Instant::now() + LIMIT, |it| search(it, &query, recent))?;
     let (page, cut) = match came {
         Came::Whole(page) => (page, false),
         Came::Cut(page) => (page, true),
@@ -149,13 +209,16 @@ pub(super) fn within_time(
 }
 
 /// Asks the index. The connection stops by itself when the time is over.
-fn search(connection: &Connection, query: &SearchQuery) -> rusqlite::Result<Came> {
+fn search(connection: &Connection, query: &SearchQuery, recent: Recent) -> rusqlite::Result<Came> {
     let Some(narrowed) = Narrowed::new(connection, query)? else {
         return Ok(Came::Whole(SearchPage::default()));
     };
     let limit = query.limit.clamp(1, MOST_HITS);
+    if recent.is_used && narrowed.expression.is_some() {
+        return narrowed.both_pages(connection, query, limit);
+    }
     match narrowed.order(connection, query) {
-        Ok(order) => narrowed.page(connection, query, order, limit),
+        Ok(order) => narrowed.page(connection, INDEX, query, order, limit),
         Err(error) if is_cut(&error) => Ok(Came::Cut(SearchPage::default())),
         Err(error) => Err(error),
     }
@@ -232,7 +295,7 @@ impl Narrowed {
         }
         let hits: i64 = connection
             .prepare_cached(
-                "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH ?1 LIMIT ?2)",
+                "SELECT count(*) FROM (SELECT 1 FROM main.search WHERE search MATCH ?1 LIMIT ?2)",
             )?
             .query_row(params![expression, stored_limit(MOST_RANKED + 1)], |row| {
                 row.get(0)
@@ -244,9 +307,44 @@ impl Narrowed {
         })
     }
 
+    /// Asks the index in memory, then the stored one, whose rows are all older.
+    ///
+    /// Ranks of two indexes cannot be compared, so the order is always the newest first.
+    fn both_pages(
+        &self,
+        connection: &Connection,
+        query: &SearchQuery,
+        limit: usize,
+    ) -> rusqlite::Result<Came> {
+        let newest = Order::Newest;
+        let mut page = match self.page(connection, RECENT_INDEX, query, newest, limit)? {
+            Came::Whole(page) if page.next.is_none() => page,
+            came => return Ok(came),
+        };
+        let room = limit - page.hits.len();
+        let older = self.page(connection, INDEX, query, newest, room.max(1))?;
+        let (mut older, is_whole) = match older {
+            Came::Whole(older) => (older, true),
+            Came::Cut(older) => (older, false),
+        };
+        if room > 0 {
+            page.hits.append(&mut older.hits);
+            page.next = older.next;
+        } else if !older.hits.is_empty() {
+            // All older rows are at or before the stored index's last one.
+            page.next = Some(Cursor(indexed_upto(connection)?.saturating_add(1)));
+        }
+        Ok(if is_whole {
+            Came::Whole(page)
+        } else {
+            Came::Cut(page)
+        })
+    }
+
     fn page(
         &self,
         connection: &Connection,
+        index: &str,
         query: &SearchQuery,
         order: Order,
         limit: usize,
@@ -261,7 +359,7 @@ impl Narrowed {
             (Order::Newest, Some(_)) => (NEWEST, &newest),
             (Order::Newest, None) => (ANY, &newest),
         };
-        let mut statement = connection.prepare_cached(sql)?;
+        let mut statement = connection.prepare_cached(&sql.replace("{index}", index))?;
         let values: &[&dyn ToSql] = &[expression, place, &self.after, &self.before, &asked];
         let mut rows = statement.query(values)?;
         let mut page = SearchPage {
@@ -297,12 +395,12 @@ impl Narrowed {
 
 /// The index leads, so that its order is that of the answer and nothing is sorted.
 const NEWEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, a.uuid
-     FROM search CROSS JOIN messages m ON m.id = search.rowid JOIN agents a ON a.id = m.agent
+     FROM {index} CROSS JOIN messages m ON m.id = search.rowid JOIN agents a ON a.id = m.agent
      WHERE search MATCH ?1 AND search.rowid < ?2 AND m.created_at >= ?3 AND m.created_at < ?4
      ORDER BY search.rowid DESC LIMIT ?5";
 
 const BEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, a.uuid
-     FROM search CROSS JOIN messages m ON m.id = search.rowid JOIN agents a ON a.id = m.agent
+     FROM {index} CROSS JOIN messages m ON m.id = search.rowid JOIN agents a ON a.id = m.agent
      WHERE search MATCH ?1 AND m.created_at >= ?3 AND m.created_at < ?4
      ORDER BY bm25(search, 1.0, 0.0, 0.0), search.rowid DESC LIMIT ?5 OFFSET ?2";
 

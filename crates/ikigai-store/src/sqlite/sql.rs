@@ -1,51 +1,93 @@
 //! Questions of the user's own, in SQL: they read, and can do nothing else.
 
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Instant;
+
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::SqliteStore;
-use crate::sql::{BadQuestion, Cell, MOST_BYTES, Table};
+use super::connect::Target;
+use super::read_only::{self, FileAccess};
+use crate::sql::{Cell, GRACE, MOST_BYTES, QueryError, QueryLimits, Table};
+
+/// How many of SQLite's operations pass between two looks at the clock.
+const CLOCK_OPERATIONS: i32 = 1000;
 
 impl SqliteStore {
-    /// Answers one statement with at most `most` rows. Blocks; it has a connection of its own,
-    /// which cannot write, not even to another file.
-    pub fn query(&self, sql: &str, most: usize) -> Result<Table, BadQuestion> {
-        self.reads(sql, most).map_err(|error| {
-            let text = match error {
-                rusqlite::Error::SqliteFailure(_, Some(text)) => text,
-                rusqlite::Error::SqlInputError { msg, .. } => msg,
-                other => other.to_string(),
-            };
-            BadQuestion(text)
-        })
-    }
-
-    fn reads(&self, sql: &str, most: usize) -> rusqlite::Result<Table> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(self.path(), flags)?;
-        connection.pragma_update(None, "query_only", true)?;
-        connection.authorizer(Some(only_reading))?;
-        let mut statement = connection.prepare(sql)?;
-        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
-        let mut table = Table {
-            columns,
-            ..Table::default()
+    /// Answers one statement. Blocks; it has a connection of its own, which cannot write, not
+    /// even to another file.
+    pub fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+        let target = Arc::clone(&self.target);
+        let sql = sql.to_owned();
+        let (answer, answered) = sync_channel(1);
+        let work = move || {
+            // A caller that stopped waiting does not care.
+            let _ = answer.send(read(&target, &sql, limits));
         };
-        let mut bytes = 0;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            if table.rows.len() == most || bytes > MOST_BYTES {
-                table.cut = true;
-                break;
-            }
-            let cells = (0..table.columns.len()).map(|column| row.get_ref(column).map(cell));
-            let cells = cells.collect::<rusqlite::Result<Vec<_>>>()?;
-            bytes += cells.iter().map(Cell::bytes).sum::<usize>();
-            table.rows.push(cells);
-        }
-        Ok(table)
+        // SQLite looks at the clock between its operations. One that takes very long, such as a
+        // function over a huge text, is left behind in its thread.
+        thread::Builder::new()
+            .name("ikigai-store-sql".to_owned())
+            .spawn(work)
+            .map_err(|error| QueryError::Refused(error.to_string()))?;
+        let told = answered.recv_timeout(limits.time.saturating_add(GRACE));
+        told.unwrap_or(Err(QueryError::TimedOut(limits.time)))
     }
+}
+
+fn read(target: &Target, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+    let before = target.read_versions();
+    let table = answer(target, sql, limits).map_err(|error| match error {
+        rusqlite::Error::SqliteFailure(failure, _)
+            if failure.code == ErrorCode::OperationInterrupted =>
+        {
+            QueryError::TimedOut(limits.time)
+        }
+        rusqlite::Error::SqliteFailure(_, Some(text)) => QueryError::Refused(text),
+        rusqlite::Error::SqlInputError { msg, .. } => QueryError::Refused(msg),
+        other => QueryError::Refused(other.to_string()),
+    })?;
+    let unchanged = target.check_unchanged(before);
+    unchanged.map_err(|error| QueryError::Refused(error.to_string()))?;
+    Ok(table)
+}
+
+fn answer(target: &Target, sql: &str, limits: QueryLimits) -> rusqlite::Result<Table> {
+    let started = Instant::now();
+    let mut connection = match target.access {
+        FileAccess::Full => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            Connection::open_with_flags(target.path(), flags)?
+        }
+        FileAccess::ReadOnly => read_only::connect(&target.place)?,
+    };
+    connection.pragma_update(None, "query_only", true)?;
+    connection.authorizer(Some(only_reading))?;
+    let is_over = move || started.elapsed() >= limits.time;
+    connection.progress_handler(CLOCK_OPERATIONS, Some(is_over))?;
+    let mut statement = connection.prepare(sql)?;
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let mut table = Table {
+        columns,
+        ..Table::default()
+    };
+    let mut bytes = 0;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if table.rows.len() == limits.rows || bytes > MOST_BYTES {
+            table.cut = true;
+            break;
+        }
+        let cells = (0..table.columns.len()).map(|column| row.get_ref(column).map(cell));
+        let cells = cells.collect::<rusqlite::Result<Vec<_>>>()?;
+        bytes += cells.iter().map(Cell::bytes).sum::<usize>();
+        table.rows.push(cells);
+    }
+    Ok(table)
 }
 
 fn cell(value: ValueRef<'_>) -> Cell {
@@ -64,14 +106,23 @@ fn only_reading(context: AuthContext<'_>) -> Authorization {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
             Authorization::Allow
         }
-        AuthAction::Function { function_name } if function_name != "load_extension" => {
+        AuthAction::Function { function_name }
+            if !function_name.eq_ignore_ascii_case("load_extension") =>
+        {
             Authorization::Allow
         }
-        AuthAction::Pragma { pragma_name, .. } if READ_PRAGMAS.contains(&pragma_name) => {
-            Authorization::Allow
-        }
+        AuthAction::Pragma {
+            pragma_name,
+            pragma_value,
+        } if is_reading(pragma_name, pragma_value) => Authorization::Allow,
         _ => Authorization::Deny,
     }
+}
+
+/// Says whether a pragma only reads: those about tables take a name, the others no value.
+fn is_reading(name: &str, value: Option<&str>) -> bool {
+    let is_set = value.is_some() && name.ends_with("_version");
+    READ_PRAGMAS.contains(&name) && !is_set
 }
 
 /// Those that tell of tables. `data_version` is asked by the search index itself.

@@ -16,8 +16,8 @@ use rusqlite::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::connect::Target;
-use super::errors::sql_error;
 use super::place::open_own;
+use super::read_only::ReadVersions;
 use crate::error::StoreError;
 use crate::watch::Watch;
 
@@ -130,6 +130,7 @@ struct Listener {
     target: Arc<Target>,
     changes: Changes,
     connection: Option<Connection>,
+    versions: Option<ReadVersions>,
     version: i64,
     touched: Touched,
     end: UnixStream,
@@ -137,8 +138,9 @@ struct Listener {
 
 impl Listener {
     fn start(target: &Arc<Target>, changes: Changes) -> Result<(Feed, Self), StoreError> {
-        let fail = |error| sql_error(target.path(), error);
+        let fail = |error| target.error(error);
         let touched = Touched::start(target);
+        let versions = target.read_versions();
         let connection = target.connect_reading().map_err(fail)?;
         let version = data_version(&connection).map_err(fail)?;
         let (wake, end) = UnixStream::pair().map_err(|error| StoreError::Io(Box::new(error)))?;
@@ -146,6 +148,7 @@ impl Listener {
             target: Arc::clone(target),
             changes,
             connection: Some(connection),
+            versions,
             version,
             touched,
             end,
@@ -160,7 +163,7 @@ impl Listener {
                 fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
             }
             match poll(&mut fds, Some(&SLOW_CHECK)) {
-                Ok(_) if !fds[0].revents().is_empty() => return,
+                Ok(_) if !fds[0].revents().is_empty() => return self.close(),
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(_) => thread::sleep(std::time::Duration::from_secs(1)),
             }
@@ -169,7 +172,20 @@ impl Listener {
         }
     }
 
+    fn close(self) {
+        if let Some(connection) = self.connection {
+            self.target.close(connection);
+        }
+    }
+
     fn check(&mut self) {
+        let versions = self.target.read_versions();
+        if versions != self.versions {
+            // Files that are read without locks have changed: read them anew.
+            self.versions = versions;
+            self.connection = None;
+            self.version = -1;
+        }
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => match self.target.connect_reading() {

@@ -11,7 +11,8 @@ use tokio::sync::oneshot;
 
 use super::append;
 use super::connect::Target;
-use super::errors::{Cause, Refusal, breaks_connection, sql_error, store_error};
+use super::errors::{Cause, Refusal, breaks_connection, store_error};
+use super::identity::Absence;
 use super::locks::Owner;
 use super::queue::Orders;
 use super::readback::{self, Outcome};
@@ -72,13 +73,18 @@ pub(super) struct Writer {
 /// Why a transaction could not be begun; each waiting batch is told.
 enum Trouble {
     Sql(Cause),
+    Away(Absence),
     Migrated { store: u32, program: u32 },
 }
 
 impl Trouble {
     fn store_error(&self, target: &Target) -> StoreError {
         match self {
-            Self::Sql(cause) => store_error(target.path(), cause),
+            Self::Sql(cause) => match target.files.check() {
+                Err(absence) => absence.store_error(&target.place),
+                Ok(()) => store_error(target.path(), cause),
+            },
+            Self::Away(absence) => absence.store_error(&target.place),
             Self::Migrated { store, program } => StoreError::Migrated {
                 store: *store,
                 program: *program,
@@ -173,7 +179,7 @@ impl Writer {
     /// Brings the search index one step nearer to the log, and says how many rows are left.
     fn index(&mut self, begin: Begin) -> Result<u64, StoreError> {
         let target = Arc::clone(&self.target);
-        let fail = |error| sql_error(target.path(), error);
+        let fail = |error| target.error(error);
         // Whoever only searches does not keep others from writing.
         let connection = self.connect().map_err(fail)?;
         let behind = search::behind(&connection);
@@ -190,15 +196,25 @@ impl Writer {
         };
         let indexed = indexed
             .and_then(|()| search::behind(&connection))
-            .and_then(|left| run(&connection, "COMMIT").map(|()| left));
+            .map_err(|error| (breaks_connection(&error), target.error(error)))
+            .and_then(|left| {
+                let present = target.files.check();
+                let present = present.map_err(|it| (false, it.store_error(&target.place)));
+                present.map(|()| left)
+            })
+            .and_then(|left| {
+                let committed = run(&connection, "COMMIT").map(|()| left);
+                committed.map_err(|error| (breaks_connection(&error), target.error(error)))
+            });
         match indexed {
             Ok(left) => {
                 self.connection = Some(connection);
+                target.files.record_content();
                 Ok(left)
             }
-            Err(error) => {
-                self.give_up(connection, breaks_connection(&error));
-                Err(sql_error(target.path(), error))
+            Err((is_broken, error)) => {
+                self.give_up(connection, is_broken);
+                Err(error)
             }
         }
     }
@@ -235,7 +251,7 @@ impl Writer {
                 Err(Refusal::Commit(error)) => job.answer(Err(error)),
                 Err(Refusal::Sql(error)) => {
                     let broken = breaks_connection(&error);
-                    job.answer(Err(sql_error(self.target.path(), error).into()));
+                    job.answer(Err(self.target.error(error).into()));
                     // SQLite rolls everything back after some errors, the batches before it too.
                     if broken || connection.is_autocommit() {
                         self.give_up(connection, broken);
@@ -268,12 +284,21 @@ impl Writer {
             connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
             self.page_limit = limit;
         }
+        // Nothing is begun in files that are not at their paths; the connection stays, since they
+        // may come back.
+        if let Err(absence) = self.target.files.check() {
+            self.connection = Some(connection);
+            return Err(Trouble::Away(absence));
+        }
         if let Err(error) = run(&connection, "BEGIN IMMEDIATE") {
-            if !breaks_connection(&error) {
+            if breaks_connection(&error) {
+                self.abandon(connection);
+            } else {
                 self.connection = Some(connection);
             }
             return Err(error.into());
         }
+        self.target.files.record();
         let store = connection
             .prepare_cached("PRAGMA user_version")?
             .query_row([], |row| row.get(0))?;
@@ -290,10 +315,29 @@ impl Writer {
         let rolled_back = connection.is_autocommit() || run(&connection, "ROLLBACK").is_ok();
         if rolled_back && !broken {
             self.connection = Some(connection);
+        } else {
+            self.abandon(connection);
+        }
+    }
+
+    /// Closes a connection that cannot be trusted.
+    fn abandon(&self, connection: Connection) {
+        let is_away = self.target.files.check().is_err();
+        self.target.close(connection);
+        if !is_away {
+            // The last connection to close removes the log.
+            self.target.files.forget_log();
         }
     }
 
     fn commit(&mut self, connection: Connection, applied: Vec<Applied>) {
+        if let Err(absence) = self.target.files.check() {
+            self.give_up(connection, false);
+            for Applied { job, .. } in applied {
+                job.answer(Err(absence.store_error(&self.target.place).into()));
+            }
+            return;
+        }
         let fault = self.faults.take_commit();
         let mut witness = None;
         let result = if applied.iter().all(|it| it.done.rows.is_empty()) {
@@ -304,6 +348,7 @@ impl Writer {
         match result.and_then(|()| commit_or_fault(&connection, fault)) {
             Ok(()) => {
                 self.connection = Some(connection);
+                self.target.files.record_content();
                 self.stored(applied);
             }
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
@@ -312,7 +357,7 @@ impl Writer {
             }
             Err(error) => {
                 // Nothing that this connection believes can be trusted after a failed commit.
-                drop(connection);
+                self.abandon(connection);
                 self.resolve(applied, witness, error, fault);
             }
         }
@@ -360,14 +405,20 @@ impl Writer {
     fn fold_idle_log(&mut self) {
         let large = std::fs::metadata(self.target.place.wal())
             .is_ok_and(|metadata| metadata.len() >= IDLE_LOG_BYTES);
-        if let Some(connection) = self.connection.as_ref().filter(|_| large) {
+        let is_present = self.target.files.check().is_ok();
+        if let Some(connection) = self.connection.as_ref().filter(|_| large && is_present) {
             let _ = fold_log(connection);
+            self.target.files.record_content();
         }
     }
 
     fn finish(&mut self) {
         if let Some(connection) = self.connection.take() {
-            let _ = fold_log(&connection);
+            if self.target.files.check().is_ok() {
+                let _ = fold_log(&connection);
+                self.target.files.record_content();
+            }
+            self.target.close(connection);
         }
         self.owner.release();
     }

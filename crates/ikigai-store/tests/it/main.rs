@@ -14,6 +14,8 @@ mod outcome;
 mod portable;
 mod postgres;
 mod processes;
+mod read_only;
+mod removal;
 mod search;
 mod support;
 mod versions;

@@ -16,6 +16,7 @@ mod exports;
 mod older;
 mod plain;
 mod providers;
+mod read_only;
 mod screen;
 mod sharing;
 mod sql;

@@ -89,6 +89,9 @@ fn nothing_can_be_changed_by_asking() {
         "PRAGMA query_only = 0",
         "PRAGMA journal_mode = DELETE",
         "PRAGMA writable_schema = 1",
+        "PRAGMA user_version = 99",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "SELECT LOAD_EXTENSION('/tmp/x.so')",
         "BEGIN",
         "SELECT load_extension('/tmp/x.so')",
         "SELECT 1; DELETE FROM messages",
@@ -174,4 +177,66 @@ fn every_question_of_the_page_is_answered_by_a_server() {
         let told = told.unwrap_or_else(|| panic!("{table} is not on the page"));
         assert!(told.contains(&format!("`{column}`")), "{table}.{column}");
     }
+}
+
+/// A query ends at its deadline, on either engine, and says how to allow more.
+#[test]
+fn a_query_ends_at_its_deadline() {
+    let newcomer = with_a_past(Newcomer::new());
+    for endless in [
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c WHERE x < 0",
+    ] {
+        let said = newcomer.ikigai(&["sql", "--timeout", "1", endless]);
+
+        assert_eq!(
+            (said.code, said.out.as_str()),
+            (Some(1), ""),
+            "{}",
+            said.err
+        );
+        assert!(said.err.contains("stopped after 1 s"), "{}", said.err);
+        assert!(said.err.contains("--timeout SECONDS"), "{}", said.err);
+    }
+    let refused = newcomer.ikigai(&["sql", "--timeout", "0", "SELECT 1"]);
+    assert_eq!(refused.code, Some(2));
+}
+
+/// Ctrl-C ends a query at once.
+#[test]
+fn an_interrupt_ends_a_query() {
+    let newcomer = with_a_past(Newcomer::new());
+    let endless =
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
+    let mut child = newcomer
+        .command(&["sql", "--timeout", "3600", endless])
+        .spawn()
+        .unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+
+    assert!(!child.wait().unwrap().success());
+}
+
+/// Functions of a server that act are refused; the help says what remains.
+#[test]
+fn functions_of_a_server_that_act_are_refused() {
+    let database = Database::fresh();
+    let url = database.url();
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["--db", &url, "run", "hello"]);
+    for wish in [
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity",
+        "SELECT pg_catalog.\"pg_reload_conf\"()",
+        "SELECT PG_READ_FILE('/etc/hostname')",
+        "SELECT lo_import('/etc/hostname')",
+    ] {
+        let said = newcomer.ikigai(&["--db", &url, "sql", wish]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{wish}");
+        assert!(said.err.contains("can act"), "{wish}: {}", said.err);
+    }
+
+    let help = newcomer.ikigai(&["sql", "--help"]).out;
+    assert!(help.contains("functions can still act"), "{help}");
 }

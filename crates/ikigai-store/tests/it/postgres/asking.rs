@@ -1,13 +1,22 @@
 //! Questions in SQL on PostgreSQL: any value is told, and nothing can be changed.
 
+use std::time::Duration;
+
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::Store;
-use ikigai_store::sql::{Cell, Table};
+use ikigai_store::sql::{Cell, QueryError, QueryLimits, Table};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
 
 use super::open;
 use crate::support::{agent, make_agent, say, texts};
+
+fn limits(rows: usize) -> QueryLimits {
+    QueryLimits {
+        rows,
+        time: Duration::from_mins(1),
+    }
+}
 
 fn text(text: &str) -> Cell {
     Cell::Text(text.to_owned())
@@ -22,7 +31,7 @@ fn values_of_every_type_are_told() {
         "SELECT 1::smallint, 2.5::float4, sum(n), 0.1::numeric, true, NULL::text, 'x'::text,
                 '\\x00ff'::bytea, '{\"a\":1}'::jsonb, '1 day'::interval, ARRAY[1,2], 1 AS same
          FROM generate_series(1, 3) n; -- and a remark",
-        10,
+        limits(10),
     );
 
     let told = told.unwrap();
@@ -52,7 +61,7 @@ fn long_answers_are_cut() {
     let database = Database::fresh();
     let store = open(&database, 1).unwrap();
     let rows = |sql: &str, most| {
-        let Table { rows, cut, .. } = store.query(sql, most).unwrap();
+        let Table { rows, cut, .. } = store.query(sql, limits(most)).unwrap();
         (rows.len(), cut)
     };
 
@@ -99,9 +108,86 @@ fn nothing_can_be_changed() {
         ";",
         "\0",
     ] {
-        let refused = store.query(bad, 10);
+        let refused = store.query(bad, limits(10));
         assert!(refused.is_err(), "{bad}: {refused:?}");
     }
 
     assert_eq!(texts(&store), ["kept"]);
+}
+
+/// Functions that act are refused by the server's own catalogue, whatever they are called.
+#[test]
+fn functions_that_act_are_refused() {
+    let database = Database::fresh();
+    let store = open(&database, 1).unwrap();
+    database.sql(
+        "CREATE FUNCTION public.own_act() RETURNS int LANGUAGE sql AS 'SELECT 1';
+         CREATE FUNCTION public.\"Own Act\"() RETURNS int LANGUAGE sql AS 'SELECT 1';
+         CREATE FUNCTION public.own_sum(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1'",
+    );
+
+    for bad in [
+        "SELECT pg_terminate_backend(pg_backend_pid())",
+        "SELECT PG_CATALOG.PG_CANCEL_BACKEND(1)",
+        "SELECT \"pg_reload_conf\"()",
+        "SELECT U&\"pg_r\\0065load_conf\"()",
+        "SELECT e'a'\n'\\', pg_reload_conf() --'",
+        "SELECT pg_rotate_logfile()",
+        "SELECT lo_create(0)",
+        "SELECT lo_import('/etc/passwd')",
+        "SELECT pg_read_file('/etc/passwd')",
+        "SELECT * FROM pg_ls_dir('/')",
+        "SELECT pg_advisory_lock(1)",
+        "SELECT pg_try_advisory_lock(1)",
+        "SELECT pg_notify('a', 'b')",
+        "SELECT set_config('statement_timeout', '0', false)",
+        "SELECT setval('messages_id_seq', 1)",
+        "SELECT query_to_xml('SELECT pg_reload_conf()', true, true, '')",
+        "SELECT * FROM ts_stat('SELECT to_tsvector(pg_reload_conf()::text)')",
+        "EXPLAIN ANALYZE SELECT pg_reload_conf()",
+        "SELECT pg_switch_wal()",
+        "SELECT pg_create_restore_point('x')",
+        "SELECT public.own_act()",
+        "SELECT public.\"Own Act\"()",
+    ] {
+        match store.query(bad, limits(10)) {
+            Err(QueryError::Refused(reason)) => {
+                let is_ours = reason.contains("refused") || reason.contains("not accepted");
+                assert!(is_ours, "{bad}: {reason}");
+            }
+            other => panic!("{bad}: {other:?}"),
+        }
+    }
+
+    for good in [
+        "SELECT public.own_sum(1)",
+        "SELECT 'pg_terminate_backend', random() < 2, gen_random_uuid() IS NULL",
+        "SELECT pg_database_size(current_database()), now(), version()",
+        "SELECT count(*) FROM pg_stat_activity",
+        "SELECT * FROM messages TABLESAMPLE SYSTEM (50)",
+    ] {
+        let told = store.query(good, limits(10));
+        assert!(told.is_ok(), "{good}: {told:?}");
+    }
+}
+
+#[test]
+fn a_query_ends_at_its_deadline() {
+    let database = Database::fresh();
+    let store = open(&database, 1).unwrap();
+    let short = QueryLimits {
+        rows: 10,
+        time: Duration::from_millis(50),
+    };
+
+    for endless in [
+        "SELECT pg_sleep(600)",
+        "SELECT count(*) FROM generate_series(1, 100000000000)",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c",
+        "SELECT 1 FROM generate_series(1, 5) WHERE pg_sleep(100) IS NOT NULL",
+    ] {
+        let ended = store.query(endless, short);
+        assert!(matches!(ended, Err(QueryError::TimedOut(_))), "{ended:?}");
+    }
+    assert!(store.query("SELECT 1", limits(10)).is_ok());
 }
