@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use ikigai_core::Settings;
 use ikigai_core::settings::Pin;
 use ikigai_store::{StoreError, blobs};
+use ikigai_tools::paths::Located;
 use ikigai_tools::{BadArguments, Place, paths};
 
 use crate::{Engine, EngineError};
@@ -31,26 +32,61 @@ impl Document {
     /// Reads a file that is named so in a place, or says why not. What is hidden from tools is
     /// hidden here too: the model would see it.
     pub(crate) async fn read(engine: &Engine, place: &Place, name: &str) -> Result<Self, String> {
-        let path = paths::locate(place, name).map_err(|BadArguments(reason)| reason)?;
-        let found = path.clone();
-        let read = tokio::task::spawn_blocking(move || read_text(&found)).await;
+        let located = paths::locate(place, name).map_err(|BadArguments(reason)| reason)?;
+        let path = located.path.clone();
+        let read = tokio::task::spawn_blocking(move || read_text(&located)).await;
         let read = read.unwrap_or_else(|_| Err("reading it broke down".to_owned()));
         let bytes = read.map_err(|reason| format!("{} {reason}", paths::shown(place, &path)))?;
         let bytes = (engine.safety.blank)(&bytes).into_owned();
         Ok(Self { path, bytes })
     }
+
+    /// Reads a pinned file, unless a link leads out of the project that it belongs to.
+    ///
+    /// Pins are sent without a call that could be asked about, and a repository may bring
+    /// `AGENTS.md` as a link to anything.
+    pub(crate) async fn read_pinned(
+        engine: &Engine,
+        place: &Place,
+        name: &str,
+    ) -> Result<Self, String> {
+        let path = paths::resolve(place, name);
+        let leaves = tokio::task::spawn_blocking(move || leaves_project(&path)).await;
+        if leaves.unwrap_or(true) {
+            let name = paths::shown(place, &paths::resolve(place, name));
+            return Err(format!("{name} is a link out of the project"));
+        }
+        Self::read(engine, place, name).await
+    }
 }
 
-fn read_text(path: &Path) -> Result<Vec<u8>, String> {
+/// Reports whether links lead from a file out of its repository, or out of its directory where
+/// there is no repository.
+fn leaves_project(path: &Path) -> bool {
+    let Some(directory) = path.parent() else {
+        return false;
+    };
+    let root = directory
+        .ancestors()
+        .find(|ancestor| ancestor.join(".git").exists())
+        .unwrap_or(directory);
+    match (path.canonicalize(), root.canonicalize()) {
+        (Ok(real), Ok(root)) => !real.starts_with(root),
+        // A file that does not exist is reported when it is read.
+        _ => false,
+    }
+}
+
+fn read_text(located: &Located) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("cannot be read: {error}");
-    let found = fs::metadata(path).map_err(failed)?;
+    let found = fs::metadata(&located.real).map_err(failed)?;
     if found.is_dir() {
         return Err("is a directory".to_owned());
     }
     if !found.is_file() {
         return Err("is no ordinary file".to_owned());
     }
-    let file = fs::File::open(path).map_err(failed)?;
+    let file = located.open()?;
     let mut bytes = Vec::new();
     let mut reader = file.take(MOST_BYTES + 1);
     reader.read_to_end(&mut bytes).map_err(failed)?;
@@ -105,7 +141,7 @@ impl Engine {
         let mut pins = Vec::new();
         for path in found.unwrap_or_default() {
             let Some(name) = path.to_str() else { continue };
-            let hash = match Document::read(self, &place, name).await {
+            let hash = match Document::read_pinned(self, &place, name).await {
                 Ok(document) => {
                     let hash = blobs::put_blob(self.store(), &document.bytes).await?;
                     Some(hash.to_string())

@@ -1,26 +1,31 @@
 //! Regular files: opened without ever blocking, hashed, replaced in one step.
 
+mod replace;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Write as _;
-use std::fs::{self, File, FileType, Metadata, Permissions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fs::{File, FileType, Metadata};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 
 use ikigai_core::data::TouchedFile;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::Output;
+use crate::anchored_file::{AnchoredFile, MissingDirectories};
+pub(crate) use replace::replace;
 
 /// Larger files are neither hashed nor edited: a call would take long, and nobody edits them by
 /// hand. A write to one is therefore not guarded.
 pub(crate) const MOST_HASHED_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What a model can do with a directory instead.
+const DIRECTORY: &str = "a directory; glob with this path lists the files in it";
 
 /// Why a file cannot be used, for the model. Paths are named by whoever shows it.
 #[derive(Debug, Error)]
@@ -33,6 +38,10 @@ pub(crate) enum FileError {
     ReadOnly(u32),
     #[error("was changed by somebody else while it was being written; read it again")]
     Changed,
+    #[error(
+        "leads through a symbolic link that was made meanwhile; look where it leads and call again"
+    )]
+    Relinked,
     #[error("cannot be {deed}: {source}")]
     Io {
         deed: &'static str,
@@ -41,9 +50,12 @@ pub(crate) enum FileError {
 }
 
 impl FileError {
-    fn of(deed: &'static str) -> impl Fn(io::Error) -> Self {
+    /// Converts an error of the system; `deed` completes "cannot be …".
+    pub(crate) fn of(deed: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| match source.kind() {
             ErrorKind::NotFound => Self::Missing,
+            ErrorKind::IsADirectory => Self::NotAFile(DIRECTORY),
+            _ if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Self::Relinked,
             _ => Self::Io { deed, source },
         }
     }
@@ -69,34 +81,37 @@ impl Stamp {
     }
 }
 
-/// Opens a regular file for reading. Links are not followed: the path has been located.
-pub(crate) fn open(path: &Path) -> Result<(File, Metadata), FileError> {
+/// Opens a regular file for reading, by a path that had no links when it was resolved.
+pub(crate) fn open(real: &Path) -> Result<(File, Metadata), FileError> {
+    let file = AnchoredFile::open(real, MissingDirectories::Fail).map_err(FileError::of("read"))?;
+    open_anchored(&file)
+}
+
+/// Opens a regular file for reading.
+pub(crate) fn open_anchored(file: &AnchoredFile) -> Result<(File, Metadata), FileError> {
     let cannot_read = FileError::of("read");
-    // Looked at before it is opened: opening a device can have an effect, opening a pipe shows at
-    // its other end.
-    let metadata = fs::symlink_metadata(path).map_err(&cannot_read)?;
-    check_kind(metadata.file_type())?;
-    let flags =
-        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    let descriptor =
-        rustix::fs::open(path, flags, Mode::empty()).map_err(|error| cannot_read(error.into()))?;
-    let file = File::from(descriptor);
+    // Opening a device can have an effect, and opening a pipe shows at its other end.
     let metadata = file.metadata().map_err(&cannot_read)?;
     check_kind(metadata.file_type())?;
-    Ok((file, metadata))
+    let opened = file.open_file(OFlags::RDONLY, Mode::empty());
+    let opened = opened.map_err(&cannot_read)?;
+    let metadata = opened.metadata().map_err(&cannot_read)?;
+    check_kind(metadata.file_type())?;
+    Ok((opened, metadata))
 }
 
 fn check_kind(kind: FileType) -> Result<(), FileError> {
+    if kind.is_symlink() {
+        return Err(FileError::Relinked);
+    }
     Err(FileError::NotAFile(if kind.is_file() {
         return Ok(());
     } else if kind.is_dir() {
-        "a directory; glob with this path lists the files in it"
+        DIRECTORY
     } else if kind.is_fifo() {
         "a named pipe: there is nothing in it until somebody writes"
     } else if kind.is_socket() {
         "a socket, not a file"
-    } else if kind.is_symlink() {
-        "a symbolic link that was made meanwhile; call again"
     } else {
         "a device, not a file"
     }))
@@ -122,9 +137,9 @@ impl Found {
     }
 }
 
-/// Reads a file that may be missing.
-pub(crate) fn find(path: &Path) -> Result<Found, FileError> {
-    let (file, metadata) = match open(path) {
+/// Reads a file that may be missing, by a path that had no links when it was resolved.
+pub(crate) fn find(real: &Path) -> Result<Found, FileError> {
+    let (file, metadata) = match open(real) {
         Ok(opened) => opened,
         Err(FileError::Missing) => return Ok(Found::Nothing),
         Err(other) => return Err(other),
@@ -137,108 +152,13 @@ pub(crate) fn find(path: &Path) -> Result<Found, FileError> {
             .read_to_end(&mut bytes)
             .map_err(FileError::of("read"))?;
     }
-    let read = bytes.len() as u64;
-    Ok(if metadata.len().max(read) > MOST_HASHED_BYTES {
-        let bytes = metadata.len().max(read);
+    let length = metadata.len().max(bytes.len() as u64);
+    Ok(if length > MOST_HASHED_BYTES {
+        let bytes = length;
         Found::Large { bytes, stamp }
     } else {
         Found::Whole { bytes, stamp }
     })
-}
-
-/// Replaces a file, or makes it and the directories above it, so that whoever looks finds the old
-/// bytes or the new ones, also after a loss of power. `seen` is what was found there: if it is
-/// something else by now, it is left alone. Mode and, where that is allowed, owner are kept; hard
-/// links and extended attributes are not.
-pub(crate) fn replace(path: &Path, bytes: &[u8], seen: Option<Stamp>) -> Result<(), FileError> {
-    let cannot_write = |source| FileError::Io {
-        deed: "written",
-        source,
-    };
-    let Some(directory) = path.parent() else {
-        return Err(FileError::NotAFile("a directory"));
-    };
-    let old = current(path)?;
-    if let Some(old) = &old {
-        // Renaming does not ask for these bits, and root needs none: but they say what is meant.
-        if old.mode() & 0o222 == 0 {
-            return Err(FileError::ReadOnly(old.mode() & 0o7777));
-        }
-        rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
-            .map_err(|error| cannot_write(error.into()))?;
-    } else {
-        fs::create_dir_all(directory).map_err(|source| FileError::Io {
-            deed: "written, because its directory cannot be made",
-            source,
-        })?;
-    }
-    let draft = Draft::make(directory).map_err(cannot_write)?;
-    draft.fill(bytes, old.as_ref()).map_err(cannot_write)?;
-    if current(path)?.as_ref().map(Stamp::of) != seen {
-        return Err(FileError::Changed);
-    }
-    draft.put(path, directory).map_err(cannot_write)
-}
-
-fn current(path: &Path) -> Result<Option<Metadata>, FileError> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) => {
-            check_kind(metadata.file_type())?;
-            Ok(Some(metadata))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::of("written")(error)),
-    }
-}
-
-/// A file beside the one that it will replace; removed again if it does not come to that.
-struct Draft {
-    path: PathBuf,
-    file: File,
-}
-
-impl Draft {
-    fn make(directory: &Path) -> io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        loop {
-            let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = directory.join(format!(".ikigai-{}-{number}.tmp", process::id()));
-            match File::create_new(&path) {
-                Ok(file) => return Ok(Self { path, file }),
-                // Left by a process of the same number that was killed.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn fill(&self, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()> {
-        (&self.file).write_all(bytes)?;
-        if let Some(old) = old {
-            let ours = self.file.metadata()?;
-            if (ours.uid(), ours.gid()) != (old.uid(), old.gid()) {
-                // Only root may give files away; for others the file becomes theirs, as with any
-                // editor that replaces files.
-                let _ = std::os::unix::fs::fchown(&self.file, Some(old.uid()), Some(old.gid()));
-            }
-            // After the owner, because changing that takes special bits away.
-            let mode = Permissions::from_mode(old.mode() & 0o7777);
-            self.file.set_permissions(mode)?;
-        }
-        self.file.sync_all()
-    }
-
-    fn put(self, path: &Path, directory: &Path) -> io::Result<()> {
-        fs::rename(&self.path, path)?;
-        File::open(directory)?.sync_all()
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // After the rename there is nothing at this path.
-        let _ = fs::remove_file(&self.path);
-    }
 }
 
 /// A row's word on a file that was read or written.
@@ -280,8 +200,8 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// The answer about a file that does not exist, with names that may be meant.
-pub(crate) fn missing(name: &str, path: &Path) -> Output {
-    let similar = similar_names(path);
+pub(crate) fn missing(name: &str, real: &Path) -> Output {
+    let similar = similar_names(real);
     if similar.is_empty() {
         return Output::failed(format!("`{name}` does not exist"));
     }
@@ -292,20 +212,14 @@ pub(crate) fn missing(name: &str, path: &Path) -> Output {
 }
 
 /// Names in the directory of a missing file that are much like its own, best first.
-fn similar_names(path: &Path) -> Vec<String> {
+fn similar_names(real: &Path) -> Vec<String> {
     const MOST_LOOKED_AT: usize = 2_000;
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+    let Ok(file) = AnchoredFile::open(real, MissingDirectories::Fail) else {
         return Vec::new();
     };
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let names: Vec<String> = entries
-        .take(MOST_LOOKED_AT)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
+    let names = file.names_beside(MOST_LOOKED_AT);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let name = name.to_string_lossy();
+    let name = file.name().to_string_lossy();
     similar::get_close_matches(&*name, &names, 3, 0.7)
         .into_iter()
         .map(str::to_owned)

@@ -5,6 +5,7 @@
 //! is it run. Nothing here knows the log: what a call needs of it is handed in, and what belongs
 //! into it is handed out.
 
+mod anchored_file;
 pub mod arguments;
 pub mod builtin;
 mod diff;

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::env;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
 use crate::permission::literal_pattern;
-use crate::{BadArguments, Place};
+use crate::{BadArguments, Place, files};
 
 /// More links than this on one path are a loop, as for the kernel.
 const MOST_LINKS: usize = 40;
@@ -30,7 +31,7 @@ pub fn resolve(place: &Place, text: &str) -> PathBuf {
 /// the file system, but opens nothing.
 ///
 /// Fails for a loop of links and for what is hidden.
-pub fn locate(place: &Place, text: &str) -> Result<PathBuf, BadArguments> {
+pub fn locate(place: &Place, text: &str) -> Result<Located, BadArguments> {
     if text.contains('\0') {
         let name = text.replace('\0', "␀");
         return Err(BadArguments(format!("`{name}`: no path holds a zero byte")));
@@ -39,17 +40,38 @@ pub fn locate(place: &Place, text: &str) -> Result<PathBuf, BadArguments> {
 }
 
 /// The same for a path that is absolute already.
-pub(crate) fn locate_path(place: &Place, path: &Path) -> Result<PathBuf, BadArguments> {
+pub(crate) fn locate_path(place: &Place, path: &Path) -> Result<Located, BadArguments> {
     trace(place, path).map_err(BadArguments)
 }
 
-/// Says why a located path must not be used (any more): links changed since it was located, or
-/// it is hidden.
-pub fn check(place: &Place, located: &Path) -> Result<(), String> {
-    if trace(place, located)? == located {
+/// A file that a call is about, with every link resolved.
+///
+/// Permission is decided about these paths, and tools then open `real` without following links. So
+/// a call that is carried out later acts on the file that was decided about, or fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The path for people, rules and rows: below the working directory as that is written.
+    pub path: PathBuf,
+    /// The path without links.
+    pub real: PathBuf,
+}
+
+impl Located {
+    /// Opens it for reading, if it is a regular file. Fails if its path leads through a link by now.
+    ///
+    /// The error is a sentence without its subject.
+    pub fn open(&self) -> Result<File, String> {
+        let opened = files::open(&self.real).map_err(|error| error.to_string())?;
+        Ok(opened.0)
+    }
+}
+
+/// Reports why a located file must not be used any more: links changed, or it is hidden.
+pub(crate) fn check(place: &Place, located: &Located) -> Result<(), String> {
+    if trace(place, &located.path)? == *located {
         return Ok(());
     }
-    let name = shown(place, located);
+    let name = shown(place, &located.path);
     Err(format!(
         "`{name}` became a symbolic link to another place meanwhile; look where it leads and call again"
     ))
@@ -102,7 +124,7 @@ fn is_process(real: &Path) -> bool {
     })
 }
 
-fn trace(place: &Place, path: &Path) -> Result<PathBuf, String> {
+fn trace(place: &Place, path: &Path) -> Result<Located, String> {
     let name = shown(place, path);
     let real = follow(path).ok_or_else(|| {
         format!("`{name}` leads round in a loop of symbolic links: there is no file at its end")
@@ -112,16 +134,17 @@ fn trace(place: &Place, path: &Path) -> Result<PathBuf, String> {
             "`{name}` is off limits for tools: keys or data of ikigai itself are kept there"
         ));
     }
-    Ok(spelled(place, real))
+    let path = spelled(place, &real);
+    Ok(Located { path, real })
 }
 
 /// A path without links, written below the working directory if it is there.
-fn spelled(place: &Place, real: PathBuf) -> PathBuf {
+fn spelled(place: &Place, real: &Path) -> PathBuf {
     let workdir = follow(&place.workdir).unwrap_or_else(|| place.workdir.clone());
     match real.strip_prefix(&workdir) {
         Ok(inside) if inside.as_os_str().is_empty() => place.workdir.clone(),
         Ok(inside) => place.workdir.join(inside),
-        Err(_) => real,
+        Err(_) => real.to_path_buf(),
     }
 }
 

@@ -12,7 +12,7 @@ mod shell;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ikigai_core::EffectClass;
 use ikigai_core::settings::{Approve, Rule};
@@ -158,8 +158,13 @@ fn writes_only_within(prepared: &Prepared, place: &Place) -> bool {
     let Some(workdir) = follow(&place.workdir) else {
         return false;
     };
-    let is_within =
-        |path| follow(path).is_some_and(|path| path.starts_with(&workdir) && !is_guarded(&path));
+    // The call acts on the path as it stands, which links made meanwhile must not hide.
+    let is_named_within =
+        |path: &Path| path.starts_with(&place.workdir) || path.starts_with(&workdir);
+    let leads_within = |path: &Path| {
+        follow(path).is_some_and(|path| path.starts_with(&workdir) && !is_guarded(&path))
+    };
+    let is_within = |path: &Path| leads_within(path) && is_named_within(path) && !is_guarded(path);
     prepared.class == EffectClass::Write
         && !writes.is_empty()
         && writes.iter().all(|path| is_within(path))
@@ -170,8 +175,9 @@ fn writes_guarded(prepared: &Prepared) -> bool {
     let crate::Paths::Below(writes) = &prepared.touches.writes else {
         return false;
     };
-    // Links that form a loop lead to no file.
-    let leads_into_guarded = |path: &PathBuf| follow(path).is_some_and(|real| is_guarded(&real));
+    // The call acts on the path as it stands, which links made meanwhile must not hide.
+    let leads_into_guarded =
+        |path: &PathBuf| is_guarded(path) || follow(path).is_some_and(|real| is_guarded(&real));
     prepared.class == EffectClass::Write && writes.iter().any(leads_into_guarded)
 }
 

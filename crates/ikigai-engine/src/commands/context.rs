@@ -98,7 +98,8 @@ async fn pin(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 fn unpin(worker: &Worker, text: &str) -> Result<Reply, Trouble> {
     let place = place_of(worker);
     let resolved = paths::resolve(&place, text);
-    let located = paths::locate(&place, text).unwrap_or_else(|_| resolved.clone());
+    let located = paths::locate(&place, text);
+    let located = located.map_or_else(|_| resolved.clone(), |found| found.path);
     let mut pins = worker.settings().pins.clone().unwrap_or_default();
     let before = pins.len();
     pins.retain(|pin| {

@@ -50,7 +50,7 @@ impl Worker {
             workdir: PathBuf::from(self.settings().workdir.as_deref().unwrap_or("/")),
             hidden: self.engine.safety.hidden.clone(),
         };
-        let hash = match Document::read(&self.engine, &place, &path).await {
+        let hash = match Document::read_pinned(&self.engine, &place, &path).await {
             Ok(document) => {
                 let hash = blobs::hash_of(&document.bytes).to_string();
                 if pin.hash.as_ref() != Some(&hash) {

@@ -1,7 +1,7 @@
 //! What `file_write` and `file_edit` have in common: one file gets new bytes, in one step, unless
 //! somebody else changed it since the agent saw it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use ikigai_core::EffectClass;
 use crate::arguments::BadArguments;
 use crate::diff::Diff;
 use crate::files::{self, FileError, Found};
+use crate::paths::Located;
 use crate::{Context, Need, Output, Place, Prepared, Run, Stale, Touches, paths};
 
 /// A large file on a slow disk takes its time, but not for ever.
@@ -32,7 +33,8 @@ pub(super) fn prepare(
     file_path: &str,
     change: Change,
 ) -> Result<Prepared, BadArguments> {
-    let path = paths::locate(place, file_path)?;
+    let located = paths::locate(place, file_path)?;
+    let path = located.path.clone();
     let name = paths::shown(place, &path);
     Ok(Prepared {
         class: EffectClass::Write,
@@ -40,27 +42,27 @@ pub(super) fn prepare(
         shown: crate::arguments::shown(&serde_json::json!({ "file_path": &name }).to_string()),
         pattern: paths::pattern(place, &path),
         subject: name,
-        preview: Some(preview(place.clone(), path.clone(), Arc::clone(&change))),
+        preview: Some(preview(place.clone(), located.clone(), Arc::clone(&change))),
         deadline: DEADLINE,
-        needs: vec![Need::File(path.clone())],
-        run: Run::Blocking(Box::new(move |context| run(context, &path, &change))),
+        needs: vec![Need::File(path)],
+        run: Run::Blocking(Box::new(move |context| run(context, &located, &change))),
     })
 }
 
 /// What a person who is asked is shown: the diff, or why there will be none.
-fn preview(place: Place, path: PathBuf, change: Change) -> crate::Preview {
+fn preview(place: Place, located: Located, change: Change) -> crate::Preview {
     Arc::new(move || {
-        let planned = paths::check(&place, &path)
+        let planned = paths::check(&place, &located)
             .map_err(Refusal::Because)
-            .and_then(|()| plan(&path, &change));
+            .and_then(|()| plan(&located.real, &change));
         match planned {
             Ok(Plan { old, new }) => difference(&old, &new).map_or_else(
                 || format!("the whole file is replaced by {}\n", count(&new)),
                 |diff| diff.text,
             ),
             Err(refusal) => {
-                let name = paths::shown(&place, &path);
-                let reason = refused(&name, &path, refusal);
+                let name = paths::shown(&place, &located.path);
+                let reason = refused(&name, &located.real, refusal);
                 format!("it will be refused: {}\n", reason.shown)
             }
         }
@@ -73,19 +75,20 @@ struct Plan {
     new: Vec<u8>,
 }
 
-fn plan(path: &Path, change: &Change) -> Result<Plan, Refusal> {
-    let old = files::find(path).map_err(|error| Refusal::Because(error.to_string()))?;
+fn plan(real: &Path, change: &Change) -> Result<Plan, Refusal> {
+    let old = files::find(real).map_err(|error| Refusal::Because(error.to_string()))?;
     let new = change(&old)?;
     Ok(Plan { old, new })
 }
 
-fn run(context: &Context, path: &Path, change: &Change) -> Output {
+fn run(context: &Context, located: &Located, change: &Change) -> Output {
     let place = &context.place;
+    let Located { path, real } = located;
     let name = paths::shown(place, path);
-    if let Err(reason) = paths::check(place, path) {
+    if let Err(reason) = paths::check(place, located) {
         return Output::failed(reason);
     }
-    let old = match files::find(path) {
+    let old = match files::find(real) {
         Ok(old) => old,
         Err(error) => return Output::failed(format!("`{name}` {error}")),
     };
@@ -94,16 +97,16 @@ fn run(context: &Context, path: &Path, change: &Change) -> Output {
     }
     let new = match change(&old) {
         Ok(new) => new,
-        Err(refusal) => return refused(&name, path, refusal),
+        Err(refusal) => return refused(&name, real, refusal),
     };
     if context.stop.is_cancelled() {
         return Output::stopped();
     }
     let unchanged = matches!(&old, Found::Whole { bytes, .. } if *bytes == new);
-    if !unchanged && let Err(error) = files::replace(path, &new, old.stamp()) {
+    if !unchanged && let Err(error) = files::replace(real, &new, old.stamp()) {
         let mut output = Output::failed(format!("`{name}` {error}"));
         if matches!(error, FileError::Changed) {
-            output.stale = seen_now(path);
+            output.stale = seen_now(located);
         }
         return output;
     }
@@ -135,19 +138,19 @@ fn stale(name: &str, path: &Path, old: &Found, known: Option<&str>) -> Option<Ou
     })
 }
 
-fn seen_now(path: &Path) -> Option<Stale> {
-    let Ok(Found::Whole { bytes, .. }) = files::find(path) else {
+fn seen_now(located: &Located) -> Option<Stale> {
+    let Ok(Found::Whole { bytes, .. }) = files::find(&located.real) else {
         return None;
     };
     Some(Stale {
-        path: path.to_string_lossy().into_owned(),
+        path: located.path.to_string_lossy().into_owned(),
         hash: files::sha256_hex(&bytes),
     })
 }
 
-fn refused(name: &str, path: &Path, refusal: Refusal) -> Output {
+fn refused(name: &str, real: &Path, refusal: Refusal) -> Output {
     match refusal {
-        Refusal::Missing => files::missing(name, path),
+        Refusal::Missing => files::missing(name, real),
         Refusal::Because(reason) => Output::failed(format!("`{name}` {reason}")),
     }
 }

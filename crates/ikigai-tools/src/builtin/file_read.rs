@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
-use std::path::Path;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
@@ -16,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::{self, BadArguments};
 use crate::files::{self, FileError, MOST_HASHED_BYTES};
 use crate::output::{MOST_SENT_BYTES, clean, visible};
+use crate::paths::Located;
 use crate::{Context, Need, Output, Place, Prepared, Run, Tool, Touches, paths};
 
 /// How many lines come if the model does not say.
@@ -81,17 +81,18 @@ impl Tool for FileRead {
         if let Some(hash) = arguments.file_path.strip_prefix(BLOB) {
             return blob(hash, page, shown);
         }
-        let path = paths::locate(place, &arguments.file_path)?;
+        let located = paths::locate(place, &arguments.file_path)?;
+        let path = &located.path;
         Ok(Prepared {
             class: EffectClass::Read,
             touches: Touches::reading([path.clone()]),
             shown,
-            subject: paths::shown(place, &path),
-            pattern: paths::pattern(place, &path),
+            subject: paths::shown(place, path),
+            pattern: paths::pattern(place, path),
             preview: None,
             deadline: DEADLINE,
             needs: Vec::new(),
-            run: Run::Blocking(Box::new(move |context| read_file(context, &path, &page))),
+            run: Run::Blocking(Box::new(move |context| read_file(context, &located, &page))),
         })
     }
 }
@@ -166,14 +167,15 @@ fn blob(hash: &str, page: Page, shown: String) -> Result<Prepared, BadArguments>
     })
 }
 
-fn read_file(context: &Context, path: &Path, page: &Page) -> Output {
+fn read_file(context: &Context, located: &Located, page: &Page) -> Output {
+    let Located { path, real } = located;
     let name = paths::shown(&context.place, path);
-    if let Err(reason) = paths::check(&context.place, path) {
+    if let Err(reason) = paths::check(&context.place, located) {
         return Output::failed(reason);
     }
-    let (file, metadata) = match files::open(path) {
+    let (file, metadata) = match files::open(real) {
         Ok(opened) => opened,
-        Err(FileError::Missing) => return files::missing(&name, path),
+        Err(FileError::Missing) => return files::missing(&name, real),
         Err(error) => return Output::failed(format!("`{name}` {error}")),
     };
     let bytes = metadata.len();

@@ -1,7 +1,7 @@
 //! `glob`: files by the pattern of their path, newest first.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -11,8 +11,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::walk;
+use crate::anchored_file::{MissingDirectories, open_directory};
 use crate::arguments::{self, BadArguments};
+use crate::files::FileError;
 use crate::output::visible;
+use crate::paths::Located;
 use crate::permission::literal_pattern;
 use crate::{Context, Output, Place, Prepared, Run, Tool, Touches, paths};
 
@@ -65,10 +68,10 @@ impl Tool for Glob {
             .build()
             .map_err(|error| BadArguments(format!("the pattern is not understood: {error}")))?
             .compile_matcher();
-        let subject = paths::shown(place, &base);
+        let subject = paths::shown(place, &base.path);
         Ok(Prepared {
             class: EffectClass::Read,
-            touches: Touches::reading([base.clone()]),
+            touches: Touches::reading([base.path.clone()]),
             shown: arguments::shown(text),
             pattern: literal_pattern(&subject),
             subject,
@@ -92,17 +95,21 @@ fn literal_start(pattern: &str) -> (&str, &str) {
     }
 }
 
-fn find(context: &Context, base: &Path, matcher: &GlobMatcher) -> Output {
+fn find(context: &Context, base: &Located, matcher: &GlobMatcher) -> Output {
     let place = &context.place;
-    let name = paths::shown(place, base);
+    let name = paths::shown(place, &base.path);
     if let Err(reason) = paths::check(place, base) {
         return Output::failed(reason);
     }
-    if !base.is_dir() {
-        return Output::failed(format!("`{name}` is not a directory"));
+    if let Err(error) = open_directory(&base.real, MissingDirectories::Fail) {
+        return Output::failed(match FileError::of("read")(error) {
+            error @ FileError::Relinked => format!("`{name}` {error}"),
+            _ => format!("`{name}` is not a directory"),
+        });
     }
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     let mut directories: Vec<PathBuf> = Vec::new();
+    let mut anchors = walk::Anchors::default();
     for entry in walk::below(place, base) {
         if context.stop.is_cancelled() || found.len() >= MOST_FOUND {
             break;
@@ -110,10 +117,13 @@ fn find(context: &Context, base: &Path, matcher: &GlobMatcher) -> Output {
         if !matcher.is_match(&entry.inside) {
             continue;
         }
+        let Some(changed) = anchors.changed(&entry) else {
+            continue;
+        };
         if entry.kind.is_dir() {
             directories.push(entry.path);
         } else {
-            found.push((entry.changed(), entry.path));
+            found.push((changed, entry.path));
         }
     }
     found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));

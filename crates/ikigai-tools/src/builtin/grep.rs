@@ -19,9 +19,11 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::walk;
+use crate::anchored_file::{AnchoredFile, MissingDirectories, open_directory};
 use crate::arguments::{self, BadArguments};
-use crate::files;
+use crate::files::{self, FileError};
 use crate::output::{MOST_SENT_BYTES, visible};
+use crate::paths::Located;
 use crate::permission::literal_pattern;
 use crate::{Context, Output, Place, Prepared, Run, Tool, Touches, paths};
 
@@ -100,10 +102,10 @@ impl Tool for Grep {
             context: arguments.context.unwrap_or_default().min(MOST_CONTEXT),
             mode: arguments.output_mode.unwrap_or_default(),
         };
-        let subject = paths::shown(place, &base);
+        let subject = paths::shown(place, &base.path);
         Ok(Prepared {
             class: EffectClass::Read,
-            touches: Touches::reading([base.clone()]),
+            touches: Touches::reading([base.path.clone()]),
             shown: arguments::shown(text),
             pattern: literal_pattern(&subject),
             subject,
@@ -148,18 +150,19 @@ struct Search {
 }
 
 impl Search {
-    fn run(&self, context: &Context, base: &Path) -> Output {
+    fn run(&self, context: &Context, base: &Located) -> Output {
         let place = &context.place;
         if let Err(reason) = paths::check(place, base) {
             return Output::failed(reason);
         }
-        if !base.is_dir()
-            && let Err(error) = files::open(base)
+        if open_directory(&base.real, MissingDirectories::Fail).is_err()
+            && let Err(error) = files::open(&base.real)
         {
-            return Output::failed(format!("`{}` {error}", paths::shown(place, base)));
+            return Output::failed(format!("`{}` {error}", paths::shown(place, &base.path)));
         }
         let mut searcher = self.searcher();
         let mut tally = Tally::default();
+        let mut anchors = walk::Anchors::default();
         for found in walk::below(place, base) {
             if context.stop.is_cancelled() {
                 break;
@@ -168,8 +171,11 @@ impl Search {
             if !found.kind.is_file() || !self.wants(&found.inside, &name) {
                 continue;
             }
+            let Some(file) = anchors.anchor(&found) else {
+                continue;
+            };
             let name = visible(name.as_bytes());
-            let outcome = self.file(&mut searcher, &found.path, &name, &context.stop, &mut tally);
+            let outcome = self.file(&mut searcher, &file, &name, &context.stop, &mut tally);
             if let Err(reason) = outcome
                 && !context.stop.is_cancelled()
             {
@@ -209,12 +215,17 @@ impl Search {
     fn file(
         &self,
         searcher: &mut Searcher,
-        path: &Path,
+        file: &AnchoredFile,
         name: &str,
         stop: &CancellationToken,
         tally: &mut Tally,
     ) -> Result<(), String> {
-        let (file, _) = files::open(path).map_err(|error| error.to_string())?;
+        let file = match files::open_anchored(file) {
+            Ok((file, _)) => file,
+            // It is gone, or the walk was led to it through a link.
+            Err(FileError::Missing | FileError::Relinked) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
         let mut sink = FileSink {
             search: self,
             name,

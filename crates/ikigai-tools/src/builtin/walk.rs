@@ -1,15 +1,16 @@
 //! Going through a tree of files as `glob` and `grep` do.
 
 use std::fs::FileType;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
-use ignore::{DirEntry, WalkBuilder};
+use ignore::WalkBuilder;
 
 use crate::Place;
-use crate::paths::{self, Hidden};
+use crate::anchored_file::{AnchoredFile, MissingDirectories};
+use crate::paths::{Hidden, Located};
 
-/// Something in the tree.
+/// Something in the tree, as the walk saw it.
 pub(super) struct Found {
     /// Where it is, named as located paths are.
     pub(super) path: PathBuf,
@@ -17,26 +18,18 @@ pub(super) struct Found {
     pub(super) inside: PathBuf,
     /// What it is; links are not followed.
     pub(super) kind: FileType,
-    entry: DirEntry,
+    /// Where it is, without links.
+    real: PathBuf,
 }
 
-impl Found {
-    /// When its content changed; long ago if that cannot be found out.
-    pub(super) fn changed(&self) -> SystemTime {
-        let metadata = self.entry.metadata().ok();
-        metadata
-            .and_then(|metadata| metadata.modified().ok())
-            .unwrap_or(SystemTime::UNIX_EPOCH)
-    }
-}
-
-/// Everything below `start`, which has been located, or `start` itself if it is a file, in the
-/// order of names. What ignore files name, what is hidden and `.git` are left out; what cannot be
-/// read is passed over. Links are found but not followed.
-pub(super) fn below(place: &Place, start: &Path) -> impl Iterator<Item = Found> {
-    let start = start.to_owned();
-    // Hidden paths have their links followed, so the walk must begin at a path without any.
-    let real = paths::follow(&start).unwrap_or_else(|| start.clone());
+/// Everything below `start`, or `start` itself if it is a file, in the order of names. What ignore
+/// files name, what is hidden and `.git` are left out; what cannot be read is passed over. Links
+/// are found but not followed.
+///
+/// The walk goes by paths, so it can be led astray by a directory that becomes a link meanwhile.
+/// Therefore an entry counts only if [`Anchors`] finds it again without following links.
+pub(super) fn below(place: &Place, start: &Located) -> impl Iterator<Item = Found> {
+    let Located { path: start, real } = start.clone();
     let hidden = Hidden::of(place);
     let walk = WalkBuilder::new(&real)
         // Files whose name begins with a dot are files of a project like others.
@@ -59,7 +52,38 @@ pub(super) fn below(place: &Place, start: &Path) -> impl Iterator<Item = Found> 
             path,
             inside,
             kind: entry.file_type()?,
-            entry,
+            real: entry.into_path(),
         })
     })
+}
+
+/// Finds entries of a walk again, without following links.
+///
+/// Keeps the newest directory open: entries of one directory often come in a row.
+#[derive(Default)]
+pub(super) struct Anchors {
+    newest: Option<(PathBuf, AnchoredFile)>,
+}
+
+impl Anchors {
+    /// The time at which the entry's content changed; none if there is no such entry.
+    pub(super) fn changed(&mut self, found: &Found) -> Option<SystemTime> {
+        let metadata = self.anchor(found)?.metadata().ok()?;
+        Some(metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH))
+    }
+
+    /// The entry, by its open directory; none if that is behind a link.
+    pub(super) fn anchor(&mut self, found: &Found) -> Option<AnchoredFile> {
+        let path = &found.real;
+        let (parent, name) = (path.parent()?, path.file_name()?);
+        match &self.newest {
+            Some((known, file)) if known == parent => file.sibling(name).ok(),
+            _ => {
+                let file = AnchoredFile::open(path, MissingDirectories::Fail).ok()?;
+                let kept = file.sibling(name).ok()?;
+                self.newest = Some((parent.to_path_buf(), kept));
+                Some(file)
+            }
+        }
+    }
 }

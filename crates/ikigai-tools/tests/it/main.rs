@@ -13,6 +13,7 @@ mod finding;
 mod lists;
 mod other_processes;
 mod processes;
+mod races;
 mod reading;
 mod sandbox;
 mod sandboxed_programs;

@@ -282,3 +282,37 @@ fn a_home_is_understood() {
         .unwrap();
     assert_eq!(odd.subject, "~none");
 }
+
+#[test]
+fn all_names_of_a_file_keep_one_content() {
+    let desk = Desk::new();
+    let path = desk.put("a.txt", "one\ntwo\nthree\n");
+    let other = desk.path("other/b.txt");
+    fs::create_dir(desk.path("other")).unwrap();
+    fs::hard_link(&path, &other).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let before = fs::metadata(&path).unwrap();
+
+    desk.done(
+        "file_edit",
+        &json!({"file_path": "a.txt", "old_string": "two", "new_string": "2"}),
+    );
+    let edited = fs::read_to_string(&other).unwrap();
+    desk.done(
+        "file_write",
+        &json!({"file_path": "other/b.txt", "content": "a longer text than before\n"}),
+    );
+    let longer = desk.get("a.txt");
+    desk.done("file_write", &json!({"file_path": "a.txt", "content": ""}));
+
+    assert_eq!(edited, "one\n2\nthree\n");
+    assert_eq!(longer, "a longer text than before\n");
+    assert_eq!(fs::read_to_string(&other).unwrap(), "");
+    let after = fs::metadata(&path).unwrap();
+    assert_eq!(
+        (after.ino(), after.nlink(), after.mode()),
+        (before.ino(), 2, before.mode())
+    );
+    let names = |directory| fs::read_dir(desk.path(directory)).unwrap().count();
+    assert_eq!((names("."), names("other")), (2, 1), "no draft is left");
+}

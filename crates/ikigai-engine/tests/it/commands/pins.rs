@@ -1,6 +1,7 @@
 //! Documents that are sent after the system prompt.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use ikigai_core::settings::Pin;
 use ikigai_engine::{Intent, Safety, Update};
@@ -140,6 +141,68 @@ async fn pins_are_listed_added_and_taken_away() {
         assert_eq!(printed(&mut worker, typed).await, expected, "{typed}");
     }
     survives(&world, worker).await;
+}
+
+/// A repository must not choose which file of the user is sent.
+#[tokio::test]
+async fn agents_md_that_links_out_of_the_project_is_left_out_and_said() {
+    let place = tempfile::tempdir().unwrap();
+    let outer = place.path().canonicalize().unwrap();
+    let repository = outer.join("repository");
+    let inner = repository.join("inner");
+    fs::create_dir_all(repository.join(".git")).unwrap();
+    fs::create_dir_all(outer.join("elsewhere/inner")).unwrap();
+    fs::write(outer.join("elsewhere/history"), "private words").unwrap();
+    fs::write(outer.join("elsewhere/inner/AGENTS.md"), "foreign words").unwrap();
+    symlink("../elsewhere/history", repository.join("AGENTS.md")).unwrap();
+    symlink("../elsewhere/inner", &inner).unwrap();
+    let world = World::new();
+    let workdir = inner.to_str().unwrap();
+
+    let mut worker = world.engine.create_root(workdir, workdir).await.unwrap();
+    world.provider.will_say("ok");
+    let (_, told) = typed(&mut worker, "hello").await;
+
+    let request = world.provider.requests().pop().unwrap();
+    let system = request.system.unwrap_or_default();
+    assert!(!system.contains("words"), "{system}");
+    for name in [repository.join("AGENTS.md").to_str().unwrap(), "AGENTS.md"] {
+        let said = format!("a pin is left out: {name} is a link out of the project");
+        assert!(
+            told.iter()
+                .any(|update| matches!(update, Update::Warning(text) if *text == said)),
+            "{said}: {told:?}"
+        );
+    }
+}
+
+/// A process of the agent may swap the file for a link at any time.
+#[tokio::test]
+async fn agents_md_that_becomes_a_link_out_of_the_project_is_left_out() {
+    let place = tempfile::tempdir().unwrap();
+    let outer = place.path().canonicalize().unwrap();
+    let repository = outer.join("repository");
+    fs::create_dir_all(repository.join(".git")).unwrap();
+    fs::create_dir(repository.join("docs")).unwrap();
+    fs::write(outer.join("history"), "private words").unwrap();
+    fs::write(repository.join("docs/agents.md"), "good words").unwrap();
+    symlink("docs/agents.md", repository.join("AGENTS.md")).unwrap();
+    let world = World::new();
+    let workdir = repository.to_str().unwrap();
+    let mut worker = world.engine.create_root(workdir, workdir).await.unwrap();
+    world.provider.will_say("ok");
+    say(&mut worker, "hello").await.unwrap();
+    let before = system_of(&world);
+
+    fs::remove_file(repository.join("AGENTS.md")).unwrap();
+    symlink("../history", repository.join("AGENTS.md")).unwrap();
+    world.provider.will_say("ok");
+    say(&mut worker, "again").await.unwrap();
+
+    assert!(before.contains("good words"), "a link inside is followed");
+    let request = world.provider.requests().pop().unwrap();
+    let system = request.system.unwrap_or_default();
+    assert!(!system.contains("words"), "{system}");
 }
 
 /// E3c: from the directory and its parents up to the repository, the most general first, and not
