@@ -12,6 +12,7 @@ mod clock;
 pub mod conformance;
 mod executor;
 mod faulty;
+pub mod framed;
 pub mod generate;
 mod ids;
 mod log;
@@ -24,6 +25,7 @@ mod provider;
 pub mod pty;
 pub mod server;
 pub mod stores;
+pub mod tls;
 pub mod wire;
 
 pub use checker::check_request;

@@ -1,21 +1,16 @@
 //! Certificates of one's own: trusted when they are named, and not before.
-//!
-//! The key beside them is known to everybody and protects nothing.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::thread;
 
 use ikigai_providers::retry::Policy;
 use ikigai_providers::transport::{Client, send};
 use ikigai_providers::{FailureKind, ProviderError};
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use ikigai_testkit::tls;
+use rustls::{ServerConnection, StreamOwned};
 
 use super::support::{PATIENT, call, read, run, told};
 
@@ -27,27 +22,14 @@ const ONCE: Policy = Policy {
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
     connection: close\r\n\r\ndata: text Hello\n\ndata: end\n\n";
 
-fn file(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/it/transport/tls")
-        .join(name)
-}
-
 /// Answers one request over TLS.
 fn serve() -> SocketAddr {
-    let chain = CertificateDer::pem_file_iter(file("server.pem")).unwrap();
-    let key = PrivateKeyDer::from_pem_file(file("server.key.pem")).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(chain.map(Result::unwrap).collect(), key)
-        .unwrap();
+    let config = tls::server_config();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
-        let connection = ServerConnection::new(Arc::new(config)).unwrap();
+        let connection = ServerConnection::new(config).unwrap();
         let mut stream = StreamOwned::new(connection, stream);
         // A client that does not trust us goes away in the middle.
         let mut seen: Vec<u8> = Vec::new();
@@ -76,7 +58,7 @@ fn ask(trusted: Option<PathBuf>) -> Vec<Result<ikigai_providers::Delta, Provider
 
 #[test]
 fn a_certificate_of_ones_own_is_trusted_when_it_is_named() {
-    let deltas = ask(Some(file("company.pem")));
+    let deltas = ask(Some(tls::authority_file()));
 
     assert_eq!(told(&deltas), ["text Hello", "finished Hello"]);
 }
