@@ -13,6 +13,9 @@ use crate::kind::Kind;
 use crate::load::{LoadError, Loaded, Part, load};
 use crate::message::Block;
 
+/// Shown in place of an answer without text, thinking and calls.
+const EMPTY_ANSWER: &str = "(empty answer)";
+
 /// One event as it is shown. Front ends add signs, colours and folds; [`fmt::Display`] is the
 /// form for a plain terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,10 +160,7 @@ pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Sh
     match kind {
         Kind::System => Shown::System(content),
         Kind::User => render_user(content, data::read(data)),
-        Kind::Assistant => Shown::Assistant {
-            thinking: thinking_of(part),
-            text: content,
-        },
+        Kind::Assistant => render_answer(content, thinking_of(part)),
         Kind::ToolCall => render_call(row.content.as_deref(), part),
         Kind::ToolResult => render_result(row.content.as_deref(), part),
         Kind::Clear => Shown::Cleared,
@@ -225,6 +225,18 @@ fn render_user(content: String, data: UserData) -> Shown {
 
 fn blocks_of(part: Option<&Part>) -> &[Block] {
     part.map_or(&[], |part| part.message.blocks.as_slice())
+}
+
+fn render_answer(content: String, thinking: Vec<String>) -> Shown {
+    let is_empty = thinking.is_empty() && content.trim().is_empty();
+    Shown::Assistant {
+        thinking,
+        text: if is_empty {
+            EMPTY_ANSWER.to_owned()
+        } else {
+            content
+        },
+    }
 }
 
 fn thinking_of(part: Option<&Part>) -> Vec<String> {

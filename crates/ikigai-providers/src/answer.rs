@@ -21,10 +21,18 @@ pub trait Answer: Send {
     fn patience(&self) -> Duration {
         PATIENCE
     }
+
+    /// Reads the rest of a finished answer's body, so that its connection can be reused.
+    ///
+    /// None if there is no rest. The future ends within seconds and may be dropped at any time;
+    /// then the connection closes.
+    fn into_rest(self: Box<Self>) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
 }
 
-/// How long an answer may say nothing, unless it was configured to wait longer.
-pub const PATIENCE: Duration = Duration::from_mins(5);
+/// Longest time without content, unless configured longer. Pings are not content.
+pub const PATIENCE: Duration = Duration::from_mins(10);
 
 /// One piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +43,8 @@ pub enum Delta {
     Thinking(String),
     /// It begins to call this tool.
     Call(String),
+    /// Content came that is not shown: arguments of a call, a signature.
+    Progress,
     /// The request failed and will be sent again.
     Waiting(Wait),
     /// The answer begins anew: what came of it so far does not count.
@@ -115,6 +125,18 @@ pub enum StopReason {
     Paused,
     /// Something else, in the provider's word.
     Other(String),
+}
+
+impl Delta {
+    /// Says whether this brings content, or news of the request.
+    pub fn is_content(&self) -> bool {
+        match self {
+            Self::Text(text) | Self::Thinking(text) => !text.is_empty(),
+            Self::Call(_) | Self::Progress | Self::Waiting(_) | Self::Again | Self::Finished(_) => {
+                true
+            }
+        }
+    }
 }
 
 impl StopReason {

@@ -292,16 +292,21 @@ impl Catalogue {
 
     /// The names nearest to one that is not there, nearest first.
     pub fn near(&self, name: &str) -> Vec<&str> {
-        let mut near: Vec<(usize, &str)> = self
-            .models
-            .iter()
-            .map(|model| (distance(name, &model.id), model.id.as_str()))
-            .filter(|(edits, id)| *edits <= id.len() / 3)
-            .collect();
-        near.sort_unstable();
-        near.dedup_by(|one, other| one.1 == other.1);
-        near.into_iter().take(3).map(|(_, id)| id).collect()
+        let names: Vec<_> = self.models.iter().map(|model| model.id.as_str()).collect();
+        near_words(name, &names)
     }
+}
+
+/// The words nearest to a mistyped one, nearest first, at most three.
+pub(crate) fn near_words<'a>(typed: &str, words: &[&'a str]) -> Vec<&'a str> {
+    let mut near: Vec<(usize, &str)> = words
+        .iter()
+        .map(|word| (distance(typed, word), *word))
+        .filter(|(edits, word)| *edits <= (word.len() / 3).max(1))
+        .collect();
+    near.sort_unstable();
+    near.dedup_by(|one, other| one.1 == other.1);
+    near.into_iter().take(3).map(|(_, word)| word).collect()
 }
 
 /// How many letters must be changed, added or taken away to make one word the other.

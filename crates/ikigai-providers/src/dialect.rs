@@ -102,4 +102,10 @@ pub trait Decoder: Send {
 
     /// Says whether the terminal event has come, so that nothing more need be waited for.
     fn is_done(&self) -> bool;
+
+    /// Bytes of content held so far: text, thinking, arguments, signatures, and each block.
+    fn content_bytes(&self) -> usize;
 }
+
+/// Bytes that a block counts beside its content, so that empty blocks are bounded too.
+pub(crate) const BLOCK_BYTES: usize = 16;

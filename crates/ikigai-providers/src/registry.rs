@@ -1,6 +1,7 @@
 //! Everybody who can be asked: the demo model, the providers known by name, those configured.
 
 mod described;
+mod model_names;
 mod spelled;
 mod typed;
 
@@ -21,7 +22,7 @@ use crate::demo::{DEMO, Demo};
 use crate::dialect::{Dialect, Order, Quirks};
 use crate::presets::{COMPATIBLE, PRESETS, full_base, preset};
 use crate::retry::Policy;
-use crate::transport::{Call, Client, Deadlines, send};
+use crate::transport::{Call, Client, Deadlines, content_limit, send};
 use crate::{
     Answer, BoxFuture, Delta, Described, KeptKey, KeyError, Model, Models, NoModel, Offer,
     ProviderError, TypedKey, dialects,
@@ -202,15 +203,7 @@ impl Registry {
     /// The settings that a typed model name means.
     pub fn choose(&self, typed: &str) -> Result<ModelChoice, NoModel> {
         let name = ModelName::parse(typed);
-        let catalogue = self.catalogue();
-        let provider = match &name.provider {
-            Some(provider) => provider.clone(),
-            None if name.model == DEMO => DEMO.to_owned(),
-            None => match catalogue.find(None, &name.model) {
-                Some(spec) => spec.provider.clone(),
-                None => return Err(unknown_model(&name.model, &catalogue.near(&name.model))),
-            },
-        };
+        let provider = self.provider_of(&name)?;
         let choice = ModelChoice {
             provider: Some(provider),
             model: Some(name.model),
@@ -325,18 +318,6 @@ fn secret_variables(configured: &BTreeMap<String, ProviderConfig>) -> Vec<String
     usual.map(|name| (*name).to_owned()).chain(named).collect()
 }
 
-fn unknown_model(name: &str, near: &[&str]) -> NoModel {
-    let advice = if near.is_empty() {
-        "`ikigai models` lists them; any other is `provider:name`".to_owned()
-    } else {
-        format!("did you mean {}?", near.join(" or "))
-    };
-    NoModel {
-        reason: format!("there is no model `{name}`"),
-        advice,
-    }
-}
-
 fn unknown_provider(name: &str) -> NoModel {
     let known: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
     NoModel {
@@ -422,7 +403,7 @@ impl Models for Registry {
         let reachable = self.reach(provider)?;
         let name = choice.model.clone().unwrap_or_default();
         if name.is_empty() {
-            return Err(unknown_model("", &[]));
+            return Err(model_names::unknown_model("", &[]));
         }
         let spec = self.catalogue().find(Some(provider), &name).cloned();
         let level: Option<Level> = choice.level.as_deref().and_then(|level| level.parse().ok());
@@ -540,6 +521,7 @@ impl Model for RemoteModel {
                 .to_string()
                 .into_bytes(),
             dialect: *dialect,
+            content_limit: content_limit(self.spec.as_ref().and_then(|spec| spec.max_output)),
         };
         Box::new(Located {
             answer: send(&self.client, call, Policy::default(), (self.random)()),
@@ -575,5 +557,9 @@ impl Answer for Located {
 
     fn patience(&self) -> Duration {
         self.answer.patience()
+    }
+
+    fn into_rest(self: Box<Self>) -> Option<BoxFuture<'static, ()>> {
+        self.answer.into_rest()
     }
 }

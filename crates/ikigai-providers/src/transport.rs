@@ -5,7 +5,8 @@ mod exchange;
 mod failure;
 pub(crate) mod fetch;
 mod journal;
-mod pace;
+mod rest;
+mod surrogates;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -52,6 +53,20 @@ impl Default for Deadlines {
     }
 }
 
+/// Bytes of content allowed for each token of the longest answer; a token has four on average.
+const BYTES_PER_TOKEN: u64 = 32;
+
+/// Bytes of content allowed where the longest answer is unknown.
+const UNKNOWN_CONTENT_BYTES: usize = 16 << 20;
+
+/// Returns the bytes of content that an answer of at most `max_output` tokens may have.
+pub fn content_limit(max_output: Option<u64>) -> usize {
+    let known = max_output.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN));
+    known.map_or(UNKNOWN_CONTENT_BYTES, |bytes| {
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    })
+}
+
 /// A request that is spelled out and ready to be sent, as often as need be.
 pub struct Call {
     /// Where it goes.
@@ -62,6 +77,8 @@ pub struct Call {
     pub body: Vec<u8>,
     /// Who reads the answer.
     pub dialect: &'static dyn Dialect,
+    /// The longest answer in bytes of content; a longer one fails.
+    pub content_limit: usize,
 }
 
 impl fmt::Debug for Call {

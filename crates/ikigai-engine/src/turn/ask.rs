@@ -68,7 +68,7 @@ impl Worker {
         let ending = self
             .stream(&mut *answer, turn.deadline, &mut draft, desk)
             .await?;
-        drop(answer);
+        release(answer);
         if let Some(omitted) = self.refused_item(turn, &ending) {
             let drop = draft.is_stored().then(|| self.drop_draft());
             self.passes("before the failure is stored");
@@ -83,12 +83,17 @@ impl Worker {
             Ending::Stopped(stop) => self.taken_back(stop, desk).await?,
             Ending::Finished(_) | Ending::Failed(_) => Vec::new(),
         };
+        let is_empty = matches!(&ending, Ending::Finished(answer) if is_empty(answer));
         let (rows, outcome) = self
             .finish(turn, draft, ending, withdrawn(&taken), desk)
             .await?;
         let calls: Vec<_> = rows.iter().filter_map(OpenCall::of).collect();
         desk.told(rows);
         desk.hand_back(taken);
+        if is_empty {
+            let text = "the model returned an empty answer";
+            desk.tell(Update::Warning(text.to_owned()));
+        }
         match outcome {
             Outcome::Completed if !calls.is_empty() => Ok(Step::RunTools(calls)),
             Outcome::Completed => self.answered_all(turn, desk).await,
@@ -167,7 +172,9 @@ impl Worker {
                     self.passes("after the draft is stored");
                 }
                 delta = answer.next() => {
-                    silent_until = Instant::now() + patience;
+                    if is_content(delta.as_ref()) {
+                        silent_until = Instant::now() + patience;
+                    }
                     match delta {
                     Some(Ok(Delta::Text(text))) => {
                         if parts == 0 {
@@ -179,6 +186,7 @@ impl Worker {
                     }
                     Some(Ok(Delta::Finished(response))) => return Ok(Ending::Finished(response)),
                     Some(Ok(Delta::Thinking(text))) => desk.tell(Update::Thinking(text)),
+                    Some(Ok(Delta::Progress)) => {}
                     Some(Ok(Delta::Call(name))) => desk.tell(Update::Calling(name)),
                     Some(Ok(Delta::Waiting(wait))) => desk.tell(Update::Waiting(wait)),
                     Some(Ok(Delta::Again)) => {
@@ -343,11 +351,39 @@ pub(super) fn priced(mut response: Response, model: &dyn Model) -> Response {
     response
 }
 
+/// Says whether an answer that ended by itself has neither text nor calls.
+fn is_empty(answer: &Response) -> bool {
+    let says = |block: &AnswerBlock| match block {
+        AnswerBlock::Text { text, .. } => !text.trim().is_empty(),
+        AnswerBlock::Call { .. } => true,
+        AnswerBlock::Thinking { .. } => false,
+    };
+    let ends = matches!(
+        answer.stop,
+        StopReason::End | StopReason::Calls | StopReason::Other(_)
+    );
+    ends && !answer.blocks.iter().any(says)
+}
+
+/// Lets an answer go. A task reads the rest of a finished one, so that its connection is kept.
+pub(super) fn release(answer: Box<dyn Answer>) {
+    if let Some(rest) = answer.into_rest() {
+        tokio::spawn(rest);
+    }
+}
+
+fn is_content(delta: Option<&Result<Delta, ProviderError>>) -> bool {
+    delta.is_some_and(|delta| delta.as_ref().is_ok_and(Delta::is_content))
+}
+
 fn cut_off() -> ProviderError {
     ProviderError::new(FailureKind::CutOff, "the answer ended before it was whole")
 }
 
-fn silent(patience: Duration) -> ProviderError {
-    let message = format!("the provider said nothing for {} s", patience.as_secs());
+pub(super) fn silent(patience: Duration) -> ProviderError {
+    let message = format!(
+        "stopped: no content from the provider for {} s",
+        patience.as_secs()
+    );
     ProviderError::new(FailureKind::Timeout, message)
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::Turn;
-use super::ask::priced;
+use super::ask::{priced, release, silent};
 use super::held::read_held;
 use crate::agents::Hub;
 use crate::figures::tokens;
@@ -343,14 +343,14 @@ async fn write(
         let patience = answer.patience();
         loop {
             match timeout(patience, answer.next()).await {
-                Ok(Some(Ok(Delta::Finished(response)))) => return Ok(priced(response, &*model)),
+                Ok(Some(Ok(Delta::Finished(response)))) => {
+                    release(answer);
+                    return Ok(priced(response, &*model));
+                }
                 Ok(Some(Ok(_))) => {}
                 Ok(Some(Err(error))) => return Err(error.message),
                 Ok(None) => return Err("the answer ended before it was whole".to_owned()),
-                Err(_) => {
-                    let seconds = patience.as_secs();
-                    return Err(format!("the provider said nothing for {seconds} s"));
-                }
+                Err(_) => return Err(silent(patience).message),
             }
         }
     };

@@ -322,7 +322,7 @@ async fn a_slow_provider_is_waited_for_as_long_as_it_is_configured() {
 
     let outcome = say(&mut worker, "hello").await.unwrap();
 
-    let words = "the provider said nothing for 720 s".to_owned();
+    let words = "stopped: no content from the provider for 720 s".to_owned();
     assert_eq!(outcome, Outcome::Failed(words));
 }
 
@@ -501,4 +501,42 @@ async fn what_a_person_said_is_not_left_out_when_a_provider_refuses_it() {
     let kinds = world.kinds(worker.agent().state.agent()).await;
     assert_eq!(kinds[2..], ["user", "error"]);
     assert_eq!(world.provider.requests().len(), 1);
+}
+
+/// Pings and empty deltas are not content: they do not keep a turn alive.
+#[tokio::test(start_paused = true)]
+async fn a_stream_without_content_ends_after_ten_minutes() {
+    let world = World::new();
+    let minute = std::time::Duration::from_mins(1);
+    let pings = (0..60).flat_map(|_| [Step::Sleep(minute), says("")]);
+    world.provider.will(
+        [says("words")]
+            .into_iter()
+            .chain(pings)
+            .chain([Step::Finish]),
+    );
+    let mut worker = world.root().await;
+    let begun = tokio::time::Instant::now();
+
+    let outcome = say(&mut worker, "hello").await.unwrap();
+
+    let words = "stopped: no content from the provider for 600 s".to_owned();
+    assert_eq!(outcome, Outcome::Failed(words));
+    assert_eq!(begun.elapsed().as_secs() / 60, 10);
+    let kinds = world.kinds(worker.agent().state.agent()).await;
+    assert_eq!(kinds[2..], ["user", "assistant", "error"]);
+}
+
+/// Content that comes slowly keeps a turn alive.
+#[tokio::test(start_paused = true)]
+async fn a_slow_stream_of_content_is_read_to_its_end() {
+    let world = World::new();
+    let minutes = std::time::Duration::from_mins(9);
+    let slow = (0..3).flat_map(|_| [Step::Sleep(minutes), says("word ")]);
+    world.provider.will(slow.chain([Step::Finish]));
+    let mut worker = world.root().await;
+
+    let outcome = say(&mut worker, "hello").await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
 }

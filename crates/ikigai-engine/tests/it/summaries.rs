@@ -201,7 +201,11 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
             "it is no shorter than what it stands for",
             1,
         ),
-        (vec![Step::Hang], "the provider said nothing for 300 s", 0),
+        (
+            vec![Step::Hang],
+            "stopped: no content from the provider for 600 s",
+            0,
+        ),
         (
             vec![Step::Panic("broken".to_owned())],
             "it broke down, which is a mistake in ikigai",

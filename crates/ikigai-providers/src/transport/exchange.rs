@@ -14,7 +14,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::failure::{self, Refusal};
 use super::journal::{self, Kept};
-use super::pace::Pace;
+use super::rest;
+use super::surrogates::Repaired;
 use super::words::Secrets;
 use super::{Call, Client, words};
 use crate::answer::{Answer, BoxFuture, Delta, FailureKind, PATIENCE, ProviderError, Wait};
@@ -42,6 +43,8 @@ pub(super) struct Exchange {
     secrets: Arc<Secrets>,
     policy: Policy,
     random: u64,
+    /// The longest answer in bytes of content.
+    content_limit: usize,
     /// Number of the try, from 1.
     attempt: u32,
     /// Some of this try's answer has been handed out.
@@ -49,6 +52,8 @@ pub(super) struct Exchange {
     /// What has been read and not yet been handed out; it goes before the state is looked at.
     queue: VecDeque<Delta>,
     state: State,
+    /// The body of a finished answer, not yet read to its end.
+    rest: Option<reqwest::Response>,
 }
 
 /// Every wait keeps here what it waits for, so that a dropped future of `next` loses nothing.
@@ -79,9 +84,8 @@ struct Reading {
     head: Vec<u8>,
     has_frames: bool,
     bytes: usize,
-    pace: Pace,
-    /// Nothing is looked at before, so that it can gather.
-    gathers_until: Option<Instant>,
+    content_bytes: usize,
+    content_limit: usize,
     /// When the silence is too long; none while nobody waits.
     until: Option<Instant>,
     looked_again: bool,
@@ -100,6 +104,11 @@ impl Answer for Exchange {
         let answer = deadlines.first_byte.max(deadlines.idle);
         PATIENCE.max(answer + deadlines.refusal + self.policy.longest_asked)
     }
+
+    fn into_rest(mut self: Box<Self>) -> Option<BoxFuture<'static, ()>> {
+        let response = self.rest.take()?;
+        Some(Box::pin(rest::read(response)))
+    }
 }
 
 impl Exchange {
@@ -107,6 +116,7 @@ impl Exchange {
         let server = words::server(&call.url);
         let secrets = Arc::new(Secrets::of(&call));
         let dialect = call.dialect;
+        let content_limit = call.content_limit;
         Self {
             client,
             server,
@@ -115,10 +125,12 @@ impl Exchange {
             secrets,
             policy,
             random,
+            content_limit,
             attempt: 1,
             shown: false,
             queue: VecDeque::new(),
             state: State::Begin,
+            rest: None,
         }
     }
 
@@ -205,12 +217,12 @@ impl Exchange {
             return State::Reading(Box::new(Reading {
                 response,
                 sse: Sse::default(),
-                decoder: self.dialect.decoder(),
+                decoder: Box::new(Repaired::new(self.dialect.decoder())),
                 head: Vec::new(),
                 has_frames: false,
                 bytes: 0,
-                pace: Pace::default(),
-                gathers_until: None,
+                content_bytes: 0,
+                content_limit: self.content_limit,
                 until: None,
                 looked_again: false,
                 kept: Kept::begin(&self.secrets),
@@ -230,7 +242,7 @@ impl Exchange {
         };
         let failed = match outcome {
             Ok(bytes) => match reading.push(bytes.as_ref(), &mut self.queue) {
-                Ok(()) if reading.decoder.is_done() => return self.finish(*reading, None),
+                Ok(()) if reading.decoder.is_done() => return self.finish_early(*reading),
                 Ok(()) => return State::Reading(reading),
                 Err(error) => error,
             },
@@ -262,12 +274,33 @@ impl Exchange {
         }
     }
 
+    /// Ends an answer at its terminal event, which the end of the body follows.
+    fn finish_early(&mut self, reading: Reading) -> State {
+        let Reading {
+            response,
+            decoder,
+            bytes,
+            ..
+        } = reading;
+        self.rest = Some(response);
+        self.finish_decoder(decoder, bytes, None)
+    }
+
     /// Asks the decoder for the whole answer. It may have it even if the connection broke: then
     /// only what nobody needs was lost. Else `broken` says better than the decoder why.
     fn finish(&mut self, reading: Reading, broken: Option<ProviderError>) -> State {
-        match reading.decoder.finish() {
+        self.finish_decoder(reading.decoder, reading.bytes, broken)
+    }
+
+    fn finish_decoder(
+        &mut self,
+        decoder: Box<dyn Decoder>,
+        bytes: usize,
+        broken: Option<ProviderError>,
+    ) -> State {
+        match decoder.finish() {
             Ok(response) => {
-                journal::finished(&self.server, reading.bytes);
+                journal::finished(&self.server, bytes);
                 self.queue.push_back(Delta::Finished(response));
                 State::Over
             }
@@ -343,10 +376,6 @@ enum Ending {
 impl Reading {
     /// Waits for bytes. The time counts from when somebody began to wait for them.
     async fn chunk(&mut self, idle: Duration) -> Result<impl AsRef<[u8]> + use<>, Ending> {
-        if let Some(until) = self.gathers_until {
-            sleep_until(until).await;
-            self.gathers_until = None;
-        }
         let now = Instant::now();
         let mut until = *self.until.get_or_insert(now + idle);
         if until <= now && !mem::replace(&mut self.looked_again, true) {
@@ -357,12 +386,7 @@ impl Reading {
         self.until = None;
         self.looked_again = false;
         match chunk {
-            Ok(Ok(Some(bytes))) => {
-                let came = Instant::now();
-                self.pace.came(bytes.len(), came - now);
-                self.gathers_until = self.pace.pause().map(|pause| came + pause);
-                Ok(bytes)
-            }
+            Ok(Ok(Some(bytes))) => Ok(bytes),
             Ok(Ok(None)) => Err(Ending::Whole),
             Ok(Err(error)) => Err(Ending::Broken(error)),
             Err(_) => Err(Ending::Silent),
@@ -375,7 +399,7 @@ impl Reading {
             kept.add(bytes);
         }
         if self.bytes > MOST_ANSWER_BYTES {
-            return Err(failure::endless(MOST_ANSWER_BYTES));
+            return Err(failure::endless_stream(MOST_ANSWER_BYTES));
         }
         if !self.has_frames {
             let room = MOST_REFUSAL_BYTES - self.head.len();
@@ -386,6 +410,14 @@ impl Reading {
             self.has_frames = true;
             self.head = Vec::new();
             queue.extend(self.decoder.push(&frame)?);
+            let content_bytes = self.decoder.content_bytes();
+            if content_bytes > self.content_limit {
+                return Err(failure::endless(self.content_limit));
+            }
+            let is_more = content_bytes > mem::replace(&mut self.content_bytes, content_bytes);
+            if is_more && queue.is_empty() {
+                queue.push_back(Delta::Progress);
+            }
             if self.decoder.is_done() {
                 break;
             }

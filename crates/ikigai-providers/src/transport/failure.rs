@@ -103,8 +103,16 @@ pub(super) fn unreadable(error: SseError) -> ProviderError {
     ProviderError::new(FailureKind::Malformed, error.to_string())
 }
 
-/// The answer does not end.
+/// The content of the answer exceeds its limit.
 pub(super) fn endless(most_bytes: usize) -> ProviderError {
+    ProviderError::new(
+        FailureKind::Malformed,
+        format!("stopped: the answer is longer than {most_bytes} bytes, the limit for this model"),
+    )
+}
+
+/// The stream exceeds the limit for events of any kind.
+pub(super) fn endless_stream(most_bytes: usize) -> ProviderError {
     ProviderError::new(
         FailureKind::Malformed,
         format!("the answer is longer than {} MB", most_bytes >> 20),

@@ -147,6 +147,7 @@ mod tests {
             headers: vec![("x-api-key".to_owned(), SecretString::from(KEY))],
             body: Vec::new(),
             dialect: &crate::dialects::chat::Chat,
+            content_limit: usize::MAX,
         };
         let secrets = Arc::new(Secrets::of(&call));
 

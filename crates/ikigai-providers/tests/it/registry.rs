@@ -159,6 +159,73 @@ fn what_is_missing_is_said_with_what_to_do() {
 }
 
 #[test]
+fn a_mistyped_level_is_an_error_with_near_matches() {
+    let mine = ProviderConfig {
+        base_url: Some("http://127.0.0.1:9".to_owned()),
+        ..ProviderConfig::default()
+    };
+    let registry = registry(&[("OPENAI_API_KEY", "sk-something")])
+        .with_configuration(
+            BTreeMap::from([("mine".to_owned(), mine)]),
+            vec![ModelSpec::unknown("mine".to_owned(), "coder".to_owned())],
+        )
+        .with_first(Some("mine:other".to_owned()));
+    let cases = [
+        (
+            "gpt-5/hgh",
+            "`gpt-5` has no thinking level `hgh`",
+            "did you mean gpt-5/high? levels: min, low, med, high",
+        ),
+        (
+            "openai:gpt-5/ultra",
+            "`openai:gpt-5` has no thinking level `ultra`",
+            "levels of openai:gpt-5: min, low, med, high",
+        ),
+        (
+            "coder/ultra",
+            "`coder` has no thinking level `ultra`",
+            "use coder: it has no levels",
+        ),
+        (
+            "mine:coder/ultra",
+            "`mine:coder` has no thinking level `ultra`",
+            "use mine:coder: it has no levels",
+        ),
+        (
+            "mine:other/hig",
+            "`mine:other` has no thinking level `hig`",
+            "did you mean mine:other/high?",
+        ),
+        (
+            "demo/ultra",
+            "`demo` has no thinking level `ultra`",
+            "use demo: it has no levels",
+        ),
+        (
+            "codr/ultra",
+            "there is no model `codr/ultra`",
+            "did you mean coder?",
+        ),
+    ];
+
+    for (typed, reason, advice) in cases {
+        let missing = registry.choose(typed).unwrap_err();
+        assert_eq!(missing.reason, reason);
+        assert!(
+            missing.advice.starts_with(advice),
+            "{typed}: {}",
+            missing.advice
+        );
+    }
+    assert!(
+        registry.choose("ollama:library/anything").is_ok(),
+        "names of models may have slashes"
+    );
+    let configured = registry.with_first(Some("coder/ultra".to_owned()));
+    assert!(configured.first_choice().is_err());
+}
+
+#[test]
 fn a_new_agent_gets_a_model_whose_key_is_present_else_the_demo() {
     let none = registry(&[]).first_choice();
     let google = registry(&[("GEMINI_API_KEY", "x")]).first_choice();

@@ -5,9 +5,13 @@
     reason = "test code: whatever is not as expected fails the test at once"
 )]
 
+mod connections;
 mod faults;
+mod limits;
 mod support;
+mod surrogates;
 mod trust;
+mod wires;
 
 use std::time::Duration;
 

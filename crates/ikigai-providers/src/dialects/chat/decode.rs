@@ -7,7 +7,7 @@ use ikigai_core::data::Amounts;
 use super::reasoning::{DETAILS, Said, THINK_TAG, Tag, details_in, field_in, gather};
 use crate::answer::{AnswerBlock, Delta, FailureKind, ProviderError, Response, StopReason};
 use crate::catalogue::nano_of;
-use crate::dialect::Decoder;
+use crate::dialect::{BLOCK_BYTES, Decoder};
 use crate::dialects::openai::{Counted, object_in, text_at, word_at};
 use crate::dialects::refusal;
 use crate::sse::Frame;
@@ -28,6 +28,7 @@ pub(super) struct ChatDecoder {
     usage: Option<Amounts>,
     /// `[DONE]` has come.
     done: bool,
+    content_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -94,6 +95,10 @@ impl Decoder for ChatDecoder {
     fn is_done(&self) -> bool {
         self.done || (self.stop.is_some() && self.usage.is_some())
     }
+
+    fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
 }
 
 impl ChatDecoder {
@@ -129,23 +134,28 @@ impl ChatDecoder {
     ) -> Result<(), ProviderError> {
         let thought = field_in(delta);
         let has_details = details_in(delta).next().is_some();
-        details_in(delta).for_each(|detail| gather(&mut self.details, detail));
+        for detail in details_in(delta) {
+            self.content_bytes += gather(&mut self.details, detail);
+        }
         if thought.is_some() || has_details {
             // Reasoning has a field of its own here, so a tag in the text is text.
             self.let_go(deltas);
             let (field, text) = thought.unwrap_or((DETAILS, String::new()));
+            self.content_bytes += text.len();
             self.think(field, text, deltas);
         }
         if let Some(Value::Array(parts)) = delta.get("content") {
             self.take_in_parts(parts, deltas);
         } else {
             let text = text_at(delta, "content", CHUNK)?.unwrap_or_default();
+            self.content_bytes += text.len();
             for said in self.tag.push(text) {
                 self.say(said, deltas);
             }
         }
         if let Some(text) = text_at(delta, "refusal", CHUNK)?.filter(|text| !text.is_empty()) {
             self.refused = true;
+            self.content_bytes += text.len();
             self.say(Said::Text(text.to_owned()), deltas);
         }
         match delta.get("tool_calls") {
@@ -161,12 +171,14 @@ impl ChatDecoder {
     fn take_in_parts(&mut self, parts: &[Value], deltas: &mut Vec<Delta>) {
         for part in parts {
             if let Some(text) = word_at(part, "text") {
+                self.content_bytes += text.len();
                 self.let_go(deltas);
                 self.say(Said::Text(text), deltas);
             }
             let thoughts = part.get("thinking").and_then(Value::as_array);
             for thought in thoughts.into_iter().flatten() {
                 let text = word_at(thought, "text").unwrap_or_default();
+                self.content_bytes += text.len();
                 self.let_go(deltas);
                 self.think("content", text, deltas);
             }
@@ -186,6 +198,7 @@ impl ChatDecoder {
                 .unwrap_or_default()
                 .to_owned(),
         };
+        self.content_bytes += arguments.len();
         let piece = Call {
             index: piece.get("index").and_then(Value::as_u64),
             id: word_at(piece, "id"),
@@ -203,6 +216,7 @@ impl ChatDecoder {
         } else {
             let name = Some(piece.name.clone()).filter(|name| !name.is_empty());
             deltas.extend(name.map(Delta::Call));
+            self.content_bytes += BLOCK_BYTES + piece.name.len();
             self.pieces.push(Piece::Call(piece));
         }
         Ok(())
@@ -222,6 +236,7 @@ impl ChatDecoder {
                 if let Some(Piece::Text(before)) = self.pieces.last_mut() {
                     before.push_str(&text);
                 } else {
+                    self.content_bytes += BLOCK_BYTES;
                     self.pieces.push(Piece::Text(text.clone()));
                 }
                 deltas.push(Delta::Text(text));
@@ -230,12 +245,12 @@ impl ChatDecoder {
     }
 
     fn think(&mut self, field: &'static str, more: String, deltas: &mut Vec<Delta>) {
-        match self.pieces.last_mut() {
-            Some(Piece::Thinking { text, .. }) => text.push_str(&more),
-            _ => self.pieces.push(Piece::Thinking {
-                text: more.clone(),
-                field,
-            }),
+        if let Some(Piece::Thinking { text, .. }) = self.pieces.last_mut() {
+            text.push_str(&more);
+        } else {
+            self.content_bytes += BLOCK_BYTES;
+            let text = more.clone();
+            self.pieces.push(Piece::Thinking { text, field });
         }
         if !more.is_empty() {
             deltas.push(Delta::Thinking(more));

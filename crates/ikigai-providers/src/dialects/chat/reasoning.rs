@@ -40,14 +40,15 @@ pub(super) fn details_in(delta: &Value) -> impl Iterator<Item = &Value> {
     details.into_iter().flatten()
 }
 
-/// Adds a detail to those that came, or to the last of them if it is a piece more of it.
-pub(super) fn gather(details: &mut Vec<Value>, detail: &Value) {
+/// Adds a detail to those that came, or to the last of them if it is a piece more of it. Returns
+/// the bytes that it adds beside its readable text.
+pub(super) fn gather(details: &mut Vec<Value>, detail: &Value) -> usize {
     let text_of = match detail.get("type").and_then(Value::as_str) {
         Some("reasoning.text") => "text",
         Some("reasoning.summary") => "summary",
         _ => {
             details.push(detail.clone());
-            return;
+            return detail.to_string().len();
         }
     };
     let same = |last: &&mut Value| {
@@ -56,7 +57,7 @@ pub(super) fn gather(details: &mut Vec<Value>, detail: &Value) {
     };
     let Some(Value::Object(last)) = details.last_mut().filter(same) else {
         details.push(detail.clone());
-        return;
+        return detail.to_string().len();
     };
     for (key, value) in detail.as_object().into_iter().flatten() {
         match (last.get_mut(key), value) {
@@ -69,6 +70,7 @@ pub(super) fn gather(details: &mut Vec<Value>, detail: &Value) {
             }
         }
     }
+    0
 }
 
 /// A piece of content, told apart.

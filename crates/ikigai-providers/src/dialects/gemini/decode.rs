@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::errors;
 use crate::answer::{AnswerBlock, Delta, ProviderError, Response, StopReason};
-use crate::dialect::Decoder;
+use crate::dialect::{BLOCK_BYTES, Decoder};
 use crate::dialects::refusal::{cut_off, malformed};
 use crate::sse::Frame;
 
@@ -15,6 +15,7 @@ pub(super) struct GeminiDecoder {
     blocks: Vec<AnswerBlock>,
     usage: Usage,
     finish: Option<String>,
+    content_bytes: usize,
 }
 
 /// Token counts as they come; the last of each counts.
@@ -68,6 +69,10 @@ impl Decoder for GeminiDecoder {
     fn is_done(&self) -> bool {
         false
     }
+
+    fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
 }
 
 impl GeminiDecoder {
@@ -101,6 +106,7 @@ impl GeminiDecoder {
     fn add_part(&mut self, part: &Value) -> Result<Option<Delta>, ProviderError> {
         let signature = part.get("thoughtSignature").and_then(Value::as_str);
         let signature = signature.filter(|signature| !signature.is_empty());
+        self.content_bytes += signature.map_or(0, |signature| BLOCK_BYTES + signature.len());
         if let Some(call) = part.get("functionCall").filter(|call| !call.is_null()) {
             return self.add_call(call, signature).map(Some);
         }
@@ -109,6 +115,7 @@ impl GeminiDecoder {
             return Ok(None);
         }
         let text = text.unwrap_or_default();
+        self.content_bytes += text.len();
         if part.get("thought").and_then(Value::as_bool) == Some(true) {
             let delta = self.think(text);
             // Thoughts are not sent back; what is signed must be.
@@ -138,6 +145,7 @@ impl GeminiDecoder {
             None | Some(Value::Null) => "{}".to_owned(),
             Some(arguments) => arguments.to_string(),
         };
+        self.content_bytes += BLOCK_BYTES + name.len() + arguments.len();
         let mut item = Map::new();
         item.extend(id.map(|id| ("id".to_owned(), json!(id))));
         item.extend(signature.map(|value| ("thoughtSignature".to_owned(), json!(value))));

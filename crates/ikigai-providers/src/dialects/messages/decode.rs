@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::errors;
 use crate::answer::{AnswerBlock, Delta, ProviderError, Response, StopReason};
-use crate::dialect::Decoder;
+use crate::dialect::{BLOCK_BYTES, Decoder};
 use crate::dialects::refusal::{cut_off, malformed};
 use crate::sse::Frame;
 
@@ -19,6 +19,7 @@ pub(super) struct MessagesDecoder {
     usage: Amounts,
     stop: Option<String>,
     done: bool,
+    content_bytes: usize,
 }
 
 /// A block as far as it has come.
@@ -118,6 +119,10 @@ impl Decoder for MessagesDecoder {
     fn is_done(&self) -> bool {
         self.done
     }
+
+    fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
 }
 
 impl MessagesDecoder {
@@ -161,6 +166,7 @@ impl MessagesDecoder {
             }
             _ => (Open::Unknown, nothing()),
         };
+        self.content_bytes += BLOCK_BYTES + open.len();
         if self.blocks.insert(index, open).is_some() {
             return Err(broken(&format!("block {index} begins again")));
         }
@@ -184,6 +190,7 @@ impl MessagesDecoder {
         };
         let more = text_of(delta, field);
         let more = more.ok_or_else(|| broken(&format!("there is no `{field}`")))?;
+        self.content_bytes += more.len();
         let said = match (open, field) {
             (Open::Text(text), "text") => {
                 text.push_str(more);
@@ -227,6 +234,23 @@ impl MessagesDecoder {
 }
 
 impl Open {
+    /// Bytes of content that it began with.
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Redacted(text) => text.len(),
+            Self::Thinking { text, signature } => {
+                text.len() + signature.as_ref().map_or(0, String::len)
+            }
+            Self::Call {
+                id, name, input, ..
+            } => {
+                let input = input.as_ref().map_or(0, |input| input.to_string().len());
+                id.as_ref().map_or(0, String::len) + name.len() + input
+            }
+            Self::Unknown => 0,
+        }
+    }
+
     /// The block of the answer; none if it says nothing, or if it is a call that was cut off.
     fn into_block(self, may_be_partial: bool) -> Option<AnswerBlock> {
         match self {

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::answer::{AnswerBlock, Delta, FailureKind, ProviderError, Response, StopReason};
-use crate::dialect::Decoder;
+use crate::dialect::{BLOCK_BYTES, Decoder};
 use crate::dialects::openai::{Counted, object_in, text_at, word_at};
 use crate::dialects::refusal;
 use crate::sse::Frame;
@@ -19,6 +19,8 @@ pub(super) struct ResponsesDecoder {
     refused: bool,
     /// What came with the terminal event.
     end: Option<(StopReason, ikigai_core::data::Amounts)>,
+    /// Bytes of deltas and payloads so far, and of each item begun.
+    content_bytes: usize,
 }
 
 /// What an item is.
@@ -98,6 +100,10 @@ impl Decoder for ResponsesDecoder {
     fn is_done(&self) -> bool {
         self.end.is_some()
     }
+
+    fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
 }
 
 impl ResponsesDecoder {
@@ -137,6 +143,11 @@ impl ResponsesDecoder {
             return Ok(Vec::new());
         };
         let key = Key::of(body, word_at(item, "id"));
+        self.content_bytes += ["id", "name", "call_id"]
+            .iter()
+            .filter_map(|field| item.get(field)?.as_str())
+            .map(str::len)
+            .sum::<usize>();
         let adopted = self.slots.iter().rposition(|slot| {
             slot.implied && slot.open && slot.sort == sort && key.likeness(slot).is_some()
         });
@@ -181,7 +192,10 @@ impl ResponsesDecoder {
             Sort::Message => texts_in(item, "content", ""),
             Sort::Call => arguments_in(item, name)?,
         };
+        let payload_bytes = slot.payload.as_ref().map_or(0, String::len);
+        let more_bytes = whole.len().saturating_sub(slot.text.len()) + payload_bytes;
         deltas.extend(slot.settle(whole));
+        self.content_bytes += more_bytes;
         let refuses = |part: &Value| part.get("type").is_some_and(|word| word == "refusal");
         self.refused |= parts_in(item, "content").any(refuses);
         Ok(deltas)
@@ -193,6 +207,7 @@ impl ResponsesDecoder {
         if text.is_empty() {
             return Ok(Vec::new());
         }
+        self.content_bytes += text.len();
         let slot = self.slot(sort, &Key::of(body, word_at(body, "item_id")));
         let part = body.get("summary_index").and_then(Value::as_u64);
         let is_next = slot.part.is_some() && part.is_some() && slot.part != part;
@@ -267,6 +282,7 @@ impl ResponsesDecoder {
 
     fn begin(&mut self, sort: Sort, key: &Key) -> &mut Slot {
         let at = self.slots.len();
+        self.content_bytes += BLOCK_BYTES;
         self.slots.push(Slot {
             sort,
             index: key.index,

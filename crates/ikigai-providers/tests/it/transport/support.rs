@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikigai_providers::dialect::{Decoder, Dialect, Order};
 use ikigai_providers::retry::Policy;
 use ikigai_providers::sse::Frame;
-use ikigai_providers::transport::{Call, Client, Deadlines, send};
+use ikigai_providers::transport::{Call, Client, Deadlines, content_limit, send};
 use ikigai_providers::{
     Answer, AnswerBlock, Delta, FailureKind, ProviderError, Response, StopReason,
 };
@@ -119,6 +119,10 @@ impl Decoder for TinyDecoder {
     fn is_done(&self) -> bool {
         self.is_done
     }
+
+    fn content_bytes(&self) -> usize {
+        self.said.len()
+    }
 }
 
 /// The response that says this.
@@ -144,6 +148,7 @@ pub(crate) fn call(url: String) -> Call {
         ],
         body: br#"{"model":"tiny"}"#.to_vec(),
         dialect: &Tiny,
+        content_limit: content_limit(None),
     }
 }
 
@@ -171,6 +176,7 @@ pub(crate) fn told(deltas: &[Result<Delta, ProviderError>]) -> Vec<String> {
         Ok(Delta::Waiting(wait)) => {
             format!("try {} of {}: {}", wait.attempt, wait.attempts, wait.error)
         }
+        Ok(Delta::Progress) => "progress".to_owned(),
         Ok(Delta::Again) => "again".to_owned(),
         Ok(Delta::Finished(response)) => match response.blocks.as_slice() {
             [AnswerBlock::Text { text, .. }] => format!("finished {text}"),
