@@ -21,7 +21,7 @@ use crate::view::View;
 
 pub use budget::{Budget, Fixed, block_tokens, estimate_request, estimate_tokens};
 pub use filling::{Filling, Story, TurnSize, story};
-pub use scale::{SCALE_ROWS, Scale};
+pub use scale::{SCALE_ROWS, Scale, expected_tokens};
 pub use window::{Window, covered_since, cut_for, is_full};
 
 /// For whom a request is made, and what goes with it beside the conversation.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use ikigai_core::data::{self, UserData};
-use ikigai_core::project::{Filling, Fixed, Scale, TurnSize};
+use ikigai_core::project::{Filling, Fixed, Scale, TurnSize, expected_tokens};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Budget, Kind, RowRef, Target};
@@ -79,6 +79,18 @@ impl Context {
     }
 }
 
+/// Rows read to find the newest count of a provider: more than the calls of one answer leave.
+const MOST_ESTIMATE_ROWS: usize = 2048;
+
+/// Tokens of an agent's next request, as far as a status line needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextEstimate {
+    /// Tokens that the next request is likely to have.
+    pub used: u64,
+    /// Tokens that it may have.
+    pub budget: u64,
+}
+
 /// How many messages came before some row, for each agent: the path of a row never changes, so
 /// what was counted once stays right.
 #[derive(Debug, Default)]
@@ -102,6 +114,36 @@ impl Engine {
     pub async fn context(&self, agent: AgentId) -> Result<Context, EngineError> {
         self.context_of(Agent::restore(self.store(), agent).await?)
             .await
+    }
+
+    /// Estimates how full an agent's window is, from the newest count of its provider.
+    ///
+    /// Reads some of the newest rows, whatever the window holds. A path that is read whole by
+    /// then, and one that was summarised since the count, are counted exactly.
+    pub async fn estimate_context(&self, agent: AgentId) -> Result<ContextEstimate, EngineError> {
+        let mut agent = Agent::restore(self.store(), agent).await?;
+        let mut rows = window::FIRST_PAGE_ROWS;
+        while window::lengthen(self.store(), &mut agent, rows).await?
+            && !agent.view.is_complete(agent.state.path())
+        {
+            if let Some(used) = expected_tokens(&agent.view) {
+                let settings = agent.state.settings();
+                let choice = self.choice(settings)?;
+                let budget = self
+                    .budget(settings, self.models.window_tokens(&choice))
+                    .cap;
+                return Ok(ContextEstimate { used, budget });
+            }
+            rows *= 2;
+            if rows > MOST_ESTIMATE_ROWS {
+                break;
+            }
+        }
+        let context = self.context_of(agent).await?;
+        Ok(ContextEstimate {
+            used: context.fixed_tokens() + context.total_tokens(),
+            budget: context.budget,
+        })
     }
 
     /// Reads an agent as far as a request to a model can hold.

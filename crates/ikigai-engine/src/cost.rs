@@ -94,6 +94,12 @@ impl Engine {
         Ok(costs)
     }
 
+    /// Reads what an agent's own responses cost, from its newest `usage` row.
+    pub async fn own_cost(&self, agent: AgentId) -> Result<Amounts, EngineError> {
+        let mut sums = self.sums([agent].into_iter()).await?;
+        Ok(sums.remove(&agent).unwrap_or_default())
+    }
+
     /// What these agents cost by model or day. Reads all their `usage` rows, a page at a time: it
     /// costs what there is to tell, one row for each response.
     pub async fn cost_shares(

@@ -31,7 +31,7 @@ mod worker;
 pub use agents::{Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer, since};
 pub use asked::Asked;
 pub use called::Called;
-pub use context::{Context, ContextTurn};
+pub use context::{Context, ContextEstimate, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::{Crowd, Engine};
 pub use environment::{Environment, POINTS, System};

@@ -36,7 +36,11 @@ pub(crate) async fn read(
 
 /// Reads `rows` more; `false` if there are none. One read ends where the path bends, and to look
 /// whether it is enough costs more than to read.
-async fn lengthen(store: &dyn Store, agent: &mut Agent, rows: usize) -> Result<bool, StoreError> {
+pub(crate) async fn lengthen(
+    store: &dyn Store,
+    agent: &mut Agent,
+    rows: usize,
+) -> Result<bool, StoreError> {
     let before = agent.view.entries().len();
     while let missing @ 1.. = (before + rows).saturating_sub(agent.view.entries().len())
         && agent.lengthen(store, missing).await?

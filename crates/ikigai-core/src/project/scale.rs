@@ -83,6 +83,38 @@ impl Scale {
     }
 }
 
+/// Estimates the tokens of the next request without reading all of it.
+///
+/// The newest count of a provider in the view, and estimates of the messages since. None if the
+/// view has no such count, or a summary or a cut came after it.
+pub fn expected_tokens(view: &View) -> Option<u64> {
+    let mut since: u64 = 0;
+    let mut entries = view.entries().iter().rev();
+    while let Some(entry) = entries.next() {
+        if let Ok(Loaded::Message(part)) = &entry.loaded {
+            let tokens: u64 = part.message.blocks.iter().map(block_tokens).sum();
+            since = since.saturating_add(tokens);
+        }
+        match entry.kind() {
+            Some(Kind::Summary | Kind::Clear) => return None,
+            Some(Kind::Usage) => {}
+            _ => continue,
+        }
+        let usage: UsageData = data::read(entry.row.data.as_deref());
+        let newest = entries.clone().find_map(|older| match &older.loaded {
+            Ok(Loaded::Message(part)) => Some(part.response),
+            _ => None,
+        });
+        let is_of_response = usage.response.is_none() || newest == Some(usage.response);
+        let counted = usage.amounts.tokens_in();
+        if is_of_response && counted > 0 {
+            let answer = usage.amounts.output.unwrap_or(0);
+            return Some(counted.saturating_add(answer).saturating_add(since));
+        }
+    }
+    None
+}
+
 /// What was counted for a request, and what is estimated of it since some row.
 #[derive(Clone, Copy)]
 struct Report {

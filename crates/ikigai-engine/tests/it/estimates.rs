@@ -4,7 +4,7 @@ use ikigai_core::Request;
 use ikigai_core::project::estimate_request;
 use ikigai_core::settings::ModelChoice;
 
-use crate::support::{World, say};
+use crate::support::{World, attended_line, say};
 
 const WINDOW: u64 = 20_000;
 
@@ -137,4 +137,54 @@ async fn a_report_counts_for_its_own_model_only() {
     say(&mut worker, &"word ".repeat(2400)).await.unwrap();
 
     assert!(!world.kinds(id).await.iter().any(|kind| kind == "summary"));
+}
+
+/// A status line needs the newest count of the provider, and no more of a large window.
+#[tokio::test(start_paused = true)]
+async fn the_share_of_a_large_window_is_estimated_from_few_rows() {
+    let world = World::with_window(2_000_000);
+    world.provider.will_count(1_000);
+    let mut worker = world.root().await;
+    for turn in 0..150 {
+        world
+            .provider
+            .will_say(&format!("answer {turn}: {}", "words ".repeat(50)));
+        say(&mut worker, "a question").await.unwrap();
+    }
+    let agent = worker.agent().state.agent();
+    let exact = world.engine.context(agent).await.unwrap();
+    let exact_tokens = exact.fixed_tokens() + exact.total_tokens();
+    let before = world.store.rows_read();
+
+    let estimate = world.engine.estimate_context(agent).await.unwrap();
+
+    let read = world.store.rows_read() - before;
+    assert!(read < 100, "{read} rows");
+    assert_eq!(estimate.budget, exact.budget);
+    let difference = estimate.used.abs_diff(exact_tokens);
+    assert!(
+        difference * 20 < exact_tokens,
+        "{} estimated, {exact_tokens} counted",
+        estimate.used
+    );
+}
+
+/// A summary, or a `/clear`, leaves no count that still applies.
+#[tokio::test(start_paused = true)]
+async fn a_window_that_was_cleared_is_counted_exactly() {
+    let world = World::with_window(2_000_000);
+    world.provider.will_count(1_000);
+    let mut worker = world.root().await;
+    for _ in 0..40 {
+        world.provider.will_say(&"words ".repeat(100));
+        say(&mut worker, "a question").await.unwrap();
+    }
+    let agent = worker.agent().state.agent();
+    attended_line(&mut worker, "/clear", |_| Vec::new()).await;
+
+    let estimate = world.engine.estimate_context(agent).await.unwrap();
+
+    let exact = world.engine.context(agent).await.unwrap();
+    let exact_tokens = exact.fixed_tokens() + exact.total_tokens();
+    assert_eq!(estimate.used, exact_tokens);
 }

@@ -38,6 +38,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use ikigai_core::data::Amounts;
 use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::search::Cursor;
@@ -386,6 +387,11 @@ impl App {
     /// Takes in that another process has an agent work from here on.
     pub fn give_away(&mut self, agent: AgentId) {
         self.roster.give_away(agent);
+    }
+
+    /// Takes in what an agent cost before this program started.
+    pub fn set_cost(&mut self, agent: AgentId, spent: &Amounts) {
+        self.roster.set_cost(agent, spent);
     }
 
     /// Takes in what fills the window.

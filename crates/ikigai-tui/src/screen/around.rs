@@ -28,8 +28,8 @@ const MOST_HITS: usize = 50;
 /// Something that was found out.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// The tree of agents.
-    Tree(Vec<Branch>),
+    /// The tree of agents, and what one of them cost.
+    Tree(Vec<Branch>, AgentId, Amounts),
     /// What the board shows.
     Board {
         /// What agents used in their whole lives.
@@ -128,10 +128,13 @@ impl Scout {
         });
     }
 
-    /// Reads the tree.
-    pub(super) fn read_tree(&self) {
+    /// Reads the tree, and what the agent that is shown cost.
+    pub(super) fn read_tree(&self, shown: AgentId) {
         let engine = self.engine.clone();
-        self.send(async move { or_trouble(engine.tree().await, Found::Tree) });
+        self.send(async move {
+            let spent = engine.own_cost(shown).await.unwrap_or_default();
+            or_trouble(engine.tree().await, |tree| Found::Tree(tree, shown, spent))
+        });
     }
 
     /// Tells from now on when the log has grown: others may have done that.
@@ -272,10 +275,10 @@ impl Scout {
         let engine = self.engine.clone();
         self.send(async move {
             // What cannot be told is not shown.
-            let context = engine.context(agent).await.ok();
-            let filled = context.map(|context| Filled {
-                used: context.fixed_tokens() + context.total_tokens(),
-                of: context.budget,
+            let estimate = engine.estimate_context(agent).await.ok();
+            let filled = estimate.map(|estimate| Filled {
+                used: estimate.used,
+                of: estimate.budget,
             });
             Found::Filled(agent, filled)
         });

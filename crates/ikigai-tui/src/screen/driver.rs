@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ikigai_core::data::{self, CommandData};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Kind, RowRef};
 use ikigai_engine::{
@@ -99,7 +100,7 @@ impl Driver {
     pub fn settle_in(&mut self) {
         let current = self.app.current();
         self.scout.attend(current);
-        self.scout.read_tree();
+        self.scout.read_tree(self.app.current());
         self.look_around();
         self.scout.list_choices(self.workdir());
         self.scout.try_confinement();
@@ -156,6 +157,16 @@ impl Driver {
                 self.app.say(format!("⚠ {error}"));
             }
         }
+    }
+
+    /// Says whether something waits that is to be shown at once.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.scout.mailbox.is_urgent()
+    }
+
+    /// Letters of the engine and of background loaders.
+    pub(super) fn mailbox(&self) -> Arc<Mailbox> {
+        self.scout.mailbox.clone()
     }
 
     /// Takes in what the engine told.
@@ -330,12 +341,13 @@ impl Driver {
     async fn take_in_found(&mut self, found: Found) {
         let current = self.app.current();
         match found {
-            Found::Tree(tree) => {
+            Found::Tree(tree, agent, spent) => {
                 let shown = tree.iter().find(|branch| branch.agent.id == current);
                 if shown.is_some_and(|branch| branch.agent.owner.is_none()) {
                     self.app.set_holder(None);
                 }
                 self.app.set_tree(tree);
+                self.app.set_cost(agent, &spent);
                 self.meet_reaped().await;
             }
             Found::Board { costs, newest } => self.app.set_board(&costs, &newest),
@@ -440,7 +452,7 @@ impl Driver {
     fn read_tree(&mut self) {
         self.tree_due = None;
         self.tree_read = Some(Instant::now());
-        self.scout.read_tree();
+        self.scout.read_tree(self.app.current());
     }
 
     /// What was sent in former runs: the newest of what agents of this session were told.
@@ -488,6 +500,10 @@ fn moves_window(update: &Update) -> bool {
     let (Update::Stored(row) | Update::Settled(row)) = update else {
         return false;
     };
-    let moves = [Kind::Clear, Kind::Rewind, Kind::Summary];
-    row.kind.read_as().is_some_and(|kind| moves.contains(&kind))
+    match row.kind.read_as() {
+        Some(Kind::Clear | Kind::Rewind | Kind::Summary) => true,
+        // Another model has another window, and a budget may be set.
+        Some(Kind::Command) => data::read::<CommandData>(row.data.as_deref()).set.is_some(),
+        _ => false,
+    }
 }

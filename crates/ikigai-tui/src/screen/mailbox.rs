@@ -2,6 +2,7 @@
 //! little however long the screen does not look.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ikigai_core::AgentId;
@@ -24,6 +25,9 @@ pub(crate) enum Letter {
 pub(crate) struct Mailbox {
     waiting: Mutex<VecDeque<Letter>>,
     came: Notify,
+    /// A letter waits that no frame of a stream may delay.
+    is_urgent: AtomicBool,
+    urgent: Notify,
 }
 
 impl Mailbox {
@@ -44,6 +48,10 @@ impl Mailbox {
         waiting.push_back(Letter::Told(agent, update.clone()));
         drop(waiting);
         self.came.notify_one();
+        if is_urgent(update) {
+            self.is_urgent.store(true, Ordering::Release);
+            self.urgent.notify_one();
+        }
     }
 
     /// Puts in what was found out.
@@ -63,14 +71,40 @@ impl Mailbox {
         }
     }
 
+    /// Says whether a letter waits that is to be shown at once.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent.load(Ordering::Acquire)
+    }
+
+    /// Waits until a letter is there that is to be shown at once. Safe to drop.
+    pub(crate) async fn urgent(&self) {
+        while !self.is_urgent() {
+            self.urgent.notified().await;
+        }
+    }
+
     /// Takes everything out.
     pub(crate) fn take(&self) -> VecDeque<Letter> {
+        self.is_urgent.store(false, Ordering::Release);
         std::mem::take(&mut *self.lock())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Letter>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Says whether a user waits for an update: the end of a turn, or the effect of a command.
+fn is_urgent(update: &Update) -> bool {
+    matches!(
+        update,
+        Update::Ended(_)
+            | Update::Next(_)
+            | Update::Preview { .. }
+            | Update::Question(_)
+            | Update::NotStored { .. }
+            | Update::TakenBack(_)
+    )
 }
 
 /// Joins what is told to what was told before, if one can stand for both.

@@ -50,6 +50,8 @@ pub struct Screen {
     is_typed: bool,
     drawn: Option<Instant>,
     keys_drawn: Option<Instant>,
+    /// Time of the last frame that the end of a turn or the effect of a command asked for.
+    urgent_drawn: Option<Instant>,
     happened: Vec<Happening>,
     on_hangup: OnHangUp,
     notify: Notify,
@@ -107,6 +109,7 @@ impl Screen {
             is_typed: false,
             drawn: None,
             keys_drawn: None,
+            urgent_drawn: None,
             happened: Vec::new(),
             on_hangup,
             notify: Notify::default(),
@@ -155,7 +158,14 @@ impl Screen {
                 return Ok(end);
             }
             if self.is_due() {
+                if self.stage.driver.is_urgent() {
+                    self.urgent_drawn = Some(Instant::now());
+                }
                 self.stage.driver.take_in().await;
+                // A command may have chosen another agent: the frame shows that one.
+                if let Some(end) = self.carry_out().await? {
+                    return Ok(end);
+                }
                 self.draw()?;
                 continue;
             }
@@ -164,12 +174,15 @@ impl Screen {
             let mut told = None;
             let mut came = false;
             let is_clear = self.terminal.is_clear();
+            let mailbox = self.stage.driver.mailbox();
+            let may_hurry = due.is_some() && !self.stage.driver.is_urgent();
             tokio::select! {
                 biased;
                 read = self.input.read(&mut self.happened) => read?,
                 signal = self.signals.next() => told = Some(signal),
                 sent = self.terminal.clear(), if !is_clear => sent?,
                 () = at(due), if due.is_some() => {}
+                () = mailbox.urgent(), if may_hurry => {}
                 // What comes while a frame waits is drawn with it.
                 () = self.stage.came(), if due.is_none() => came = true,
                 () = at(tick), if tick.is_some() && due.is_none() => {
@@ -197,13 +210,20 @@ impl Screen {
 
     /// When the next frame is drawn, if one is to be.
     fn due(&self) -> Option<Instant> {
-        let (before, pause) = if self.is_typed {
-            (self.keys_drawn, KEY_FRAME)
-        } else {
-            (self.drawn, STREAM_FRAME)
-        };
         let can = self.is_dirty && self.terminal.is_clear() && self.terminal.is_shown();
-        can.then(|| before.map_or_else(Instant::now, |drawn| drawn + pause))
+        let after = |drawn: Option<Instant>, pause: Duration| {
+            drawn.map_or_else(Instant::now, |drawn| drawn + pause)
+        };
+        let stream = after(self.drawn, STREAM_FRAME);
+        let key = self.is_typed.then(|| after(self.keys_drawn, KEY_FRAME));
+        let urgent = self.stage.driver.is_urgent();
+        let urgent = urgent.then(|| after(self.urgent_drawn, KEY_FRAME));
+        can.then(|| {
+            [key, urgent]
+                .into_iter()
+                .flatten()
+                .fold(stream, Instant::min)
+        })
     }
 
     fn is_due(&self) -> bool {
