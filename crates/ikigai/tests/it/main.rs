@@ -20,5 +20,6 @@ mod read_only;
 mod screen;
 mod sharing;
 mod sql;
+mod streams;
 mod support;
 mod tools;
