@@ -8,12 +8,15 @@ use ikigai_core::data::Cause;
 use ikigai_store::{AgentRecord, CommitError};
 use tokio::sync::watch;
 
-use crate::agents::start;
+use crate::agents::{Opening, UseObserver, start};
 use crate::front::{Intent, Stop};
-use crate::{Engine, EngineError, Errand};
+use crate::{Engine, EngineError, Errand, Worker};
 
-/// How long agents at work have to store how they ended when the program is left.
+/// Time for an agent to store how it ended before its lease is given to another process.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// Longest wait for agents when the program leaves: less than the two seconds of leaving.
+const LEAVE_WITHIN: Duration = Duration::from_millis(1300);
 
 impl Engine {
     /// Takes care of an agent: takes its lease, settles what a former process left unfinished, and
@@ -21,21 +24,44 @@ impl Engine {
     pub async fn attend(&self, agent: &AgentRecord) -> Result<(), EngineError> {
         let _door = self.hub.door.acquire().await;
         if self.hub.is_working(agent.id).is_none() {
-            start(self.open(agent).await?, None);
+            let mut worker = self.open(agent).await?;
+            worker.apply_opening(Some(agent.id)).await?;
+            start(worker, None);
         }
         Ok(())
     }
 
     /// Makes a root agent in a directory's session, and takes care of it.
     pub async fn attend_new(&self, directory: &str, workdir: &str) -> Result<AgentId, EngineError> {
-        let worker = self.create_root(directory, workdir).await?;
+        let mut worker = self.create_root(directory, workdir).await?;
+        worker.apply_opening(None).await?;
         let agent = worker.agent().state.agent();
         start(worker, None);
         Ok(agent)
     }
 
+    /// Has the user's choice of agents noted.
+    pub fn observe_use(&self, observer: UseObserver) {
+        self.hub.set_use_observer(observer);
+    }
+
+    /// Notes that the user talks or switches to an agent.
+    pub fn note_use(&self, agent: AgentId) {
+        if let Some(observer) = self.hub.use_observer() {
+            observer(agent);
+        }
+    }
+
+    /// Sets model and approval mode for the first agent that a front end starts.
+    pub fn set_opening(&self, opening: Opening) {
+        self.hub.set_opening(opening);
+    }
+
     /// Says something to an agent, taking care of it first if nobody does.
     pub async fn say(&self, agent: AgentId, intent: Intent) -> Result<(), EngineError> {
+        if matches!(intent, Intent::Say(_) | Intent::Command(_)) {
+            self.note_use(agent);
+        }
         if self.hub.is_working(agent).is_none() {
             let record = self.store.agent(agent).await?;
             let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
@@ -126,21 +152,48 @@ impl Engine {
         self.hub.working()
     }
 
-    /// Interrupts all agents of this process, waits a little until they have stored how they ended,
-    /// and gives their leases back.
+    /// Gives back the leases of all idle agents of this process.
+    pub async fn dismiss(&self) {
+        for agent in self.hub.attended() {
+            if self.hub.is_working(agent) == Some(false) {
+                self.hub.let_go(agent).await;
+            }
+        }
+    }
+
+    /// Interrupts all agents of this process and waits, for a little more than a second, until they have
+    /// stored how they ended and given their leases back. Agents that start later end at once.
     pub async fn leave(&self) {
-        let mut changes = self.hub.changes(&self.store);
-        self.hub.stop_working(Cause::Exit);
-        let ended = async {
+        let mut changes = self.hub.stirs();
+        self.hub.dismiss_all();
+        let gone = async {
             loop {
                 changes.mark_unchanged();
-                if self.hub.working().is_empty() || changes.changed().await.is_err() {
+                if self.hub.attended().is_empty() || changes.changed().await.is_err() {
                     return;
                 }
             }
         };
-        // What is not stored by then is settled by whoever opens the agent next.
-        let _ = tokio::time::timeout(LAST_WORDS, ended).await;
-        self.dismiss().await;
+        // The next process that opens an agent settles what is not stored by then.
+        let _ = tokio::time::timeout(LEAVE_WITHIN, gone).await;
+    }
+}
+
+impl Worker {
+    /// Stores the settings with which the front end wants its first agent to start.
+    async fn apply_opening(&mut self, agent: Option<AgentId>) -> Result<(), EngineError> {
+        let Some(opening) = self.engine.hub.take_opening(agent) else {
+            return Ok(());
+        };
+        // A screen may have read the agent before.
+        if let Some(choice) = opening.model {
+            let rows = self.choose_model(choice).await?;
+            self.settled.extend(rows);
+        }
+        if let Some(mode) = opening.approve {
+            let rows = self.approve_for_now(mode).await?;
+            self.settled.extend(rows);
+        }
+        Ok(())
     }
 }

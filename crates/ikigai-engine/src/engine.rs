@@ -180,11 +180,6 @@ impl Engine {
         self.models.find_local().await
     }
 
-    /// Gives back the leases of all idle agents that this process runs.
-    pub async fn dismiss(&self) {
-        self.hub.dismiss().await;
-    }
-
     /// Leaves a message of the user for an agent that another process holds.
     pub async fn post(&self, to: AgentId, text: &str) -> Result<(), EngineError> {
         let send = Effect::SendMail {

@@ -28,7 +28,9 @@ mod turn;
 mod window;
 mod worker;
 
-pub use agents::{Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer, since};
+pub use agents::{
+    Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer, Opening, UseObserver, since,
+};
 pub use asked::Asked;
 pub use called::Called;
 pub use context::{Context, ContextEstimate, ContextTurn};

@@ -14,7 +14,7 @@ use ikigai_store::{
 };
 
 use crate::agents::Started;
-use crate::front::Stop;
+use crate::front::{Stop, Update};
 use crate::turn::Summary;
 use crate::{Engine, EngineError};
 
@@ -148,30 +148,30 @@ impl Worker {
 
     /// Lets tools do so much without asking, as long as this worker holds the agent. The log tells
     /// that it was so.
-    pub async fn approve_for_now(&mut self, mode: Approve) -> Result<(), EngineError> {
+    pub async fn approve_for_now(&mut self, mode: Approve) -> Result<Vec<Row>, EngineError> {
         let data = CommandData {
             command: Some("approve".to_owned()),
             args: Some(format!("{} for now", mode.word())),
             ..CommandData::default()
         };
-        self.commit(vec![Event::Command { output: None, data }], Vec::new())
+        let rows = self
+            .commit(vec![Event::Command { output: None, data }], Vec::new())
             .await?;
         self.approve = Some(mode);
-        Ok(())
+        Ok(rows)
     }
 
     /// Answers with another model from the next request on.
-    pub async fn choose_model(&mut self, choice: ModelChoice) -> Result<(), EngineError> {
+    pub async fn choose_model(&mut self, choice: ModelChoice) -> Result<Vec<Row>, EngineError> {
         if self.agent.state.settings().model.as_ref() == Some(&choice) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let settings = Settings {
             model: Some(choice),
             ..Settings::default()
         };
         self.commit(vec![Event::set("model", settings.as_set())], Vec::new())
-            .await?;
-        Ok(())
+            .await
     }
 
     /// Stores events, then applies them. Returns the rows; nothing has happened if it fails.
@@ -358,8 +358,18 @@ impl Worker {
     }
 
     /// Gives the lease back, so that another process need not find out that this one is gone.
-    pub async fn release(self) -> Result<(), EngineError> {
+    ///
+    /// The observer gets the rows that settled a former process's work, if no front end did yet: a
+    /// screen may have read the agent before.
+    pub async fn release(mut self) -> Result<(), EngineError> {
         let agent = self.agent.state.agent();
+        let settled = std::mem::take(&mut self.settled);
+        if let (Some(observer), _) = self.engine.hub.observer() {
+            let name = self.settings().name.clone().unwrap_or_default();
+            for row in settled {
+                observer(agent, &name, &Update::Settled(row));
+            }
+        }
         let with = vec![Effect::GiveLease {
             agent,
             epoch: self.epoch,

@@ -1,15 +1,11 @@
-//! Keys: from the environment, a command, or a file that only its owner can read.
+//! Keys from a file that only its owner can read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
@@ -17,13 +13,7 @@ use thiserror::Error;
 use crate::small_file;
 
 /// A file of keys is small; anything larger is something else.
-const MOST_FILE_BYTES: u64 = 64 * 1024;
-
-/// A command may ask for a passphrase, but not for ever.
-const COMMAND_DEADLINE: Duration = Duration::from_mins(1);
-
-/// How often is looked whether a command has ended.
-const COMMAND_PAUSE: Duration = Duration::from_millis(5);
+pub(crate) const MOST_FILE_BYTES: u64 = 64 * 1024;
 
 /// Why the keys cannot be read.
 #[derive(Debug, Error)]
@@ -168,69 +158,4 @@ fn key_line(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let key = value.trim().strip_prefix('"')?.strip_suffix('"')?;
     Some((name.trim(), key)).filter(|(name, key)| !name.is_empty() && !key.is_empty())
-}
-
-/// Runs a command that prints a key. It gets none of the variables in `hidden`, and not forever.
-pub fn run_command(
-    provider: &str,
-    command: &str,
-    hidden: &[String],
-) -> Result<SecretString, CredentialsError> {
-    let failed = |reason: String| CredentialsError::Command {
-        provider: provider.to_owned(),
-        reason,
-    };
-    let mut shell = Command::new("sh");
-    for name in hidden {
-        shell.env_remove(name);
-    }
-    let child = shell
-        .arg("-c")
-        .arg(command)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn();
-    let mut child = child.map_err(|error| failed(error.to_string()))?;
-    let printed = child.stdout.take().map(read_in_thread);
-    let status = wait(&mut child).map_err(|error| failed(error.to_string()))?;
-    let Some(status) = status else {
-        let seconds = COMMAND_DEADLINE.as_secs();
-        return Err(failed(format!("it took longer than {seconds} s")));
-    };
-    if !status.success() {
-        return Err(failed(status.to_string()));
-    }
-    let key = printed.and_then(|reader| reader.join().ok()).flatten();
-    match key.as_deref().map(str::trim) {
-        None => Err(failed("it printed no text".to_owned())),
-        Some("") => Err(failed("it printed nothing".to_owned())),
-        Some(key) => Ok(SecretString::from(key)),
-    }
-}
-
-fn read_in_thread(out: ChildStdout) -> JoinHandle<Option<String>> {
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        let read = out.take(MOST_FILE_BYTES).read_to_string(&mut text);
-        read.is_ok().then_some(text)
-    })
-}
-
-/// Waits for a command; one that takes too long is ended with all it has started, and yields none.
-fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
-    let deadline = Instant::now() + COMMAND_DEADLINE;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= deadline {
-            let group = rustix::process::Pid::from_child(child);
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            child.wait()?;
-            return Ok(None);
-        }
-        std::thread::sleep(COMMAND_PAUSE);
-    }
 }

@@ -6,6 +6,7 @@ pub mod credentials;
 mod demo;
 pub mod dialect;
 pub mod dialects;
+mod key_command;
 mod keys;
 pub mod local;
 pub mod presets;

@@ -2,6 +2,7 @@
 
 mod described;
 mod model_names;
+mod remote_model;
 mod spelled;
 mod typed;
 
@@ -10,22 +11,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ikigai_core::Request;
-use ikigai_core::data::Amounts;
 use ikigai_core::project::Scale;
 use ikigai_core::settings::ModelChoice;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 
-use crate::catalogue::{Catalogue, Level, ModelName, ModelSpec, ThinkingValue};
+use self::remote_model::{KeySource, Reachable, RemoteModel};
+use crate::catalogue::{Catalogue, Level, ModelName, ModelSpec};
 use crate::credentials::{self, CredentialsError};
 use crate::demo::{DEMO, Demo};
-use crate::dialect::{Dialect, Order, Quirks};
+use crate::dialect::{Dialect, Quirks};
+use crate::key_command::KeyCommand;
 use crate::presets::{COMPATIBLE, PRESETS, full_base, preset};
-use crate::retry::Policy;
-use crate::transport::{Call, Client, Deadlines, content_limit, send};
+use crate::transport::{Client, Deadlines};
 use crate::{
-    Answer, BoxFuture, Delta, Described, KeptKey, KeyError, Model, Models, NoModel, Offer,
-    ProviderError, TypedKey, dialects,
+    BoxFuture, Described, KeptKey, KeyError, Model, Models, NoModel, Offer, TypedKey, dialects,
 };
 
 /// The window of a model that is not in the table: what a local server can be expected to have.
@@ -115,8 +114,8 @@ pub struct Registry {
     /// Of those providers that are configured: they may need connections of their own.
     clients: BTreeMap<String, Client>,
     random: Random,
-    /// What commands printed, so that each is run once.
-    printed: Mutex<BTreeMap<String, SecretString>>,
+    /// Commands that print keys, each of which is run at most once.
+    key_commands: BTreeMap<String, Arc<KeyCommand>>,
     /// Keys that were typed since the program began.
     typed: Mutex<Vec<SecretString>>,
 }
@@ -133,7 +132,7 @@ impl Registry {
             client,
             clients: BTreeMap::new(),
             random,
-            printed: Mutex::default(),
+            key_commands: BTreeMap::new(),
             typed: Mutex::default(),
         }
     }
@@ -155,6 +154,12 @@ impl Registry {
         let clients = providers.iter();
         let clients = clients.map(|(name, config)| (name.clone(), config.client(&self.client)));
         self.clients = clients.collect();
+        let hidden = secret_variables(&providers);
+        let commands = providers.iter().filter_map(|(name, config)| {
+            let command = KeyCommand::new(name, config.key_command.as_deref()?, hidden.clone());
+            Some((name.clone(), Arc::new(command)))
+        });
+        self.key_commands = commands.collect();
         self.configured = providers;
         self.corrections = models;
         self
@@ -195,9 +200,10 @@ impl Registry {
 
     /// The keys that commands have printed or somebody has typed so far.
     pub fn later_keys(&self) -> Vec<SecretString> {
-        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let commands = self.key_commands.values();
+        let printed = commands.filter_map(|command| command.printed());
         let typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
-        printed.values().chain(typed.iter()).cloned().collect()
+        printed.chain(typed.iter()).cloned().collect()
     }
 
     /// The settings that a typed model name means.
@@ -268,23 +274,12 @@ impl Registry {
         configured.or(usual).unwrap_or("chat")
     }
 
-    fn printed_key(&self, name: &str, command: &str) -> Result<SecretString, CredentialsError> {
-        let mut printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = printed.get(name) {
-            return Ok(key.clone());
-        }
-        let hidden = secret_variables(&self.configured);
-        let key = credentials::run_command(name, command, &hidden)?;
-        printed.insert(name.to_owned(), key.clone());
-        Ok(key)
-    }
-
     fn variable(&self, name: &str) -> Option<String> {
         (self.variables)(name).filter(|value| !value.trim().is_empty())
     }
 
-    /// The key of a provider: from its variables, its command, or the file.
-    fn key(&self, name: &str, config: &ProviderConfig) -> Result<Option<SecretString>, NoModel> {
+    /// Where a provider's key comes from: its variables, its command, or the file. Runs nothing.
+    fn key(&self, name: &str, config: &ProviderConfig) -> Result<Option<KeySource>, NoModel> {
         let usual = preset(name).map_or(&[][..], |preset| preset.keys);
         let mut variables = config
             .key_env
@@ -293,19 +288,20 @@ impl Registry {
             .chain(usual.iter().copied());
         let from_variable = variables.find_map(|variable| self.variable(variable));
         if let Some(key) = from_variable {
-            return Ok(Some(SecretString::from(key.trim())));
+            return Ok(Some(KeySource::Known(SecretString::from(key.trim()))));
         }
         let no_model = |error: CredentialsError| NoModel {
             reason: error.to_string(),
             advice: error.advice(),
         };
-        if let Some(command) = &config.key_command {
-            return self.printed_key(name, command).map(Some).map_err(no_model);
+        if let Some(command) = self.key_commands.get(name) {
+            return Ok(Some(KeySource::Command(Arc::clone(command))));
         }
-        match &self.credentials {
-            Some(file) => Ok(credentials::read_file(file).map_err(no_model)?.remove(name)),
-            None => Ok(None),
-        }
+        let Some(file) = &self.credentials else {
+            return Ok(None);
+        };
+        let mut keys = credentials::read_file(file).map_err(no_model)?;
+        Ok(keys.remove(name).map(KeySource::Known))
     }
 }
 
@@ -432,134 +428,4 @@ fn window_of(spec: Option<&ModelSpec>) -> u64 {
     let window = spec.and_then(|spec| spec.context_window);
     let window = window.unwrap_or(UNKNOWN_WINDOW);
     window.saturating_sub(longest_answer(spec)).max(window / 2)
-}
-
-/// A provider with everything that talking to it needs.
-#[derive(Clone)]
-struct Reachable {
-    name: String,
-    dialect: &'static dyn Dialect,
-    base: String,
-    key: Option<SecretString>,
-    headers: BTreeMap<String, String>,
-    quirks: Quirks,
-}
-
-/// A model behind a dialect.
-#[derive(Clone)]
-struct RemoteModel {
-    reachable: Reachable,
-    name: String,
-    spec: Option<ModelSpec>,
-    level: Option<Level>,
-    thinking: Option<ThinkingValue>,
-    client: Client,
-    random: Random,
-}
-
-impl RemoteModel {
-    fn order<'a>(&'a self, request: &'a Request, conversation: &'a str) -> Order<'a> {
-        Order {
-            request,
-            model: &self.name,
-            thinking: self.thinking.as_ref(),
-            max_output: self.max_output(),
-            cache_key: conversation,
-            quirks: self.reachable.quirks,
-        }
-    }
-
-    fn max_output(&self) -> u64 {
-        longest_answer(self.spec.as_ref())
-    }
-}
-
-impl Model for RemoteModel {
-    fn provider(&self) -> &str {
-        &self.reachable.name
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn level(&self) -> Option<&str> {
-        self.level.map(Level::word)
-    }
-
-    fn window_tokens(&self) -> u64 {
-        window_of(self.spec.as_ref())
-    }
-
-    fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64> {
-        self.spec.as_ref()?.cost_nano_usd(usage)
-    }
-
-    fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer> {
-        let Reachable {
-            dialect,
-            base,
-            key,
-            headers,
-            ..
-        } = &self.reachable;
-        let own = dialect.headers(key.as_ref().map(ExposeSecret::expose_secret));
-        let own = own
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value));
-        let further = headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone()));
-        let headers = own
-            .chain(further)
-            .map(|(name, value)| (name, SecretString::from(value)));
-        let call = Call {
-            url: dialect.endpoint(base, &self.name),
-            headers: headers.collect(),
-            body: dialect
-                .encode(&self.order(&request, conversation))
-                .to_string()
-                .into_bytes(),
-            dialect: *dialect,
-            content_limit: content_limit(self.spec.as_ref().and_then(|spec| spec.max_output)),
-        };
-        Box::new(Located {
-            answer: send(&self.client, call, Policy::default(), (self.random)()),
-            model: self.clone(),
-            conversation: conversation.to_owned(),
-            request,
-        })
-    }
-}
-
-/// An answer whose refusal names a message of the request, and not of the wire.
-struct Located {
-    answer: Box<dyn Answer>,
-    model: RemoteModel,
-    conversation: String,
-    request: Request,
-}
-
-impl Answer for Located {
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
-        Box::pin(async move {
-            let next = self.answer.next().await?;
-            Some(next.map_err(|error| {
-                let order = self.model.order(&self.request, &self.conversation);
-                let names_message = self.model.reachable.dialect.locate(&order, &error);
-                ProviderError {
-                    names_message,
-                    ..error
-                }
-            }))
-        })
-    }
-
-    fn patience(&self) -> Duration {
-        self.answer.patience()
-    }
-
-    fn into_rest(self: Box<Self>) -> Option<BoxFuture<'static, ()>> {
-        self.answer.into_rest()
-    }
 }

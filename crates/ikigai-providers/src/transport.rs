@@ -17,6 +17,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 pub use client::Client;
+pub(crate) use exchange::longest_silence;
 pub use journal::BODIES;
 
 use crate::answer::Answer;

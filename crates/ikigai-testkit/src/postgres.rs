@@ -231,7 +231,12 @@ impl LentDatabase {
 
     /// Its address.
     pub fn url(&self) -> String {
-        self.0.as_ref().unwrap().url()
+        self.database().url()
+    }
+
+    /// The database itself.
+    pub fn database(&self) -> &Database {
+        self.0.as_ref().unwrap()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The terminal itself: what it sends, what is sent to it, and that it is left as it was found.
 
 mod decode;
+mod exit_deadline;
 mod hidden;
 mod input;
 mod modes;
@@ -19,6 +20,8 @@ use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
 pub use decode::{Decoder, LONGEST_PASTE};
+pub(crate) use exit_deadline::treat_interrupt_as_key;
+pub use exit_deadline::{begin_exit, enforce_exit_deadline, exit_time_left, is_exiting};
 pub use hidden::Hidden;
 pub use input::Input;
 pub use modes::restore;

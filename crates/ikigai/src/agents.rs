@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) fn agents(db: Option<String>, order: &AgentsOrder) -> Result<ExitCode> {
     let world = World::open_reading(db)?;
-    world.runtime.block_on(async {
+    world.block_on(async {
         show(&world.engine, order).await?;
         if order.watch {
             watch(&world.engine, order).await?;

@@ -1,12 +1,14 @@
 //! The command line.
 
-use std::path::PathBuf;
+mod control;
+
 use std::str::FromStr;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use ikigai_core::settings::Approve;
 
+pub(crate) use self::control::{CtlOrder, CtlVerb};
 use crate::config;
 
 /// Exit codes, which `--help` lists.
@@ -61,6 +63,8 @@ impl Arguments {
         let arguments = Self::parse();
         let screen = &arguments.screen;
         let is_named = screen.agent.is_some() || screen.at.is_some();
+        let is_set = screen.model.is_some() || screen.approve.is_some() || screen.continues;
+        let is_named = is_named || is_set;
         let asks_screen = screen.prompt.is_some() || is_named || screen.new || screen.headless;
         if arguments.verb.is_some() && asks_screen {
             let text = "what stands before the verb is for the screen: put it after the verb";
@@ -110,6 +114,19 @@ pub(crate) struct ScreenOrder {
     /// Make a new agent in this directory
     #[arg(long)]
     pub(crate) new: bool,
+
+    /// Continue with the agent that was used last in this directory; fails if there is none
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["new", "agent"])]
+    pub(crate) continues: bool,
+
+    /// Answer with this model from now on: `[PROVIDER:]NAME[/LEVEL]`; `ikigai models` lists them
+    #[arg(long, short = 'm', value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// What tools may do without asking while this ikigai runs: `read` nothing but reading, `ask`
+    /// for the rest, `edits` also writes inside the working directory, `all` everything
+    #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
+    pub(crate) approve: Option<String>,
 
     /// Show this row where it stands in its agent's history, as `ikigai search` tells it: `#name.12`,
     /// or `#12` of the agent itself
@@ -182,8 +199,9 @@ pub(crate) enum Verb {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct RunOrder {
-    /// What to say; `-` reads it from standard input. What begins with `/` is a command (`/help`
-    /// lists them), with `!` a line for your shell
+    /// What to say; `-` reads it from standard input. Text that is piped in is appended, as in
+    /// `git diff | ikigai run "review this"`. What begins with `/` is a command (`/help` lists
+    /// them), with `!` a line for your shell
     #[arg(value_name = "PROMPT", required_unless_present_any = ["retry", "resume"])]
     pub(crate) prompt: Option<String>,
 
@@ -196,19 +214,23 @@ pub(crate) struct RunOrder {
     #[arg(long)]
     pub(crate) new: bool,
 
+    /// Continue with the agent that was used last in this directory; fails if there is none
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["new", "agent"])]
+    pub(crate) continues: bool,
+
     /// Say it to a new child of the agent, which knows nothing of what was said before
     #[arg(long, conflicts_with_all = ["retry", "resume"])]
     pub(crate) fresh: bool,
 
     /// Answer with this model from now on: `[PROVIDER:]NAME[/LEVEL]`, LEVEL being none, min, low,
     /// med, high or max; `ikigai models` lists them
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, short = 'm', value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
     /// What tools may do without asking, for this run only: `read` nothing but reading, `ask` for
     /// the rest, `edits` also writes inside the working directory, `all` everything. Where nobody
     /// can be asked (no terminal), what would be asked is refused
-    #[arg(long, value_name = "MODE", value_parser = ["read", "ask", "edits", "all"])]
+    #[arg(long, short = 'a', value_name = "MODE", value_parser = APPROVE_MODES)]
     pub(crate) approve: Option<String>,
 
     /// Send the last turn again instead of saying something
@@ -228,16 +250,17 @@ pub(crate) struct RunOrder {
     pub(crate) json: bool,
 }
 
-impl RunOrder {
-    /// What tools may do without asking.
-    pub(crate) fn approve(&self) -> Option<Approve> {
-        self.approve.as_deref().map(|mode| match mode {
-            "read" => Approve::Read,
-            "edits" => Approve::Edits,
-            "all" => Approve::All,
-            _ => Approve::Ask,
-        })
-    }
+/// The approval modes as they are typed.
+const APPROVE_MODES: [&str; 4] = ["read", "ask", "edits", "all"];
+
+/// The approval mode that was typed.
+pub(crate) fn approve_mode(typed: Option<&str>) -> Option<Approve> {
+    typed.map(|mode| match mode {
+        "read" => Approve::Read,
+        "edits" => Approve::Edits,
+        "all" => Approve::All,
+        _ => Approve::Ask,
+    })
 }
 
 /// What `log` is asked.
@@ -497,94 +520,4 @@ pub(crate) enum Shell {
     Zsh,
     /// fish
     Fish,
-}
-
-/// What `ctl` is asked.
-#[derive(Debug, Args)]
-pub(crate) struct CtlOrder {
-    /// Ask this process; not needed if only one runs
-    #[arg(long, value_name = "PID", global = true)]
-    pub(crate) pid: Option<u32>,
-
-    /// Ask at this socket
-    #[arg(long, value_name = "PATH", global = true, conflicts_with = "pid")]
-    pub(crate) socket: Option<PathBuf>,
-
-    #[command(subcommand)]
-    pub(crate) verb: CtlVerb,
-}
-
-/// One request.
-#[derive(Clone, Debug, Subcommand)]
-#[command(rename_all = "snake_case")]
-pub(crate) enum CtlVerb {
-    /// Print what is on the screen
-    ReadFramebuffer {
-        /// As plain text
-        #[arg(long)]
-        text: bool,
-    },
-    /// Type keys: `hello\\r`; `\\r \\n \\t \\\\ \\xNN` are unescaped
-    SendKeys {
-        #[arg(value_name = "KEYS", allow_hyphen_values = true)]
-        keys: String,
-    },
-    /// Wait until the agent that is shown has nothing to do; exit code 1 if the time is over before
-    WaitIdle {
-        /// Milliseconds
-        #[arg(value_name = "MS", default_value_t = 60_000)]
-        timeout_ms: u64,
-    },
-    /// Print what fills the window, in tokens
-    ReadTokenCache,
-    /// Say something, or have a command carried out
-    Submit {
-        #[arg(value_name = "TEXT", allow_hyphen_values = true)]
-        text: String,
-        /// To this agent
-        #[arg(long, value_name = "AGENT")]
-        agent: Option<String>,
-    },
-    /// List the agents and what they ask
-    Agents,
-    /// Print the rows of an agent's log, one a line
-    Events {
-        /// Of this agent
-        #[arg(long, value_name = "AGENT")]
-        agent: Option<String>,
-        /// Only those after this row
-        #[arg(long, value_name = "SEQ")]
-        after: Option<u64>,
-        /// Go on with those that come, until Ctrl-C
-        #[arg(long, short)]
-        follow: bool,
-    },
-    /// Answer a question: once, always or no
-    Approve {
-        #[arg(value_name = "ANSWER", value_parser = ["once", "always", "no"], default_value = "once")]
-        answer: String,
-        /// The question of this agent
-        #[arg(long, value_name = "AGENT")]
-        agent: Option<String>,
-        /// What `always` allows
-        #[arg(long, value_name = "PATTERN")]
-        pattern: Option<String>,
-        /// Why not, for the model
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-    },
-    /// Interrupt an agent
-    Interrupt {
-        /// This one instead of the one that is shown
-        #[arg(long, value_name = "AGENT")]
-        agent: Option<String>,
-    },
-    /// Have the program let go of an agent, so that another can take it
-    Release {
-        /// This one; all of them if none is named
-        #[arg(long, value_name = "AGENT")]
-        agent: Option<String>,
-    },
-    /// Print who answers
-    Version,
 }

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use ikigai_core::AgentId;
+use ikigai_tui::terminal::exit_time_left;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::place::Place;
 
-/// How long it has to take the agents over.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Part of the time for leaving that is kept for the last words on the terminal.
+const EXIT_MARGIN: Duration = Duration::from_millis(100);
 
-/// Starts it on the same store, and waits until it has the agents.
+/// Starts it on the same store, and waits until it has the agents, as long as leaving may take.
 pub(crate) fn hand_over(store: &Place, agents: &[AgentId]) -> Result<()> {
     let Some(first) = agents.first() else {
         return Ok(());
@@ -33,13 +34,15 @@ pub(crate) fn hand_over(store: &Place, agents: &[AgentId]) -> Result<()> {
         .spawn()
         .context("cannot start in the background")?;
     let ready = child.stdout.take().context("its output is not there")?;
-    let patience = Timespec::try_from(PATIENCE)?;
+    let patience = Timespec::try_from(exit_time_left().saturating_sub(EXIT_MARGIN))?;
     // It says where it listens once it has them, and closes its output if it fails.
     let mut waits = [PollFd::new(&ready, PollFlags::IN)];
     poll(&mut waits, Some(&patience)).context("cannot wait for it")?;
     let [waits] = waits;
-    if !waits.revents().contains(PollFlags::IN) {
-        bail!("it did not start in time, or failed");
+    let is_ready = waits.revents().contains(PollFlags::IN);
+    // One that is still starting takes the agents over without this process.
+    if !is_ready && child.try_wait().is_ok_and(|ended| ended.is_some()) {
+        bail!("it failed at its start");
     }
     Ok(())
 }

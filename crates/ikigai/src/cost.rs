@@ -17,7 +17,7 @@ pub(crate) fn cost(db: Option<String>, order: &CostOrder) -> Result<ExitCode> {
         Some(name) => world.find(Some(name))?,
         None => None,
     };
-    world.runtime.block_on(async {
+    world.block_on(async {
         let engine = &world.engine;
         let mut costs = engine.costs().await?;
         if let Some(agent) = named {

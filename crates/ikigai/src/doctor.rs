@@ -224,7 +224,7 @@ fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
     } else {
         "log"
     };
-    world.runtime.block_on(async {
+    world.block_on(async {
         findings.push(match world.store.integrity().await {
             Ok(faults) if faults.is_empty() => Finding::Good(format!("store: the {what} is sound")),
             Ok(faults) => Finding::Bad(

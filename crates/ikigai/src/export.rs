@@ -55,7 +55,7 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
     let exported = world
         .engine
         .export(whose, format, &mut *out, &mut tell_progress);
-    let exported = world.runtime.block_on(exported);
+    let exported = world.block_on(exported);
     if tells {
         let _ = writeln!(io::stderr());
     }

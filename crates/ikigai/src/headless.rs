@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use ikigai_tui::app::Wish;
 use ikigai_tui::control::{Mode, Orders};
 use ikigai_tui::screen::{Driver, Stage};
-use ikigai_tui::terminal::{Signals, Told};
+use ikigai_tui::terminal::{Signals, Told, enforce_exit_deadline};
 
 use crate::arguments::ScreenOrder;
 use crate::control::{Clients, Server};
@@ -22,6 +22,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
         bindings,
         mut around,
     } = Manner::of(&config)?;
+    enforce_exit_deadline().context("cannot start the thread that ends the program")?;
     let world = World::open_with(db, &config)?;
     around.secrets = world.registry.secret_variables();
     let mode = if order.until_idle {
@@ -31,7 +32,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
     } else {
         Mode::Headless
     };
-    world.runtime.block_on(Box::pin(async {
+    world.block_on(Box::pin(async {
         // Before anything else, so that whoever starts it may end it at any time.
         let signals = Signals::new().context("cannot listen to signals")?;
         let (whom, row) = crate::screen::whom(&world, order).await?;

@@ -34,7 +34,7 @@ pub(crate) async fn catch_up(store: &dyn Store) -> Result<()> {
 
 /// `ikigai doctor --reindex`.
 pub(crate) fn make_again(world: &World) -> Result<ExitCode> {
-    world.runtime.block_on(async {
+    world.block_on(async {
         let rows = world.store.forget_index().await?;
         catch_up(world.engine.store()).await?;
         print(&format!("the search index was made again of {rows} rows\n"))?;

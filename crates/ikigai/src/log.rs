@@ -25,16 +25,14 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
     let agent = world.find(order.agent.as_deref())?;
     if let Some(name) = &order.around {
         let own = agent.map(|agent| agent.id);
-        world
-            .runtime
-            .block_on(print_around(&world.engine, own, name, order))?;
+        world.block_on(print_around(&world.engine, own, name, order))?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(agent) = agent else {
         tell("error: this directory has no agent yet\nhint: ikigai run \"hello\"");
         return Ok(exit::AGENT.into());
     };
-    world.runtime.block_on(async {
+    world.block_on(async {
         if order.request {
             print_request(&world, agent.id, order).await
         } else {

@@ -16,6 +16,7 @@ mod doctor;
 mod export;
 mod headless;
 mod index;
+mod last_agent;
 mod log;
 mod models;
 mod older;

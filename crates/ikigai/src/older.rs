@@ -54,7 +54,7 @@ fn restore(world: &World, reader: PipeReader) -> Result<Restored, RestoreError> 
 fn home<'a>(world: &World, known: legacy::Known<'a>) -> Result<Home<'a>> {
     let here = Here::find()?;
     let store = world.engine.store();
-    let (sessions, agents) = world.runtime.block_on(async {
+    let (sessions, agents) = world.block_on(async {
         Ok::<_, StoreError>((store.sessions().await?, store.agents(None).await?))
     })?;
     let mut sessions = sessions.into_iter().rev();

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use ikigai_core::{Micros, RowRef};
-use ikigai_engine::{Environment as _, System};
+use ikigai_core::{AgentId, Micros, RowRef};
+use ikigai_engine::{EngineError, Environment as _, Opening, Status, System};
 use ikigai_tui::app::{Farewell, Surroundings};
 use ikigai_tui::control::{Mode, Orders};
 use ikigai_tui::keys::Bindings;
@@ -14,17 +14,18 @@ use ikigai_tui::paint::Theme;
 use ikigai_tui::plain;
 use ikigai_tui::rows::Symbols;
 use ikigai_tui::screen::{Driver, Left, Screen, Stage, Whom};
-use ikigai_tui::terminal::{Terminal, hold_panics};
+use ikigai_tui::terminal::{Terminal, enforce_exit_deadline, hold_panics};
 
-use crate::arguments::ScreenOrder;
+use crate::arguments::{ScreenOrder, approve_mode};
 use crate::background;
 use crate::config::Config;
 use crate::control::{Clients, Server};
+use crate::last_agent::LastAgent;
 use crate::log::row_named;
 use crate::output::print;
 use crate::place::{self, Here};
 use crate::run::hidden::hold_key_back;
-use crate::world::{World, configuration};
+use crate::world::{World, configuration, nothing_to_continue};
 
 const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
 
@@ -47,6 +48,7 @@ fn show(
         mut around,
     } = manner;
     let store = place::database(db, config.store.as_deref())?;
+    enforce_exit_deadline().context("cannot start the thread that ends the program")?;
     let world = World::open_at(&store, config)?;
     if is_plain(order) {
         if order.at.is_some() {
@@ -59,7 +61,7 @@ fn show(
     // Before anything is read, so that what is typed meanwhile is not lost on the screen before.
     let terminal = Terminal::open(config.mouse.unwrap_or(true))
         .context("the screen cannot be shown\nhint: `ikigai run PROMPT` needs none")?;
-    let left = world.runtime.block_on(Box::pin(async {
+    let left = world.block_on(Box::pin(async {
         let (whom, row) = whom(&world, order).await?;
         let size = terminal.size();
         let mut driver = Driver::open(world.engine.clone(), whom, around, bindings, size).await?;
@@ -125,13 +127,28 @@ fn plain(world: &World, order: &ScreenOrder) -> Result<ExitCode> {
         let talk = plain::run(engine, whom, prompt, PROGRAM, io::stdout());
         anyhow::Ok(Box::pin(talk).await?)
     };
-    world.runtime.block_on(talk)?;
+    world.block_on(talk)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Who is shown first, and which row if it is not the end.
 pub(crate) async fn whom(world: &World, order: &ScreenOrder) -> Result<(Whom, Option<RowRef>)> {
+    let choice = order.model.as_deref();
+    let choice = choice.map(|name| world.registry.choose(name));
+    let model = choice.transpose().map_err(EngineError::from)?;
+    let approve = approve_mode(order.approve.as_deref());
     let whom = named(world, order).await?;
+    if model.is_some() || approve.is_some() {
+        let agent = match whom {
+            Whom::Agent(agent) => Some(agent),
+            Whom::New { .. } => None,
+        };
+        world.engine.set_opening(Opening {
+            agent,
+            model,
+            approve,
+        });
+    }
     let Some(typed) = &order.at else {
         return Ok((whom, None));
     };
@@ -144,16 +161,51 @@ pub(crate) async fn whom(world: &World, order: &ScreenOrder) -> Result<(Whom, Op
 }
 
 async fn named(world: &World, order: &ScreenOrder) -> Result<Whom> {
-    if let Some(name) = &order.agent {
-        return Ok(Whom::Agent(world.engine.find(name).await?.id));
-    }
     let Here { session, workdir } = Here::find()?;
-    if !order.new
-        && let Some(agent) = world.engine.latest(&session).await?
-    {
-        return Ok(Whom::Agent(agent.id));
+    let last = LastAgent::of(&world.place, &session);
+    if let Some(name) = &order.agent {
+        let agent = world.engine.find(name).await?.id;
+        if let Some(last) = &last {
+            last.write(agent);
+        }
+        remember_use(world, last);
+        return Ok(Whom::Agent(agent));
     }
-    Ok(Whom::New { session, workdir })
+    let found = if order.new {
+        None
+    } else {
+        used_last(world, last.as_ref(), &session).await?
+    };
+    remember_use(world, last);
+    match found {
+        Some(agent) => Ok(Whom::Agent(agent)),
+        None if order.continues => Err(nothing_to_continue(&session)),
+        None => Ok(Whom::New { session, workdir }),
+    }
+}
+
+/// The agent that the user talked or switched to last, children included, if it lives; else the
+/// root that was used last.
+async fn used_last(
+    world: &World,
+    last: Option<&LastAgent>,
+    session: &str,
+) -> Result<Option<AgentId>> {
+    if let Some(agent) = last.and_then(LastAgent::read)
+        && let Some(record) = world.engine.store().agent(agent).await?
+        && record.status == Status::Running
+    {
+        return Ok(Some(agent));
+    }
+    let root = world.engine.latest(session).await?;
+    Ok(root.map(|root| root.id))
+}
+
+fn remember_use(world: &World, last: Option<LastAgent>) {
+    if let Some(last) = last {
+        let observer = move |agent: AgentId| last.write(agent);
+        world.engine.observe_use(Arc::new(observer));
+    }
 }
 
 fn theme(config: &Config) -> Result<Theme> {

@@ -31,7 +31,7 @@ pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode
         ..Asked::default()
     };
     let typed = order.text.join(" ");
-    let found = world.runtime.block_on(async {
+    let found = world.block_on(async {
         // A store that cannot be written is searched as far as its index goes.
         let _ = index::catch_up(world.engine.store()).await;
         world.engine.search(&typed, asked).await

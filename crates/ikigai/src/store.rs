@@ -2,7 +2,9 @@
 //! log itself.
 
 use std::io::BufRead;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use ikigai_store::portable::{RestoreError, Restored};
 use ikigai_store::postgres::ServerReport;
@@ -129,7 +131,24 @@ impl Kept {
         }
     }
 
-    /// Carries out what was ordered, and lets go of it.
+    /// Finishes queued writes and closes the store, unless that takes longer than `within`.
+    ///
+    /// A transaction that is cut off is rolled back, and its turn is settled by the next process.
+    pub(crate) fn close_within(&self, within: Duration) {
+        let (sender, closed) = mpsc::channel();
+        let kept = self.clone();
+        let closing = thread::Builder::new().spawn(move || {
+            kept.close();
+            // The receiver is gone if this took too long.
+            let _ = sender.send(());
+        });
+        match closing {
+            Ok(_) => drop(closed.recv_timeout(within)),
+            Err(_) => self.close(),
+        }
+    }
+
+    /// Finishes queued writes and closes the store.
     pub(crate) fn close(&self) {
         match self {
             Self::File(store) => store.close(),

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use ikigai_engine::{Engine, Environment, System};
+use ikigai_engine::{Engine, EngineError, Environment, System};
 use ikigai_providers::registry::{Random, Registry, Variables};
 use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_store::{AgentRecord, ProcessRecord};
+use ikigai_tui::terminal::exit_time_left;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{self, Config};
@@ -15,6 +17,9 @@ use crate::diagnostics;
 use crate::place::{self, Here, Place};
 use crate::store::{Kept, StoreUse};
 use crate::tools;
+
+/// Part of the time for leaving that is kept for what follows the closing of the store.
+const EXIT_MARGIN: Duration = Duration::from_millis(200);
 
 /// The program's own record, under which it takes leases.
 pub(crate) fn this_process() -> ProcessRecord {
@@ -32,14 +37,22 @@ pub(crate) fn this_process() -> ProcessRecord {
 
 /// Everything that a command needs.
 pub(crate) struct World {
-    /// Runs everything, on this thread.
-    pub(crate) runtime: Runtime,
+    /// Taken when this is dropped.
+    runtime: Option<Runtime>,
     /// All agents.
     pub(crate) engine: Engine,
     /// Everybody who can be asked.
     pub(crate) registry: Arc<Registry>,
     /// The store itself.
     pub(crate) store: Kept,
+    /// Where the store is.
+    pub(crate) place: Place,
+}
+
+/// The error of `--continue` in a directory without agents.
+pub(crate) fn nothing_to_continue(directory: &str) -> anyhow::Error {
+    let missing = EngineError::NoSuchAgent(directory.to_owned());
+    anyhow::Error::from(missing).context("nothing to continue here")
 }
 
 /// The configuration of the user and of the project here.
@@ -114,18 +127,25 @@ impl World {
             .with_limits(config.work().limits.limits())
             .with_crowd(config.work().agents.crowd())
             .with_resume(config.resume());
-        let runtime = runtime()?;
         Ok(Self {
-            runtime,
+            runtime: Some(runtime()?),
             engine,
             registry,
             store,
+            place: place.clone(),
         })
+    }
+
+    /// Runs a future to its end, with all tasks, on this thread.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        #[expect(clippy::expect_used, reason = "only `drop` takes the runtime")]
+        let runtime = self.runtime.as_ref().expect("a world has a runtime");
+        runtime.block_on(future)
     }
 
     /// Finds the agent that is named, or the one used last in this directory.
     pub(crate) fn find(&self, name: Option<&str>) -> Result<Option<AgentRecord>> {
-        self.runtime.block_on(async {
+        self.block_on(async {
             match name {
                 Some(name) => Ok(Some(self.engine.find(name).await?)),
                 None => Ok(self.engine.latest(&Here::find()?.session).await?),
@@ -136,7 +156,12 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.store.close();
+        // Dropping a runtime waits for blocking calls, such as a name lookup without an answer.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+        self.store
+            .close_within(exit_time_left().saturating_sub(EXIT_MARGIN));
     }
 }
 

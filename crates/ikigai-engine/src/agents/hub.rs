@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use ikigai_core::data::Cause;
+use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, Seq};
 use ikigai_providers::TypedKey;
 use ikigai_store::{Pulse, Store, Watch};
@@ -32,6 +33,20 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Is told what happens to agents that have no front end of their own, with their ids and names.
 pub type Observer = Arc<dyn Fn(AgentId, &str, &Update) + Send + Sync>;
 
+/// Notes which agent the user talks or switches to.
+pub type UseObserver = Arc<dyn Fn(AgentId) + Send + Sync>;
+
+/// Settings with which the first agent of a front end starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// The agent; none if it is made.
+    pub agent: Option<AgentId>,
+    /// Model from now on.
+    pub model: Option<ModelChoice>,
+    /// Approval mode of this process.
+    pub approve: Option<Approve>,
+}
+
 /// What this process's agents share.
 pub(crate) struct Hub {
     slots: Mutex<HashMap<AgentId, Slot>>,
@@ -48,6 +63,8 @@ pub(crate) struct Hub {
     /// Held by whoever opens an agent to have it live here, so that none is opened twice.
     pub(crate) door: Semaphore,
     front: Mutex<Front>,
+    /// The program leaves: agents that start now end at once.
+    leaving: AtomicBool,
     /// Whether the turns of agents that nobody holds had stopped in the middle, at which row: it is
     /// asked often, and changes with the log only.
     stops: Mutex<HashMap<AgentId, (Seq, bool)>>,
@@ -59,17 +76,34 @@ struct Slot {
     working: bool,
     /// It sees to something that is no work: it begins to live here, or shows something.
     minds: bool,
-    /// Somebody killed it. What it was told of that may have come at a moment in which nothing was
-    /// there to be stopped.
-    killed: bool,
+    /// Why its life here ends, if it does.
+    end: Option<LifeEnd>,
     /// Tells this seat from an earlier one of the same agent.
     number: u64,
+}
+
+/// Reason for an agent's life in this process to end. It is kept beside the stop that is sent,
+/// because a command that runs at that moment may swallow the stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LifeEnd {
+    /// A user or another agent killed it.
+    Killed,
+    /// The program leaves, or gives its lease back.
+    Dismissed,
 }
 
 impl Slot {
     /// Whether all that it was told was heard and seen to, but for the work that it does.
     fn has_heard(&self) -> bool {
         !self.minds && self.intents.capacity() == self.intents.max_capacity()
+    }
+
+    /// Interrupts its work, and ends its life here after what it was told before.
+    fn dismiss(&mut self) {
+        self.end.get_or_insert(LifeEnd::Dismissed);
+        let _ = self
+            .intents
+            .try_send(Intent::Stop(Stop::Interrupt(Cause::Exit)));
     }
 }
 
@@ -100,6 +134,10 @@ struct Front {
     watching: bool,
     /// Somebody sees what only a screen can do.
     is_screen: bool,
+    /// Notes which agent the user uses.
+    use_observer: Option<UseObserver>,
+    /// Settings for an agent that is about to start.
+    opening: Option<Opening>,
     /// Keys that were typed and not taken yet, by provider.
     keys: HashMap<String, TypedKey>,
 }
@@ -115,6 +153,7 @@ impl Hub {
             requests: Semaphore::new(requests),
             door: Semaphore::new(1),
             front: Mutex::default(),
+            leaving: AtomicBool::new(false),
             stops: Mutex::default(),
         }
     }
@@ -143,11 +182,12 @@ impl Hub {
     pub(crate) fn enlist(self: &Arc<Self>, agent: AgentId) -> (Seat, mpsc::Receiver<Intent>) {
         let (intents, heard) = mpsc::channel(INTENTS);
         let number = self.seats.fetch_add(1, Ordering::Relaxed);
+        let is_leaving = self.leaving.load(Ordering::Relaxed);
         let slot = Slot {
             intents,
             working: true,
             minds: false,
-            killed: false,
+            end: is_leaving.then_some(LifeEnd::Dismissed),
             number,
         };
         self.slots().insert(agent, slot);
@@ -176,7 +216,7 @@ impl Hub {
     /// Stops an agent of this process that was killed; once, however often it is told.
     pub(crate) fn kill(&self, agent: AgentId) {
         if let Some(slot) = self.slots().get_mut(&agent)
-            && !std::mem::replace(&mut slot.killed, true)
+            && slot.end.replace(LifeEnd::Killed) != Some(LifeEnd::Killed)
         {
             let stop = Intent::Stop(Stop::Interrupt(Cause::Kill));
             let _ = slot.intents.try_send(stop);
@@ -185,7 +225,7 @@ impl Hub {
 
     /// Whether an agent of this process was killed.
     pub(crate) fn is_killed(&self, agent: AgentId) -> bool {
-        self.slots().get(&agent).is_some_and(|slot| slot.killed)
+        self.life_end(agent) == Some(LifeEnd::Killed)
     }
 
     /// Whether an agent of this process works; none if it is not of this process.
@@ -205,27 +245,19 @@ impl Hub {
         working.map(|(agent, _)| *agent).collect()
     }
 
-    /// Interrupts all agents that work.
-    pub(crate) fn stop_working(&self, cause: Cause) {
-        for slot in self.slots().values().filter(|slot| slot.working) {
-            let _ = slot.intents.try_send(Intent::Stop(Stop::Interrupt(cause)));
-        }
+    /// Ends the lives of all agents of this process, and of those that start from now on.
+    pub(crate) fn dismiss_all(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
+        self.slots().values_mut().for_each(Slot::dismiss);
     }
 
-    /// Lets all agents go that are idle, and waits until they are gone.
-    pub(crate) async fn dismiss(&self) {
-        let leave = Intent::Stop(Stop::Interrupt(Cause::Exit));
-        let idle: Vec<_> = {
-            let slots = self.slots();
-            let idle = slots.iter().filter(|(_, slot)| !slot.working);
-            idle.map(|(_, slot)| slot.intents.clone()).collect()
-        };
-        for intents in &idle {
-            let _ = intents.try_send(leave.clone());
-        }
-        for intents in idle {
-            intents.closed().await;
-        }
+    /// Whether an agent is to end its life here once it has heard what it was told.
+    pub(crate) fn is_dismissed(&self, agent: AgentId) -> bool {
+        self.life_end(agent) == Some(LifeEnd::Dismissed)
+    }
+
+    fn life_end(&self, agent: AgentId) -> Option<LifeEnd> {
+        self.slots().get(&agent)?.end
     }
 
     /// Says something to an agent of this process; `false` if it is none, or does not listen.
@@ -246,11 +278,13 @@ impl Hub {
         self.slots().get(&agent).map(|slot| slot.intents.clone())
     }
 
-    /// Has an idle agent of this process end its life here, and waits until it has. Its lease is
-    /// given back.
+    /// Ends the life of an agent of this process, and waits until its lease is given back.
     pub(crate) async fn let_go(&self, agent: AgentId) {
-        if let Some(intents) = self.ear_of(agent) {
-            let _ = intents.try_send(Intent::Stop(Stop::Interrupt(Cause::Exit)));
+        let intents = self.slots().get_mut(&agent).map(|slot| {
+            slot.dismiss();
+            slot.intents.clone()
+        });
+        if let Some(intents) = intents {
             intents.closed().await;
         }
     }
@@ -326,6 +360,24 @@ impl Hub {
 
     pub(crate) fn has_screen(&self) -> bool {
         self.front().is_screen
+    }
+
+    pub(crate) fn set_use_observer(&self, observer: UseObserver) {
+        self.front().use_observer = Some(observer);
+    }
+
+    pub(crate) fn use_observer(&self) -> Option<UseObserver> {
+        self.front().use_observer.clone()
+    }
+
+    pub(crate) fn set_opening(&self, opening: Opening) {
+        self.front().opening = Some(opening);
+    }
+
+    /// The settings for this agent, or for one that was made; they are handed out once.
+    pub(crate) fn take_opening(&self, agent: Option<AgentId>) -> Option<Opening> {
+        let opening = &mut self.front().opening;
+        opening.take_if(|opening| opening.agent == agent)
     }
 
     pub(crate) fn set_typed_key(&self, provider: &str, key: TypedKey) {

@@ -15,8 +15,8 @@ use crate::front::{Desk, Intent, Outcome, Stop, Update};
 use crate::turn::failure;
 use crate::{EngineError, Worker};
 
-/// How long agents that are told to stop have to store how they ended.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+/// Time for agents that are told to stop to store how they ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What is asked of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +151,25 @@ impl Worker {
             }
         }
         Ok(None)
+    }
+
+    /// Stores the lines that were typed before the program leaves. Messages wait as mail; no turn
+    /// begins, and no shell command starts.
+    async fn finish_lines(&mut self, desk: &mut Desk<'_>) {
+        let mut finished = self.hear(desk).await.map(drop);
+        while finished.is_ok() {
+            let starts_shell = |line: &String| matches!(parse(line), Line::Shell { .. });
+            desk.at_break.retain(|line| !starts_shell(line));
+            desk.after_turn.retain(|line| !starts_shell(line));
+            match self.carry_out_waiting(desk).await {
+                Ok(None) => return,
+                Ok(Some(_)) => {}
+                Err(error) => finished = Err(error),
+            }
+        }
+        if let Err(error) = finished {
+            desk.tell(Update::Warning(error.to_string()));
+        }
     }
 
     /// Waits for what was started beside the agent, so that nothing is cut off by leaving. Returns
@@ -385,6 +404,7 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
             desk.without_answers()
         };
         desk.hear_first(next.heard);
+        let has_worked = next.errand.is_some();
         let outcome = match next.errand {
             Some(errand) => {
                 engine.hub.set_working(agent, true);
@@ -392,16 +412,18 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
             }
             None => worker.greet(&mut desk).await.map(|()| Outcome::Completed),
         };
-        match outcome {
+        let is_left = match outcome {
             Err(error) => {
                 desk.tell(Update::Warning(error.to_string()));
                 break;
             }
-            // The program is left, also if that was said before the turn began.
-            Ok(Outcome::Interrupted(Cause::Exit)) => break,
-            Ok(_) => {}
-        }
+            Ok(outcome) => outcome == Outcome::Interrupted(Cause::Exit),
+        };
         if engine.hub.is_killed(agent) {
+            break;
+        }
+        if is_left || has_worked && engine.hub.is_dismissed(agent) {
+            worker.finish_lines(&mut desk).await;
             break;
         }
         // What was said at the last moment is heeded as what is said now.
@@ -449,8 +471,15 @@ impl From<Errand> for Next {
 
 /// What an idle agent is asked next; none if it is to end.
 async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
+    let agent = worker.agent.state.agent();
     loop {
-        match desk.next().await {
+        let intent = if worker.engine.hub.is_dismissed(agent) {
+            // A command may have swallowed the stop, so nothing more might come.
+            desk.next_said()?
+        } else {
+            desk.next().await
+        };
+        match intent {
             Intent::Say(text) => return Some(Errand::Say(text).into()),
             Intent::Command(line) => {
                 return Some(match parse(&line) {
@@ -461,7 +490,7 @@ async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
             Intent::Do(errand) => return Some(errand.into()),
             Intent::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
             Intent::Preview(line) => {
-                worker.engine.hub.set_minding(worker.agent.state.agent());
+                worker.engine.hub.set_minding(agent);
                 if let Err(error) = worker.show_preview(line, desk).await {
                     desk.tell(Update::Warning(error.to_string()));
                 }
@@ -474,13 +503,12 @@ async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
                 });
             }
             Intent::TakeBack(mail) => {
-                worker.engine.hub.set_minding(worker.agent.state.agent());
+                worker.engine.hub.set_minding(agent);
                 worker.take_back(mail, desk).await;
             }
             // There is nothing to stop.
             Intent::Stop(_) => {}
         }
-        let agent = worker.agent.state.agent();
         worker.engine.hub.set_working(agent, false);
     }
 }
@@ -513,7 +541,8 @@ impl crate::Engine {
             .await?;
         let row = failure(Category::Internal, text, None, 1);
         let with = report.into_iter().collect();
-        worker.commit(vec![row], with).await?;
+        let rows = worker.commit(vec![row], with).await?;
+        worker.settled.extend(rows);
         worker.release().await?;
         Ok(record.name)
     }

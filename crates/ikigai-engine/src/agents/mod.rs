@@ -25,7 +25,7 @@ use crate::{EngineError, Worker};
 
 pub use fork::{ForkWish, Forked};
 pub(crate) use hub::Hub;
-pub use hub::Observer;
+pub use hub::{Observer, Opening, UseObserver};
 pub use live::Errand;
 pub(crate) use live::{Started, start};
 pub(crate) use mail::{check_mail, shown_mail};

@@ -263,12 +263,13 @@ impl Worker {
         let (event, warned, stopped) = match self.run_in_shell(command, desk).await? {
             Ok(mut ran) => {
                 let stopped = ran.stopped.take();
+                let failed = stopped.is_none() && !ran.has_succeeded();
                 let event = if sent {
                     ran.for_the_model(command)
                 } else {
                     Echo::of(line).event(ran.text)
                 };
-                (event, false, stopped)
+                (event, failed, stopped)
             }
             Err(reason) => (Echo::of(line).event(format!("⚠ {reason}")), true, None),
         };

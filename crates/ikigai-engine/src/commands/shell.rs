@@ -37,6 +37,11 @@ pub(super) struct Ran {
 }
 
 impl Ran {
+    /// Whether the command ended by itself with exit code 0.
+    pub(super) fn has_succeeded(&self) -> bool {
+        self.exit == Some(0)
+    }
+
     /// The row by which the model sees it with the next message.
     pub(super) fn for_the_model(self, command: &str) -> Event {
         let shell = Shell {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ikigai_core::AgentId;
 use ikigai_core::data::AnsweredBy;
 use ikigai_engine::{Answer, Intent, Outcome, Update};
+use ikigai_store::Store as _;
 use ikigai_testkit::Step;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
@@ -164,4 +165,89 @@ async fn an_agent_that_is_let_go_of_is_stopped_and_can_be_taken_over() {
     assert_eq!(worked, Some(true));
     assert!(released.owner.is_none(), "the lease is given back");
     assert_eq!(outcome, Outcome::Completed);
+}
+
+/// The stop may arrive while a command runs, which has nothing to stop.
+#[tokio::test(start_paused = true)]
+async fn a_command_and_leaving_in_one_burst_store_the_command_and_end() {
+    for lines in [
+        vec!["/mark x"],
+        vec!["/mark x", "/mark y"],
+        vec!["/mark x", "!true"],
+    ] {
+        let world = World::new();
+        let _told = screen(&world);
+        let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+        for line in &lines {
+            let typed = Intent::Command((*line).to_owned());
+            world.engine.say(agent, typed).await.unwrap();
+        }
+
+        world.engine.leave().await;
+
+        assert!(world.engine.attended().is_empty(), "{lines:?}");
+        let record = world.engine.find("src").await.unwrap();
+        assert!(record.owner.is_none(), "the lease is given back: {lines:?}");
+        let kinds = world.kinds(agent).await;
+        let marks = lines.iter().filter(|line| line.starts_with("/mark"));
+        let stored = kinds.iter().filter(|kind| *kind == "mark");
+        assert_eq!(stored.count(), marks.count(), "{lines:?}: {kinds:?}");
+    }
+}
+
+/// A message that follows a command is stored as mail, and no turn begins while leaving.
+#[tokio::test(start_paused = true)]
+async fn a_message_after_a_command_waits_as_mail_when_the_program_leaves() {
+    let world = World::new();
+    let _told = screen(&world);
+    let agent = world.engine.attend_new("/src", "/src").await.unwrap();
+    for line in ["/mark x", "hello"] {
+        let typed = Intent::Command(line.to_owned());
+        world.engine.say(agent, typed).await.unwrap();
+    }
+
+    world.engine.leave().await;
+
+    let waiting = world.log().queued_mail(agent).await.unwrap();
+    let texts: Vec<_> = waiting.iter().map(|mail| &*mail.text).collect();
+    assert_eq!(texts, ["hello"]);
+    assert!(world.provider.requests().is_empty());
+}
+
+/// A screen reads an agent before it is settled, and settling races with the look after all agents.
+#[tokio::test(start_paused = true)]
+async fn a_screen_gets_the_rows_of_a_settlement_once_in_either_order() {
+    for supervises_first in [true, false] {
+        let world = World::new();
+        let mut worker = world.root().await;
+        let agent = worker.agent().state.agent();
+        let partial = Step::Say("so far".to_owned());
+        world.provider.will([partial, Step::Hang]);
+        dies_after(100, &mut worker, Errand::Say("go")).await;
+        let world = world.restarted();
+        let mut told = screen(&world);
+        let record = world.engine.agents().await.unwrap().remove(0);
+
+        if supervises_first {
+            world.engine.supervise().await.unwrap();
+            world.engine.attend(&record).await.unwrap();
+        } else {
+            world.engine.attend(&record).await.unwrap();
+            world.engine.supervise().await.unwrap();
+        }
+        world.engine.leave().await;
+
+        let mut settled = Vec::new();
+        while let Ok((of, update)) = told.try_recv() {
+            if let Update::Settled(row) = update {
+                assert_eq!(of, agent);
+                settled.push(row);
+            }
+        }
+        let rows = world.rows(agent).await;
+        let kinds = world.kinds(agent).await;
+        assert_eq!(kinds.last().unwrap(), "interrupted");
+        assert_eq!(settled.len(), 2, "{supervises_first}: {settled:?}");
+        assert_eq!(settled, rows[rows.len() - 2..], "{supervises_first}");
+    }
 }

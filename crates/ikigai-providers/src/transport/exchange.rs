@@ -17,7 +17,7 @@ use super::journal::{self, Kept};
 use super::rest;
 use super::surrogates::Repaired;
 use super::words::Secrets;
-use super::{Call, Client, words};
+use super::{Call, Client, Deadlines, words};
 use crate::answer::{Answer, BoxFuture, Delta, FailureKind, PATIENCE, ProviderError, Wait};
 use crate::dialect::{Decoder, Dialect};
 use crate::retry::{self, Policy};
@@ -98,17 +98,20 @@ impl Answer for Exchange {
         Box::pin(self.step())
     }
 
-    /// The longest silence: a pause before a try, and the wait for its answer or its refusal.
     fn patience(&self) -> Duration {
-        let deadlines = self.client.deadlines();
-        let answer = deadlines.first_byte.max(deadlines.idle);
-        PATIENCE.max(answer + deadlines.refusal + self.policy.longest_asked)
+        longest_silence(self.client.deadlines(), &self.policy)
     }
 
     fn into_rest(mut self: Box<Self>) -> Option<BoxFuture<'static, ()>> {
         let response = self.rest.take()?;
         Some(Box::pin(rest::read(response)))
     }
+}
+
+/// The longest silence of an answer: a pause before a try, and the wait for its answer or refusal.
+pub(crate) fn longest_silence(deadlines: Deadlines, policy: &Policy) -> Duration {
+    let answer = deadlines.first_byte.max(deadlines.idle);
+    PATIENCE.max(answer + deadlines.refusal + policy.longest_asked)
 }
 
 impl Exchange {

@@ -1,7 +1,6 @@
 //! What the tests share: ids, small batches, and a second process that is this very program.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use ikigai_store::{
     Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, ProcessRecord,
     SqliteStore, Store, StoreError,
 };
+pub(crate) use ikigai_testkit::Dice;
 use ikigai_testkit::block_on;
 use ikigai_testkit::stores::open_log;
 pub(crate) use ikigai_testkit::{Player, part, tell, wait_for_parent};
@@ -222,27 +222,4 @@ pub(crate) fn together<const N: usize>(
 /// Says whether the long profile was asked for.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1")
-}
-
-/// A stream of numbers from a seed.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    /// Takes the seed from the environment or draws one, and says which.
-    pub(crate) fn roll() -> Self {
-        let seed = std::env::var("IKIGAI_TEST_SEED")
-            .ok()
-            .and_then(|seed| seed.parse().ok())
-            .unwrap_or_else(|| RandomState::new().hash_one(0_u8));
-        tell(&format!("IKIGAI_TEST_SEED={seed}"));
-        Self(seed | 1)
-    }
-
-    /// A number below `bound`.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
 }

@@ -20,9 +20,9 @@ use tokio::time::sleep_until;
 
 use self::talk::{Talk, Want};
 use crate::app::Pane;
-use crate::screen::Whom;
 use crate::screen::mailbox::{Letter, Mailbox};
-use crate::terminal::{Hidden, Signals, Told};
+use crate::screen::{LEFT_LATE, Whom};
+use crate::terminal::{Hidden, Signals, Told, begin_exit, is_exiting, treat_interrupt_as_key};
 
 /// What goes on is told at most so often.
 const PROGRESS: Duration = Duration::from_secs(30);
@@ -74,6 +74,7 @@ pub async fn run(
     ));
     plain.begin(agent).await?;
     let ended = plain.go(prompt).await;
+    begin_exit(LEFT_LATE);
     plain.engine.leave().await;
     plain.take_in();
     plain.talk.add_farewell();
@@ -125,12 +126,13 @@ impl<W: Write> Plain<W> {
 
     async fn go(&mut self, prompt: Option<String>) -> Result<(), PlainError> {
         let mut lines = typed_lines();
+        treat_interrupt_as_key();
         let mut signals = Signals::new()?;
         if let Some(prompt) = prompt {
             self.talk.line(&prompt);
         }
         loop {
-            if !self.carry_out().await? {
+            if is_exiting() || !self.carry_out().await? {
                 return Ok(());
             }
             self.write()?;
@@ -166,7 +168,10 @@ impl<W: Write> Plain<W> {
         for want in self.talk.take_wants() {
             match want {
                 Want::Say(agent, intent) => self.say(agent, intent).await,
-                Want::Show(agent) => self.begin(agent).await?,
+                Want::Show(agent) => {
+                    self.engine.note_use(agent);
+                    self.begin(agent).await?;
+                }
                 Want::ReadNames => self.read_names().await?,
                 // What comes through a pipe is not shown anyway.
                 Want::Hide => {

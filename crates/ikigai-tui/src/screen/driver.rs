@@ -314,6 +314,7 @@ impl Driver {
                 Err(error) => return self.app.say(format!("⚠ {error}")),
             }
         }
+        self.engine.note_use(agent);
         self.meet_reaped().await;
         self.follow = None;
         self.scout.attend(agent);

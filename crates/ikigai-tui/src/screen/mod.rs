@@ -19,13 +19,16 @@ use ikigai_engine::{Intent, Stop};
 pub use driver::{Driver, Whom};
 pub use held::{Asked, Neighbours};
 pub use outside::Notify;
+pub(crate) use stage::LEFT_LATE;
 pub use stage::Stage;
 use stage::at;
 
 use crate::app::{Farewell, Fate, Wish};
 use crate::key::{Happening, Key};
 use crate::paint::{Grid, Painter, Theme};
-use crate::terminal::{Input, Signals, Terminal, TerminalError, Told, title};
+use crate::terminal::{
+    Input, Signals, Terminal, TerminalError, Told, is_exiting, title, treat_interrupt_as_key,
+};
 
 /// Between two frames that show keys. A key waits for no frame of another kind.
 const KEY_FRAME: Duration = Duration::from_millis(16);
@@ -97,7 +100,10 @@ impl Screen {
     ) -> Result<Self, TerminalError> {
         Ok(Self {
             input: terminal.input()?,
-            signals: Signals::new().map_err(TerminalError::SetUp)?,
+            signals: {
+                treat_interrupt_as_key();
+                Signals::new().map_err(TerminalError::SetUp)?
+            },
             stage,
             terminal,
             theme,
@@ -153,6 +159,15 @@ impl Screen {
     }
 
     async fn go(&mut self) -> Result<End, TerminalError> {
+        // A signal may have come before this listened to any.
+        if is_exiting() {
+            let told = tokio::select! {
+                biased;
+                told = self.signals.next() => Some(told),
+                () = std::future::ready(()) => None,
+            };
+            return Ok(self.heed(told)?.unwrap_or(End::Left));
+        }
         loop {
             if let Some(end) = self.carry_out().await? {
                 return Ok(end);

@@ -1,13 +1,20 @@
 //! The screen and whoever asks something of it over the control socket, without a terminal: what
 //! programs with and without one have in common.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tokio::time::sleep_until;
+use tokio::time::{sleep_until, timeout};
 
 use super::Driver;
 use crate::app::Wish;
 use crate::control::Orders;
+use crate::terminal::begin_exit;
+
+/// Exit code of a program that could not store everything in time.
+pub(crate) const LEFT_LATE: u8 = 1;
+
+/// Time to show what agents stored last.
+const LAST_ROWS: Duration = Duration::from_millis(200);
 
 /// See the module.
 pub struct Stage {
@@ -53,11 +60,13 @@ impl Stage {
         self.orders.has_held()
     }
 
-    /// The program ends: stops the agents and gives their leases back.
+    /// Stops the agents and gives their leases back, within the time that leaving has.
     pub async fn leave(&mut self) {
+        begin_exit(LEFT_LATE);
         self.orders.end();
         self.driver.engine.leave().await;
-        self.driver.take_in().await;
+        // A store that does not answer keeps the program no longer.
+        let _ = timeout(LAST_ROWS, self.driver.take_in()).await;
     }
 }
 

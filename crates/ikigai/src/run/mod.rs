@@ -1,13 +1,14 @@
 //! `ikigai run`: one turn of one agent, without a screen.
 
 pub(crate) mod hidden;
+mod piped_input;
 mod question;
 mod show;
 
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use ikigai_core::data::Cause;
@@ -19,19 +20,25 @@ use ikigai_engine::{
 use ikigai_store::{AgentRecord, CommitError, ProcessRecord};
 use ikigai_tui::control::{Answer, Request};
 use ikigai_tui::screen::Neighbours as _;
+use ikigai_tui::terminal::{begin_exit, enforce_exit_deadline};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::timeout;
 
-use crate::arguments::{RunOrder, exit};
+use crate::arguments::{RunOrder, approve_mode, exit};
 use crate::control::Clients;
+use crate::last_agent::LastAgent;
 use crate::output::{print, tell, visible};
 use crate::place::Here;
 use crate::run::question::Asker;
 use crate::run::show::{FrontEnd, children};
-use crate::world::World;
+use crate::world::{World, nothing_to_continue};
 
-/// Signals that follow each other within this time are meant as one.
-const SAME_SIGNAL: Duration = Duration::from_millis(300);
+/// Time for a stopped turn to store how it ended, of the two seconds that leaving may take.
+const STOP_WITHIN: Duration = Duration::from_millis(1300);
+
+/// Time for giving the lease back.
+const RELEASE_WITHIN: Duration = Duration::from_millis(300);
 
 /// The longest message that is read; a larger one is a mistake, not a message.
 const LONGEST_PROMPT_BYTES: u64 = 16 * 1024 * 1024;
@@ -42,7 +49,8 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     if let Errand::Say(line) = &errand {
         hidden::ask_key(&world.engine, line)?;
     }
-    let outcome = world.runtime.block_on(errand_in(&world, errand, order));
+    enforce_exit_deadline().context("cannot start the thread that ends the program")?;
+    let outcome = world.block_on(errand_in(&world, errand, order));
     let Some(Done { warned, outcome }) = outcome? else {
         return Ok(exit::AGENT.into());
     };
@@ -66,7 +74,30 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
 async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Option<Done>> {
     // Heard from the beginning, so that nothing that is stored is left without an end.
     let (sender, mut intents) = mpsc::channel(INTENTS);
-    let stops = tokio::spawn(stops(Stops::listen()?, sender.clone()));
+    let (late, mut overdue) = mpsc::channel(1);
+    let stops = Stops::listen()?;
+    let stops = tokio::spawn(stop_at_signal(stops, sender.clone(), late.clone()));
+    let deadline = order.timeout.map(Duration::from_secs);
+    let deadline = tokio::spawn(stop_at(deadline, sender.clone(), late));
+    let work = work_in(world, errand, order, sender, &mut intents);
+    let outcome = tokio::select! {
+        biased;
+        outcome = work => outcome,
+        Some(stop) = overdue.recv() => Ok(Some(given_up(&stop))),
+    };
+    stops.abort();
+    deadline.abort();
+    world.engine.leave().await;
+    outcome
+}
+
+async fn work_in(
+    world: &World,
+    errand: Errand,
+    order: &RunOrder,
+    sender: Sender<Intent>,
+    intents: &mut Receiver<Intent>,
+) -> Result<Option<Done>> {
     let choice = order
         .model
         .as_deref()
@@ -78,7 +109,7 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Op
         Opened::Posted => return Ok(None),
         Opened::Forked => return Ok(Some(Done::command())),
     };
-    let prepared = prepare(&mut worker, choice, order.approve()).await;
+    let prepared = prepare(&mut worker, choice, approve_mode(order.approve.as_deref())).await;
     let outcome = match prepared {
         Ok(()) => {
             carry_out(
@@ -87,17 +118,33 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Op
                 errand,
                 order,
                 sender,
-                &mut intents,
+                intents,
             )
             .await
         }
         Err(error) => Err(error.into()),
     };
-    stops.abort();
-    // The leases end with the process anyway, so a failure here costs nobody anything.
-    world.engine.dismiss().await;
-    let _ = worker.release().await;
+    // The lease ends with the process anyway, so a failure here costs nothing.
+    let _ = timeout(RELEASE_WITHIN, worker.release()).await;
     outcome.map(Some)
+}
+
+/// Result of a run whose turn did not end within [`STOP_WITHIN`] after it was stopped.
+fn given_up(stop: &Stop) -> Done {
+    let reason = "not everything could be stored; the next start settles the turn";
+    match stop {
+        Stop::Interrupt(cause) => {
+            tell(&format!("interrupted; {reason}"));
+            Done {
+                warned: true,
+                outcome: Some(Outcome::Interrupted(*cause)),
+            }
+        }
+        Stop::Deadline(after) => {
+            let reason = format!("not finished within {} s; {reason}", after.as_secs());
+            Done::turn(Outcome::Failed(reason))
+        }
+    }
 }
 
 /// What became of the agent that is meant.
@@ -118,6 +165,9 @@ async fn open(world: &World, order: &RunOrder, errand: Errand) -> Result<Opened>
         Some(name) => Some(world.engine.find(name).await?),
         None => world.engine.latest(&Here::find()?.session).await?,
     };
+    if order.continues && agent.is_none() {
+        return Err(nothing_to_continue(&Here::find()?.session));
+    }
     let worker = if let Some(agent) = agent {
         match world.engine.open(&agent).await {
             Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
@@ -132,6 +182,9 @@ async fn open(world: &World, order: &RunOrder, errand: Errand) -> Result<Opened>
     };
     if order.fresh {
         return Ok(Opened::Here(worker.into_fresh_child().await?, errand));
+    }
+    if let Some(last) = LastAgent::of(&world.place, &Here::find()?.session) {
+        last.write(worker.agent().state.agent());
     }
     Ok(Opened::Here(worker, errand))
 }
@@ -214,8 +267,6 @@ async fn carry_out(
     sender: Sender<Intent>,
     intents: &mut Receiver<Intent>,
 ) -> Result<Done> {
-    let deadline = order.timeout.map(Duration::from_secs);
-    let deadline = tokio::spawn(stop_at(deadline, sender.clone()));
     let own = worker.agent().state.agent();
     let asker = Asker::find(engine.clone(), own, sender).map(Arc::new);
     let can_ask = asker.is_some();
@@ -240,7 +291,6 @@ async fn carry_out(
         Ok(_) => worker.see_children_out(&mut desk).await,
         Err(_) => Ok(None),
     };
-    deadline.abort();
     front.finish();
     let outcome = match left? {
         Some(Stop::Interrupt(cause)) => Done::turn(Outcome::Interrupted(cause)),
@@ -261,12 +311,16 @@ fn errand_of(order: &RunOrder) -> Result<Errand> {
         _ if order.retry => Ok(Errand::Retry),
         _ if order.resume => Ok(Errand::Resume),
         Some(prompt) => {
+            let is_read = prompt == "-";
             let prompt = prompt_of(prompt)?;
             if prompt.trim().is_empty() {
                 return Err(EngineError::EmptyMessage.into());
             }
             hidden::hold_key_back(&prompt)?;
-            Ok(Errand::Say(prompt))
+            if is_read || !matches!(parse(&prompt), Line::Message(_)) {
+                return Ok(Errand::Say(prompt));
+            }
+            Ok(Errand::Say(piped_input::append_to(prompt)))
         }
         None => bail!("there is nothing to say\nhint: ikigai run \"hello\""),
     }
@@ -319,23 +373,23 @@ impl Stops {
     }
 }
 
-/// Ends the turn at the first signal, and the program at the second: what was not stored by then
-/// is settled by the next start.
-async fn stops(mut signals: Stops, sender: Sender<Intent>) {
+/// Stops the turn at the first signal. At the second the exit deadline ends the program.
+async fn stop_at_signal(mut signals: Stops, sender: Sender<Intent>, late: Sender<Stop>) {
     let cause = signals.next().await;
-    let _ = sender.send(Intent::Stop(Stop::Interrupt(cause))).await;
-    // `timeout` and closing terminals send a signal to the process and to its group: that is one.
-    let first = Instant::now();
-    signals.next().await;
-    while first.elapsed() < SAME_SIGNAL {
-        signals.next().await;
-    }
-    tell("quit; the next start settles the turn");
-    std::process::exit(exit::INTERRUPTED.into());
+    stop(Stop::Interrupt(cause), exit::INTERRUPTED, &sender, &late).await;
 }
 
-async fn stop_at(deadline: Option<Duration>, sender: Sender<Intent>) {
+async fn stop_at(deadline: Option<Duration>, sender: Sender<Intent>, late: Sender<Stop>) {
     let Some(after) = deadline else { return };
     tokio::time::sleep(after).await;
-    let _ = sender.send(Intent::Stop(Stop::Deadline(after))).await;
+    stop(Stop::Deadline(after), exit::FAILED, &sender, &late).await;
+}
+
+/// Tells the agent to stop, and after a while that it has not.
+async fn stop(stop: Stop, code: u8, sender: &Sender<Intent>, late: &Sender<Stop>) {
+    begin_exit(code);
+    // An agent that does not listen is stopped by giving it up.
+    let _ = sender.try_send(Intent::Stop(stop.clone()));
+    tokio::time::sleep(STOP_WITHIN).await;
+    let _ = late.send(stop).await;
 }

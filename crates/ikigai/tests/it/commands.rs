@@ -356,7 +356,8 @@ fn lines_for_the_shell_files_and_pins_reach_the_model() {
 
     assert_eq!(
         (ran.code, ran.out.as_str()),
-        (Some(0), "$ echo hi; exit 3\nhi\n(exit 3)\n")
+        (Some(1), "$ echo hi; exit 3\nhi\n(exit 3)\n"),
+        "the command failed"
     );
     assert_eq!(kept.out, "$ echo hidden\nhidden\n(exit 0)\n");
     assert_eq!(

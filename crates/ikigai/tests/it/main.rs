@@ -12,6 +12,7 @@ mod control;
 mod crashes;
 mod diagnostics;
 mod e2e;
+mod endurance;
 mod exports;
 mod older;
 mod plain;

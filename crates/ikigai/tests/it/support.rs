@@ -43,6 +43,11 @@ impl Newcomer {
         Self { home, server: None }
     }
 
+    /// The database of the log, if it is on a server.
+    pub(crate) fn server(&self) -> Option<&LentDatabase> {
+        self.server.as_ref()
+    }
+
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }

@@ -14,12 +14,12 @@ use ikigai_store::{
     StoreError, Watch,
 };
 use ikigai_testkit::postgres::{Database, PgServer};
+use ikigai_testkit::proxy::Proxy;
 use ikigai_testkit::{Player, block_on, part, tell, wait_for_parent};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::open;
-use super::proxy::Proxy;
 use crate::support::{
     Dice, agent, claim, create, fork_row, is_long, make_session, only, process, said,
 };

@@ -8,10 +8,10 @@ use ikigai_core::{Epoch, Micros, Seq};
 use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
 use ikigai_store::{CommitError, Effect, MailId, Store, StoreError};
 use ikigai_testkit::postgres::{Database, PgServer};
+use ikigai_testkit::proxy::Proxy;
 use ikigai_testkit::{Player, block_on, part, tell, wait_for_parent};
 
 use super::open;
-use super::proxy::Proxy;
 use crate::support::{agent, create, make_agent, only, process, say, session, texts};
 
 fn open_url(url: &str, number: u64) -> PostgresStore {

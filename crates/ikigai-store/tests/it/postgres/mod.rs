@@ -10,7 +10,6 @@ mod outcome;
 mod parity;
 mod portable;
 mod processes;
-mod proxy;
 mod reporting;
 mod searching;
 mod secure;

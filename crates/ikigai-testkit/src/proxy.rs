@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use ikigai_testkit::postgres::Database;
 use tempfile::TempDir;
+
+use crate::postgres::Database;
 
 /// What happens to what is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl Shared {
 }
 
 /// The way itself, between whoever uses its address and a server.
-pub(super) struct Proxy {
+pub struct Proxy {
     directory: TempDir,
     database: String,
     shared: Arc<Shared>,
@@ -54,7 +55,7 @@ pub(super) struct Proxy {
 
 impl Proxy {
     /// A way to the server of a database.
-    pub(super) fn to(database: &Database) -> Self {
+    pub fn to(database: &Database) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
         let server = database.directory().join(".s.PGSQL.5432");
@@ -75,7 +76,7 @@ impl Proxy {
     }
 
     /// The address of the database by this way.
-    pub(super) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!(
             "postgres://postgres@/{}?host={}&connect_timeout=2",
             self.database,
@@ -84,29 +85,29 @@ impl Proxy {
     }
 
     /// Nothing arrives any more.
-    pub(super) fn silence(&self) {
+    pub fn silence(&self) {
         self.shared.set(Way::Silent);
     }
 
     /// Everything arrives again.
-    pub(super) fn open(&self) {
+    pub fn open(&self) {
         self.shared.set(Way::Open);
     }
 
     /// Ends all connections.
-    pub(super) fn cut(&self) {
+    pub fn cut(&self) {
         for stream in self.shared.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
     /// Lets the answer to what has these bytes in it be lost.
-    pub(super) fn lose_answer_to(&self, bytes: &str) {
+    pub fn lose_answer_to(&self, bytes: &str) {
         self.shared.set(Way::Losing(bytes.as_bytes().to_vec()));
     }
 
     /// Whether the answer was lost.
-    pub(super) fn has_lost(&self) -> bool {
+    pub fn has_lost(&self) -> bool {
         *self.shared.way.lock().unwrap() == Way::Open
     }
 }

@@ -1,0 +1,224 @@
+//! A model behind a dialect, and its answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::Request;
+use ikigai_core::data::Amounts;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{Random, longest_answer, window_of};
+use crate::catalogue::{Level, ModelSpec, ThinkingValue};
+use crate::credentials::CredentialsError;
+use crate::dialect::{Dialect, Order, Quirks};
+use crate::key_command::{COMMAND_DEADLINE, KeyCommand};
+use crate::retry::Policy;
+use crate::transport::{Call, Client, content_limit, longest_silence, send};
+use crate::{Answer, BoxFuture, Delta, FailureKind, Model, ProviderError};
+
+/// Source of a provider's key.
+#[derive(Clone)]
+pub(super) enum KeySource {
+    Known(SecretString),
+    Command(Arc<KeyCommand>),
+}
+
+/// A provider with everything that talking to it needs.
+#[derive(Clone)]
+pub(super) struct Reachable {
+    pub(super) name: String,
+    pub(super) dialect: &'static dyn Dialect,
+    pub(super) base: String,
+    pub(super) key: Option<KeySource>,
+    pub(super) headers: BTreeMap<String, String>,
+    pub(super) quirks: Quirks,
+}
+
+/// A model behind a dialect.
+#[derive(Clone)]
+pub(super) struct RemoteModel {
+    pub(super) reachable: Reachable,
+    pub(super) name: String,
+    pub(super) spec: Option<ModelSpec>,
+    pub(super) level: Option<Level>,
+    pub(super) thinking: Option<ThinkingValue>,
+    pub(super) client: Client,
+    pub(super) random: Random,
+}
+
+impl RemoteModel {
+    fn order<'a>(&'a self, request: &'a Request, conversation: &'a str) -> Order<'a> {
+        Order {
+            request,
+            model: &self.name,
+            thinking: self.thinking.as_ref(),
+            max_output: self.max_output(),
+            cache_key: conversation,
+            quirks: self.reachable.quirks,
+        }
+    }
+
+    fn max_output(&self) -> u64 {
+        longest_answer(self.spec.as_ref())
+    }
+}
+
+impl Model for RemoteModel {
+    fn provider(&self) -> &str {
+        &self.reachable.name
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn level(&self) -> Option<&str> {
+        self.level.map(Level::word)
+    }
+
+    fn window_tokens(&self) -> u64 {
+        window_of(self.spec.as_ref())
+    }
+
+    fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64> {
+        self.spec.as_ref()?.cost_nano_usd(usage)
+    }
+
+    fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer> {
+        let key = match &self.reachable.key {
+            None => Start::Send(None),
+            Some(KeySource::Known(key)) => Start::Send(Some(key.clone())),
+            Some(KeySource::Command(command)) => {
+                let command = Arc::clone(command);
+                Start::Key(Box::pin(async move { command.key().await }))
+            }
+        };
+        let mut located = Located {
+            start: key,
+            model: self.clone(),
+            conversation: conversation.to_owned(),
+            request,
+        };
+        located.send();
+        Box::new(located)
+    }
+}
+
+impl RemoteModel {
+    fn send(
+        &self,
+        request: &Request,
+        conversation: &str,
+        key: Option<&SecretString>,
+    ) -> Box<dyn Answer> {
+        let Reachable {
+            dialect,
+            base,
+            headers,
+            ..
+        } = &self.reachable;
+        let own = dialect.headers(key.map(ExposeSecret::expose_secret));
+        let own = own
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value));
+        let further = headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()));
+        let headers = own
+            .chain(further)
+            .map(|(name, value)| (name, SecretString::from(value)));
+        let call = Call {
+            url: dialect.endpoint(base, &self.name),
+            headers: headers.collect(),
+            body: dialect
+                .encode(&self.order(request, conversation))
+                .to_string()
+                .into_bytes(),
+            dialect: *dialect,
+            content_limit: content_limit(self.spec.as_ref().and_then(|spec| spec.max_output)),
+        };
+        send(&self.client, call, Policy::default(), (self.random)())
+    }
+}
+
+/// Progress of a request until its answer comes.
+enum Start {
+    /// A command prints the key.
+    Key(BoxFuture<'static, Result<SecretString, CredentialsError>>),
+    /// The request is to be sent with this key.
+    Send(Option<SecretString>),
+    /// The answer comes.
+    Answer(Box<dyn Answer>),
+    /// There is no key, and the caller knows.
+    Failed,
+}
+
+/// An answer whose refusal names a message of the request, and not of the wire.
+struct Located {
+    start: Start,
+    model: RemoteModel,
+    conversation: String,
+    request: Request,
+}
+
+impl Located {
+    /// Sends the request, if its key is known.
+    fn send(&mut self) {
+        if let Start::Send(key) = &self.start {
+            let answer = self
+                .model
+                .send(&self.request, &self.conversation, key.as_ref());
+            self.start = Start::Answer(answer);
+        }
+    }
+
+    async fn next_delta(&mut self) -> Option<Result<Delta, ProviderError>> {
+        if let Start::Key(key) = &mut self.start {
+            match key.await {
+                Ok(key) => self.start = Start::Send(Some(key)),
+                Err(error) => {
+                    self.start = Start::Failed;
+                    let message = format!("{error} · {}", error.advice());
+                    return Some(Err(ProviderError::new(FailureKind::Unauthorized, message)));
+                }
+            }
+            self.send();
+        }
+        let Start::Answer(answer) = &mut self.start else {
+            return None;
+        };
+        let next = answer.next().await?;
+        Some(next.map_err(|error| {
+            let order = self.model.order(&self.request, &self.conversation);
+            let names_message = self.model.reachable.dialect.locate(&order, &error);
+            ProviderError {
+                names_message,
+                ..error
+            }
+        }))
+    }
+}
+
+impl Answer for Located {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>> {
+        Box::pin(self.next_delta())
+    }
+
+    fn patience(&self) -> Duration {
+        match &self.start {
+            Start::Answer(answer) => answer.patience(),
+            // The deadlines of the provider follow the one of its command.
+            _ => {
+                COMMAND_DEADLINE
+                    + longest_silence(self.model.client.deadlines(), &Policy::default())
+            }
+        }
+    }
+    fn into_rest(self: Box<Self>) -> Option<BoxFuture<'static, ()>> {
+        match self.start {
+            Start::Answer(answer) => answer.into_rest(),
+            Start::Key(_) | Start::Send(_) | Start::Failed => None,
+        }
+    }
+}

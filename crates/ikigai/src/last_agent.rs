@@ -1,0 +1,117 @@
+//! Remembers, outside the log, which agent this user used last in a directory.
+
+use std::fmt::Write as _;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ikigai_core::AgentId;
+
+use crate::config;
+use crate::place::Place;
+
+/// Larger than any file that this module writes.
+const MOST_BYTES: u64 = 64 * 1024;
+
+/// The agent used last in one session of one store, in a file of its own.
+pub(crate) struct LastAgent {
+    file: PathBuf,
+    /// Store and session, so that a file of another pair is never read as this one.
+    key: String,
+    written: Mutex<Option<AgentId>>,
+}
+
+impl LastAgent {
+    /// None where this machine has no directory for state.
+    pub(crate) fn of(store: &Place, session: &str) -> Option<Self> {
+        let directory = config::state_home()?.join("last-agents");
+        Some(Self::in_directory(
+            &directory,
+            &format!("{store}\n{session}"),
+        ))
+    }
+
+    fn in_directory(directory: &Path, key: &str) -> Self {
+        Self {
+            file: directory.join(format!("{:016x}", hash(key))),
+            key: key.to_owned(),
+            written: Mutex::default(),
+        }
+    }
+
+    /// Reads the agent. A file that is missing or damaged names none.
+    pub(crate) fn read(&self) -> Option<AgentId> {
+        let file = fs::File::open(&self.file).ok()?;
+        let mut text = String::new();
+        file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+        let (agent, key) = text.split_once('\n')?;
+        let agent = agent.parse().ok().filter(|_| key == self.key)?;
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(agent);
+        Some(agent)
+    }
+
+    /// Writes the agent, unless the file names it already. A failure costs only the convenience.
+    pub(crate) fn write(&self, agent: AgentId) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if *written == Some(agent) {
+            return;
+        }
+        match self.replace(agent) {
+            Ok(()) => *written = Some(agent),
+            Err(error) => tracing::debug!(error = %error, "cannot remember the agent used last"),
+        }
+    }
+
+    fn replace(&self, agent: AgentId) -> io::Result<()> {
+        if let Some(directory) = self.file.parent() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(directory)?;
+        }
+        let new = self.file.with_extension(std::process::id().to_string());
+        let mut text = String::new();
+        let _ = write!(text, "{agent}\n{}", self.key);
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(&new)?.write_all(text.as_bytes())?;
+        fs::rename(&new, &self.file)
+    }
+}
+
+/// FNV-1a: stable over releases, and short enough for a file name.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LastAgent;
+
+    #[test]
+    fn the_agent_written_last_is_read_for_its_own_key_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = LastAgent::in_directory(directory.path(), "store\n/src");
+        let other = LastAgent::in_directory(directory.path(), "store\n/other");
+        let [first, second] = ["AAAAAAAAAAAAAAAAAAAAAA", "BAAAAAAAAAAAAAAAAAAAAA"];
+        let [first, second] = [first, second].map(|id| id.parse().unwrap());
+
+        let before = own.read();
+        own.write(first);
+        own.write(second);
+
+        let again = LastAgent::in_directory(directory.path(), "store\n/src");
+        assert_eq!(
+            (before, again.read(), other.read()),
+            (None, Some(second), None)
+        );
+        std::fs::copy(&own.file, &other.file).unwrap();
+        assert_eq!(other.read(), None, "a file of another key");
+        std::fs::write(&own.file, "damaged").unwrap();
+        assert_eq!(own.read(), None);
+    }
+}
