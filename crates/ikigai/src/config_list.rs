@@ -115,10 +115,20 @@ impl Sources {
             format!("{}{is_there}", file.display())
         };
         let yours = self.user_file.as_deref().map(there);
+        let ignored = config::ignored_keys(&self.project_file).unwrap_or_default();
+        let ignored = ignored.iter().fold(String::new(), |mut text, key| {
+            let _ = writeln!(
+                text,
+                "#            line {}: {} is ignored",
+                key.line, key.path
+            );
+            text
+        });
         format!(
-            "# your file: {}\n# project:   {}\n# keys of providers are not here: `ikigai models` tells which are present\n\n",
+            "# your file: {}\n# project:   {}\n{}# keys of providers are not here: `ikigai models` tells which are present\n\n",
             yours.unwrap_or_else(|| "none, because there is no home directory".to_owned()),
-            there(&self.project_file)
+            there(&self.project_file),
+            ignored
         )
     }
 
@@ -152,7 +162,7 @@ impl Sources {
             names.map(|names| names.keys().cloned().collect::<Vec<_>>())
         };
         let mut names = of(&self.user).unwrap_or_default();
-        if keys.iter().any(|key| key.project != Project::Silent) {
+        if keys.iter().any(Key::is_open) {
             names.extend(of(&self.project).unwrap_or_default());
         }
         names.sort();
@@ -205,7 +215,7 @@ impl Sources {
         }
         let yours = found(&self.user, path).cloned();
         let theirs = found(&self.project, path).cloned();
-        let theirs = theirs.filter(|_| key.project != Project::Silent);
+        let theirs = theirs.filter(|_| key.is_open());
         match (key.project, yours, theirs) {
             (Project::Adds, Some(Value::Array(yours)), Some(Value::Array(theirs))) => {
                 let both = yours.into_iter().chain(theirs).collect();
@@ -217,7 +227,7 @@ impl Sources {
             (Project::Lowers, yours, Some(theirs)) => {
                 let ours = yours.as_ref().and_then(Value::as_integer);
                 let ours = ours.or_else(|| key.default.parse().ok());
-                let lowers = theirs.as_integer() < ours;
+                let lowers = ours.is_none() || theirs.as_integer() < ours;
                 match (lowers, yours) {
                     (true, _) => (Some(theirs), "the project's file".to_owned()),
                     (false, Some(yours)) => (Some(yours), "your file".to_owned()),

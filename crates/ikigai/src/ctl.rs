@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use ikigai_tui::control::{Answer, Request, Said, Word};
 
 use crate::arguments::{CtlOrder, CtlVerb, exit};
-use crate::control::{Client, directory, instances, socket_of};
+use crate::control::{Client, check, directory, instances, socket_of};
 use crate::output::{print, tell, visible};
 use crate::world::runtime;
 
@@ -40,6 +40,10 @@ fn socket(order: &CtlOrder) -> Result<Result<PathBuf, String>> {
         return Ok(Ok(socket.clone()));
     }
     let directory = directory()?;
+    // Another user's program must not be taken for ours.
+    if directory.exists() {
+        check(&directory)?;
+    }
     if let Some(pid) = order.pid {
         return Ok(Ok(socket_of(&directory, pid)));
     }

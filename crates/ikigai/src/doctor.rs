@@ -15,7 +15,8 @@ use ikigai_tools::sandbox::{self, Force};
 use rustix::fs::{Access, access, statvfs};
 
 use crate::arguments::{DoctorOrder, exit};
-use crate::config::Config;
+use crate::config::{self, Config};
+use crate::control;
 use crate::index;
 use crate::output::{print, visible};
 use crate::place::{self, Here, Place};
@@ -50,6 +51,7 @@ pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode
         findings.extend(check_store(&place, &config)?);
     }
     let of_store = findings.len();
+    findings.extend(check_directories());
     findings.extend(check_models(&config)?);
     findings.push(check_sandbox(&config));
     findings.extend(check_tools(&place, &config)?);
@@ -70,6 +72,27 @@ pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Directories of the program that other users may read or write; none if all is well.
+fn check_directories() -> Vec<Finding> {
+    let own = config::own_directories();
+    let all = [own.configuration, own.data, own.state, own.cache].concat();
+    let existing = all.iter().filter(|path| path.is_dir());
+    let mut findings: Vec<_> = existing
+        .map(|path| check_mode(path, 0o700))
+        .filter(|finding| !matches!(finding, Finding::Good(_)))
+        .collect();
+    if let Ok(directory) = control::directory()
+        && directory.exists()
+        && let Err(error) = control::check(&directory)
+    {
+        findings.push(Finding::Bad(
+            format!("control socket: {error:#}"),
+            "name a directory of your own with IKIGAI_RUNTIME_DIR".to_owned(),
+        ));
+    }
+    findings
 }
 
 /// Which model a new agent gets, and which providers have a key.

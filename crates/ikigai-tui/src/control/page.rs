@@ -21,7 +21,8 @@ This page is made of the program's types. To make it again:
 
 `$IKIGAI_RUNTIME_DIR/ikigai-<pid>.sock` if that variable is set, else `$XDG_RUNTIME_DIR/ikigai/ikigai-<pid>.sock`, else
 `~/.local/state/ikigai/run/ikigai-<pid>.sock`. The file is for its owner alone (0600), and so is a directory that ikigai
-makes (0700); whoever connects as another user is not heard. What a dead process has left is removed by the next one.
+makes (0700); whoever connects as another user is not heard. What a dead process has left is removed by the next one. A directory that is a
+link, belongs to another user, or can be written or replaced by other users is refused, by `ikigai ctl` too.
 
 `ikigai --headless [--size 100x50]` has no terminal and reads no input. When it is ready it prints the path of its socket
 on one line. SIGINT, SIGTERM and SIGHUP end it as leaving does: turns are stored as interrupted, leases are given back, the

@@ -1,5 +1,6 @@
 //! The configuration: the user's file, then the project's, which may not widen anything.
 
+mod project;
 mod table;
 mod work;
 
@@ -59,6 +60,9 @@ pub(crate) struct Config {
     ca_file: Option<AbsolutePath>,
     providers: BTreeMap<String, ProviderSection>,
     models: BTreeMap<String, ModelSection>,
+    /// The project's own section of models.
+    #[serde(skip)]
+    project_models: BTreeMap<String, ModelSection>,
     permissions: work::Permissions,
     sandbox: work::Sandbox,
     web: work::Web,
@@ -185,31 +189,29 @@ impl Config {
             None => Self::default(),
         };
         let file = project_file(project);
-        let theirs: Self = read_file(&file)?;
-        // A repository must not send a key to an address of its own, nor run a command for one.
-        let trusts = theirs.ca_file.is_some();
-        // Nor have anything sent by itself.
-        let sends = theirs.resume.is_some() || theirs.on_hangup.is_some();
-        // Nor run a command of its own.
-        let sends = sends || theirs.notify.is_some();
-        if !theirs.providers.is_empty() || theirs.store.is_some() || trusts || sends {
-            bail!(
-                "`{}` may not set `providers`, `store`, `ca_file`, `resume`, `on_hangup` or `notify`\nhint: put them into your own configuration",
-                file.display()
-            );
-        }
-        let work = user.work().narrowed_by(theirs.work(), &file)?;
+        let theirs = Self::read_project(&file)?;
+        let work = user.work().narrowed_by(theirs.work());
         Ok(Self {
             model: theirs.model.or(user.model),
-            budget_tokens: theirs.budget_tokens.or(user.budget_tokens),
+            budget_tokens: project::lowered(user.budget_tokens, theirs.budget_tokens),
             compact_at: theirs.compact_at.or(user.compact_at),
-            models: user.models.into_iter().chain(theirs.models).collect(),
+            project_models: theirs.models,
             permissions: work.permissions,
             sandbox: work.sandbox,
             web: work.web,
             limits: work.limits,
             ..user
         })
+    }
+
+    /// Reads a project's file. A repository must not send a key to an address of its own, run a
+    /// command, change prices or widen anything: the table of keys says what is left.
+    fn read_project(file: &Path) -> Result<Self> {
+        let Some(text) = read_text(file)? else {
+            return Ok(Self::default());
+        };
+        project::check(&text, file)?;
+        toml::from_str(&text).map_err(|error| project::unreadable(file, error))
     }
 
     /// What front ends that supervise agents do at start with turns that stopped in the middle.
@@ -283,24 +285,46 @@ impl Config {
 
     /// The models that are added to the table, or corrected.
     pub(crate) fn models(&self) -> Result<Vec<ModelSpec>> {
-        self.models
-            .iter()
-            .map(|(name, section)| section.apply_to(name))
-            .collect()
+        let own = self.models.iter();
+        let own = own.map(|(name, section)| section.apply_to(name));
+        let mut specs = own.collect::<Result<Vec<_>>>()?;
+        for (name, section) in &self.project_models {
+            let spec = section.lower(name, &specs)?;
+            specs.retain(|known| (&known.provider, &known.id) != (&spec.provider, &spec.id));
+            specs.push(spec);
+        }
+        Ok(specs)
     }
 }
 
 impl ModelSection {
-    fn apply_to(&self, name: &str) -> Result<ModelSpec> {
+    /// The model as the table has it.
+    fn find(name: &str) -> Result<ModelSpec> {
         let named = ModelName::parse(name);
         let known = Catalogue::embedded().find(named.provider.as_deref(), &named.model);
-        let mut spec = match (known, named.provider) {
+        Ok(match (known, named.provider) {
             (Some(known), _) => known.clone(),
             (None, Some(provider)) => ModelSpec::unknown(provider, named.model),
             (None, None) => bail!(
                 "[models.\"{name}\"] is not in the table\nhint: write [models.\"provider:{name}\"]"
             ),
-        };
+        })
+    }
+
+    /// Lowers the limits of a model, which the user may have corrected already.
+    fn lower(&self, name: &str, corrected: &[ModelSpec]) -> Result<ModelSpec> {
+        let mut spec = Self::find(name)?;
+        let is_same = |it: &&ModelSpec| (&it.provider, &it.id) == (&spec.provider, &spec.id);
+        if let Some(known) = corrected.iter().find(is_same) {
+            spec = known.clone();
+        }
+        spec.context_window = project::lowered(spec.context_window, self.context_window);
+        spec.max_output = project::lowered(spec.max_output, self.max_output);
+        Ok(spec)
+    }
+
+    fn apply_to(&self, name: &str) -> Result<ModelSpec> {
+        let mut spec = Self::find(name)?;
         spec.context_window = self.context_window.or(spec.context_window);
         spec.max_output = self.max_output.or(spec.max_output);
         spec.price_in = self.price_in.or(spec.price_in);
@@ -313,12 +337,27 @@ impl ModelSection {
 
 /// Reads a file of settings as whatever it is to be; the default if it is not there.
 pub(crate) fn read_file<T: Default + DeserializeOwned>(path: &Path) -> Result<T> {
+    match read_text(path)? {
+        Some(text) => toml::from_str(&text).map_err(|error| project::unreadable(path, error)),
+        None => Ok(T::default()),
+    }
+}
+
+/// Keys of a project's file that are ignored because they are the user's alone.
+pub(crate) fn ignored_keys(file: &Path) -> Result<Vec<project::PlacedKey>> {
+    match read_text(file)? {
+        Some(text) => project::check(&text, file),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn read_text(path: &Path) -> Result<Option<String>> {
     let named = || format!("cannot read `{}`", path.display());
     let Some(mut file) = small_file::open(path).with_context(named)? else {
-        return Ok(T::default());
+        return Ok(None);
     };
     let text = small_file::read(&mut file, MOST_FILE_BYTES).with_context(named)?;
-    toml::from_str(&text).with_context(|| format!("`{}` is not right", path.display()))
+    Ok(Some(text))
 }
 
 /// The user's file.

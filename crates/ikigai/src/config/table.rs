@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 /// What a project's file may say of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Project {
-    /// Nothing.
-    Silent,
+    /// Nothing: a file that has it is an error.
+    Refused,
+    /// Nothing: it is a matter of taste, and the user's alone.
+    Ignored,
     /// Another value.
     Replaces,
     /// Further entries.
@@ -35,15 +37,31 @@ const fn key(path: &'static str, default: &'static str, about: &'static str) -> 
         default,
         about,
         variable: None,
-        project: Project::Silent,
+        project: Project::Refused,
     }
 }
 
 impl Key {
+    /// Says whether a project's file has a say in it.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.project, Project::Refused | Project::Ignored)
+    }
+
     const fn variable(self, name: &'static str) -> Self {
         Self {
             variable: Some(name),
             ..self
+        }
+    }
+
+    /// What a project may do with it, in a word.
+    pub(crate) fn project_word(&self) -> &'static str {
+        match self.project {
+            Project::Refused => "no",
+            Project::Ignored => "no (ignored)",
+            Project::Replaces => "yes",
+            Project::Adds => "add",
+            Project::Lowers => "lower",
         }
     }
 
@@ -85,13 +103,15 @@ pub(crate) const KEYS: &[Key] = &[
         "theme",
         "\"terminal\"",
         "colours: terminal, dark, light, daltonized or mono",
-    ),
+    )
+    .project(Project::Ignored),
     key(
         "symbols",
         "- as the locale says",
         "signs on the screen: unicode or ascii",
-    ),
-    key("mouse", "true", "whether the screen takes the mouse"),
+    )
+    .project(Project::Ignored),
+    key("mouse", "true", "whether the screen takes the mouse").project(Project::Ignored),
     key(
         "notify",
         "\"osc9\"",
@@ -103,7 +123,7 @@ pub(crate) const KEYS: &[Key] = &[
         "requests are kept below so many tokens",
     )
     .variable("IKIGAI_SLIDING_CONTEXT_TOKENS")
-    .project(Project::Replaces),
+    .project(Project::Lowers),
     key(
         "compact_at",
         "80",
@@ -119,7 +139,8 @@ pub(crate) const KEYS: &[Key] = &[
         "keys.*",
         "- as docs/keys.md says",
         "the action of a key: \"ctrl-o\" = \"newline\"",
-    ),
+    )
+    .project(Project::Ignored),
     key(
         "permissions.allow",
         "[]",
@@ -224,37 +245,33 @@ pub(crate) const KEYS: &[Key] = &[
         "- as in the table",
         "tokens that the model takes",
     )
-    .project(Project::Replaces),
+    .project(Project::Lowers),
     key(
         "models.*.max_output",
         "- as in the table",
         "tokens of its longest answer",
     )
-    .project(Project::Replaces),
+    .project(Project::Lowers),
     key(
         "models.*.price_in",
         "- as in the table",
         "dollars for a million tokens that it reads",
-    )
-    .project(Project::Replaces),
+    ),
     key(
         "models.*.price_out",
         "- as in the table",
         "… that it writes",
-    )
-    .project(Project::Replaces),
+    ),
     key(
         "models.*.price_cache_read",
         "- as in the table",
         "… that come from its cache",
-    )
-    .project(Project::Replaces),
+    ),
     key(
         "models.*.price_cache_write",
         "- as in the table",
         "… that go into its cache",
-    )
-    .project(Project::Replaces),
+    ),
 ];
 
 /// The keys for `--help`.
@@ -266,6 +283,7 @@ pub(crate) fn help() -> String {
         if let Some(variable) = key.variable {
             let _ = write!(text, "; {variable} comes first");
         }
+        let _ = write!(text, " [project: {}]", key.project_word());
     }
     text.push_str(
         "\n\nThey are in $XDG_CONFIG_HOME/ikigai/config.toml (~/.config/ikigai/config.toml), then in\n\

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
 use ikigai_core::settings::Rule;
 use ikigai_engine::{Crowd, Limits};
 use serde::Deserialize;
@@ -108,21 +107,8 @@ impl AgentsSection {
 }
 
 impl Work {
-    /// Takes in what a project says, which may forbid more and allow nothing.
-    pub(super) fn narrowed_by(mut self, theirs: Self, file: &Path) -> Result<Self> {
-        let sandbox = &theirs.sandbox;
-        let widens = !theirs.permissions.allow.is_empty()
-            || sandbox.enabled.is_some()
-            || sandbox.network.is_some()
-            || !sandbox.keep_variables.is_empty()
-            || theirs.web != Web::default()
-            || theirs.agents != AgentsSection::default();
-        if widens {
-            bail!(
-                "`{}` may set only `permissions.refuse`, `sandbox.hidden` and `limits` of what agents may do\nhint: put the rest into your own configuration",
-                file.display()
-            );
-        }
+    /// Takes in the narrower part of a project's settings and leaves the rest.
+    pub(super) fn narrowed_by(mut self, theirs: Self) -> Self {
         self.permissions.refuse.extend(theirs.permissions.refuse);
         self.sandbox.hidden.extend(theirs.sandbox.hidden);
         let ours = self.limits.limits();
@@ -137,7 +123,7 @@ impl Work {
                 .map(|theirs| theirs.min(minutes))
                 .or(self.limits.minutes),
         };
-        Ok(self)
+        self
     }
 }
 

@@ -84,6 +84,8 @@ impl Neighbours for Clients {
             if host.nodename().to_string_lossy() != whom.host {
                 return Err(format!("pid {} is on {}", whom.pid, whom.host));
             }
+            let safe = place::check(&self.directory);
+            safe.map_err(|error| format!("{error:#}"))?;
             let socket = place::socket_of(&self.directory, whom.pid);
             match timeout(PATIENCE, ask(&socket, &request)).await {
                 Ok(answered) => answered.map_err(|error| format!("{error:#}")),

@@ -6,5 +6,5 @@ mod place;
 mod server;
 
 pub(crate) use client::{Client, Clients};
-pub(crate) use place::{directory, instances, socket_of};
+pub(crate) use place::{check, directory, instances, socket_of};
 pub(crate) use server::Server;

@@ -34,28 +34,75 @@ pub(crate) fn socket_of(directory: &Path, pid: u32) -> PathBuf {
     directory.join(format!("ikigai-{pid}.sock"))
 }
 
-/// Makes the directory if it is missing, for its owner alone; one of somebody else is refused.
+/// Makes the directory if it is missing, for its owner alone; an unsafe one is refused.
 pub(super) fn prepare(directory: &Path) -> Result<()> {
-    let named = || {
-        format!(
-            "cannot use `{}` for the control socket",
-            directory.display()
-        )
-    };
+    let named = || named(directory);
     let made = DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory);
-    made.with_context(named)?;
-    let found = fs::metadata(directory).with_context(named)?;
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        bail!("{}: it belongs to somebody else", named());
+    match made {
+        // A link is told as one, not as a file that is in the way.
+        Err(_) if directory.is_symlink() => {}
+        made => made.with_context(named)?,
     }
+    check(directory)?;
+    let found = fs::symlink_metadata(directory).with_context(named)?;
     let is_own = env::var_os("IKIGAI_RUNTIME_DIR").is_none_or(|value| value.is_empty());
     if is_own && found.mode() & 0o077 != 0 {
         fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).with_context(named)?;
     }
     Ok(())
+}
+
+/// Refuses a directory in which another user could put or replace a socket.
+///
+/// It must be the user's own and no link, and others must not be able to write it or to replace it
+/// from a directory above.
+pub(crate) fn check(directory: &Path) -> Result<()> {
+    let found = fs::symlink_metadata(directory).with_context(|| named(directory))?;
+    if found.is_symlink() || !found.is_dir() {
+        bail!("{}: it is not a directory", named(directory));
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        bail!("{}: it belongs to another user", named(directory));
+    }
+    if found.mode() & 0o022 != 0 {
+        bail!(
+            "{}: other users may write it\nhint: remove it, or chmod 700 '{}'",
+            named(directory),
+            directory.display()
+        );
+    }
+    let real = directory.canonicalize().with_context(|| named(directory))?;
+    for above in real.ancestors().skip(1) {
+        check_above(above).with_context(|| named(directory))?;
+    }
+    Ok(())
+}
+
+/// Refuses a directory whose entries another user can rename. In a sticky one only owners can.
+fn check_above(above: &Path) -> Result<()> {
+    let found = fs::metadata(above)?;
+    let is_trusted = [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
+    let is_sticky = found.mode() & 0o1000 != 0;
+    // Where each user has a group of their own, homes may be writable for it.
+    let is_own_group = found.gid() == rustix::process::getegid().as_raw();
+    let others = if is_own_group { 0o002 } else { 0o022 };
+    if !is_trusted {
+        bail!("`{}` belongs to another user", above.display());
+    }
+    if found.mode() & others != 0 && !is_sticky {
+        bail!("other users may write `{}`", above.display());
+    }
+    Ok(())
+}
+
+fn named(directory: &Path) -> String {
+    format!(
+        "cannot use `{}` for the control socket",
+        directory.display()
+    )
 }
 
 /// The processes that listen, with their sockets. What is left of dead ones is removed.
@@ -83,5 +130,83 @@ fn is_heard(path: &Path) -> bool {
             }
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn refusal(directory: &Path) -> String {
+        format!("{:#}", prepare(directory).unwrap_err())
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        for mode in [0o777, 0o770, 0o702, 0o1777] {
+            let directory = home.path().join(format!("{mode:o}"));
+            fs::create_dir(&directory).unwrap();
+            set_mode(&directory, mode);
+
+            let told = refusal(&directory);
+            assert!(
+                told.contains("other users may write it"),
+                "{mode:o}: {told}"
+            );
+            assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o7777, mode);
+        }
+    }
+
+    #[test]
+    fn a_link_and_a_file_are_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let real = home.path().join("real");
+        fs::create_dir(&real).unwrap();
+        set_mode(&real, 0o700);
+        symlink(&real, home.path().join("link")).unwrap();
+        symlink(home.path().join("missing"), home.path().join("dangling")).unwrap();
+        fs::write(home.path().join("file"), "").unwrap();
+
+        for name in ["link", "dangling", "file"] {
+            assert!(prepare(&home.path().join(name)).is_err(), "{name}");
+        }
+        assert!(!home.path().join("missing").exists());
+    }
+
+    #[test]
+    fn a_directory_that_others_can_replace_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let open = home.path().join("open");
+        fs::create_dir(&open).unwrap();
+        set_mode(&open, 0o777);
+        let directory = open.join("ikigai");
+
+        let told = refusal(&directory);
+        assert!(told.contains("other users may write"), "{told}");
+        set_mode(&open, 0o1777);
+        prepare(&directory).unwrap();
+        assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("theirs");
+        fs::create_dir(&directory).unwrap();
+        set_mode(&directory, 0o700);
+        std::os::unix::fs::chown(&directory, Some(65534), None).unwrap();
+
+        let told = refusal(&directory);
+        assert!(told.contains("belongs to another user"), "{told}");
     }
 }

@@ -450,3 +450,26 @@ fn a_pin_and_a_directory_are_typed_as_they_are_shown() {
         assert!(seen.contains(shown), "{seen}");
     }
 }
+
+/// Others could put a socket of their own into such a directory.
+#[test]
+fn a_runtime_directory_that_others_can_write_is_refused() {
+    let newcomer = Newcomer::new();
+    let directory = newcomer.home().join("open");
+    fs::create_dir(&directory).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = newcomer.command(arguments);
+        command.env("IKIGAI_RUNTIME_DIR", &directory);
+        said(command.output().unwrap())
+    };
+
+    for arguments in [&["--headless"][..], &["ctl", "read-framebuffer"]] {
+        let told = run(arguments);
+        assert_eq!(told.code, Some(1), "{arguments:?}: {}", told.err);
+        assert!(told.err.contains("other users may write"), "{}", told.err);
+    }
+    let found = run(&["doctor"]).out;
+    assert!(found.contains("other users may write"), "{found}");
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+}

@@ -138,7 +138,9 @@ fn a_project_may_choose_the_model_but_not_where_keys_go() {
 
     assert_eq!(widened.code, Some(1));
     assert!(
-        widened.err.contains("may not set `providers`"),
+        widened
+            .err
+            .contains("line 2: a project may not set `providers.openai.base_url`"),
         "{}",
         widened.err
     );

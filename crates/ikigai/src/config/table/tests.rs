@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use super::super::Config;
-use super::KEYS;
+use super::{KEYS, Project};
 
 /// The names that a section takes, as the error about a wrong one lists them.
 fn names_in(section: &str) -> BTreeSet<String> {
@@ -62,4 +64,109 @@ fn defaults_are_what_holds_if_nothing_is_said() {
     let private = silent.web.may_fetch_private();
     assert_eq!(told.web.may_fetch_private(), private);
     assert_eq!(told.permissions, silent.permissions);
+}
+
+/// A value of the right type for a key that has no default.
+fn sample(path: &str) -> &'static str {
+    match path {
+        "model" => "\"anthropic:theirs\"",
+        "symbols" => "\"ascii\"",
+        "keys.*" => "\"newline\"",
+        _ => "1",
+    }
+}
+
+/// Lines of a file that sets one key, with a comment before it.
+fn file_with(path: &str, value: &str) -> String {
+    let path = path
+        .replace("models.*", "models.\"mine:big\"")
+        .replace("keys.*", "keys.\"ctrl-o\"");
+    format!(
+        "# of the project\n\n{} = {value}\n",
+        path.replace('*', "openai")
+    )
+}
+
+/// Every key that is not open to projects is refused with its line, in each spelling.
+#[test]
+fn a_project_cannot_set_what_the_table_refuses() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("project");
+    fs::create_dir_all(project.join(".ikigai")).unwrap();
+    let file = project.join(".ikigai/config.toml");
+    let read = |text: &str| {
+        fs::write(&file, text).unwrap();
+        Config::read(Some(home.path()), &project)
+    };
+    let refused = KEYS.iter().filter(|key| key.project == Project::Refused);
+    let mut count = 0;
+    for key in refused {
+        let value = key.without().map_or(key.default, |_| sample(key.path));
+        let error = read(&file_with(key.path, value)).unwrap_err().to_string();
+
+        let name = key.path.rsplit('.').next().unwrap();
+        assert!(error.contains("line 3: a project may not set"), "{error}");
+        assert!(error.contains(name), "{error}");
+        count += 1;
+    }
+    assert!(count > 25, "{count}");
+    for text in [
+        "[providers]\nopenai = { base_url = \"http://127.0.0.1:9\" }",
+        "providers = { openai = { \"base_url\" = \"http://127.0.0.1:9\" } }",
+        "[providers.openai.headers]\nAuthorization = \"x\"",
+        "[models.\"openai:gpt-5\"]\ncontext_window = 5\nprice_in = 0.0",
+        "models.x = { price_out = 0.0 }",
+        "[[permissions.allow]]\ntool = \"bash\"\npattern = \"*\"",
+        "\"sandbox\".\"enabled\" = false",
+        "web.private_addresses = true",
+    ] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains("a project may not set"), "{text}: {error}");
+    }
+}
+
+/// What a project may set never widens what the user allows.
+#[test]
+fn a_project_lowers_and_adds_and_no_more() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("project");
+    fs::create_dir_all(project.join(".ikigai")).unwrap();
+    let yours = "budget_tokens = 50\nmouse = false\ntheme = \"dark\"\n\
+                 [limits]\nrequests = 5\ncalls = 5\nminutes = 5\n\
+                 [models.\"mine:big\"]\ncontext_window = 60\nprice_in = 3.0\n";
+    fs::write(home.path().join("config.toml"), yours).unwrap();
+    let read = |text: &str| {
+        fs::write(project.join(".ikigai/config.toml"), text).unwrap();
+        Config::read(Some(home.path()), &project).unwrap()
+    };
+    let plain = read("");
+
+    for key in KEYS.iter().filter(|key| key.project == Project::Ignored) {
+        let value = key.without().map_or(key.default, |_| sample(key.path));
+        assert_eq!(read(&file_with(key.path, value)), plain, "{}", key.path);
+    }
+    for key in KEYS.iter().filter(|key| key.project == Project::Lowers) {
+        let higher = read(&file_with(key.path, "70"));
+        assert_eq!(higher.budget_tokens, plain.budget_tokens, "{}", key.path);
+        let limits = |config: &Config| config.work().limits.limits();
+        assert_eq!(limits(&higher), limits(&plain), "{}", key.path);
+        let spec = |config: &Config| config.models().unwrap().pop().unwrap();
+        assert_eq!(spec(&higher).context_window, Some(60), "{}", key.path);
+        assert_eq!(spec(&higher).price_in, Some(3.0), "{}", key.path);
+        assert_ne!(read(&file_with(key.path, "2")), plain, "{}", key.path);
+    }
+}
+
+/// The page has a line for each key that says what a project may do.
+#[test]
+fn the_page_says_what_a_project_may_set() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let page = fs::read_to_string(page).unwrap();
+    for key in KEYS {
+        let line = format!("| `{}` | {} |", key.path, key.project_word());
+        assert!(
+            page.contains(&line),
+            "{line} is not in docs/configuration.md"
+        );
+    }
 }

@@ -1,0 +1,85 @@
+//! Keys in a project's file: the table of keys decides which of them a project may set.
+
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+use toml::de::{DeTable, DeValue};
+
+use super::table::{KEYS, Key, Project};
+
+/// A key of a project's file, with the line it is on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PlacedKey {
+    /// The key as it is in the file, sections included.
+    pub(crate) path: String,
+    pub(crate) line: usize,
+}
+
+/// Fails at the first key that a project may not set; returns those that are ignored.
+///
+/// Unknown keys and wrong values are left to the parser of the file.
+pub(crate) fn check(text: &str, file: &Path) -> Result<Vec<PlacedKey>> {
+    let Ok(table) = DeTable::parse(text) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    collect(table.get_ref(), &mut Vec::new(), &mut found);
+    let mut ignored = Vec::new();
+    for (key, path, span) in found {
+        let before = text.get(..span.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        match key.project {
+            Project::Refused => bail!(
+                "`{}` line {line}: a project may not set `{path}`\nhint: put it into your own configuration{}",
+                file.display(),
+                own_file()
+            ),
+            Project::Ignored => ignored.push(PlacedKey { path, line }),
+            Project::Replaces | Project::Adds | Project::Lowers => {}
+        }
+    }
+    Ok(ignored)
+}
+
+fn own_file() -> String {
+    let home = super::home().map(|home| super::user_file(&home));
+    home.map(|file| format!(", `{}`", file.display()))
+        .unwrap_or_default()
+}
+
+/// Collects the known keys of a table in the order of their paths.
+fn collect(
+    table: &DeTable<'_>,
+    path: &mut Vec<String>,
+    found: &mut Vec<(&'static Key, String, Range<usize>)>,
+) {
+    for (name, value) in table {
+        path.push(name.get_ref().to_string());
+        if let Some(key) = KEYS.iter().find(|key| is_at(key, path)) {
+            found.push((key, path.join("."), name.span()));
+        } else if let DeValue::Table(section) = value.get_ref() {
+            collect(section, path, found);
+        }
+        path.pop();
+    }
+}
+
+fn is_at(key: &Key, path: &[String]) -> bool {
+    let parts: Vec<_> = key.path.split('.').collect();
+    let is_same = |(part, name): (&&str, &String)| *part == "*" || *part == name;
+    parts.len() == path.len() && parts.iter().zip(path).all(is_same)
+}
+
+/// Lowers an own limit by the project's; a limit that is not set is taken from the project.
+pub(super) fn lowered(own: Option<u64>, theirs: Option<u64>) -> Option<u64> {
+    match (own, theirs) {
+        (Some(own), Some(theirs)) => Some(own.min(theirs)),
+        (own, theirs) => own.or(theirs),
+    }
+}
+
+/// Reports a file that is not TOML with its line.
+pub(super) fn unreadable(file: &Path, error: toml::de::Error) -> anyhow::Error {
+    anyhow!(error).context(format!("`{}` is not right", file.display()))
+}
