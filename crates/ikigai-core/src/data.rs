@@ -433,6 +433,13 @@ pub struct ForkData {
         skip_serializing_if = "Option::is_none"
     )]
     pub system: Option<RowRef>,
+    /// Tag over mode and rules of the settings, in the child's row: see [`crate::grants`].
+    #[serde(
+        default,
+        deserialize_with = "lenient",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub grant: Option<String>,
 }
 
 data_type! {
@@ -452,6 +459,8 @@ data_type! {
         by: AnsweredBy,
         /// Whether a stopped turn goes on.
         resume: bool,
+        /// Tag over the mode and rules that `set` names: see [`crate::grants`].
+        grant: String,
     }
 }
 data_type! {

@@ -9,6 +9,7 @@ pub mod data;
 pub mod event;
 pub mod find;
 pub mod fork;
+pub mod grants;
 pub mod ids;
 pub mod kind;
 pub mod load;

@@ -67,6 +67,26 @@ impl Approve {
             Self::All => "all",
         }
     }
+
+    /// Rank of a mode: a wider one allows more.
+    pub const fn width(self) -> u8 {
+        match self {
+            Self::Read => 0,
+            Self::Ask => 1,
+            Self::Edits => 2,
+            Self::All => 3,
+        }
+    }
+
+    /// The mode that allows less.
+    #[must_use]
+    pub const fn narrower(self, other: Self) -> Self {
+        if self.width() < other.width() {
+            self
+        } else {
+            other
+        }
+    }
 }
 
 data_type! {

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::data::{self, CommandData, ForkData, ForkRole};
 use crate::event::Row;
+use crate::grants::Grants;
 use crate::ids::{AgentId, RowRef, Seq};
 use crate::kind::{Kind, StoredKind};
 use crate::load::LoadError;
@@ -33,6 +34,8 @@ struct Own {
     system: Option<RowRef>,
     /// The agent's own first row, if it is a child; of the settings only the name then.
     fork: Option<ForkData>,
+    /// The tagged rows behind mode and rules.
+    grants: Grants,
 }
 
 /// A snapshot as stored.
@@ -51,7 +54,7 @@ const LONGEST_KEPT_PROMPT_BYTES: usize = 4 * 1024;
 
 /// Grows with every change of [`Folded`] and [`Own`], settings included: a program that does not know a setting
 /// leaves it out of its snapshots, and one that does must fold the rows again.
-const SNAPSHOT_FORM: u32 = 2;
+const SNAPSHOT_FORM: u32 = 3;
 
 /// A snapshot that was read, so that it is read once.
 #[derive(Clone, Debug)]
@@ -216,10 +219,12 @@ impl AgentState {
                 true
             }
             StoredKind::Known(Kind::Command) => {
-                let Some(set) = data::read::<CommandData>(data).set else {
+                let CommandData { set, grant, .. } = data::read(data);
+                let Some(set) = set else {
                     return false;
                 };
-                self.own.settings.merge(&set);
+                let own = &mut self.own;
+                own.grants.merge(&mut own.settings, &set, row.at.seq, grant);
                 true
             }
             StoredKind::Known(Kind::Fork) if row.at.seq == Seq(1) => {
@@ -228,6 +233,7 @@ impl AgentState {
                     return false;
                 }
                 self.own.settings = fork.settings.take().unwrap_or_default();
+                self.own.grants = Grants::of_fork(&self.own.settings, fork.grant.take());
                 let name = self.own.settings.name.clone();
                 fork.settings = Some(Settings {
                     name,
@@ -269,6 +275,11 @@ impl AgentState {
     /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.own.settings
+    }
+
+    /// The tagged rows behind mode and rules of the settings.
+    pub fn grants(&self) -> &Grants {
+        &self.own.grants
     }
 
     /// How the agent was forked, if it was; of its settings then only the name is kept.

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ikigai_core::{AgentId, Micros, ProcessId, SessionId};
 use ikigai_store::{MailId, RunId};
+use ikigai_tools::permission::GrantKey;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -31,6 +32,11 @@ pub trait Environment: Send + Sync {
     /// The user's home.
     fn home(&self) -> Option<PathBuf> {
         None
+    }
+
+    /// The key that tags grants of this user on this machine; by default that of this process.
+    fn grant_key(&self) -> GrantKey {
+        GrantKey::of_this_process()
     }
 
     /// Is told where a turn is, by one of [`POINTS`]; tests end the process there.

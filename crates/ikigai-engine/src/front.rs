@@ -77,6 +77,8 @@ pub enum Update {
     Notice(String),
     /// Something a person should know that is no event.
     Warning(String),
+    /// Mode or rules of the log are not in force here; the text offers to grant them.
+    GrantOffer(String),
     /// The store fails and is tried again; nothing is lost so far.
     StoreAway(String),
 }

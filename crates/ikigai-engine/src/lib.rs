@@ -17,6 +17,7 @@ pub mod export;
 pub mod figures;
 mod follow;
 mod front;
+mod grants;
 mod recall;
 mod response;
 pub mod search;
@@ -51,3 +52,4 @@ pub use ikigai_providers::{Offer, TypedKey, looks_like_key};
 pub use ikigai_store::{
     Agent, AgentError, AgentRecord, CommitError, MailId, ProcessRecord, Pulse, Status, StoreError,
 };
+pub use ikigai_tools::permission::GrantKey;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ikigai_core::project::ToolSpec;
-use ikigai_core::settings::{Approve, Rule};
+use ikigai_core::settings::Rule;
 use ikigai_core::{EffectClass, Settings};
 use ikigai_store::BoxFuture;
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
@@ -134,20 +134,15 @@ impl Engine {
         }
     }
 
-    /// Whether a call may run under these settings; `approve` stands above the setting.
+    /// Decides about a call of an agent with this grant.
     pub(crate) fn judge(
         &self,
-        settings: &Settings,
-        approve: Option<Approve>,
+        grant: Grant,
         sandbox: Sandbox,
         tool: &str,
         prepared: &Prepared,
         place: &Place,
     ) -> Decision {
-        let grant = Grant {
-            mode: approve.or(settings.approve).unwrap_or(Approve::Ask),
-            rules: settings.rules.clone().unwrap_or_default(),
-        };
         let permissions = Permissions {
             grant,
             allow: self.safety.allow.clone(),

@@ -15,6 +15,7 @@ use ikigai_store::{
 
 use crate::agents::Started;
 use crate::front::{Stop, Update};
+use crate::grants::awaits_tag;
 use crate::turn::Summary;
 use crate::{Engine, EngineError};
 
@@ -47,6 +48,8 @@ pub(crate) type BesideAt<'a> = &'a (dyn Fn(Seq) -> Beside + Sync);
 /// Rows that are to be stored.
 pub(crate) struct Attempt {
     rows: Vec<NewRow>,
+    /// Events whose tags depend on their rows' positions, by index of the row.
+    granting: Vec<(usize, Event)>,
     /// They may be stored already, after this one.
     perhaps_after: Option<Seq>,
 }
@@ -210,9 +213,14 @@ impl Worker {
     pub(crate) fn attempt(&self, events: Vec<Event>) -> Attempt {
         let id = self.agent.state.agent();
         let now = self.engine.environment.now();
+        let granting = events.iter().enumerate();
+        let granting = granting.filter(|(_, event)| awaits_tag(event));
+        let granting = granting.map(|(index, event)| (index, event.clone()));
+        let granting = granting.collect();
         let rows = events.into_iter().map(|event| event.into_row(id, now));
         Attempt {
             rows: rows.collect(),
+            granting,
             perhaps_after: None,
         }
     }
@@ -232,6 +240,7 @@ impl Worker {
                 attempt.perhaps_after = None;
             }
             let expected = self.agent.state.head();
+            self.tag_attempt(attempt, expected);
             let batch = self.batch(&attempt.rows, beside(expected));
             let sends = |effect: &Effect| matches!(effect, Effect::SendMail { .. });
             let mails = batch.with.iter().any(sends);
@@ -258,6 +267,17 @@ impl Worker {
             actual,
         }
         .into())
+    }
+
+    /// Tags the rows that grant something for their positions after `head`.
+    fn tag_attempt(&self, attempt: &mut Attempt, head: Seq) {
+        for (index, event) in &attempt.granting {
+            let mut event = event.clone();
+            self.tag_grants(&mut event, Seq(head.0 + 1 + *index as u64));
+            if let Some(row) = attempt.rows.get_mut(*index) {
+                *row = event.into_row(row.agent, row.created_at);
+            }
+        }
     }
 
     fn batch(&self, rows: &[NewRow], beside: Beside) -> Batch {

@@ -19,7 +19,10 @@ use crate::records::BlobHash;
 
 /// The name in the first line, and the version of what follows.
 pub const HEADER_NAME: &str = "ikigai-log";
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
+
+/// The oldest version that can be read: rows without grants.
+const OLDEST_VERSION: u64 = 1;
 
 /// How long a line may be: a row and its data, escaped.
 pub const MOST_LINE_BYTES: usize = 256 * 1024 * 1024;

@@ -3,6 +3,7 @@
 //! A decision looks at nothing but its arguments, and at where links in the paths of a call lead.
 
 mod git;
+mod grants;
 mod patterns;
 mod programs;
 mod proposal;
@@ -23,6 +24,7 @@ use crate::{Place, Prepared};
 use patterns::literal;
 use rules::Call;
 
+pub use grants::GrantKey;
 pub use patterns::literal as literal_pattern;
 pub use proposal::pattern_for;
 pub use reading::reading_commands;
@@ -127,25 +129,10 @@ pub fn decide(
 /// What a child gets of what it wishes: never a wider mode than its parent's, and no rule that its
 /// parent does not have.
 pub fn narrower(parent: &Grant, child: &Grant) -> Grant {
-    let mode = if width(child.mode) < width(parent.mode) {
-        child.mode
-    } else {
-        parent.mode
-    };
     let is_parents = |rule: &&Rule| parent.rules.contains(rule);
     Grant {
-        mode,
+        mode: child.mode.narrower(parent.mode),
         rules: child.rules.iter().filter(is_parents).cloned().collect(),
-    }
-}
-
-/// How much a mode allows, to compare.
-fn width(mode: Approve) -> u8 {
-    match mode {
-        Approve::Read => 0,
-        Approve::Ask => 1,
-        Approve::Edits => 2,
-        Approve::All => 3,
     }
 }
 

@@ -18,6 +18,7 @@ mod headless;
 mod index;
 mod last_agent;
 mod log;
+mod machine;
 mod models;
 mod older;
 mod output;

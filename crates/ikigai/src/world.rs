@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{self, Config};
 use crate::diagnostics;
+use crate::machine::Machine;
 use crate::place::{self, Here, Place};
 use crate::store::{Kept, StoreUse};
 use crate::tools;
@@ -120,7 +121,7 @@ impl World {
         let tools = tools::all(&registry, &config.work(), safety.hidden.clone());
         let tools = Arc::new(tools);
         let window = window_tokens()?.or(config.budget_tokens);
-        let engine = Engine::new(store.log(), Arc::new(System), registry.clone())
+        let engine = Engine::new(store.log(), Arc::new(Machine::default()), registry.clone())
             .with_window_tokens(window)
             .with_summaries_at(config.summarise_at())
             .with_tools(tools.clone(), safety)

@@ -331,6 +331,7 @@ fn forks() -> Vec<Shape> {
         parent_name: some("boss"),
         settings: Some(settings()),
         system: Some(at(A, 1)),
+        grant: some("tag"),
         ..ForkData::default()
     };
     let fork = |text: &str, data| Event::Fork {
@@ -352,7 +353,7 @@ fn forks() -> Vec<Shape> {
                 "role": "child", "parent_uuid": A, "fork_message_id": 4,
                 "fork_point": {"agent": A, "seq": 4}, "call": {"agent": A, "seq": 3},
                 "context": "inherit", "parent_name": "boss", "settings": settings_json(),
-                "system": {"agent": A, "seq": 1}
+                "system": {"agent": A, "seq": 1}, "grant": "tag"
             })),
         ),
     ]
@@ -367,6 +368,7 @@ fn commands_and_ends() -> Vec<Shape> {
         of: Some(at(A, 1)),
         by: Some(AnsweredBy::Socket),
         resume: Some(true),
+        grant: some("tag"),
     };
     let plain = CommandData {
         command: some("help"),
@@ -421,7 +423,8 @@ fn commands_and_ends() -> Vec<Shape> {
             Some("set"),
             Some(json!({
                 "command": "model", "args": "m", "echo": "/model m", "set": settings_json(),
-                "of": {"agent": A, "seq": 1}, "by": "socket", "resume": true
+                "of": {"agent": A, "seq": 1}, "by": "socket", "resume": true,
+                "grant": "tag"
             })),
         ),
         (

@@ -6,7 +6,7 @@ use ikigai_core::data::{ForkContext, Verdict};
 use ikigai_core::fork::{ForkEvents, ForkOrder, fork_events};
 use ikigai_core::names::{free_name, is_valid_name, name_from, stem};
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{AgentId, Epoch, Event, Micros, Row, RowRef, Seq, Settings};
+use ikigai_core::{AgentId, AgentState, Epoch, Event, Micros, Row, RowRef, Seq, Settings};
 use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, Status,
 };
@@ -97,14 +97,12 @@ impl Worker {
     ) -> Result<Vec<Row>, EngineError> {
         // The fork point is the newest row that was applied. One that somebody else appends at this
         // very moment can only tell of a kill or a fork, which is nothing to the child.
-        let rows = fork_events(&self.agent.state, &parent.name, wish.order(forked));
-        let events = [rows.parent].into_iter().chain(told(forked)).collect();
+        let state = &self.agent.state;
+        let rows = self.engine.fork_rows(state, &parent.name, wish, forked);
+        let events = [rows.parent.clone()].into_iter().chain(told(forked));
+        let events = events.collect();
         let now = self.engine.environment.now();
-        let state = self.agent.state.clone();
-        let beside = move |_: Seq| {
-            let rows = fork_events(&state, &parent.name, wish.order(forked));
-            newborn(parent, forked, rows, now)
-        };
+        let beside = move |_: Seq| newborn(parent, forked, rows.clone(), now);
         self.passes("before the fork is stored");
         let rows = match desk {
             Some(desk) => self.commit_held_beside(events, &beside, desk).await?,
@@ -195,7 +193,7 @@ impl Engine {
         loop {
             let forked = self.christen(child, wish, &taken).await?;
             let now = self.environment.now();
-            let rows = fork_events(&agent.state, &parent.name, wish.order(&forked));
+            let rows = self.fork_rows(&agent.state, &parent.name, wish, &forked);
             let told = rows.parent.clone().into_row(parent.id, now);
             let born = newborn(&parent, &forked, rows, now);
             let free = HeadClaim {
@@ -216,6 +214,19 @@ impl Engine {
             }
         }
         Worker::begin(self.clone(), child, Epoch(1)).await
+    }
+
+    /// The rows of a fork, with the grants that the parent has here.
+    fn fork_rows(
+        &self,
+        parent: &AgentState,
+        parent_name: &str,
+        wish: &ForkWish,
+        forked: &Forked,
+    ) -> ForkEvents {
+        let mut rows = fork_events(parent, parent_name, wish.order(forked));
+        self.grant_to_child(parent, forked.id, &mut rows);
+        rows
     }
 
     /// The agent, if there is room for one more child of it.

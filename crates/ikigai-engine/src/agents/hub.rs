@@ -1,6 +1,6 @@
 //! The agents at work in this process, and how they hear of each other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -68,6 +68,8 @@ pub(crate) struct Hub {
     /// Whether the turns of agents that nobody holds had stopped in the middle, at which row: it is
     /// asked often, and changes with the log only.
     stops: Mutex<HashMap<AgentId, (Seq, bool)>>,
+    /// Agents whose grants from elsewhere were offered to the user.
+    offered: Mutex<HashSet<AgentId>>,
 }
 
 /// One agent of this process.
@@ -155,7 +157,14 @@ impl Hub {
             front: Mutex::default(),
             leaving: AtomicBool::new(false),
             stops: Mutex::default(),
+            offered: Mutex::default(),
         }
+    }
+
+    /// Says whether grants of this agent were not offered in this process yet, and notes that.
+    pub(crate) fn offers_grants(&self, agent: AgentId) -> bool {
+        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        offered.insert(agent)
     }
 
     /// Whether an agent's turn had stopped in the middle when this was its newest row, if known.

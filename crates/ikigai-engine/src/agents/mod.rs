@@ -206,8 +206,7 @@ impl Worker {
         call: &OpenCall,
         desk: &mut Desk<'_>,
     ) -> Result<Dealt, EngineError> {
-        let mode = self.approve.or(self.settings().approve);
-        if mode == Some(Approve::Read) && !tool.only_reads() {
+        if self.grant().mode == Approve::Read && !tool.only_reads() {
             let reason = format!(
                 "refused: this agent is in `read` mode, in which it may not `{}`.",
                 tool.name()

@@ -8,6 +8,7 @@ use ikigai_store::CommitError;
 use super::reply::Then;
 use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, near, parse};
 use crate::front::{Desk, Intent, Outcome, Stop, Update};
+use crate::grants::pending_tag;
 use crate::{EngineError, Errand, Worker};
 
 /// What came of a line.
@@ -293,7 +294,9 @@ impl Worker {
         reply: Reply,
         desk: &mut Desk<'_>,
     ) -> Result<(RowRef, Then), EngineError> {
+        let granted = reply.set.as_ref().filter(|_| reply.grants);
         let data = CommandData {
+            grant: granted.and_then(pending_tag),
             set: reply.set,
             ..Echo::of(line).data()
         };

@@ -16,6 +16,8 @@ pub(crate) struct Reply {
     pub(crate) events: Vec<Event>,
     /// The settings that it changes.
     pub(crate) set: Option<Map<String, Value>>,
+    /// The user grants the mode and rules among them.
+    pub(crate) grants: bool,
     /// What else becomes true in that transaction.
     pub(crate) effects: Vec<Effect>,
     /// What is done next.

@@ -36,7 +36,7 @@ pub(super) const TOOLS: Command = Command {
 };
 
 pub(super) const APPROVE: Command = Command {
-    arguments: "[read | ask | edits | all | -N]",
+    arguments: "[read | ask | edits | all | grant | -N]",
     help: "what tools may do without asking; lists what was allowed for good, -N takes one back",
     examples: &[
         ("/approve", "how it is, and what was allowed for good"),
@@ -44,10 +44,14 @@ pub(super) const APPROVE: Command = Command {
             "/approve edits",
             "writes inside the working directory need no question",
         ),
+        (
+            "/approve grant",
+            "grant here the mode and rules that another user or machine granted",
+        ),
         ("/approve -2", "takes back what stands under 2"),
     ],
     takes: Takes::Words,
-    completes: &[Completes::Words(&["read", "ask", "edits", "all"])],
+    completes: &[Completes::Words(&["read", "ask", "edits", "all", "grant"])],
     shows: Shows::OverlayWithoutArguments,
     ..Command::new("approve", Group::Tools, |worker, typed, _| {
         Box::pin(approve(worker, typed))
@@ -140,27 +144,56 @@ async fn approve(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     if let Some(number) = word.strip_prefix('-') {
         return forget(worker, number);
     }
+    if word == "grant" {
+        return grant_here(worker).await;
+    }
     let Some(mode) = MODES.into_iter().find(|mode| mode.word() == word) else {
         return Trouble::refused(format!("{word} is no mode: read, ask, edits or all"));
     };
+    check_width(worker, mode).await?;
+    let was = worker.grant().mode;
+    let settings = Settings {
+        approve: Some(mode),
+        ..Settings::default()
+    };
+    let output = format!("{} · was {}", meaning(mode), was.word());
+    Ok(Reply {
+        grants: true,
+        ..Reply::sets(&settings, output)
+    })
+}
+
+/// Grants the logged mode and rules here, wherever they were granted before.
+async fn grant_here(worker: &Worker) -> Result<Reply, Trouble> {
+    let Some(foreign) = worker.foreign_grants() else {
+        return Trouble::refused("nothing to grant: mode and rules are in force here");
+    };
+    let Settings { approve, rules, .. } = worker.settings().clone();
+    if let Some(mode) = approve {
+        check_width(worker, mode).await?;
+    }
+    let settings = Settings {
+        approve,
+        rules,
+        ..Settings::default()
+    };
+    Ok(Reply {
+        grants: true,
+        ..Reply::sets(&settings, format!("Granted here: {foreign}"))
+    })
+}
+
+/// Refuses a mode that is wider than the parent's.
+async fn check_width(worker: &Worker, mode: Approve) -> Result<(), Trouble> {
     if let Some(widest) = widest_for(worker).await?
-        && rank(mode) > rank(widest)
+        && mode.width() > widest.width()
     {
         return Trouble::refused(format!(
             "the parent of this agent is in mode {}, and a child has no wider one",
             widest.word()
         ));
     }
-    let was = worker
-        .approve
-        .or(worker.settings().approve)
-        .unwrap_or(Approve::Ask);
-    let settings = Settings {
-        approve: Some(mode),
-        ..Settings::default()
-    };
-    let output = format!("{} · was {}", meaning(mode), was.word());
-    Ok(Reply::sets(&settings, output))
+    Ok(())
 }
 
 /// The mode of the agent's parent; none for a root.
@@ -169,18 +202,7 @@ async fn widest_for(worker: &Worker) -> Result<Option<Approve>, Trouble> {
         return Ok(None);
     };
     let parent = Agent::restore(worker.engine.store(), parent).await?;
-    Ok(Some(
-        parent.state.settings().approve.unwrap_or(Approve::Ask),
-    ))
-}
-
-const fn rank(mode: Approve) -> u8 {
-    match mode {
-        Approve::Read => 0,
-        Approve::Ask => 1,
-        Approve::Edits => 2,
-        Approve::All => 3,
-    }
+    Ok(Some(worker.engine.mode_in_force(&parent.state)))
 }
 
 const fn meaning(mode: Approve) -> &'static str {
@@ -193,17 +215,24 @@ const fn meaning(mode: Approve) -> &'static str {
 }
 
 fn overview(worker: &Worker) -> String {
-    let mode = worker
-        .approve
-        .or(worker.settings().approve)
-        .unwrap_or(Approve::Ask);
-    let mut text = meaning(mode).to_owned();
+    let granted = worker.grant();
+    let mut text = meaning(granted.mode).to_owned();
     let rules = worker.settings().rules.as_deref().unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
         let _ = write!(text, "\n  {}  always: {}", index + 1, shown(rule));
+        if !granted.rules.contains(rule) {
+            text.push_str(" (not in force here)");
+        }
     }
     if !rules.is_empty() {
         text.push_str("\n/approve -N takes one back");
+    }
+    if let Some(foreign) = worker.foreign_grants() {
+        let _ = write!(
+            text,
+            "\nNot in force here: {foreign}, granted by another user or machine. \
+             /approve grant to apply"
+        );
     }
     text
 }

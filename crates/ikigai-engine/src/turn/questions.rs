@@ -10,6 +10,7 @@ use super::Turn;
 use super::calls::{Call, Round, Stage};
 use crate::calls::{Came, OpenCall};
 use crate::front::{Answer, Desk, Question, Update};
+use crate::grants::pending_tag;
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 
@@ -22,14 +23,14 @@ impl Worker {
         place: &Place,
         sandbox: Sandbox,
     ) -> Decision {
-        let (settings, approve) = (self.settings(), self.approve);
         self.engine
-            .judge(settings, approve, sandbox, &open.name, prepared, place)
+            .judge(self.grant(), sandbox, &open.name, prepared, place)
     }
 
     /// Tells what was left unfinished, and asks again what a stopped turn had asked (E9d).
     pub(crate) async fn greet(&mut self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
         self.tell_settled(desk).await?;
+        self.offer_grants(desk);
         let open = self.open_calls().await?;
         if open.is_empty() || !desk.answers {
             return Ok(());
@@ -141,7 +142,8 @@ impl Worker {
             Answer::Once => ("once", None),
             Answer::No(_) => ("no", None),
             Answer::Always(pattern) => {
-                let mut rules = self.settings().rules.clone().unwrap_or_default();
+                // Rules that are not in force are not granted with this one.
+                let mut rules = self.grant().rules;
                 rules.push(Rule {
                     tool: Some(tool.to_owned()),
                     pattern: Some(pattern.clone()),
@@ -158,6 +160,7 @@ impl Worker {
             args: Some(word.to_owned()),
             of: Some(call),
             by: Some(by),
+            grant: set.as_ref().and_then(pending_tag),
             set,
             ..CommandData::default()
         };

@@ -14,6 +14,7 @@ mod costs;
 mod estimates;
 mod fakes;
 mod files;
+mod grants;
 mod interrupts;
 mod limits;
 mod matrix;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ikigai_core::data::{AnsweredBy, Verdict};
+use ikigai_core::grants::GrantScope;
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, RowRef, Settings};
 use ikigai_engine::{Answer, Desk, Intent, Outcome, Question, Update};
@@ -10,7 +11,9 @@ use ikigai_store::{Store, StoreError};
 use ikigai_testkit::{CommitFault, block_on, check_request};
 
 use crate::fakes::{Deed, calling};
-use crate::support::{Errand, World, all_rows, attended, dies_after, interrupt, say, target_of};
+use crate::support::{
+    Errand, OWN_KEY, World, all_rows, attended, dies_after, interrupt, say, target_of,
+};
 
 fn answer(call: RowRef, answer: Answer) -> Vec<Intent> {
     let by = AnsweredBy::User;
@@ -94,25 +97,32 @@ async fn permission_answer_durable_before_the_call() {
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert_eq!(diary.began(), ["look around", "test one", "test again"]);
     let of = |seq: u64| format!(r#""of":{{"agent":"{id}","seq":{seq}}},"by":"user""#);
-    let row = |word: &str, set: &str, seq: u64| {
-        format!(r#"{{"command":"answer","args":"{word}",{set}{}}}"#, of(seq))
+    let row = |word: &str, set: &str, seq: u64, grant: &str| {
+        let of = of(seq);
+        format!(r#"{{"command":"answer","args":"{word}",{set}{of}{grant}}}"#)
     };
-    let rule = r#""set":{"rules":[{"pattern":"test*","tool":"act"}]},"#;
-    assert_eq!(
-        answer_rows(&world, id).await,
-        [
-            row("once", "", 4),
-            row("always", rule, 5),
-            row("no", "", 6),
-            row("no", "", 7)
-        ]
-    );
-    let rules = worker.agent().state.settings().rules.clone();
     let given = Rule {
         tool: Some("act".to_owned()),
         pattern: Some("test*".to_owned()),
     };
-    assert_eq!(rules, Some(vec![given]));
+    let state = &worker.agent().state;
+    assert_eq!(state.settings().rules, Some(vec![given.clone()]));
+    let scope = GrantScope {
+        approve: None,
+        rules: Some(vec![given]),
+    };
+    let granting = state.grants().rules.as_ref().unwrap();
+    let tag = OWN_KEY.tag(id, granting.seq, &scope);
+    let rule = r#""set":{"rules":[{"pattern":"test*","tool":"act"}]},"#;
+    assert_eq!(
+        answer_rows(&world, id).await,
+        [
+            row("once", "", 4, ""),
+            row("always", rule, 5, &format!(r#","grant":"{tag}""#)),
+            row("no", "", 6, ""),
+            row("no", "", 7, "")
+        ]
+    );
     let refused: Vec<_> = world
         .results(id)
         .await

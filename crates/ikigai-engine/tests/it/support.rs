@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ikigai_core::data::{self, Cause, ToolResultData, Verdict};
+use ikigai_core::grants::GrantScope;
 use ikigai_core::{
     AgentId, Direction, Epoch, Event, Micros, NewRow, PageQuery, Row, Seq, Settings, Span, Target,
 };
 use ikigai_engine::commands::Done;
 use ikigai_engine::{
-    Desk, Engine, EngineError, Environment, INTENTS, Intent, Outcome, Safety, Stop, Tools, Update,
-    Worker,
+    Desk, Engine, EngineError, Environment, GrantKey, INTENTS, Intent, Outcome, Safety, Stop,
+    Tools, Update, Worker,
 };
 use ikigai_store::{AgentRecord, Batch, HeadClaim, LeaseClaim, Store};
 use ikigai_testkit::{ChosenStore, FaultyStore, IdSource, ManualClock, ScriptedProvider};
@@ -22,9 +23,13 @@ use crate::fakes::Diary;
 
 pub(crate) const HERE: &str = "/home/somebody/parser";
 
+/// The key of the user on the machine of most tests.
+pub(crate) const OWN_KEY: GrantKey = GrantKey::new([7; 32]);
+
 struct Surroundings {
     clock: ManualClock,
     ids: IdSource,
+    key: GrantKey,
 }
 
 impl Environment for Surroundings {
@@ -35,6 +40,10 @@ impl Environment for Surroundings {
 
     fn random(&self) -> [u8; 16] {
         self.ids.wide_bits().to_be_bytes()
+    }
+
+    fn grant_key(&self) -> GrantKey {
+        self.key
     }
 }
 
@@ -74,12 +83,17 @@ impl World {
     }
 
     fn on(log: ChosenStore, provider: ScriptedProvider, seed: u64) -> Self {
+        Self::of_user(OWN_KEY, log, provider, seed)
+    }
+
+    fn of_user(key: GrantKey, log: ChosenStore, provider: ScriptedProvider, seed: u64) -> Self {
         let store = Arc::new(FaultyStore::new(Arc::new(log.clone())));
         let clock = ManualClock::new(Micros(i64::try_from(seed).unwrap() * 1_000_000_000));
         let surroundings = Surroundings {
             clock: clock.clone(),
             // No two worlds draw the same: ids name processes of this machine, too.
             ids: IdSource::new(WORLDS.fetch_add(1, Ordering::Relaxed)),
+            key,
         };
         let engine = Engine::new(
             store.clone(),
@@ -141,6 +155,17 @@ impl World {
         beside
     }
 
+    /// The same process on the machine of another user, who shares the log.
+    pub(crate) fn of_another_user(&self) -> Self {
+        let seed = self.seed + 700;
+        let log = self.log.other_process(IdSource::new(1000 + seed).process());
+        let key = GrantKey::new([8; 32]);
+        let mut other = Self::of_user(key, log, self.provider.clone(), seed);
+        other.engine = (self.equip)(other.engine);
+        other.equip = self.equip.clone();
+        other
+    }
+
     /// The agent that was used last, opened by this process.
     pub(crate) async fn reopened(&self) -> Worker {
         self.engine.open(&self.latest().await).await.unwrap()
@@ -150,7 +175,12 @@ impl World {
     pub(crate) async fn root_with(&self, settings: &Settings) -> Worker {
         let worker = self.root().await;
         let agent = worker.agent().state.agent();
-        let set = Event::set("set", settings.as_set()).into_row(agent, Micros(5));
+        let seq = worker.agent().state.head().next();
+        let mut set = Event::set("set", settings.as_set());
+        if let Event::Command { data, .. } = &mut set {
+            data.grant = Some(OWN_KEY.tag(agent, seq, &GrantScope::of_settings(settings)));
+        }
+        let set = set.into_row(agent, Micros(5));
         self.write(&worker, vec![set]).await;
         worker.release().await.unwrap();
         self.reopened().await

@@ -2,10 +2,13 @@
 
 use std::io::BufRead;
 
-use ikigai_core::{AgentId, EffectClass, SessionId};
+use ikigai_core::{AgentId, EffectClass, Kind, SessionId};
 use serde_json::{Map, Value};
 
-use super::{HEADER_NAME, MOST_LINE_BYTES, RestoreError, Restored, VERSION, from_hex, take_bytes};
+use super::{
+    Beside, HEADER_NAME, MOST_LINE_BYTES, OLDEST_VERSION, RestoreError, Restored, VERSION,
+    from_hex, take_bytes,
+};
 use crate::records::{BlobHash, MailState, Status};
 
 /// A value, as a database takes it.
@@ -115,15 +118,17 @@ impl Entry {
 /// Reads a log line by line.
 pub(crate) struct Lines<R> {
     from: R,
+    beside: Beside,
     line: u64,
     buffer: Vec<u8>,
     restored: Restored,
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(crate) fn new(from: R) -> Self {
+    pub(crate) fn new(from: R, beside: Beside) -> Self {
         Self {
             from,
+            beside,
             line: 0,
             buffer: Vec::new(),
             restored: Restored::default(),
@@ -139,8 +144,15 @@ impl<R: BufRead> Lines<R> {
     pub(crate) fn next(&mut self) -> Result<Option<Entry>, RestoreError> {
         if self.line == 0 {
             let header = self.object()?;
-            if header.get(HEADER_NAME).and_then(Value::as_u64) != Some(VERSION) {
-                return Err(self.wrong("this is no log of ikigai, or of a newer one"));
+            let version = header.get(HEADER_NAME).and_then(Value::as_u64);
+            match version {
+                Some(OLDEST_VERSION..=VERSION) => {}
+                Some(newer) if newer > VERSION => {
+                    return Err(self.wrong(format!(
+                        "the file has version {newer}, this program reads up to version {VERSION}"
+                    )));
+                }
+                _ => return Err(self.wrong("this is no log of ikigai")),
             }
         }
         let Some((name, Value::Object(fields))) = self.object()?.into_iter().next() else {
@@ -156,14 +168,19 @@ impl<R: BufRead> Lines<R> {
         let what = What::named(&name);
         let what = what.ok_or_else(|| self.wrong("it names what this program does not know"))?;
         let cells = Fields(&fields).cells(what);
-        let cells = cells.map_err(|reason| self.wrong(reason))?;
+        let mut cells = cells.map_err(|reason| self.wrong(reason))?;
         match what {
             What::Agent => {
                 let agent = Fields(&fields).id("uuid");
                 let agent = agent.map_err(|reason| self.wrong(reason))?;
                 self.restored.agents.push(agent);
             }
-            What::Row => self.restored.rows += 1,
+            What::Row => {
+                self.restored.rows += 1;
+                if self.beside == Beside::Others {
+                    drop_grant(&mut cells);
+                }
+            }
             _ => {}
         }
         let name = fields.get("name").and_then(Value::as_str);
@@ -193,6 +210,24 @@ impl<R: BufRead> Lines<R> {
             line: self.line,
             reason: reason.into(),
         }
+    }
+}
+
+/// Takes the tag out of a row that grants something: a file's mode and rules count nowhere.
+///
+/// A copy of a whole store keeps its tags, which count where their key is.
+fn drop_grant(cells: &mut [Cell]) {
+    let [_, _, Cell::Text(kind), _, _, _, Cell::Text(data)] = cells else {
+        return;
+    };
+    if !matches!(kind.parse(), Ok(Kind::Command | Kind::Fork)) {
+        return;
+    }
+    let Ok(mut object) = serde_json::from_str::<Map<String, Value>>(data) else {
+        return;
+    };
+    if object.remove("grant").is_some() {
+        *data = Value::Object(object).to_string();
     }
 }
 

@@ -13,6 +13,7 @@ pub type Migrations = &'static [&'static str];
 pub const MIGRATIONS: Migrations = &[
     include_str!("schema/001.sql"),
     include_str!("schema/002.sql"),
+    include_str!("schema/003.sql"),
 ];
 
 /// What a schema was found to be.

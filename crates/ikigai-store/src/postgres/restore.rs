@@ -50,7 +50,7 @@ impl PostgresStore {
             // Whoever waits is there until it is answered.
             let _ = answer.send(take_in(&target, received, beside).await);
         });
-        let mut lines = Lines::new(lines);
+        let mut lines = Lines::new(lines, beside);
         let read = send(&mut lines, &chunks);
         drop(chunks);
         let taken = answered.recv();

@@ -24,6 +24,7 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/005.sql"),
     include_str!("schema/006.sql"),
     include_str!("schema/007.sql"),
+    include_str!("schema/008.sql"),
 ];
 
 /// How many copies of one version may lie beside the database before somebody must look.

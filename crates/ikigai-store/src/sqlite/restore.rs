@@ -36,7 +36,7 @@ impl SqliteStore {
         transaction
             .pragma_update(None, "defer_foreign_keys", true)
             .map_err(fail)?;
-        let restored = take_in(&transaction, lines)?;
+        let restored = take_in(&transaction, Lines::new(lines, beside))?;
         if has_gaps(&transaction).map_err(fail)? {
             let reason = "the rows of an agent are not whole".to_owned();
             return Err(StoreError::Value(reason).into());
@@ -66,8 +66,10 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     )
 }
 
-fn take_in(connection: &Transaction<'_>, lines: impl BufRead) -> Result<Restored, RestoreError> {
-    let mut lines = Lines::new(lines);
+fn take_in(
+    connection: &Transaction<'_>,
+    mut lines: Lines<impl BufRead>,
+) -> Result<Restored, RestoreError> {
     while let Some(entry) = lines.next()? {
         match insert(connection, &entry) {
             Ok(0) => return Err(entry.lost()),

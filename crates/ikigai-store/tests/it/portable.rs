@@ -10,7 +10,9 @@ use ikigai_testkit::block_on;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use crate::support::{Dice, Disk, agent, claim, is_long, make_session, only, open, said, session};
+use crate::support::{
+    Dice, Disk, agent, claim, is_long, make_agent, make_session, only, open, said, session,
+};
 
 /// What is compared: every table that is not derived, without the numbers of this file and without
 /// who is at work.
@@ -209,7 +211,8 @@ pub(crate) fn bad_logs(lines: &str) -> Vec<String> {
         "{}".to_owned(),
         "[1]\n".to_owned(),
         "not json\n".to_owned(),
-        "{\"ikigai-log\":2}\n".to_owned(),
+        "{\"ikigai-log\":3}\n".to_owned(),
+        "{\"ikigai-log\":0}\n".to_owned(),
         "{\"ikigai-log\":1}\n{\"row\":{\"agent\":\"x\"}}\n".to_owned(),
         "{\"ikigai-log\":1}\n{\"spell\":{}}\n".to_owned(),
         without_end.to_owned(),
@@ -243,4 +246,72 @@ fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
     assert!(matches!(full, Err(RestoreError::NotEmpty)), "{full:?}");
     let message = copy.restore("x".as_bytes()).unwrap_err().to_string();
     assert!(message.starts_with("line 1: "), "{message}");
+}
+
+/// A store with one row that grants something, as lines.
+pub(crate) fn lines_with_grant(store: &dyn Store) -> String {
+    let id = agent(1);
+    make_agent(store, id);
+    let mut row = said(id, "/approve all");
+    row.kind = ikigai_core::Kind::Command;
+    row.control = true;
+    row.data = Some(r#"{"command":"approve","set":{"approve":"all"},"grant":"tag"}"#.to_owned());
+    let batch = Batch {
+        heads: vec![claim(id, Epoch(1), Seq(0))],
+        rows: vec![row],
+        with: Vec::new(),
+    };
+    block_on(store.commit(batch)).unwrap();
+    told(store, None)
+}
+
+/// E13b, E22: an export has a version of its own, older ones are read, a newer one is refused with
+/// both versions named, and its grants count nowhere.
+#[test]
+fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
+    let disk = Disk::new();
+    let lines = lines_with_grant(&open(&disk.path, 1).unwrap());
+    assert!(lines.starts_with("{\"ikigai-log\":2}\n"), "{lines}");
+    assert!(lines.contains("grant"), "{lines}");
+
+    for version in ["1", "2"] {
+        let other = Disk::new();
+        let copy = open(&other.path, 2).unwrap();
+        let header = format!("{{\"ikigai-log\":{version}}}");
+        let lines = lines.replacen("{\"ikigai-log\":2}", &header, 1);
+        copy.restore(lines.as_bytes()).unwrap();
+        let taken = told(&copy, None);
+        assert!(taken.contains(r#"\"approve\":\"all\""#), "{taken}");
+        assert!(!taken.contains(r#"\"grant\""#), "{taken}");
+    }
+    let other = Disk::new();
+    let copy = open(&other.path, 2).unwrap();
+    let newer = lines.replacen("{\"ikigai-log\":2}", "{\"ikigai-log\":3}", 1);
+    let refused = copy.restore(newer.as_bytes()).unwrap_err().to_string();
+    assert!(
+        refused.contains("version 3") && refused.contains("version 2"),
+        "{refused}"
+    );
+    // A spelling that only a parser sees through is dropped, too.
+    let hidden = lines.replace(r#"\"grant\""#, r#"\"gr\\u0061nt\""#);
+    assert_ne!(hidden, lines);
+    copy.restore(hidden.as_bytes()).unwrap();
+    assert!(
+        !told(&copy, None).contains("tag\\\""),
+        "{}",
+        told(&copy, None)
+    );
+}
+
+/// E22: a copy of a whole store is the same log, tags included.
+#[test]
+fn a_copy_keeps_grants() {
+    let disk = Disk::new();
+    let lines = lines_with_grant(&open(&disk.path, 1).unwrap());
+    let other = Disk::new();
+    let copy = open(&other.path, 2).unwrap();
+
+    copy.restore_alone(lines.as_bytes()).unwrap();
+
+    assert_eq!(told(&copy, None), lines);
 }

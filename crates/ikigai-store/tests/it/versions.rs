@@ -9,7 +9,9 @@ use ikigai_store::{CommitError, Effect, SqliteStore, Store, StoreError};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
-use crate::support::{Disk, agent, create, make_session, mode, only, open, process, say, texts};
+use crate::support::{
+    Disk, agent, create, make_agent, make_session, mode, only, open, process, say, texts,
+};
 
 /// A store of a newer program is refused with both versions named, and left as it is.
 ///
@@ -132,5 +134,26 @@ fn a_failed_migration_changes_nothing_and_no_backup_is_overwritten() {
     assert!(
         !names.iter().any(|name| name.ends_with("partial")),
         "{names:?}"
+    );
+}
+
+/// E13b: rows carry tags that an older program would not look at, so it refuses the store, and a
+/// store without them is brought up to date without a question or a loss.
+#[test]
+fn older_program_refuses_new_shapes() {
+    let before: Migrations = &MIGRATIONS[..7];
+    let disk = Disk::new();
+    let old = open_as(&disk.path, 1, before).unwrap();
+    make_agent(&old, agent(1));
+    block_on(old.commit(say(agent(1), Epoch(1), Seq(0), "kept"))).unwrap();
+    drop(old);
+
+    let new = open(&disk.path, 2).unwrap();
+    let refused = open_as(&disk.path, 3, before).unwrap_err();
+
+    assert_eq!(texts(&new), ["kept"]);
+    assert!(
+        matches!(refused, StoreError::Newer { store, program: 7 } if store as usize == OURS),
+        "{refused:?}"
     );
 }

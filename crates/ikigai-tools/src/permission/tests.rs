@@ -1,3 +1,4 @@
 mod deciding;
+mod granting;
 mod lines;
 mod matching;

@@ -153,8 +153,7 @@ impl App {
     fn draw_pane(&mut self, pane: &mut Pane, grid: &mut Grid) {
         let columns = self.columns;
         let status = self.browse_line(pane);
-        let status =
-            status.unwrap_or_else(|| lines::status(self, pane.agent.state.settings(), columns));
+        let status = status.unwrap_or_else(|| lines::status(self, &pane.agent.state, columns));
         let mut bottom = self.rows - 1;
         grid.line(bottom, 0, &status);
         if self.draw_overlay(grid, bottom) || self.draw_merging(grid, bottom) {
@@ -294,7 +293,7 @@ impl App {
                 self.columns,
             ));
         }
-        for note in &self.notes {
+        for note in self.notes.iter().chain(&self.grant_offer) {
             let role = if note.starts_with('⚠') {
                 Role::Warning
             } else {

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use ikigai_core::AgentId;
-use ikigai_core::settings::{Approve, Settings};
+use ikigai_core::AgentState;
+use ikigai_core::settings::Approve;
 use ikigai_engine::figures::{dollars, tokens};
 
 use super::hints::Hints;
@@ -209,7 +210,8 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<Span> 
 
 /// The line at the bottom. What does not fit goes: keys, branch, cost, "of 200k", directory but for
 /// its last part, level.
-pub(super) fn status(app: &App, settings: &Settings, columns: u16) -> Line {
+pub(super) fn status(app: &App, state: &AgentState, columns: u16) -> Line {
+    let settings = state.settings();
     let directory = settings.workdir.as_deref().unwrap_or_default();
     let directory = match app.around.home.as_deref() {
         Some(home) if directory == home => "~".to_owned(),
@@ -225,7 +227,7 @@ pub(super) fn status(app: &App, settings: &Settings, columns: u16) -> Line {
         .and_then(|choice| choice.model.clone())
         .unwrap_or_else(|| "demo".to_owned());
     let level = choice.and_then(|choice| choice.level.clone());
-    let mode = settings.approve.unwrap_or(Approve::Ask);
+    let mode = app.mode_of(state);
     let known = app.roster.get(app.current);
     let cost = known.and_then(|known| known.cost).filter(|cost| *cost > 0);
     for dropped in 0..=6 {

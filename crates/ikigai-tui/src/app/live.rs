@@ -201,7 +201,8 @@ impl Live {
             | Update::Next(_)
             | Update::Preview { .. }
             | Update::Notice(_)
-            | Update::Warning(_) => {}
+            | Update::Warning(_)
+            | Update::GrantOffer(_) => {}
         }
     }
 

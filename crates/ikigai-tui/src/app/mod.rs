@@ -36,10 +36,12 @@ mod welcome;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::Amounts;
-use ikigai_core::{AgentId, Micros, RowRef};
+use ikigai_core::settings::Approve;
+use ikigai_core::{AgentId, AgentState, Micros, RowRef};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::search::Cursor;
 use ikigai_engine::{AgentRecord, Branch, Intent, TypedKey};
@@ -173,6 +175,9 @@ pub struct Surroundings {
     pub local_server: Option<String>,
 }
 
+/// Finds the mode in force for an agent: the logged one, as far as this user granted it here.
+pub type ModeInForce = Arc<dyn Fn(&AgentState) -> Approve + Send + Sync>;
+
 /// What fills the window of the agent that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filled {
@@ -243,6 +248,9 @@ pub struct App {
     /// The branch of the working directory, if it is under version control.
     branch: Option<String>,
     filled: Option<Filled>,
+    modes: ModeInForce,
+    /// Offer to grant mode and rules from elsewhere, in sight until something is sent.
+    grant_offer: Option<String>,
     /// Who else holds the agent that is shown.
     holder: Option<String>,
     /// Counts how often names changed, because rows show them.
@@ -297,6 +305,8 @@ impl App {
             said: None,
             branch: None,
             filled: None,
+            modes: Arc::new(|state| state.settings().approve.unwrap_or(Approve::Ask)),
+            grant_offer: None,
             holder: None,
             names: 0,
             is_focused: true,
@@ -417,6 +427,16 @@ impl App {
     /// Takes in that a model server was found on this machine.
     pub fn set_local_server(&mut self, found: String) {
         self.around.local_server = Some(found);
+    }
+
+    /// Sets how the mode in force is found out.
+    pub fn set_modes(&mut self, modes: ModeInForce) {
+        self.modes = modes;
+    }
+
+    /// The mode in force for the agent of a pane.
+    pub(super) fn mode_of(&self, state: &AgentState) -> Approve {
+        (self.modes)(state)
     }
 
     /// Takes in how tools are confined.

@@ -238,6 +238,7 @@ impl App {
     /// Has a line carried out, as if it had been typed.
     pub fn submit(&mut self, text: String) {
         self.notes.clear();
+        self.grant_offer = None;
         // What was said of something before is over; a question that stays is not.
         self.said.take_if(|(_, until)| until.is_some());
         if let Line::Command(command, rest) = parse(&text)
@@ -411,8 +412,7 @@ impl App {
     }
 
     fn cycle_approval(&mut self) {
-        let settings = self.pane().map(|pane| pane.agent.state.settings());
-        let mode = settings.and_then(|settings| settings.approve);
+        let mode = self.pane().map(|pane| self.mode_of(&pane.agent.state));
         let next = match mode.unwrap_or(Approve::Ask) {
             Approve::Read => Approve::Ask,
             Approve::Ask => Approve::Edits,

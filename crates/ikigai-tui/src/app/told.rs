@@ -47,6 +47,7 @@ impl App {
                 self.mode = Mode::Overlay(Overlay::of_text(&line, &output));
             }
             Update::Notice(text) if is_current => self.say(text),
+            Update::GrantOffer(text) if is_current => self.grant_offer = Some(format!("⚠ {text}")),
             Update::Warning(text) => {
                 let name = self.name_of(agent).unwrap_or_default();
                 let whose = if is_current {

@@ -279,7 +279,9 @@ impl Talk {
             }
             Update::Preview { output, .. } => self.add(output),
             Update::Notice(text) => self.add(text),
-            Update::Warning(text) => self.add(&format!("warning: {text}")),
+            Update::Warning(text) | Update::GrantOffer(text) => {
+                self.add(&format!("warning: {text}"));
+            }
             Update::StoreAway(reason) => {
                 self.add(&format!("the store is away, nothing is lost: {reason}"));
             }

@@ -82,7 +82,9 @@ impl Driver {
             Whom::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
         };
         let pane = Pane::open(&engine, agent).await?;
-        let app = App::new(around, bindings, size, pane, Instant::now());
+        let mut app = App::new(around, bindings, size, pane, Instant::now());
+        let modes = engine.clone();
+        app.set_modes(Arc::new(move |state| modes.mode_in_force(state)));
         Ok(Self {
             scout: Scout::new(engine.clone(), mailbox),
             engine,

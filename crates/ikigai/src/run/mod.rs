@@ -282,6 +282,7 @@ async fn carry_out(
     } else {
         desk.without_answers()
     };
+    worker.offer_grants(&mut desk);
     let outcome = match errand {
         Errand::Say(text) => worker.line(&text, &mut desk).await,
         errand => worker.work(errand, &mut desk).await.map(Done::turn),

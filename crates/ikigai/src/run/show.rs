@@ -102,7 +102,9 @@ impl FrontEnd {
                 ));
             }
             Update::Notice(text) => self.tell(&visible(text)),
-            Update::Warning(text) => self.tell(&format!("⚠ {}", visible(text))),
+            Update::Warning(text) | Update::GrantOffer(text) => {
+                self.tell(&format!("⚠ {}", visible(text)));
+            }
             // There is no input to put a text into, and nothing to leave.
             Update::Text(_)
             | Update::Thinking(_)

@@ -14,6 +14,7 @@ mod diagnostics;
 mod e2e;
 mod endurance;
 mod exports;
+mod grants;
 mod older;
 mod plain;
 mod providers;

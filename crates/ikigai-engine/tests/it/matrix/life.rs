@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::ForkContext;
+use ikigai_core::grants::GrantScope;
 use ikigai_core::{AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, Seq, Settings, Span};
 use ikigai_engine::{
-    Desk, Engine, EngineError, Environment, ForkWish, INTENTS, Outcome, POINTS, Safety, System,
-    Update, Worker,
+    Desk, Engine, EngineError, Environment, ForkWish, GrantKey, INTENTS, Outcome, POINTS, Safety,
+    System, Update, Worker,
 };
 use ikigai_store::{
     AgentRecord, Batch, CommitError, HeadClaim, LeaseClaim, ProcessRecord, Store, StoreError,
@@ -24,6 +25,7 @@ use tokio::sync::mpsc;
 
 use super::restart::place_of;
 use super::scenario::{NOTES, OTHER, Scenario, tools};
+use crate::support::OWN_KEY;
 
 /// A life that has not ended by then never will.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -161,6 +163,10 @@ impl Environment for Mortal {
         System.random()
     }
 
+    fn grant_key(&self) -> GrantKey {
+        OWN_KEY
+    }
+
     fn passes(&self, point: &'static str) {
         if !self.is_armed.load(Ordering::Relaxed) {
             return;
@@ -256,7 +262,12 @@ impl World {
             approve: Some(scenario.approve()),
             ..Settings::default()
         };
-        let row = Event::set("approve", settings.as_set()).into_row(agent, System.now());
+        let seq = worker.agent().state.head().next();
+        let mut set = Event::set("approve", settings.as_set());
+        if let Event::Command { data, .. } = &mut set {
+            data.grant = Some(OWN_KEY.tag(agent, seq, &GrantScope::of_settings(&settings)));
+        }
+        let row = set.into_row(agent, System.now());
         let lease = LeaseClaim {
             epoch: Epoch(1),
             expected: worker.agent().state.head(),

@@ -92,6 +92,26 @@ fn an_older_log_is_migrated_and_a_newer_one_refused() {
     );
 }
 
+/// E13b: rows carry tags that an older program would not look at.
+#[test]
+fn a_program_from_before_grants_refuses_the_log() {
+    let database = Database::fresh();
+    let old = target(&database.url(), MIGRATIONS.split_at(2).0);
+    prepare(&old).unwrap();
+    database
+        .sql("INSERT INTO sessions (uuid, created_at, name, directory) VALUES ('s', 1, '', '')");
+
+    prepare(&target(&database.url(), MIGRATIONS)).unwrap();
+    let refused = prepare(&old).unwrap_err();
+
+    assert!(
+        matches!(refused, StoreError::Newer { program: 2, .. }),
+        "{refused:?}"
+    );
+    let sessions = database.sql("SELECT count(*)::text FROM sessions");
+    assert_eq!(sessions[0][0].as_deref(), Some("1"));
+}
+
 #[test]
 fn a_migration_that_fails_leaves_nothing() {
     const BROKEN: Migrations = &[

@@ -1,0 +1,2 @@
+-- Rows carry `grant`, the tag of what a user grants on a machine. An older program would honour mode and
+-- rules without looking at the tag, so it must refuse the store. No table changes.

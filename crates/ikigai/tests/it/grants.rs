@@ -1,0 +1,116 @@
+//! Grants belong to a user on a machine: a log that comes from elsewhere grants nothing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use ikigai_testkit::postgres::Database;
+
+use crate::support::{Newcomer, Said};
+
+/// Asks the demo model of an agent that works in a directory for a file; says whether it wrote it.
+fn writes(reader: &Newcomer, project: &Path, file: &str, options: &[&str]) -> (bool, Said) {
+    let line = format!("create the file {file}");
+    let said = reader.ikigai(&[&["run"], options, &[&line]].concat());
+    (project.join(file).exists(), said)
+}
+
+/// E22: a file whose rows say `approve: all` makes no agent that writes without asking, also where
+/// the rows were granted.
+#[test]
+fn an_imported_agent_asks_whatever_its_rows_say() {
+    let newcomer = Newcomer::new();
+    let project = newcomer.home().join("project");
+    newcomer.ikigai(&["run", "hello"]);
+    let set = newcomer.ikigai(&["run", "/approve all"]);
+    assert_eq!(set.code, Some(0), "{}", set.err);
+    let (own, said) = writes(&newcomer, &project, "own.txt", &[]);
+    assert!(own, "a grant holds in a later process: {said:?}");
+    let file = newcomer.home().join("all.json");
+    let file = file.to_str().unwrap();
+    let exported = newcomer.ikigai(&["export", "--all", "--format", "json", "--output", file]);
+    assert_eq!(exported.code, Some(0), "{}", exported.err);
+    assert!(fs::read_to_string(file).unwrap().contains("grant"));
+
+    let stranger = Newcomer::new();
+    for (reader, name) in [(&newcomer, "same"), (&stranger, "stranger")] {
+        let file_of = |what: &str| format!("{what}-{name}.txt");
+        let store = reader.home().join("other.db");
+        let store = store.to_str().unwrap();
+        let taken = reader.ikigai(&["import", "--db", store, file]);
+        assert_eq!(taken.code, Some(0), "{}", taken.err);
+        let options = ["--db", store, "--agent", "project"];
+        let (written, said) = writes(reader, &project, &file_of("foreign"), &options);
+        assert!(!written, "{said:?}");
+        assert!(
+            said.err.contains("Not in force here: mode all"),
+            "{}",
+            said.err
+        );
+        // The user may grant it, once for all or for one run.
+        let for_now = [&options[..], &["--approve", "all"]].concat();
+        let (written, said) = writes(reader, &project, &file_of("for-now"), &for_now);
+        assert!(written, "{said:?}");
+        assert!(!said.err.contains("Not in force"), "{}", said.err);
+        let granted = reader.ikigai(&[&["run"], &options[..], &["/approve grant"]].concat());
+        assert!(
+            granted.out.contains("Granted here: mode all"),
+            "{granted:?}"
+        );
+        let (written, said) = writes(reader, &project, &file_of("granted"), &options);
+        assert!(written, "{said:?}");
+    }
+}
+
+/// E22: on a shared server a mode holds for the person who granted it.
+#[test]
+fn a_mode_on_a_shared_server_holds_for_one_person() {
+    let database = Database::fresh();
+    let url = database.url();
+    let (one, other) = (Newcomer::with_file(), Newcomer::with_file());
+    let options = ["--db", &url, "--agent", "project"];
+    one.ikigai(&["--db", &url, "run", "hello"]);
+    one.ikigai(&[&["run"], &options[..], &["/approve all"]].concat());
+
+    let project = one.home().join("project");
+    let (written, said) = writes(&one, &project, "one.txt", &options);
+    assert!(written, "{said:?}");
+    let (written, said) = writes(&other, &project, "two.txt", &options);
+    assert!(!written, "{said:?}");
+    assert!(said.err.contains("Not in force here"), "{}", said.err);
+}
+
+/// E22: the key is its owner's alone, and no tool reads it.
+#[test]
+fn the_key_is_created_for_its_owner_and_hidden_from_tools() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    let key = newcomer.home().join(".local/state/ikigai/grant.key");
+    assert!(!key.exists(), "nothing was granted");
+    newcomer.ikigai(&["run", "/approve all"]);
+
+    let about = fs::metadata(&key).unwrap();
+    assert_eq!(about.permissions().mode() & 0o777, 0o600);
+    let ran = newcomer.ikigai(&["run", &format!("run wc -c {}", key.display())]);
+    assert!(!format!("{ran:?}").contains("32 /"), "{ran:?}");
+    let log = newcomer.ikigai(&["log", "--json"]);
+    assert!(!log.out.contains("32 /"), "{}", log.out);
+}
+
+/// E22: a copy of a whole store by its owner keeps what they granted.
+#[test]
+fn a_copy_by_the_same_user_keeps_grants() {
+    let newcomer = Newcomer::with_file();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "/approve all"]);
+    let from = newcomer.database();
+    let to = newcomer.home().join("copy.db");
+    let to = to.to_str().unwrap();
+
+    let copied = newcomer.ikigai(&["copy", "--from", from.to_str().unwrap(), "--to", to]);
+    assert_eq!(copied.code, Some(0), "{}", copied.err);
+    let project = newcomer.home().join("project");
+    let (written, said) = writes(&newcomer, &project, "copied.txt", &["--db", to]);
+
+    assert!(written, "{said:?}");
+}
