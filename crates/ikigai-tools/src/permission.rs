@@ -12,6 +12,7 @@ mod rules;
 mod shell;
 #[cfg(test)]
 mod tests;
+mod wrapped;
 
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,7 @@
 use super::patterns::literal;
 use super::reading::{is_reading, reads_with_any_option};
 use super::shell::{self, Word};
+use super::wrapped::{is_harmless_set, unwrapped};
 
 /// Programs of which only the very line is proposed: they destroy, grant, fetch or run anything.
 const EXACT: &[&str] = &[
@@ -129,13 +130,14 @@ pub fn pattern_for(line: &str) -> String {
     let Some(commands) = shell::commands(line) else {
         return exact();
     };
-    let mut effective = commands.iter().filter(|command| !is_reading(command));
+    let needs_rule = |command: &&Vec<Word>| !is_reading(command) && !is_harmless_set(command);
+    let mut effective = commands.iter().filter(needs_rule);
     let one = match (effective.next(), effective.next(), commands.as_slice()) {
         (Some(one), None, _) => one,
         (None, _, [only]) => only,
         _ => return exact(),
     };
-    beginning(one).map_or_else(exact, |beginning| format!("{} *", literal(&beginning)))
+    beginning(unwrapped(one)).map_or_else(exact, |beginning| format!("{} *", literal(&beginning)))
 }
 
 /// The words of a command that say what it does, if what follows them may be anything.

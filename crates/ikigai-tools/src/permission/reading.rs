@@ -25,26 +25,17 @@ pub(super) fn is_reading(command: &[Word]) -> bool {
     find(PROGRAMS, name).is_some_and(|program| program.allows(arguments))
 }
 
-/// Whether a command reads and does so whatever is in the files around it, so that it is safe
-/// next to a command that is not kept from writing.
+/// Says whether a command reads whatever is in the files around it, so that it is safe next to a
+/// command that is not kept from writing.
 ///
 /// Not `git`, which runs programs that the repository's settings name, and no word that becomes
-/// names of files, because a file can be called like an option. `cd` counts only downwards: a
-/// rule was given for the commands in this directory.
+/// names of files, because a file can be called like an option. Not `cd` either: a rule was given
+/// for commands in this directory.
 pub(super) fn is_inert(command: &[Word]) -> bool {
-    let Some((name, arguments)) = command.split_first() else {
-        return false;
-    };
-    if name.text == "git" || command.iter().any(|word| word.expands) {
-        return false;
-    }
-    let goes_down = |word: &Word| {
-        !word.text.starts_with(['/', '-']) && word.text.split('/').all(|part| part != "..")
-    };
-    if name.text == "cd" && (arguments.is_empty() || !arguments.iter().all(goes_down)) {
-        return false;
-    }
-    is_reading(command)
+    let name = command.first().map(|name| name.text.as_str());
+    !matches!(name, Some("git" | "cd"))
+        && !command.iter().any(|word| word.expands)
+        && is_reading(command)
 }
 
 /// Whether a program only reads, however it is called.

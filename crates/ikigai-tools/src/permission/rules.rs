@@ -10,7 +10,8 @@ use super::patterns::{
     Reach, is_exactly, matches_address, matches_command, matches_path, matches_text,
 };
 use super::reading::{is_inert, is_reading_line};
-use super::shell;
+use super::shell::{self, Word};
+use super::wrapped::{Directories, is_harmless_set, unwrapped};
 use crate::paths::follow;
 use crate::{Paths, Place, Prepared};
 
@@ -19,8 +20,9 @@ const SHELL_TOOL: &str = "bash";
 
 /// Words that run the command after them.
 const RUNNERS: &[&str] = &[
-    "!", "builtin", "command", "do", "doas", "else", "env", "exec", "if", "nice", "nohup", "sudo",
-    "then", "time", "until", "while", "xargs",
+    "!", "builtin", "chrt", "command", "do", "doas", "else", "env", "exec", "if", "ionice", "nice",
+    "nohup", "setsid", "stdbuf", "sudo", "taskset", "then", "time", "timeout", "until", "while",
+    "xargs",
 ];
 
 /// A call as rules see it.
@@ -93,7 +95,7 @@ impl<'a> Call<'a> {
             .filter_map(|rule| rule.pattern.as_deref())
             .collect();
         match self.target {
-            Target::Line(line) => allow_line(&patterns, line, sandbox),
+            Target::Line(line) => allow_line(&patterns, line, sandbox, self.place),
             Target::Paths(paths) => paths.iter().all(|path| self.allow_path(&patterns, path)),
             Target::Text(text) => patterns.iter().any(|pattern| {
                 if pattern.contains("://") {
@@ -152,9 +154,11 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Every command of a line must be allowed by itself, so that nothing rides along. Commands that
-/// only read need no rule where the sandbox is in force.
-pub(super) fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox) -> bool {
+/// Says whether patterns allow every command of a line, so that nothing rides along.
+///
+/// Harmless words around a command, `set` and `cd` below the working directory need no rule, and
+/// commands that only read need none where the sandbox is in force.
+pub(super) fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox, place: &Place) -> bool {
     if patterns
         .iter()
         .any(|pattern| *pattern == "*" || is_exactly(pattern, line))
@@ -164,13 +168,20 @@ pub(super) fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox) -> boo
     let Some(commands) = shell::commands(line) else {
         return false;
     };
-    commands.iter().any(|command| has_rule(patterns, command))
+    let is_ruled =
+        |command: &[Word]| has_rule(patterns, command) || has_rule(patterns, unwrapped(command));
+    let mut directories = Directories::new(place);
+    commands.iter().any(|command| is_ruled(command))
         && commands.iter().all(|command| {
-            has_rule(patterns, command) || (sandbox == Sandbox::InForce && is_inert(command))
+            let is_cd = command.first().is_some_and(|name| name.text == "cd");
+            is_ruled(command)
+                || is_harmless_set(command)
+                || (is_cd && directories.enter(command))
+                || (!is_cd && sandbox == Sandbox::InForce && is_inert(command))
         })
 }
 
-fn has_rule(patterns: &[&str], command: &[shell::Word]) -> bool {
+fn has_rule(patterns: &[&str], command: &[Word]) -> bool {
     let command = shell::spelled(command);
     patterns
         .iter()
@@ -196,6 +207,8 @@ pub(super) fn refuses_line(pattern: &str, line: &str) -> bool {
 /// Looks behind what only runs another command, and at a program without its directory.
 fn refuses_command(pattern: &str, command: &str) -> bool {
     let mut command = command;
+    let mut is_behind_runner = false;
+    let mut follows_option = false;
     loop {
         let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
         let base = name.rsplit('/').next().unwrap_or(name);
@@ -203,9 +216,16 @@ fn refuses_command(pattern: &str, command: &str) -> bool {
         if matches_command(pattern, command) || matches_command(pattern, plain.trim_end()) {
             return true;
         }
-        if rest.is_empty() || !(RUNNERS.contains(&base) || name.contains('=')) {
+        let is_runner = RUNNERS.contains(&base);
+        let is_option = name.starts_with('-');
+        // Options of a runner, a value after one, and numbers such as the time of `timeout`.
+        let is_runners_own = is_behind_runner
+            && (is_option || follows_option || name.starts_with(|c: char| c.is_ascii_digit()));
+        if rest.is_empty() || !(is_runner || is_runners_own || name.contains('=')) {
             return false;
         }
+        is_behind_runner |= is_runner;
+        follows_option = is_option;
         command = rest;
     }
 }

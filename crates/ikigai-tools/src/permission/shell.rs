@@ -33,6 +33,8 @@ pub(super) struct Word {
     pub(super) expands: bool,
     /// Whether any of it was quoted.
     is_quoted: bool,
+    /// Whether it begins with a variable's name and `=`, neither of them quoted.
+    assigns: bool,
 }
 
 /// A program and its arguments; never empty.
@@ -66,6 +68,16 @@ impl Word {
             return self.text.clone();
         }
         format!("'{}'", self.text.replace('\'', r"'\''"))
+    }
+
+    /// Says whether the shell takes it for an assignment, before a command's name.
+    pub(super) fn is_assignment(&self) -> bool {
+        self.assigns
+    }
+
+    /// Says whether any of it was quoted.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.is_quoted
     }
 
     fn is_empty(&self) -> bool {
@@ -129,6 +141,7 @@ impl Reader {
             c if c.is_whitespace() => return None,
             c => {
                 let word = self.word.get_or_insert_default();
+                word.assigns |= c == '=' && !word.is_quoted && is_variable(&word.text);
                 word.expands |= matches!(c, '*' | '?' | '[' | ']') || (c == '~' && word.is_empty());
                 word.text.push(c);
             }
@@ -184,6 +197,11 @@ impl Reader {
         }
         (!self.is_owed && !self.done.is_empty()).then_some(self.done)
     }
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
 fn after_harmless_redirection(rest: &str) -> Option<&str> {

@@ -2,3 +2,4 @@ mod deciding;
 mod granting;
 mod lines;
 mod matching;
+mod wrapping;

@@ -418,6 +418,7 @@ impl App {
             Approve::Ask => Approve::Edits,
             Approve::Edits | Approve::All => Approve::Read,
         };
+        self.grant_offer = None;
         let line = format!("/approve {}", next.word());
         self.wishes
             .push(Wish::Say(self.current, Intent::Command(line)));

@@ -7,6 +7,7 @@
 mod board;
 mod browse;
 mod commands;
+mod grants;
 mod hits;
 mod input;
 mod keys;

@@ -1,12 +1,12 @@
 //! A screen without a terminal: a scripted model, a log, keys by their names, rows as text.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
-use ikigai_engine::{Engine, Environment, Question, Update};
+use ikigai_engine::{Engine, Environment, GrantKey, Question, Update};
 use ikigai_providers::Models;
 use ikigai_providers::registry::Registry;
 use ikigai_providers::transport::{Client, Deadlines};
@@ -32,6 +32,7 @@ static SCREENS: AtomicU64 = AtomicU64::new(1);
 struct Outside {
     clock: ManualClock,
     ids: IdSource,
+    user: Arc<AtomicU8>,
 }
 
 impl Environment for Outside {
@@ -43,11 +44,17 @@ impl Environment for Outside {
     fn random(&self) -> [u8; 16] {
         self.ids.wide_bits().to_be_bytes()
     }
+
+    fn grant_key(&self) -> GrantKey {
+        GrantKey::new([self.user.load(Ordering::Relaxed); 32])
+    }
 }
 
 pub(crate) struct Stage {
     pub(crate) driver: Driver,
     pub(crate) provider: ScriptedProvider,
+    /// The number of the user whose grants are in force.
+    pub(crate) user: Arc<AtomicU8>,
     /// What only a terminal can do and was not asked about yet.
     left: Vec<Wish>,
     grid: Grid,
@@ -79,9 +86,11 @@ impl Stage {
 
     async fn asking(models: Arc<dyn Models>, provider: ScriptedProvider, size: (u16, u16)) -> Self {
         let seed = SCREENS.fetch_add(1, Ordering::Relaxed);
+        let user = Arc::new(AtomicU8::new(1));
         let outside = Outside {
             clock: ManualClock::new(Micros(1_000_000_000)),
             ids: IdSource::new(seed),
+            user: user.clone(),
         };
         let engine = Engine::new(
             Arc::new(ChosenStore::new(IdSource::new(10_000 + seed).process())),
@@ -92,7 +101,8 @@ impl Stage {
             session: HERE.to_owned(),
             workdir: HERE.to_owned(),
         };
-        Self::on(engine, provider, whom, size).await
+        let stage = Self::on(engine, provider, whom, size).await;
+        Self { user, ..stage }
     }
 
     /// Another screen, which knows nothing of what this one was told, on the same agents.
@@ -118,6 +128,7 @@ impl Stage {
         let mut stage = Self {
             driver: driver.unwrap(),
             provider,
+            user: Arc::default(),
             left: Vec::new(),
             grid: Grid::default(),
             later: Duration::ZERO,

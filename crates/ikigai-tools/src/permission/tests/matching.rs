@@ -8,7 +8,16 @@ use crate::permission::Sandbox;
 use crate::permission::patterns::{
     Reach, is_exactly, literal, matches_address, matches_command, matches_path, matches_text,
 };
-use crate::permission::rules::{allow_line, refuses_line};
+use crate::permission::rules::refuses_line;
+use crate::{Place, permission::rules};
+
+fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox) -> bool {
+    let place = Place {
+        workdir: "/nowhere/at/all".into(),
+        hidden: [].into(),
+    };
+    rules::allow_line(patterns, line, sandbox, &place)
+}
 
 #[test]
 fn a_rule_allows_no_command_that_rides_along() {
@@ -104,6 +113,11 @@ fn refusing_looks_into_the_line() {
         "sudo env A=1 git push",
         "A=1 git push",
         "/usr/bin/git push",
+        "timeout 60 git push",
+        "timeout -k 5 1.5m git push",
+        "nice -n 10 git push",
+        "sudo -u root nice git push",
+        "stdbuf -oL git push",
         "g'i't push",
         "if true; then git push; fi",
         "git status\ngit push",
