@@ -151,3 +151,10 @@ pub enum Confinement {
         hidden: Arc<[PathBuf]>,
     },
 }
+
+impl Confinement {
+    /// Whether processes may write nowhere.
+    pub fn is_reading(&self) -> bool {
+        matches!(self, Self::Sandbox { write, .. } if write.is_empty())
+    }
+}

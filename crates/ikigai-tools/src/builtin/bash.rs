@@ -117,11 +117,15 @@ async fn carry_out(
     if !workdir.is_dir() {
         return Output::failed(format!("`{}` is not a directory", workdir.display()));
     }
+    let mut variables = environment.variables();
+    if context.confinement.is_reading() {
+        process::restrict_git(&mut variables);
+    }
     let job = Job {
         program: OsString::from(process::shell()),
         arguments: vec!["-c".into(), "--".into(), command.into()],
         workdir,
-        variables: environment.variables(),
+        variables,
         input: None,
         errors: Errors::Together,
         most_bytes: MOST_KEPT_BYTES,

@@ -7,6 +7,7 @@ mod family;
 #[cfg(not(target_os = "linux"))]
 #[path = "family_elsewhere.rs"]
 mod family;
+mod reading_git;
 mod spawn;
 mod streams;
 mod ticker;
@@ -30,6 +31,7 @@ use crate::{COOKIE_VARIABLE, Confinement};
 pub(crate) use describe::{describe_exit, describe_left_behind};
 pub use environment::Environment;
 use family::Mark;
+pub(crate) use reading_git::restrict as restrict_git;
 use streams::Streams;
 use ticker::Ticker;
 

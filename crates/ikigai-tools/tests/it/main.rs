@@ -15,6 +15,7 @@ mod other_processes;
 mod processes;
 mod races;
 mod reading;
+mod reading_git;
 mod sandbox;
 mod sandboxed_programs;
 mod support;

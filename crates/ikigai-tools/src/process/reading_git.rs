@@ -1,0 +1,114 @@
+//! Environment in which git only reads: no program that a repository's configuration names runs.
+//!
+//! Settings come by variables, which win over every file. External diffs and text conversions have no
+//! such setting, because their drivers have any name, so bash gets a function `git` that adds options
+//! and switches filters off by name.
+
+use std::ffi::OsString;
+
+/// Settings that keep git from starting other programs.
+const SETTINGS: &[(&str, &str)] = &[
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.sshCommand", "false"),
+    ("core.gitProxy", "false"),
+    ("core.askPass", "false"),
+    ("core.alternateRefsCommand", "true"),
+    ("credential.helper", ""),
+    ("log.showSignature", "false"),
+    ("protocol.allow", "never"),
+    ("protocol.ext.allow", "never"),
+    ("protocol.file.allow", "never"),
+    ("protocol.git.allow", "never"),
+    ("protocol.http.allow", "never"),
+    ("protocol.https.allow", "never"),
+    ("protocol.ssh.allow", "never"),
+];
+
+/// Variables of git itself. Refreshing the index would write it, and missing objects stay missing.
+const VARIABLES: &[(&str, &str)] = &[
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
+
+/// Variables that would win over the settings, or name programs.
+const REMOVED: &[&str] = &[
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PROXY_COMMAND",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_ASKPASS",
+];
+
+/// Name by which bash imports a function `git`.
+const FUNCTION: &str = "BASH_FUNC_git%%";
+
+/// Body of that function. It runs in a subshell, so that nothing of it reaches the line.
+/// Bash imports only what begins with `() {`.
+const BODY: &str = r#"() { (
+    before=()
+    while [ $# -gt 0 ]; do
+        case $1 in
+        -C)
+            before+=("${@:1:2}")
+            shift $(($# > 1 ? 2 : 1))
+            ;;
+        -*)
+            before+=("$1")
+            shift
+            ;;
+        *) break ;;
+        esac
+    done
+    set -f
+    IFS=$'\n'
+    names='^filter\..*\.(clean|smudge|process|required)$'
+    for name in $(command git "${before[@]}" config --name-only --get-regexp "$names" 2>/dev/null); do
+        value=
+        case $name in *.required) value=false ;; esac
+        export "GIT_CONFIG_KEY_$GIT_CONFIG_COUNT=$name" "GIT_CONFIG_VALUE_$GIT_CONFIG_COUNT=$value"
+        export GIT_CONFIG_COUNT=$((GIT_CONFIG_COUNT + 1))
+    done
+    case ${1-}/${2-} in
+    stash/list | stash/show | reflog/show)
+        set -- "$1" "$2" --no-ext-diff --no-textconv "${@:3}"
+        ;;
+    diff/* | log/* | show/* | reflog/*)
+        set -- "$1" --no-ext-diff --no-textconv "${@:2}"
+        ;;
+    blame/*) set -- "$1" --no-textconv "${@:2}" ;;
+    esac
+    exec git "${before[@]}" "$@"
+) }"#;
+
+/// Prepares the variables of a process that only reads.
+pub(crate) fn restrict(variables: &mut Vec<(OsString, OsString)>) {
+    // Settings that the user passes this way stay in force, unless ours name the same.
+    let count: usize = variables
+        .iter()
+        .rfind(|(name, _)| name == "GIT_CONFIG_COUNT")
+        .and_then(|(_, count)| count.to_str()?.parse().ok())
+        .unwrap_or(0);
+    let is_ours = |name: &OsString| {
+        name == "GIT_CONFIG_COUNT"
+            || REMOVED.iter().any(|removed| name == removed)
+            || VARIABLES.iter().any(|(ours, _)| name == ours)
+    };
+    variables.retain(|(name, _)| !is_ours(name));
+    let mut set = |name: String, value: &str| variables.push((name.into(), value.into()));
+    for (index, (key, value)) in SETTINGS.iter().enumerate() {
+        set(format!("GIT_CONFIG_KEY_{}", count + index), key);
+        set(format!("GIT_CONFIG_VALUE_{}", count + index), value);
+    }
+    set(
+        "GIT_CONFIG_COUNT".to_owned(),
+        &(count + SETTINGS.len()).to_string(),
+    );
+    for (name, value) in VARIABLES {
+        set((*name).to_owned(), value);
+    }
+    set(FUNCTION.to_owned(), BODY);
+}
