@@ -26,6 +26,7 @@ mod place;
 mod run;
 mod screen;
 mod search;
+mod secret_paths;
 mod sql;
 mod store;
 mod tool_list;

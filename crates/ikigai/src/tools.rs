@@ -18,31 +18,13 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::config::{self, Work};
 use crate::place::{self, Place};
+use crate::secret_paths::secret_paths;
 
 /// What is written in place of a secret.
 const BLANKED: &[u8] = b"[blanked]";
 
 /// A shorter value is no key, and would be found everywhere.
 const SHORTEST_SECRET_BYTES: usize = 8;
-
-/// What in a home directory is nobody's business but its owner's.
-const PRIVATE: &[&str] = &[
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".config/gh",
-    ".docker/config.json",
-    ".kube",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".cargo/credentials.toml",
-    ".git-credentials",
-    ".pgpass",
-    ".password-store",
-];
 
 /// Where the key of `web_search` is found.
 const SEARCH_KEY: &str = "BRAVE_API_KEY";
@@ -58,7 +40,7 @@ impl Tools for AllTools {
 
 /// The built-in tools, and where others are.
 pub(crate) fn all(registry: &Registry, work: &Work, hidden: Arc<[PathBuf]>) -> AllTools {
-    let environment = withholding(registry).keeping(work.sandbox.keep_variables());
+    let environment = withholding(registry).keeping(work.sandbox.pass_env());
     let mut built_in = builtin::all(environment.clone());
     built_in.push(Arc::new(WebFetch::new(WebLimits {
         allow_private: work.web.may_fetch_private(),
@@ -117,11 +99,13 @@ pub(crate) fn safety(store: &Place, registry: &Arc<Registry>, work: &Work) -> Sa
 pub(crate) fn hidden(store: &Place, work: &Work) -> Vec<PathBuf> {
     let home = env::home_dir().filter(|home| home.is_absolute());
     let also = work.sandbox.hidden(home.as_deref());
-    let private = home
-        .iter()
-        .flat_map(|home| PRIVATE.iter().map(|name| home.join(name)));
+    let workdir = env::current_dir().ok();
+    let secret = secret_paths(home.as_deref(), workdir.as_deref(), |name| {
+        env::var_os(name)
+    });
     let own = config::own_directories();
-    private
+    secret
+        .into_iter()
         .chain(own.all().filter(|path| path.is_absolute()).cloned())
         .chain(store.file().into_iter().flat_map(files_of))
         .chain(also)

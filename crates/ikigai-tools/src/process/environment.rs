@@ -14,15 +14,51 @@ const SET: &[(&str, &str)] = &[
 /// Words that make a variable a secret wherever they stand in its name.
 const SECRET_WORDS: &[&str] = &[
     "APIKEY",
+    "AUTHORIZATION",
+    "COOKIE",
     "CREDENTIAL",
-    "PASSPHRASE",
-    "PASSWD",
-    "PASSWORD",
+    "JWT",
+    "PASS",
+    "PRIVATEKEY",
     "SECRET",
+    "TOKEN",
 ];
 
-/// Words that make it one when they stand between underscores: `HISTKEYS` is none.
-const SECRET_PARTS: &[&str] = &["KEY", "KEYS", "PAT", "TOKENS"];
+/// Words of natural language processing, in which `TOKEN` is no secret.
+const HARMLESS_WORDS: &[&str] = &["TOKENIZ", "TOKENIS"];
+
+/// Words that make a variable a secret between underscores: `HISTKEYS` is none.
+const SECRET_PARTS: &[&str] = &["KEY", "KEYS", "PAT", "PWD"];
+
+/// Beginnings of well-known keys.
+const SECRET_BEGINNINGS: &[&str] = &[
+    "-----BEGIN ",
+    "AKIA",
+    "Basic ",
+    "Bearer ",
+    "eyJ",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "hf_",
+    "npm_",
+    "sk-",
+    "xoxb-",
+    "xoxp-",
+];
+
+/// Fields of connection strings, in lower case.
+const SECRET_FIELDS: &[&str] = &[
+    "accountkey=",
+    "passwd=",
+    "password=",
+    "pwd=",
+    "sharedaccesskey=",
+    "&sig=",
+];
 
 /// Which variables children get.
 ///
@@ -88,19 +124,33 @@ impl Environment {
         }
         self.trusted
             || self.kept.iter().any(|kept| *kept == name)
-            || !(is_secret_name(&name) || holds_password(&value.to_string_lossy()))
+            || !(is_secret_name(&name) || is_secret_value(&value.to_string_lossy()))
     }
 }
 
 /// Whether a variable of this name is likely to hold a secret. Rather one too many: a program that
 /// misses a variable says so, one that leaks a key does not.
 fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
+    if name == "PWD" {
+        return false;
+    }
+    let name = HARMLESS_WORDS
+        .iter()
+        .fold(name.to_ascii_uppercase(), |name, word| {
+            name.replace(word, "")
+        });
     SECRET_WORDS.iter().any(|word| name.contains(word))
-        || name
-            .split('_')
-            .any(|part| part.ends_with("TOKEN") || SECRET_PARTS.contains(&part))
-        || name.ends_with("_PWD")
+        || name.split('_').any(|part| SECRET_PARTS.contains(&part))
+}
+
+/// Whether a value is a known kind of key, or has a password in it.
+fn is_secret_value(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    SECRET_BEGINNINGS
+        .iter()
+        .any(|beginning| value.starts_with(beginning))
+        || SECRET_FIELDS.iter().any(|field| lower.contains(field))
+        || holds_password(value)
 }
 
 /// Whether a value is an address with a password in it, such as that of a database.

@@ -169,10 +169,11 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .project(Project::Adds),
     key(
-        "sandbox.keep_variables",
+        "sandbox.pass_env",
         "[]",
         "variables they get although these look like secrets",
     ),
+    key("sandbox.keep_variables", "[]", "older name of pass_env"),
     key(
         "web.private_addresses",
         "false",

@@ -60,6 +60,8 @@ pub(crate) struct Sandbox {
     /// What no tool may read or write, beside what is always hidden.
     hidden: Vec<String>,
     /// Variables that processes get although they look like secrets.
+    pass_env: Vec<String>,
+    /// Older name of `pass_env`.
     keep_variables: Vec<String>,
 }
 
@@ -163,8 +165,8 @@ impl Sandbox {
         self.hidden.iter().filter_map(resolve).collect()
     }
 
-    pub(crate) fn keep_variables(&self) -> Vec<String> {
-        self.keep_variables.clone()
+    pub(crate) fn pass_env(&self) -> Vec<String> {
+        [&*self.pass_env, &*self.keep_variables].concat()
     }
 }
 

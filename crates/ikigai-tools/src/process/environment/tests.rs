@@ -24,6 +24,8 @@ fn secrets_and_what_steers_ikigai_stay_behind() {
         ("TOKENIZERS_PARALLELISM", "false"),
         ("HISTKEYS", "1"),
         ("HOMEPAGE", "https://example.org:80/a@b:c"),
+        ("KEYBOARD", "us"),
+        ("XAUTHORITY", "/home/me/.Xauthority"),
     ];
     let secret = [
         ("ANTHROPIC_API_KEY", "x"),
@@ -40,6 +42,24 @@ fn secrets_and_what_steers_ikigai_stay_behind() {
         ("MYSQL_PWD", "x"),
         ("PGPASSWORD", "x"),
         ("openai_api_key", "x"),
+        ("AUTHORIZATION", "x"),
+        ("HTTP_AUTHORIZATION", "x"),
+        ("MY_JWT", "x"),
+        ("DB_PASS", "x"),
+        ("PASS", "x"),
+        ("PGPASSFILE", "/x"),
+        ("SSH_ASKPASS", "/x"),
+        ("TOKEN_FOR_CI", "x"),
+        ("NPM_TOKENS", "x"),
+        ("SIGNING_KEY", "x"),
+        ("SIGNING_KEY_2", "x"),
+        ("SESSION_COOKIE", "x"),
+        ("CONNECTION", "Server=s;User=u;Password=word;"),
+        ("LIBPQ", "host=h password=word"),
+        ("HTTPS_PROXY", "http://me:word@proxy:3128"),
+        ("HEADER", "Bearer abc"),
+        ("INNOCENT", "ghp_0123456789"),
+        ("PEM", "-----BEGIN PRIVATE KEY-----"),
     ];
 
     let all: Vec<_> = everyday.iter().chain(&secret).copied().collect();
