@@ -149,6 +149,8 @@ pub enum Confinement {
         network: bool,
         /// What it may not even read.
         hidden: Arc<[PathBuf]>,
+        /// Working directory in which hooks and settings of repositories are protected.
+        guarded: Option<PathBuf>,
     },
 }
 

@@ -1,13 +1,15 @@
 //! Paths that tools must not use, and paths that tools change only after approval.
 
 mod git_settings;
+pub(crate) mod guard;
 mod repository;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Component, Path, PathBuf};
 
-pub use git_settings::{program_settings, runs_program};
+pub use git_settings::{program_settings, restore_program_settings, runs_program};
 pub use repository::{RepositoryPaths, repository_paths};
 
 /// Directory names whose content runs programs or instructs agents later.

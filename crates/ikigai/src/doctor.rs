@@ -11,6 +11,7 @@ use anyhow::Result;
 use ikigai_providers::Models;
 use ikigai_providers::presets::PRESETS;
 use ikigai_store::{Agent, AgentRecord, Status, Store, StoreError};
+use ikigai_tools::process;
 use ikigai_tools::sandbox::{self, Force};
 use rustix::fs::{Access, access, statvfs};
 
@@ -53,7 +54,7 @@ pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode
     let of_store = findings.len();
     findings.extend(check_directories());
     findings.extend(check_models(&config)?);
-    findings.push(check_sandbox(&config));
+    findings.push(check_sandbox(&config)?);
     findings.extend(check_tools(&place, &config)?);
     for finding in &findings {
         print(&visible(&match finding {
@@ -124,22 +125,30 @@ fn check_models(config: &Config) -> Result<Vec<Finding>> {
 }
 
 /// What processes of tools are kept from here, by trying.
-fn check_sandbox(config: &Config) -> Finding {
+fn check_sandbox(config: &Config) -> Result<Finding> {
     if !config.work().sandbox.is_enabled() {
-        return Finding::Warning(
+        return Ok(Finding::Warning(
             "sandbox: switched off, so processes of tools may do all that you may".to_owned(),
             "take `enabled = false` out of [sandbox] of the configuration".to_owned(),
-        );
+        ));
     }
     let force = sandbox::in_force();
-    let found = format!("sandbox: {force}");
-    match force {
+    let protection = if runtime()?.block_on(process::has_namespaces()) {
+        "protected paths are read-only"
+    } else {
+        "protected paths are checked after each command (no namespaces here)"
+    };
+    let found = match force {
+        Force::None(_) => format!("sandbox: {force}"),
+        Force::Full | Force::Partly(_) => format!("sandbox: {force}; {protection}"),
+    };
+    Ok(match force {
         Force::Full => Finding::Good(found),
         Force::Partly(_) | Force::None(_) => Finding::Warning(
             found,
             "a Linux kernel from 6.12 on, with Landlock and seccomp, keeps all of it".to_owned(),
         ),
-    }
+    })
 }
 
 /// Which tools there are, and which cannot be used.

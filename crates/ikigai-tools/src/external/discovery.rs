@@ -290,6 +290,7 @@ async fn ask(path: &Path, name: &str, search: Search) -> Outcome {
             write: vec![std::env::temp_dir()],
             network: false,
             hidden: search.hidden,
+            guarded: None,
         },
     };
     let ended = match process::run(job, &CancellationToken::new(), Arc::new(|_| {})).await {

@@ -26,7 +26,8 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use crate::sandbox::{self, Jail};
+use crate::protected_paths::guard::RepositoryGuard;
+use crate::sandbox::{self, Jail, Listener, ListenerReceiver};
 use crate::{COOKIE_VARIABLE, Confinement};
 pub(crate) use describe::{describe_exit, describe_left_behind};
 pub use environment::Environment;
@@ -90,7 +91,7 @@ pub struct Ended {
     pub errors: Vec<u8>,
     /// How many processes it left behind, which were ended.
     pub left_behind: usize,
-    /// What the user must know: it ran without the sandbox that it should have been in.
+    /// Remark for the user and the model: it ran without its sandbox, or changes were taken back.
     pub warning: Option<String>,
 }
 
@@ -161,6 +162,7 @@ pub async fn run(
         }
     };
     running.is_over = true;
+    let remark = running.finish_guard().await;
 
     let (output, errors) = streams.finish();
     Ok(Ended {
@@ -168,8 +170,35 @@ pub async fn run(
         output: output.into_body(),
         errors: errors.into_body(),
         left_behind,
-        warning: running.warning.take(),
+        warning: join_warnings(running.warning.take(), remark),
     })
+}
+
+/// Whether sandboxed commands get private namespaces and mounts here, by starting one.
+pub async fn has_namespaces() -> bool {
+    let job = Job {
+        program: shell().into(),
+        arguments: vec!["-c".into(), "true".into()],
+        workdir: PathBuf::from("/"),
+        variables: Environment::default().variables(),
+        input: None,
+        errors: Errors::Together,
+        most_bytes: 0,
+        deadline: GRACE,
+        cookie: format!("namespaces-{}", std::process::id()),
+        confinement: Confinement::Sandbox {
+            write: vec![std::env::temp_dir()],
+            network: false,
+            hidden: Arc::from([]),
+            guarded: None,
+        },
+    };
+    let has_namespaces = || {
+        let started = Running::start(job, Arc::new(|_| {}));
+        started.is_ok_and(|(running, _)| running.has_namespaces)
+    };
+    let found = tokio::task::spawn_blocking(has_namespaces).await;
+    found.unwrap_or(false)
 }
 
 /// Keeps other processes of the same user, such as tools outside of the sandbox, from looking into
@@ -210,6 +239,8 @@ struct Running {
     main: Option<i32>,
     mark: Mark,
     warning: Option<String>,
+    guard: Option<RepositoryGuard>,
+    has_namespaces: bool,
     is_over: bool,
 }
 
@@ -217,7 +248,10 @@ impl Running {
     /// Starts a process. Blocks.
     fn start(job: Job, progress: Arc<dyn Fn(&str) + Send + Sync>) -> io::Result<(Self, Streams)> {
         let program = Path::new(&job.program);
-        let (mut jail, warning) = sandbox::jail(&job.confinement, program, sandbox::in_force)?;
+        let mut guard = guard_of(&job.confinement);
+        let read_only = guard.as_ref().map_or(&[][..], RepositoryGuard::mountable);
+        let (mut jail, warning) =
+            sandbox::jail(&job.confinement, program, read_only, sandbox::in_force)?;
         let mark = Mark::new(&job.cookie);
         let (output, output_end) = io::pipe()?;
         let mut command = Command::new(&job.program);
@@ -259,6 +293,11 @@ impl Running {
         );
         let listener = jail.as_mut().map(Jail::supervised).transpose()?;
         let child = spawn::spawn(&mut command, &mark, jail)?;
+        let listener = listener.and_then(ListenerReceiver::receive);
+        let has_namespaces = listener.as_ref().is_some_and(Listener::has_mounts);
+        if let Some(guard) = guard.as_mut().filter(|_| has_namespaces) {
+            guard.set_mounted();
+        }
         if let Some(listener) = listener {
             let mark = mark.clone();
             // Without a thread for it, calls on other processes fail.
@@ -270,6 +309,8 @@ impl Running {
             main,
             mark,
             warning,
+            guard,
+            has_namespaces,
             is_over: false,
         };
         Ok((running, streams))
@@ -326,6 +367,13 @@ impl Running {
         read_while(streams, ending).await
     }
 
+    /// Takes back changes to protected paths; nothing of the run is left to make more.
+    async fn finish_guard(&mut self) -> Option<String> {
+        let guard = self.guard.take()?;
+        let finished = tokio::task::spawn_blocking(move || guard.finish()).await;
+        finished.ok().flatten()
+    }
+
     /// Ends the main process and everything that it started.
     async fn end_everything(&mut self, streams: &mut Streams) {
         let (mark, main) = (self.mark.clone(), self.main);
@@ -341,6 +389,28 @@ impl Drop for Running {
         if !self.is_over {
             family::end(&self.mark, self.main, Duration::ZERO);
         }
+        if let Some(guard) = self.guard.take() {
+            guard.finish();
+        }
+    }
+}
+
+/// Records protected paths, for a command that may write beside them.
+fn guard_of(confinement: &Confinement) -> Option<RepositoryGuard> {
+    match confinement {
+        Confinement::Sandbox {
+            write,
+            guarded: Some(workdir),
+            ..
+        } if !write.is_empty() => Some(RepositoryGuard::begin(workdir, write)),
+        _ => None,
+    }
+}
+
+fn join_warnings(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}\n{second}")),
+        (first, second) => first.or(second),
     }
 }
 

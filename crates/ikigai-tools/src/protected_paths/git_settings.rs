@@ -1,6 +1,7 @@
 //! Settings of git that run programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Settings without a subsection that run a program, or load other settings.
 const PLAIN: &[&str] = &[
@@ -94,86 +95,202 @@ pub fn runs_program(key: &str) -> bool {
 /// Extracts the settings of a git configuration file for which [`runs_program`] holds.
 ///
 /// A key maps to its values in the order of the file. Two texts with equal results differ in
-/// nothing that runs a program. A line that git would reject is skipped.
+/// nothing that runs a program.
 pub fn program_settings(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (key, value) in settings(text) {
-        if runs_program(&key) && !names_update_strategy(&key, &value) {
-            found.entry(key).or_default().push(value);
+    for setting in parse(text) {
+        if setting.runs_program() {
+            found.entry(setting.key).or_default().push(setting.value);
         }
     }
     found
 }
 
-/// `submodule.NAME.update` is a strategy, unless a command follows an exclamation mark.
-fn names_update_strategy(key: &str, value: &str) -> bool {
-    let is_submodule = key.starts_with("submodule.");
-    is_submodule && !value.trim_matches('"').starts_with('!')
+/// Puts the settings that run programs back to what they were, and leaves all others as they are.
+///
+/// Returns the new text and the keys that it puts back; none if nothing of that kind changed.
+pub fn restore_program_settings(before: &str, after: &str) -> Option<(String, Vec<String>)> {
+    let (old, new) = (program_settings(before), program_settings(after));
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let changed: Vec<String> = keys
+        .into_iter()
+        .filter(|key| old.get(*key) != new.get(*key))
+        .cloned()
+        .collect();
+    if changed.is_empty() {
+        return None;
+    }
+    let mut text = String::with_capacity(after.len());
+    let mut kept = 0;
+    for setting in parse(after) {
+        if setting.runs_program() && changed.contains(&setting.key) {
+            text.push_str(&after[kept..setting.span.start]);
+            kept = setting.span.end;
+        }
+    }
+    text.push_str(&after[kept..]);
+    for key in &changed {
+        for value in old.get(key).into_iter().flatten() {
+            text.push_str(&spell(key, value));
+        }
+    }
+    Some((text, changed))
 }
 
-/// Parses a git configuration file into keys and values, in the order of the file.
-pub(super) fn settings(text: &str) -> Vec<(String, String)> {
+/// Writes a setting with its own section header.
+fn spell(key: &str, value: &str) -> String {
+    let quote = |text: &str| {
+        let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+        text.replace('\n', "\\n").replace('\t', "\\t")
+    };
+    let (section, rest) = key.split_once('.').unwrap_or((key, ""));
+    let value = quote(value);
+    match rest.rsplit_once('.') {
+        Some((subsection, name)) => {
+            let subsection = subsection.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("\n[{section} \"{subsection}\"]\n\t{name} = \"{value}\"\n")
+        }
+        None => format!("\n[{section}]\n\t{rest} = \"{value}\"\n"),
+    }
+}
+
+/// One setting of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct GitSetting {
+    /// Written as `git config --list` prints it.
+    pub(super) key: String,
+    pub(super) value: String,
+    /// Bytes of the file from the name to the end of the value, without a line break.
+    span: Range<usize>,
+}
+
+impl GitSetting {
+    /// `submodule.NAME.update` is a strategy, unless a command follows an exclamation mark.
+    fn runs_program(&self) -> bool {
+        runs_program(&self.key)
+            && (!self.key.starts_with("submodule.") || self.value.starts_with('!'))
+    }
+}
+
+/// Parses a git configuration file into settings, in the order of the file.
+///
+/// Follows git character by character: comments do not continue on the next line, values do, and
+/// a header needs no line of its own. Git rejects a file with a broken line as a whole; this goes on
+/// after it.
+pub(super) fn parse(text: &str) -> Vec<GitSetting> {
     let mut found = Vec::new();
     let mut section = String::new();
-    for line in logical_lines(text) {
-        let mut rest = line.trim_start_matches('\u{feff}').trim();
-        if let Some(header) = rest.strip_prefix('[') {
-            let Some((name, after)) = parse_header(header) else {
-                continue;
-            };
-            section = name;
-            rest = after.trim();
+    let mut at = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    while let Some(c) = text[at..].chars().next() {
+        match c {
+            '#' | ';' => at = end_of_line(text, at),
+            '[' => match parse_header(&text[at + 1..]) {
+                Some((name, bytes)) => {
+                    section = name;
+                    at += 1 + bytes;
+                }
+                None => at = end_of_line(text, at),
+            },
+            c if c.is_ascii_alphabetic() => {
+                let name_end = text[at..]
+                    .find(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+                    .map_or(text.len(), |bytes| at + bytes);
+                let name = text[at..name_end].to_ascii_lowercase();
+                let (value, end) = parse_value(text, name_end);
+                found.push(GitSetting {
+                    key: format!("{section}.{name}"),
+                    value,
+                    span: at..end,
+                });
+                at = end;
+            }
+            c if c.is_whitespace() => at += c.len_utf8(),
+            _ => at = end_of_line(text, at),
         }
-        if rest.is_empty() || rest.starts_with(['#', ';']) {
-            continue;
-        }
-        let (name, value) = rest.split_once('=').unwrap_or((rest, ""));
-        let key = format!("{section}.{}", name.trim().to_ascii_lowercase());
-        found.push((key, value.trim().to_owned()));
     }
     found
 }
 
-/// Joins lines that end with a backslash to the line after them.
-fn logical_lines(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut continues = false;
-    for line in text.lines() {
-        let backslashes = line.len() - line.trim_end_matches('\\').len();
-        let is_continued = backslashes % 2 == 1;
-        let kept = if is_continued {
-            &line[..line.len() - 1]
-        } else {
-            line
-        };
-        match lines.last_mut() {
-            Some(last) if continues => last.push_str(kept),
-            _ => lines.push(kept.to_owned()),
-        }
-        continues = is_continued;
-    }
-    lines
+fn end_of_line(text: &str, at: usize) -> usize {
+    text[at..].find('\n').map_or(text.len(), |bytes| at + bytes)
 }
 
-/// Splits `section "subsection"] rest` into the joined name and the rest of the line.
-fn parse_header(text: &str) -> Option<(String, &str)> {
-    let quote = text.find('"');
-    let plain_end = text.find(']')?;
-    let Some(quote) = quote.filter(|quote| *quote < plain_end) else {
-        // The old spelling `[section.subsection]` counts without case throughout.
-        let name = text[..plain_end].trim().to_ascii_lowercase();
-        return Some((name, &text[plain_end + 1..]));
+/// Parses what follows a name, and returns the value and where it ends.
+fn parse_value(text: &str, name_end: usize) -> (String, usize) {
+    let rest = text[name_end..].trim_start_matches([' ', '\t']);
+    let Some(rest) = rest.strip_prefix('=') else {
+        return (String::new(), end_of_line(text, name_end));
     };
-    let section = text[..quote].trim().to_ascii_lowercase();
+    let start = text.len() - rest.len();
+    let mut value = String::new();
+    // Length without the blanks at the end, which do not count outside of quotes.
+    let mut length = 0;
+    let (mut is_quoted, mut is_comment) = (false, false);
+    let mut characters = text[start..].char_indices().peekable();
+    while let Some((offset, c)) = characters.next() {
+        match c {
+            '\n' => {
+                value.truncate(length);
+                return (value, start + offset);
+            }
+            _ if is_comment => {}
+            '\r' if characters.peek().is_some_and(|(_, next)| *next == '\n') => {}
+            '#' | ';' if !is_quoted => is_comment = true,
+            '"' => {
+                is_quoted = !is_quoted;
+                length = value.len();
+            }
+            '\\' => {
+                if characters.peek().is_some_and(|(_, next)| *next == '\r') {
+                    characters.next();
+                }
+                match characters.next().map(|(_, escaped)| escaped) {
+                    Some('\n') | None => continue,
+                    Some('t') => value.push('\t'),
+                    Some('n') => value.push('\n'),
+                    Some('b') => value.push('\u{8}'),
+                    Some(escaped) => value.push(escaped),
+                }
+                length = value.len();
+            }
+            c if c.is_ascii_whitespace() && !is_quoted => {
+                if !value.is_empty() {
+                    value.push(c);
+                }
+            }
+            c => {
+                value.push(c);
+                length = value.len();
+            }
+        }
+    }
+    value.truncate(length);
+    (value, text.len())
+}
+
+/// Splits `section "subsection"]…` into the joined name and the bytes of the header.
+fn parse_header(text: &str) -> Option<(String, usize)> {
+    let line = &text[..end_of_line(text, 0)];
+    let quote = line.find('"');
+    let plain_end = line.find(']');
+    let Some(quote) = quote.filter(|quote| plain_end.is_none_or(|end| *quote < end)) else {
+        // The old spelling `[section.subsection]` counts without case throughout.
+        let end = plain_end?;
+        return Some((line[..end].trim().to_ascii_lowercase(), end + 1));
+    };
+    let section = line[..quote].trim().to_ascii_lowercase();
     let mut subsection = String::new();
-    let mut characters = text[quote + 1..].char_indices();
+    let mut characters = line[quote + 1..].char_indices();
     while let Some((at, c)) = characters.next() {
         match c {
             '\\' => subsection.extend(characters.next().map(|(_, c)| c)),
             '"' => {
-                let after = &text[quote + 1 + at + 1..];
-                let after = after.trim_start().strip_prefix(']')?;
-                return Some((format!("{section}.{subsection}"), after));
+                let after = quote + 1 + at + 1;
+                let rest = line[after..].trim_start();
+                let end = line.len() - rest.len();
+                return rest
+                    .starts_with(']')
+                    .then(|| (format!("{section}.{subsection}"), end + 1));
             }
             c => subsection.push(c),
         }

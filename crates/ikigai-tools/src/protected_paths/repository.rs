@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::GUARDED_NAMES;
-use super::git_settings::settings;
+use super::git_settings::parse;
 use crate::paths::normal;
 
 /// Limit on git directories below one repository, so that a hostile tree cannot cost much.
@@ -126,9 +126,9 @@ fn common_directory(git: &Path) -> PathBuf {
 /// The checkout of a submodule, which its git directory names as `core.worktree`.
 fn configured_checkout(git: &Path) -> Option<PathBuf> {
     let text = read_small(&git.join("config"))?;
-    let settings = settings(&text);
-    let (_, named) = settings.iter().rfind(|(key, _)| key == "core.worktree")?;
-    Some(normal(&git.join(named.trim_matches('"'))))
+    let settings = parse(&text);
+    let named = settings.iter().rfind(|one| one.key == "core.worktree")?;
+    Some(normal(&git.join(&named.value)))
 }
 
 /// Reads a file that names a path, relative to the file's own directory.

@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::guard::RepositoryGuard;
 use super::{OwnDirectories, is_guarded, program_settings, repository_paths, runs_program};
 
 #[test]
@@ -103,11 +104,11 @@ fn a_configuration_is_reduced_to_what_runs_programs() {
         [
             ("alias.st", vec!["!sh -c   id"]),
             ("core.editor", vec![""]),
-            ("core.fsmonitor", vec!["\"touch x\" # note", "again"]),
+            ("core.fsmonitor", vec!["touch x", "again"]),
             ("core.pager", vec!["z"]),
             ("diff.old.textconv", vec!["y"]),
             ("filter.a \"b\" ].clean", vec!["x"]),
-            ("submodule.t.update", vec!["\"!cmd\""]),
+            ("submodule.t.update", vec!["!cmd"]),
         ]
     );
 }
@@ -170,4 +171,83 @@ fn a_directory_without_repository_has_guarded_paths_too() {
             .read_only
             .contains(&directory.path().join(".git/hooks"))
     );
+}
+
+#[test]
+fn a_configuration_is_read_as_git_reads_it() {
+    let hiding = [
+        "[user]\n# comment \\\n[core]\nfsmonitor = x\n",
+        "[user]\nname = a # \\\n[core]\nfsmonitor = x\n",
+        "[user]\nname = a ; b \\\n[core] fsmonitor = x",
+        "[user] name = \"a # b\" \\\n\n[core]fsmonitor=\"x\"\r\n",
+        "\u{feff}[core]\n\tfsmonitor = \\\n  x\n",
+        "[core]\nfsmonitor = \"x\" # why\n",
+        "[core]\nFsMonitor=\"\"x\n",
+        "[core]#c\n[ core ]fsmonitor=x",
+    ];
+    for text in hiding {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config");
+        fs::write(&file, text).unwrap();
+        let git = std::process::Command::new("git")
+            .args(["config", "--get", "core.fsmonitor", "--file"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let rejects = !git.status.success();
+        assert!(rejects || git.stdout == b"x\n", "{text:?}: {git:?}");
+        let found = program_settings(text);
+        assert_eq!(found["core.fsmonitor"], ["x"], "{text:?}");
+    }
+}
+
+#[test]
+fn settings_that_run_programs_are_put_back_and_others_stay() {
+    let table = [
+        ("[user]\n\tname = a\n", "[user]\n\tname = b\n", None),
+        (
+            "[core]\n\tbare = false\n",
+            "[core]\n\tbare = true\n\tfsmonitor = evil\n[user]\n\tname = b\n",
+            Some("[core]\n\tbare = true\n\t\n[user]\n\tname = b\n"),
+        ),
+        (
+            "[core]\n\tpager = \"less \\\"-R\\\"\"\n",
+            "[core] pager = evil\n[alias \"x\"] y = !z",
+            Some("[core] \n[alias \"x\"] \n[core]\n\tpager = \"less \\\"-R\\\"\"\n"),
+        ),
+        (
+            "[filter \"a b\"]\nclean = c\n",
+            "",
+            Some("\n[filter \"a b\"]\n\tclean = \"c\"\n"),
+        ),
+    ];
+    for (before, after, expected) in table {
+        let restored = super::restore_program_settings(before, after);
+        let text = restored.map(|(text, _)| text);
+        assert_eq!(text.as_deref(), expected, "{after:?}");
+        if let Some(text) = text {
+            assert_eq!(program_settings(&text), program_settings(before));
+        }
+    }
+}
+
+#[test]
+fn commands_at_the_same_time_compare_with_the_state_before_the_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let workdir = directory.path().canonicalize().unwrap();
+    let settings = workdir.join(".vscode/tasks.json");
+    let writable = [workdir.clone()];
+
+    let first = RepositoryGuard::begin(&workdir, &writable);
+    fs::create_dir(workdir.join(".vscode")).unwrap();
+    fs::write(&settings, "evil").unwrap();
+    let second = RepositoryGuard::begin(&workdir, &writable);
+    let remark = first.finish().unwrap();
+    let nothing_left = second.finish();
+
+    assert!(remark.contains(".vscode/tasks.json"), "{remark}");
+    assert_eq!(nothing_left, None);
+    assert!(!settings.exists());
+    let copies = remark.split_once("copies are in ").unwrap().1;
+    fs::remove_dir_all(copies.split_once(". Only").unwrap().0).unwrap();
 }

@@ -1,7 +1,7 @@
 //! A sandbox that is ready to be entered.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::RulesetCreated;
 use rustix::io::Errno;
@@ -9,8 +9,9 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 use seccompiler::BpfProgram;
 
 use super::calls::{CallJudge, IpcScope, Network, Writes};
-use super::listener::{self, ListenerReceiver, ListenerSender};
-use super::namespaces::{Entered, Namespaces};
+use super::listener::{self, ListenerSender};
+pub(crate) use super::listener::{Listener, ListenerReceiver};
+use super::namespaces::{Entered, Mounts, Namespaces};
 use super::{calls, files};
 use crate::Confinement;
 
@@ -48,6 +49,7 @@ impl Jail {
             write,
             network,
             hidden,
+            ..
         } = confinement
         else {
             return Ok(None);
@@ -76,11 +78,15 @@ impl Jail {
 
     /// Adds private namespaces, for a process that may write; one that only reads has no use for
     /// them.
-    pub(crate) fn with_namespaces(mut self, confinement: &Confinement) -> Self {
+    pub(crate) fn with_namespaces(
+        mut self,
+        confinement: &Confinement,
+        read_only: &[PathBuf],
+    ) -> Self {
         if let Confinement::Sandbox { write, .. } = confinement
             && !write.is_empty()
         {
-            self.namespaces = Namespaces::prepare(&[]);
+            self.namespaces = Namespaces::prepare(read_only);
         }
         self
     }
@@ -105,20 +111,23 @@ impl Jail {
         std::mem::forget(self.namespaces);
         if let Some(capabilities) = self.capabilities {
             set_capabilities(None, capabilities)?;
-        } else if entered == Entered::Private {
+        } else if entered != Entered::Shared {
             // A new user namespace came with all of them.
             set_capabilities(None, NO_CAPABILITIES)?;
         }
         self.files.restrict_self().map_err(|_| Errno::PERM)?;
         let calls = match entered {
-            Entered::Private => self.private_ipc,
+            Entered::Private(_) => self.private_ipc,
             Entered::Shared => self.shared_ipc,
         };
         seccompiler::apply_filter(calls).map_err(|_| Errno::PERM)?;
         // A process that is supervised already, or an old kernel, has no listener for us.
-        let is_supervised = self
-            .supervisor
-            .is_some_and(|supervisor| supervisor.install(self.supervised_processes).is_ok());
+        let has_mounts = entered == Entered::Private(Mounts::Complete);
+        let is_supervised = self.supervisor.is_some_and(|supervisor| {
+            supervisor
+                .install(self.supervised_processes, has_mounts)
+                .is_ok()
+        });
         if !is_supervised {
             seccompiler::apply_filter(self.refused_processes).map_err(|_| Errno::PERM)?;
         }

@@ -35,11 +35,16 @@ pub(super) fn channel() -> io::Result<(ListenerReceiver, ListenerSender)> {
 pub(super) struct ListenerSender(UnixStream);
 
 impl ListenerSender {
-    /// Installs `filter` with a listener and sends that to ikigai. A forked child calls this: it
-    /// makes two system calls and neither allocates nor locks.
-    pub(super) fn install(&self, filter: &BpfProgram) -> io::Result<()> {
+    /// Installs `filter` with a listener and sends that to ikigai, with a word about mounts.
+    ///
+    /// A forked child calls this: it makes two system calls and neither allocates nor locks.
+    pub(super) fn install(&self, filter: &BpfProgram, has_mounts: bool) -> io::Result<()> {
         let listener = install_filter(filter)?;
-        send(self.0.as_raw_fd(), listener.as_raw_fd())
+        send(
+            self.0.as_raw_fd(),
+            listener.as_raw_fd(),
+            u8::from(has_mounts),
+        )
     }
 }
 
@@ -48,21 +53,33 @@ impl ListenerSender {
 pub(crate) struct ListenerReceiver(UnixStream);
 
 impl ListenerReceiver {
-    /// Starts the thread that answers, if the child sent a listener.
+    /// Receives the listener, if the child sent one.
+    pub(crate) fn receive(self) -> Option<Listener> {
+        // A start that was tried several times sent several listeners; the last one lives.
+        std::iter::from_fn(|| receive(self.0.as_raw_fd())).last()
+    }
+}
+
+/// Listener of a running command.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    notifications: OwnedFd,
+    has_mounts: bool,
+}
+
+impl Listener {
+    /// Whether all directories that should be are mounted read-only.
+    pub(crate) fn has_mounts(&self) -> bool {
+        self.has_mounts
+    }
+
+    /// Starts the thread that answers.
     ///
     /// `is_of_run` says whether a process belongs to the same run as the caller.
     pub(crate) fn serve(self, is_of_run: impl Fn(i32) -> bool + Send + 'static) -> io::Result<()> {
-        let mut last = None;
-        // A start that was tried several times sent several listeners; the last one lives.
-        while let Some(listener) = receive(self.0.as_raw_fd()) {
-            last = Some(listener);
-        }
-        let Some(listener) = last else {
-            return Ok(());
-        };
         std::thread::Builder::new()
             .name("sandbox judge".to_owned())
-            .spawn(move || answer_all(&listener, &is_of_run))
+            .spawn(move || answer_all(&self.notifications, &is_of_run))
             .map(drop)
     }
 }
@@ -113,7 +130,7 @@ fn process_of(thread: i32) -> Option<i32> {
 )]
 mod system {
     use super::{
-        AsRawFd, BpfProgram, CONTROL_BYTES, Control, Errno, FromRawFd, OwnedFd, RawFd, io,
+        AsRawFd, BpfProgram, CONTROL_BYTES, Control, Errno, FromRawFd, Listener, OwnedFd, RawFd, io,
     };
 
     /// Flag of an answer: the kernel carries the call out (`SECCOMP_USER_NOTIF_FLAG_CONTINUE`).
@@ -144,8 +161,8 @@ mod system {
     }
 
     /// Sends a descriptor, with one byte.
-    pub(super) fn send(socket: RawFd, descriptor: RawFd) -> io::Result<()> {
-        let (mut byte, mut control) = ([0_u8], Control([0; CONTROL_BYTES]));
+    pub(super) fn send(socket: RawFd, descriptor: RawFd, byte: u8) -> io::Result<()> {
+        let (mut byte, mut control) = ([byte], Control([0; CONTROL_BYTES]));
         let mut part = part_of(&mut byte);
         let message = message_of(&mut part, &mut control);
         // SAFETY: `message` points at live buffers on the stack; the control buffer is aligned and
@@ -170,7 +187,7 @@ mod system {
     }
 
     /// Receives a descriptor, if one is waiting.
-    pub(super) fn receive(socket: RawFd) -> Option<OwnedFd> {
+    pub(super) fn receive(socket: RawFd) -> Option<Listener> {
         let (mut byte, mut control) = ([0_u8], Control([0; CONTROL_BYTES]));
         let mut part = part_of(&mut byte);
         let mut message = message_of(&mut part, &mut control);
@@ -187,7 +204,10 @@ mod system {
                 return None;
             }
             let descriptor = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
-            Some(OwnedFd::from_raw_fd(descriptor))
+            Some(Listener {
+                notifications: OwnedFd::from_raw_fd(descriptor),
+                has_mounts: byte == [1],
+            })
         }
     }
 

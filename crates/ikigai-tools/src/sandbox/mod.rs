@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::Confinement;
-pub(crate) use jail::{Jail, give_up_namespaces};
+pub(crate) use jail::{Jail, Listener, ListenerReceiver, give_up_namespaces};
 
 /// What a sandbox is worth on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,10 +122,12 @@ fn try_it() -> Force {
 }
 
 /// Builds the sandbox of a program. Where none is in force the run goes without, and a warning comes
-/// back that belongs into its result.
+/// back that belongs into its result. `read_only` directories cannot be changed where namespaces
+/// work.
 pub(crate) fn jail(
     confinement: &Confinement,
     program: &Path,
+    read_only: &[PathBuf],
     in_force: impl FnOnce() -> Force,
 ) -> io::Result<(Option<Jail>, Option<String>)> {
     if *confinement == Confinement::None {
@@ -135,7 +137,8 @@ pub(crate) fn jail(
         Force::None(reason) => Ok((None, Some(format!("ran without a sandbox: {reason}")))),
         Force::Full | Force::Partly(_) => {
             let jail = Jail::of(confinement, program)?;
-            Ok((jail.map(|jail| jail.with_namespaces(confinement)), None))
+            let enter = |jail: Jail| jail.with_namespaces(confinement, read_only);
+            Ok((jail.map(enter), None))
         }
     }
 }
@@ -156,6 +159,7 @@ pub fn usual(workdir: &Path, network: bool, hidden: Arc<[PathBuf]>) -> Confineme
         write,
         network,
         hidden,
+        guarded: Some(workdir.to_path_buf()),
     }
 }
 
@@ -165,6 +169,7 @@ pub fn reading(hidden: Arc<[PathBuf]>) -> Confinement {
         write: Vec::new(),
         network: false,
         hidden,
+        guarded: None,
     }
 }
 

@@ -32,9 +32,18 @@ pub(super) struct Namespaces {
 /// Outcome of entering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entered {
-    Private,
+    Private(Mounts),
     /// The kernel does not allow it; nothing changed.
     Shared,
+}
+
+/// Read-only mounts of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mounts {
+    /// All directories are mounted read-only.
+    Complete,
+    /// Some are not, so that they must be checked after the command.
+    Incomplete,
 }
 
 impl Namespaces {
@@ -93,12 +102,17 @@ impl Namespaces {
         }
         // Mounts made here stay here. Without the right to do it (a security module can take it away)
         // directories are checked after the call only.
+        let mut mounts = Mounts::Complete;
         if system::stop_propagation().is_ok() {
             for path in &self.read_only {
-                let _ = system::mount_read_only(path);
+                if system::mount_read_only(path).is_err() {
+                    mounts = Mounts::Incomplete;
+                }
             }
+        } else {
+            mounts = Mounts::Incomplete;
         }
-        Ok(Entered::Private)
+        Ok(Entered::Private(mounts))
     }
 }
 

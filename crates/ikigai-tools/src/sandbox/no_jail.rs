@@ -1,7 +1,7 @@
 //! Where there is no sandbox.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Confinement;
 
@@ -17,7 +17,11 @@ impl Jail {
     }
 
     /// There are no namespaces.
-    pub(crate) fn with_namespaces(self, _confinement: &Confinement) -> Self {
+    pub(crate) fn with_namespaces(
+        self,
+        _confinement: &Confinement,
+        _read_only: &[PathBuf],
+    ) -> Self {
         match self {}
     }
 
@@ -37,8 +41,8 @@ impl Jail {
 pub(crate) enum ListenerReceiver {}
 
 impl ListenerReceiver {
-    /// There is nothing to serve.
-    pub(crate) fn serve(self, _is_of_run: impl Fn(i32) -> bool + Send + 'static) -> io::Result<()> {
+    /// There is nothing to receive.
+    pub(crate) fn receive(self) -> Option<Listener> {
         match self {}
     }
 }
@@ -46,4 +50,20 @@ impl ListenerReceiver {
 /// There are no namespaces that could fail.
 pub(crate) fn give_up_namespaces(_error: &io::Error) -> bool {
     false
+}
+
+/// Listener that nothing sends.
+#[derive(Debug)]
+pub(crate) enum Listener {}
+
+impl Listener {
+    /// There are no mounts.
+    pub(crate) fn has_mounts(&self) -> bool {
+        match *self {}
+    }
+
+    /// There is nothing to serve.
+    pub(crate) fn serve(self, _is_of_run: impl Fn(i32) -> bool + Send + 'static) -> io::Result<()> {
+        match self {}
+    }
 }

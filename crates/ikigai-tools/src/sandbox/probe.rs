@@ -44,6 +44,7 @@ fn attempt(place: &Place) -> Force {
         write: vec![place.inside.clone()],
         network: false,
         hidden: Arc::from([place.secret.clone()]),
+        guarded: None,
     };
     match Jail::of(&confinement, Path::new("")) {
         Ok(Some(jail)) => {

@@ -131,6 +131,7 @@ impl Machine {
                 write: vec![self.path("project")],
                 network: false,
                 hidden: self.hidden(),
+                guarded: None,
             },
         })
         .await;

@@ -13,7 +13,9 @@ mod finding;
 mod lists;
 mod other_processes;
 mod processes;
+mod protected_paths;
 mod races;
+
 mod reading;
 mod reading_git;
 mod sandbox;

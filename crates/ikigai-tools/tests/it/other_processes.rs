@@ -294,6 +294,7 @@ fn working(directory: &Path) -> Confinement {
         write: vec![directory.to_path_buf()],
         network: false,
         hidden: Arc::from([]),
+        guarded: None,
     }
 }
 

@@ -72,6 +72,7 @@ impl Site {
             write: vec![self.base.join("work")],
             network,
             hidden: Arc::from([self.base.join("hidden")]),
+            guarded: None,
         }
     }
 
@@ -311,6 +312,7 @@ async fn what_is_hidden_wins_over_what_may_be_written() {
         write: vec![site.base.clone()],
         network: false,
         hidden: Arc::from([site.base.join("hidden")]),
+        guarded: None,
     };
 
     for attempt in [
@@ -368,6 +370,7 @@ async fn a_sandbox_has_no_way_to_new_namespaces_mounts_or_another_tag() {
             write: vec![directory.path().to_path_buf()],
             network: true,
             hidden: Arc::from([]),
+            guarded: None,
         };
         let ended = line.run().await;
         let said = text(&ended.output).to_lowercase();

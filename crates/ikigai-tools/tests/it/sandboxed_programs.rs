@@ -47,6 +47,47 @@ async fn cargo_builds_and_tests_a_crate() {
 }
 
 #[tokio::test]
+async fn cargo_and_git_work_beside_hidden_credentials() {
+    let (_guard, directory) = directory();
+    let home = directory.join("home");
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo = cargo.unwrap_or_else(|| std::env::home_dir().unwrap().join(".cargo"));
+    for name in ["project/src", "home/.ssh"] {
+        fs::create_dir_all(directory.join(name)).unwrap();
+    }
+    let manifest = "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    fs::write(directory.join("project/Cargo.toml"), manifest).unwrap();
+    fs::write(directory.join("project/src/lib.rs"), "").unwrap();
+    fs::write(home.join(".gitconfig"), "[user]\nname = Me\n").unwrap();
+    fs::write(home.join(".git-credentials"), "secret").unwrap();
+    let mut line = Line::new(
+        "cargo build --offline -q && git config user.name; cat $HOME/.git-credentials 2>&1",
+    )
+    .within(&directory.join("project"));
+    let hidden = [
+        cargo.join("credentials.toml"),
+        home.join(".git-credentials"),
+        home.join(".ssh"),
+    ];
+    line.job.confinement = usual(&directory.join("project"), false, hidden.into());
+    line.job
+        .variables
+        .push(("HOME".into(), home.clone().into()));
+    line.job.variables.push(("CARGO_HOME".into(), cargo.into()));
+    let rustup = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
+    let rustup = rustup.unwrap_or_else(|| std::env::home_dir().unwrap().join(".rustup"));
+    line.job
+        .variables
+        .push(("RUSTUP_HOME".into(), rustup.into()));
+
+    let ended = line.run().await;
+
+    let output = text(&ended.output);
+    assert!(output.starts_with("Me\ncat: "), "{output}");
+    assert!(output.contains("Permission denied"), "{output}");
+}
+
+#[tokio::test]
 async fn node_runs_workers_and_child_processes() {
     let (_guard, directory) = directory();
     fs::write(

@@ -1,0 +1,331 @@
+//! Guard of a repository while a sandboxed command runs in it.
+//!
+//! Before the command it records the guarded paths; after it, it takes back what the command changed
+//! there. Directories that the sandbox mounted read-only need no comparison, so that changes of the
+//! user in them stay.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::snapshot::{Attic, DirectorySnapshot, GuardedKind, read_file, replace_file};
+use super::{RepositoryPaths, repository_paths, restore_program_settings};
+
+/// Limit on directories that are searched for nested repositories.
+const MOST_SEARCHED: usize = 3000;
+
+/// Directories of downloaded or built files, in which repositories are not searched for.
+const NOT_SEARCHED: &[&str] = &[".git", "node_modules", "target"];
+
+/// State of guarded paths before commands, shared by those that run at the same time in one
+/// directory: a later one must not take the changes of an earlier one for the original.
+static RUNNING: Mutex<BTreeMap<PathBuf, Weak<GuardedState>>> = Mutex::new(BTreeMap::new());
+
+/// Guard of the repositories below a working directory.
+#[derive(Debug)]
+pub(crate) struct RepositoryGuard {
+    workdir: PathBuf,
+    writable: Vec<PathBuf>,
+    before: Arc<GuardedState>,
+    /// Directories that exist and belong to the repository itself.
+    mountable: Vec<PathBuf>,
+    are_mounted: bool,
+}
+
+/// Guarded paths and their content.
+#[derive(Debug, Default)]
+struct GuardedState {
+    directories: BTreeMap<PathBuf, DirectorySnapshot>,
+    configurations: BTreeMap<PathBuf, String>,
+    /// Files and links that name a git directory, and what they hold.
+    pointers: BTreeMap<PathBuf, DirectorySnapshot>,
+}
+
+impl RepositoryGuard {
+    /// Records the guarded paths of `workdir` below the writable directories. Blocks.
+    pub(crate) fn begin(workdir: &Path, writable: &[PathBuf]) -> Self {
+        let workdir = fs::canonicalize(workdir).unwrap_or_else(|_| workdir.to_path_buf());
+        let writable: Vec<PathBuf> = writable
+            .iter()
+            .filter_map(|path| fs::canonicalize(path).ok())
+            .collect();
+        let found = find_guarded(&workdir, &writable);
+        let mountable = found
+            .directories
+            .iter()
+            .filter(|path| is_of_repository(path, &workdir))
+            .filter(|path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()))
+            .cloned()
+            .collect();
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|_, state| state.strong_count() > 0);
+        let shared = running.get(&workdir).and_then(Weak::upgrade);
+        let before = shared.unwrap_or_else(|| {
+            let state = Arc::new(GuardedState::take(&found));
+            running.insert(workdir.clone(), Arc::downgrade(&state));
+            state
+        });
+        Self {
+            workdir,
+            writable,
+            before,
+            mountable,
+            are_mounted: false,
+        }
+    }
+
+    /// Directories that the sandbox should mount read-only.
+    pub(crate) fn mountable(&self) -> &[PathBuf] {
+        &self.mountable
+    }
+
+    /// Notes that all of them are mounted read-only.
+    pub(crate) fn set_mounted(&mut self) {
+        self.are_mounted = true;
+    }
+
+    /// Whether a pointer leads to a git directory below the working directory.
+    fn leads_inside(&self, pointer: &Path) -> bool {
+        let read_pointer = |_| {
+            let text = read_text(pointer).unwrap_or_default();
+            let text = text.trim();
+            PathBuf::from(text.strip_prefix("gitdir:").unwrap_or(text).trim())
+        };
+        let target = fs::read_link(pointer).unwrap_or_else(read_pointer);
+        let target = pointer.parent().unwrap_or(Path::new("/")).join(target);
+        fs::canonicalize(target).is_ok_and(|target| target.starts_with(&self.workdir))
+    }
+
+    /// Takes back what was changed, and returns a remark about it. Blocks.
+    pub(crate) fn finish(self) -> Option<String> {
+        let after = find_guarded(&self.workdir, &self.writable);
+        let mut attic = Attic::default();
+        let mut changed = Vec::new();
+        let directories: BTreeSet<&PathBuf> = self
+            .before
+            .directories
+            .keys()
+            .chain(&after.directories)
+            .collect();
+        let empty = DirectorySnapshot::default();
+        for pointer in &after.pointers {
+            let before = self.before.pointers.get(pointer).unwrap_or(&empty);
+            let now = DirectorySnapshot::take(pointer);
+            if now != *before && !self.leads_inside(pointer) {
+                let kind = GuardedKind::Settings;
+                changed.extend(now.restore(before, pointer, kind, &mut attic));
+            }
+        }
+        for directory in directories {
+            // A path outside that appears only now is not this command's doing, but a pointer to it.
+            let is_known = self.before.directories.contains_key(directory);
+            if !leads_nowhere_else(directory) || !(is_known || directory.starts_with(&self.workdir))
+            {
+                continue;
+            }
+            let before = self.before.directories.get(directory).unwrap_or(&empty);
+            let now = DirectorySnapshot::take(directory);
+            let is_mounted = self.are_mounted && self.mountable.contains(directory);
+            if is_mounted && now.identity == before.identity {
+                continue;
+            }
+            let kind = GuardedKind::of(directory);
+            changed.extend(now.restore(before, directory, kind, &mut attic));
+        }
+        for file in &after.configurations {
+            let before = self.before.configurations.get(file);
+            if before.is_none() && !file.starts_with(&self.workdir) {
+                continue;
+            }
+            let before = before.map_or("", String::as_str);
+            changed.extend(restore_configuration(file, before, &mut attic));
+        }
+        let changed: Vec<String> = changed
+            .iter()
+            .map(
+                |path| match path.strip_prefix(&format!("{}/", self.workdir.display())) {
+                    Some(relative) => relative.to_owned(),
+                    None => path.clone(),
+                },
+            )
+            .collect();
+        describe(&changed, &attic)
+    }
+}
+
+impl GuardedState {
+    fn take(found: &GuardedPaths) -> Self {
+        let record = |paths: &[PathBuf]| {
+            let taken = paths
+                .iter()
+                .map(|path| (path.clone(), DirectorySnapshot::take(path)));
+            taken.collect()
+        };
+        let configurations = found.configurations.iter();
+        Self {
+            directories: record(&found.directories),
+            configurations: configurations
+                .filter_map(|path| Some((path.clone(), read_text(path)?)))
+                .collect(),
+            pointers: record(&found.pointers),
+        }
+    }
+}
+
+/// Guarded paths that a command could change, links above them resolved.
+struct GuardedPaths {
+    directories: Vec<PathBuf>,
+    configurations: Vec<PathBuf>,
+    /// `.git` where it is a file or link, and `commondir`.
+    pointers: Vec<PathBuf>,
+}
+
+/// Whether a guarded directory is one of the repository and checkout that hold `workdir`, or the hooks
+/// of a submodule. Other checkouts come and go with ordinary work.
+fn is_of_repository(directory: &Path, workdir: &Path) -> bool {
+    let Some(parent) = directory.parent() else {
+        return false;
+    };
+    let git = parent
+        .ancestors()
+        .find(|ancestor| ancestor.file_name() == Some(OsStr::new(".git")));
+    let checkout = git.and_then(Path::parent).unwrap_or(parent);
+    workdir.starts_with(checkout)
+}
+
+/// Finds guarded paths below the writable directories.
+fn find_guarded(workdir: &Path, writable: &[PathBuf]) -> GuardedPaths {
+    let mut all = repository_paths(workdir);
+    for nested in nested_repositories(workdir) {
+        let paths = match nested {
+            NestedRepository::Checkout(checkout) => repository_paths(&checkout),
+            NestedRepository::Bare(git) => RepositoryPaths {
+                read_only: vec![git.join("hooks")],
+                git_configurations: vec![git.join("config")],
+                git_directories: vec![git],
+                ..RepositoryPaths::default()
+            },
+        };
+        all.read_only.extend(paths.read_only);
+        all.git_configurations.extend(paths.git_configurations);
+        all.git_directories.extend(paths.git_directories);
+        all.checkouts.extend(paths.checkouts);
+    }
+    let pointers = all.checkouts.iter().map(|checkout| checkout.join(".git"));
+    let common = all.git_directories.iter().map(|git| git.join("commondir"));
+    let pointers: Vec<PathBuf> = pointers
+        .chain(common)
+        .filter(|path| fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir()))
+        .collect();
+    let resolve = |paths: &[PathBuf]| -> Vec<PathBuf> {
+        let resolved: BTreeSet<PathBuf> = paths
+            .iter()
+            .filter_map(|path| resolve_parent(path))
+            .filter(|path| writable.iter().any(|root| path.starts_with(root)))
+            .collect();
+        resolved.into_iter().collect()
+    };
+    GuardedPaths {
+        directories: resolve(&all.read_only),
+        configurations: resolve(&all.git_configurations),
+        pointers: resolve(&pointers),
+    }
+}
+
+/// Resolves links above an entry, but not the entry itself. A missing parent stays as it is.
+fn resolve_parent(path: &Path) -> Option<PathBuf> {
+    let (parent, name) = (path.parent()?, path.file_name()?);
+    match fs::canonicalize(parent) {
+        Ok(parent) => Some(parent.join(name)),
+        Err(_) => Some(path.to_path_buf()),
+    }
+}
+
+/// Whether a path still has no links above it.
+fn leads_nowhere_else(path: &Path) -> bool {
+    path.parent().is_some_and(|parent| {
+        !parent.exists() || fs::canonicalize(parent).is_ok_and(|real| real == parent)
+    })
+}
+
+/// Repository below a working directory.
+enum NestedRepository {
+    /// Directory with a `.git`.
+    Checkout(PathBuf),
+    /// Directory that git takes for a repository without a checkout.
+    Bare(PathBuf),
+}
+
+/// Searches for repositories, from the top down and up to a limit.
+fn nested_repositories(workdir: &Path) -> Vec<NestedRepository> {
+    let mut found = Vec::new();
+    let mut pending = std::collections::VecDeque::from([workdir.to_path_buf()]);
+    let mut searched = 0;
+    while let Some(directory) = pending.pop_front() {
+        searched += 1;
+        if searched > MOST_SEARCHED {
+            break;
+        }
+        let (mut has_git, mut bare_parts) = (false, 0);
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            has_git |= name.eq_ignore_ascii_case(".git");
+            if ["HEAD", "objects", "refs"].iter().any(|part| name == *part) {
+                bare_parts += 1;
+            }
+            let is_searched = !NOT_SEARCHED.iter().any(|skipped| name == *skipped);
+            if is_searched && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                pending.push_back(directory.join(name));
+            }
+        }
+        if has_git && directory != workdir {
+            found.push(NestedRepository::Checkout(directory));
+        } else if bare_parts == 3 {
+            found.push(NestedRepository::Bare(directory));
+        }
+    }
+    found
+}
+
+fn restore_configuration(file: &Path, before: &str, attic: &mut Attic) -> Vec<String> {
+    let Some(after) = read_text(file) else {
+        return Vec::new();
+    };
+    let Some((text, keys)) = restore_program_settings(before, &after) else {
+        return Vec::new();
+    };
+    let name = file.file_name().unwrap_or(OsStr::new("config"));
+    // Without room for the copy the settings still have to go.
+    let _ = attic.keep(name, after.as_bytes());
+    let path = file.display();
+    match replace_file(file, text.as_bytes()) {
+        Ok(()) => vec![format!("{path} ({})", keys.join(", "))],
+        Err(error) => vec![format!("{path} (failed: {error})")],
+    }
+}
+
+fn read_text(file: &Path) -> Option<String> {
+    read_file(file).map(|content| String::from_utf8_lossy(&content).into_owned())
+}
+
+fn describe(changed: &[String], attic: &Attic) -> Option<String> {
+    const MOST_NAMED: usize = 8;
+    if changed.is_empty() {
+        return None;
+    }
+    let first = changed.iter().take(MOST_NAMED).cloned();
+    let others = changed.len().saturating_sub(MOST_NAMED);
+    let others = (others > 0).then(|| format!("{others} more"));
+    let names: Vec<String> = first.chain(others).collect();
+    let names = names.join(", ");
+    let copy = attic
+        .directory()
+        .map(|directory| format!("; copies are in {}", directory.display()));
+    Some(format!(
+        "protected paths were changed and put back: {names}{}. Only the user can change them, \
+         outside of the sandbox.",
+        copy.unwrap_or_default()
+    ))
+}

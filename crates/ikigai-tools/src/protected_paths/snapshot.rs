@@ -1,0 +1,362 @@
+//! Snapshot of a guarded directory, and how to bring the directory back to it.
+//!
+//! Links are entries and are never followed, so that nothing outside of the directory is touched.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+/// Limit on the entries of one directory that are recorded.
+const MOST_ENTRIES: usize = 2000;
+
+/// Limit on the bytes of one directory that are recorded for restoring.
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Entries of a directory by their relative paths; the directory itself is the empty path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct DirectorySnapshot {
+    entries: BTreeMap<PathBuf, Recorded>,
+    /// Device and inode of the directory, as long as it is one.
+    pub(super) identity: Option<(u64, u64)>,
+}
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Recorded {
+    File {
+        mode: u32,
+        /// None for a file over the limit.
+        content: Option<Vec<u8>>,
+        bytes: u64,
+        /// Modification time, which stands for the content over the limit.
+        modified: Option<(i64, i64)>,
+    },
+    Link(PathBuf),
+    Directory,
+    Other,
+}
+
+/// Directory whose changes count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GuardedKind {
+    /// Hooks of git: only executable files that are no samples run.
+    Hooks,
+    /// Settings: every file counts.
+    Settings,
+}
+
+impl GuardedKind {
+    pub(super) fn of(directory: &Path) -> Self {
+        if directory.ends_with("hooks") {
+            Self::Hooks
+        } else {
+            Self::Settings
+        }
+    }
+
+    fn counts(self, name: &Path, entry: &Recorded) -> bool {
+        match (self, entry) {
+            (_, Recorded::Directory) | (Self::Hooks, Recorded::Other) => false,
+            (Self::Settings, _) | (Self::Hooks, Recorded::Link(_)) => true,
+            (Self::Hooks, Recorded::File { mode, .. }) => {
+                mode & 0o111 != 0 && name.extension() != Some(OsStr::new("sample"))
+            }
+        }
+    }
+}
+
+impl DirectorySnapshot {
+    /// Records a directory; a missing one is empty.
+    pub(super) fn take(directory: &Path) -> Self {
+        let mut snapshot = Self::default();
+        let mut bytes_left = MOST_BYTES;
+        let mut pending = vec![PathBuf::new()];
+        while let Some(relative) = pending.pop() {
+            let path = join(directory, &relative);
+            let Ok(metadata) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            if snapshot.entries.len() >= MOST_ENTRIES {
+                break;
+            }
+            if metadata.is_dir() {
+                if relative.as_os_str().is_empty() {
+                    snapshot.identity = Some((metadata.dev(), metadata.ino()));
+                }
+                let names = fs::read_dir(&path).into_iter().flatten().flatten();
+                pending.extend(names.map(|entry| relative.join(entry.file_name())));
+            }
+            let entry = Recorded::read(&path, &metadata, &mut bytes_left);
+            snapshot.entries.insert(relative, entry);
+        }
+        snapshot
+    }
+
+    /// Brings `directory` back from `self` to `before`, and returns the paths that it changed.
+    ///
+    /// Files of the command move to `attic`, which is created for the first of them. Entries that
+    /// cannot be restored are named with the reason.
+    pub(super) fn restore(
+        &self,
+        before: &Self,
+        directory: &Path,
+        kind: GuardedKind,
+        attic: &mut Attic,
+    ) -> Vec<String> {
+        let mut changed = Vec::new();
+        for (relative, entry) in &self.entries {
+            let old = before.entries.get(relative);
+            let is_same = old.is_some_and(|old| old.is_same(entry));
+            let counts =
+                kind.counts(relative, entry) || old.is_some_and(|old| kind.counts(relative, old));
+            if is_same || !counts {
+                continue;
+            }
+            let path = join(directory, relative);
+            let result = attic.take(&path).and_then(|()| match old {
+                Some(old) => old.write(&path),
+                None => Ok(()),
+            });
+            changed.push(describe(&path, result));
+        }
+        for (relative, old) in &before.entries {
+            let path = join(directory, relative);
+            let is_missing = !self.entries.contains_key(relative);
+            // A whole checkout or git directory that was removed takes its settings with it.
+            let is_wanted = directory.parent().is_some_and(Path::exists);
+            if is_missing && is_wanted && kind.counts(relative, old) {
+                changed.push(describe(&path, old.write(&path)));
+            }
+        }
+        if !changed.is_empty() {
+            self.remove_new_directories(before, directory);
+        }
+        changed
+    }
+
+    /// Removes directories that the command made, where nothing is left in them.
+    fn remove_new_directories(&self, before: &Self, directory: &Path) {
+        for (relative, entry) in self.entries.iter().rev() {
+            if *entry == Recorded::Directory && !before.entries.contains_key(relative) {
+                let path = join(directory, relative);
+                // Fails if something is in it, which stays.
+                if let Ok((parent, name)) = open_parent(&path) {
+                    let _ = rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR);
+                }
+            }
+        }
+    }
+}
+
+impl Recorded {
+    fn read(path: &Path, metadata: &Metadata, bytes_left: &mut u64) -> Self {
+        if metadata.is_dir() {
+            return Self::Directory;
+        }
+        if metadata.is_symlink() {
+            return Self::Link(fs::read_link(path).unwrap_or_default());
+        }
+        if !metadata.is_file() {
+            return Self::Other;
+        }
+        let bytes = metadata.len();
+        let content = (bytes <= *bytes_left).then(|| read_file(path)).flatten();
+        if content.is_some() {
+            *bytes_left -= bytes;
+        }
+        Self::File {
+            mode: metadata.mode() & 0o7777,
+            modified: content
+                .is_none()
+                .then(|| (metadata.mtime(), metadata.mtime_nsec())),
+            content,
+            bytes,
+        }
+    }
+
+    /// Whether two entries run the same: content, and the right to execute it.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::File {
+                    mode,
+                    content: Some(content),
+                    ..
+                },
+                Self::File {
+                    mode: other_mode,
+                    content: Some(other_content),
+                    ..
+                },
+            ) => content == other_content && mode & 0o111 == other_mode & 0o111,
+            _ => self == other,
+        }
+    }
+
+    /// Writes the entry where nothing is.
+    fn write(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Self::File {
+                mode,
+                content: Some(content),
+                ..
+            } => write_file(path, content, *mode),
+            Self::Link(target) => {
+                let (parent, name) = open_parent(path)?;
+                Ok(rustix::fs::symlinkat(target, &parent, name)?)
+            }
+            Self::Directory => Ok(()),
+            Self::File { .. } | Self::Other => {
+                Err(io::Error::other("it was too large to be recorded"))
+            }
+        }
+    }
+}
+
+/// Directory outside of the repository for files that were taken back. Made when first needed.
+#[derive(Debug, Default)]
+pub(super) struct Attic {
+    directory: Option<PathBuf>,
+    count: usize,
+}
+
+impl Attic {
+    /// The directory, if anything is in it.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
+    /// Keeps a copy of a small file, then removes the entry.
+    fn take(&mut self, path: &Path) -> io::Result<()> {
+        let (parent, name) = open_parent(path)?;
+        let metadata = fs::symlink_metadata(path)?;
+        if metadata.is_dir() {
+            return fs::remove_dir_all(path);
+        }
+        if metadata.is_file()
+            && metadata.len() <= MOST_BYTES
+            && let Some(content) = read_file(path)
+        {
+            // Without room for the copy the file still has to go.
+            let _ = self.keep(name, &content);
+        }
+        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::empty())?)
+    }
+
+    /// Keeps a copy of a text.
+    pub(super) fn keep(&mut self, name: &OsStr, content: &[u8]) -> io::Result<()> {
+        let directory = match &self.directory {
+            Some(directory) => directory.clone(),
+            None => self.directory.insert(make_private_directory()?).clone(),
+        };
+        self.count += 1;
+        let mut numbered = std::ffi::OsString::from(format!("{}-", self.count));
+        numbered.push(name);
+        fs::write(directory.join(numbered), content)
+    }
+}
+
+fn make_private_directory() -> io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    use std::time::SystemTime;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let nanoseconds = now.unwrap_or_default().as_nanos();
+    let name = format!("ikigai-taken-back-{}-{nanoseconds}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
+    fs::DirBuilder::new().mode(0o700).create(&directory)?;
+    Ok(directory)
+}
+
+/// Replaces a file's content, keeping its rights. The path must not lead through links.
+pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mode = fs::symlink_metadata(path)?.mode() & 0o7777;
+    let (parent, name) = open_parent(path)?;
+    let mut temporary = name.to_owned();
+    temporary.push(".ikigai-new");
+    let _ = rustix::fs::unlinkat(&parent, &temporary, AtFlags::empty());
+    create(&parent, &temporary, content, mode)?;
+    Ok(rustix::fs::renameat(&parent, &temporary, &parent, name)?)
+}
+
+fn write_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    if let Some(parent) = path.parent()
+        && !parent.exists()
+    {
+        fs::create_dir_all(parent)?;
+    }
+    let (parent, name) = open_parent(path)?;
+    create(&parent, name, content, mode)
+}
+
+fn create(parent: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(mode);
+    let mut file = fs::File::from(rustix::fs::openat(parent, name, flags, mode)?);
+    file.write_all(content)?;
+    Ok(rustix::fs::fchmod(&file, mode)?)
+}
+
+/// Reads a regular file that is no link. A pipe that took its place does not block.
+pub(super) fn read_file(path: &Path) -> Option<Vec<u8>> {
+    let (parent, name) = open_parent(path).ok()?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::openat(&parent, name, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+/// Opens the directory of an entry, refusing links on the way.
+fn open_parent(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    };
+    Ok((open_directory(parent)?, name))
+}
+
+#[cfg(target_os = "linux")]
+fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    use rustix::fs::{CWD, ResolveFlags};
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(
+        CWD,
+        path,
+        flags,
+        Mode::empty(),
+        resolve,
+    )?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    if fs::canonicalize(path)? != path {
+        return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+fn join(directory: &Path, relative: &Path) -> PathBuf {
+    if relative.as_os_str().is_empty() {
+        directory.to_path_buf()
+    } else {
+        directory.join(relative)
+    }
+}
+
+fn describe(path: &Path, result: io::Result<()>) -> String {
+    match result {
+        Ok(()) => path.display().to_string(),
+        Err(error) => format!("{} (failed: {error})", path.display()),
+    }
+}
