@@ -42,6 +42,13 @@ pub enum Update {
         /// The line.
         line: String,
     },
+    /// New whole lines that a running call printed, for screens. They are not in the log.
+    Output {
+        /// Which call.
+        call: RowRef,
+        /// The lines, each with its end, without control characters and secrets.
+        text: String,
+    },
     /// A call waits until somebody allows or refuses it.
     Question(Question),
     /// A question needs no answer any more: a rule allows the call by now, or its turn was stopped.

@@ -126,6 +126,8 @@ pub struct Context {
     pub given: Given,
     /// Tells a front end how it goes: the newest line of output.
     pub progress: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Receives whole lines of output for front ends, cleaned of control characters.
+    pub output: process::Listener,
     /// Goes into the environment of every process that the call starts, as [`COOKIE_VARIABLE`],
     /// so that these can be found.
     pub cookie: String,

@@ -10,6 +10,7 @@ use ikigai_core::{EffectClass, Event, RowRef};
 use ikigai_store::{CommitError, Effect, RunId};
 use ikigai_tools::output::present;
 use ikigai_tools::permission::Decision;
+use ikigai_tools::process::Listener;
 use ikigai_tools::{Confinement, Context, Ending, Output, Prepared, Touches};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -42,7 +43,7 @@ pub(super) struct Round {
     tasks: JoinSet<Output>,
     /// Which call a task is of.
     running: HashMap<Id, usize>,
-    progress: mpsc::Sender<(RowRef, String)>,
+    progress: mpsc::Sender<Update>,
 }
 
 pub(super) struct Call {
@@ -128,7 +129,7 @@ impl Worker {
                 }
                 _ = changes.changed(), if round.is_waiting() => {}
                 () = sleep_until(round.wait_ends(turn.deadline)), if round.is_waiting() => {}
-                Some((call, line)) = lines.recv() => desk.tell(Update::Progress { call, line }),
+                Some(update) = lines.recv() => desk.tell(update),
                 Some(ended) = round.tasks.join_next_with_id() => {
                     let (index, output) = round.ended(ended);
                     self.record(index, output, &mut round, desk).await?;
@@ -315,7 +316,14 @@ impl Worker {
             place: place.clone(),
             stop: stop.clone(),
             given,
-            progress: self.progress_to(at, round.progress.clone()),
+            progress: self.listener(&round.progress, move |line| Update::Progress {
+                call: at,
+                line,
+            }),
+            output: self.listener(&round.progress, move |text| Update::Output {
+                call: at,
+                text,
+            }),
             cookie: cookie_of(run),
             confinement,
         };
@@ -364,17 +372,18 @@ impl Worker {
             .map(drop)
     }
 
-    /// What a tool prints for a front end, without secrets.
-    fn progress_to(
+    /// Forwards what a tool prints to front ends, without secrets.
+    fn listener(
         &self,
-        call: RowRef,
-        lines: mpsc::Sender<(RowRef, String)>,
-    ) -> Arc<dyn Fn(&str) + Send + Sync> {
+        updates: &mpsc::Sender<Update>,
+        update: impl Fn(String) -> Update + Send + Sync + 'static,
+    ) -> Listener {
         let blank = self.engine.safety.blank.clone();
-        Arc::new(move |line| {
-            let line = String::from_utf8_lossy(&blank(line.as_bytes())).into_owned();
+        let updates = updates.clone();
+        Arc::new(move |text| {
+            let text = String::from_utf8_lossy(&blank(text.as_bytes())).into_owned();
             // A front end that is behind misses lines, not results.
-            let _ = lines.try_send((call, line));
+            let _ = updates.try_send(update(text));
         })
     }
 

@@ -247,5 +247,8 @@ async fn carry_out(wanted: Value, label: String, diary: Diary, context: Context)
     let printed = wanted["prints"].as_str().unwrap_or(&label);
     let printed = printed.replace(KEY_HERE, KEY);
     (context.progress)(&printed);
+    if printed.ends_with('\n') {
+        (context.output)(&printed);
+    }
     Output::done(printed, format!("{label} is done"))
 }

@@ -240,8 +240,9 @@ async fn credentials_never_stored() {
     assert!(!String::from_utf8_lossy(&kept).contains(KEY));
     let printed = told
         .iter()
-        .filter(|update| matches!(update, Update::Progress { .. }));
+        .filter(|update| matches!(update, Update::Progress { .. } | Update::Output { .. }));
     let printed: Vec<_> = printed.map(|update| format!("{update:?}")).collect();
+    assert_eq!(printed.len(), 4);
     assert!(
         printed
             .iter()

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::output::MOST_KEPT_BYTES;
 use crate::permission::pattern_for;
 use crate::process::{
-    self, Cause, Ended, Environment, Errors, Job, describe_exit, describe_left_behind,
+    self, Cause, Ended, Environment, Errors, Job, Listeners, describe_exit, describe_left_behind,
 };
 use crate::{
     BadArguments, Context, Ending, Output, Place, Prepared, Run, Tool, Touches, arguments, paths,
@@ -133,8 +133,12 @@ async fn carry_out(
         cookie: context.cookie,
         confinement: context.confinement,
     };
+    let listeners = Listeners {
+        line: context.progress,
+        output: context.output,
+    };
     let begun = tokio::time::Instant::now();
-    match process::run(job, &context.stop, context.progress).await {
+    match process::run_with(job, &context.stop, listeners).await {
         Ok(ended) => output(ended, deadline, begun.elapsed()),
         Err(error) => Output::failed(error.to_string()),
     }

@@ -18,7 +18,7 @@ use ikigai_core::project::ToolSpec;
 use serde_json::{Map, Value};
 
 use crate::output::MOST_KEPT_BYTES;
-use crate::process::{self, Environment, Errors, Job};
+use crate::process::{self, Environment, Errors, Job, Listeners};
 use crate::{BadArguments, Context, Output, Place, Prepared, Run, Tool, Touches, arguments};
 pub(crate) use allowed::Allowed;
 pub(crate) use cache::Cache;
@@ -118,7 +118,11 @@ async fn carry_out(
         cookie: context.cookie,
         confinement: context.confinement,
     };
-    match process::run(job, &context.stop, context.progress).await {
+    let listeners = Listeners {
+        line: context.progress,
+        output: context.output,
+    };
+    match process::run_with(job, &context.stop, listeners).await {
         Ok(ended) => answer::read(ended, DEADLINE),
         Err(error) => Output::failed(error.to_string()),
     }

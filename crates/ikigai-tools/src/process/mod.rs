@@ -11,6 +11,7 @@ mod reading_git;
 mod spawn;
 mod streams;
 mod ticker;
+mod unseen_lines;
 
 use std::ffi::OsString;
 use std::io;
@@ -34,7 +35,6 @@ pub use environment::Environment;
 use family::Mark;
 pub(crate) use reading_git::restrict as restrict_git;
 use streams::Streams;
-use ticker::Ticker;
 
 /// How long a process has between being asked to end and being killed. Short enough for an
 /// interrupt to be over within a second, whatever it interrupts.
@@ -127,12 +127,33 @@ pub enum RunError {
     },
 }
 
-/// Runs a process until it ends, is stopped or takes too long. Afterwards nothing is left of it or
-/// of what it started. If the future is dropped, everything is killed at once.
-pub async fn run(
+/// Callbacks for the output of a running process. They must return at once.
+#[derive(Clone)]
+pub struct Listeners {
+    /// Receives the newest line, whole or not, at most every 50 ms.
+    pub line: Listener,
+    /// Receives new whole lines, cleaned of control characters, at most every 50 ms. If very much
+    /// comes at once, a note stands for the oldest lines.
+    pub output: Listener,
+}
+
+/// Receives text that a process printed.
+pub type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Runs a process until it ends, is stopped or takes too long, and reports its newest line.
+///
+/// Afterwards nothing is left of it or of what it started. If the future is dropped, everything is
+/// killed at once.
+pub async fn run(job: Job, stop: &CancellationToken, line: Listener) -> Result<Ended, RunError> {
+    let output = Arc::new(|_: &str| {});
+    run_with(job, stop, Listeners { line, output }).await
+}
+
+/// The same, and reports its output too.
+pub async fn run_with(
     job: Job,
     stop: &CancellationToken,
-    progress: Arc<dyn Fn(&str) + Send + Sync>,
+    listeners: Listeners,
 ) -> Result<Ended, RunError> {
     let program = job.program.to_string_lossy().into_owned();
     let deadline = Instant::now() + job.deadline;
@@ -142,7 +163,7 @@ pub async fn run(
     };
 
     // Building the sandbox reads directories, and a fork of a large process takes its time.
-    let started = tokio::task::spawn_blocking(move || Running::start(job, progress))
+    let started = tokio::task::spawn_blocking(move || Running::start(job, listeners))
         .await
         .map_err(|error| start_error(io::Error::other(error)))?;
     let (mut running, mut streams) = started.map_err(start_error)?;
@@ -246,7 +267,7 @@ struct Running {
 
 impl Running {
     /// Starts a process. Blocks.
-    fn start(job: Job, progress: Arc<dyn Fn(&str) + Send + Sync>) -> io::Result<(Self, Streams)> {
+    fn start(job: Job, listeners: Listeners) -> io::Result<(Self, Streams)> {
         let program = Path::new(&job.program);
         let mut guard = guard_of(&job.confinement);
         let read_only = guard.as_ref().map_or(&[][..], RepositoryGuard::mountable);
@@ -284,13 +305,7 @@ impl Running {
             command.stdin(Stdio::null());
             None
         };
-        let streams = Streams::new(
-            input,
-            receiver(output)?,
-            errors,
-            job.most_bytes,
-            Ticker::new(progress),
-        );
+        let streams = Streams::new(input, receiver(output)?, errors, job.most_bytes, listeners);
         let listener = jail.as_mut().map(Jail::supervised).transpose()?;
         let child = spawn::spawn(&mut command, &mark, jail)?;
         let listener = listener.and_then(ListenerReceiver::receive);

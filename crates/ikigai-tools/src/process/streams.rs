@@ -4,7 +4,9 @@ use std::io;
 
 use tokio::net::unix::pipe::{Receiver, Sender};
 
+use super::Listeners;
 use super::ticker::Ticker;
+use super::unseen_lines::UnseenLines;
 use crate::output::Collector;
 
 /// How much is read at once: as much as a pipe holds by default.
@@ -22,6 +24,9 @@ pub(crate) struct Streams {
     ticker: Ticker,
     /// Which of the two wrote last.
     newest: Newest,
+    unseen: UnseenLines,
+    errors_come_apart: bool,
+    listeners: Listeners,
 }
 
 #[derive(Clone, Copy)]
@@ -45,14 +50,17 @@ impl Streams {
         output: Receiver,
         errors: Option<Receiver>,
         most_bytes: usize,
-        ticker: Ticker,
+        listeners: Listeners,
     ) -> Self {
         Self {
+            errors_come_apart: errors.is_some(),
             input: input.map(|(pipe, bytes)| (pipe, bytes, 0)),
             output: Stream::new(Some(output), most_bytes),
             errors: Stream::new(errors, most_bytes),
-            ticker,
+            ticker: Ticker::new(listeners.line.clone()),
             newest: Newest::Output,
+            unseen: UnseenLines::default(),
+            listeners,
         }
     }
 
@@ -67,15 +75,25 @@ impl Streams {
         tokio::select! {
             () = ready_to_write(self.input.as_ref()) => self.write(),
             () = self.output.ready() => {
-                if self.output.read() {
+                // Where errors come apart, the output is an answer for a program.
+                let is_shown = !self.errors_come_apart;
+                if let Some(came) = self.output.read() {
+                    if is_shown {
+                        self.unseen.push(came);
+                    }
                     self.newest = Newest::Output;
-                    self.ticker.see(|| self.output.kept.newest_line());
+                    if self.ticker.see(|| self.output.kept.newest_line()) {
+                        self.show_unseen();
+                    }
                 }
             }
             () = self.errors.ready() => {
-                if self.errors.read() {
+                if let Some(came) = self.errors.read() {
+                    self.unseen.push(came);
                     self.newest = Newest::Errors;
-                    self.ticker.see(|| self.errors.kept.newest_line());
+                    if self.ticker.see(|| self.errors.kept.newest_line()) {
+                        self.show_unseen();
+                    }
                 }
             }
             () = self.ticker.due() => {
@@ -84,6 +102,7 @@ impl Streams {
                     Newest::Errors => &self.errors,
                 };
                 self.ticker.tell(|| newest.kept.newest_line());
+                self.show_unseen();
             }
         }
     }
@@ -91,12 +110,19 @@ impl Streams {
     /// Takes what is left in the pipes without waiting for more, and gives everything.
     pub(crate) fn finish(mut self) -> (Collector, Collector) {
         for _ in 0..MOST_LAST_CHUNKS {
-            let (more_output, more_errors) = (self.output.read(), self.errors.read());
+            let more_output = self.output.read().is_some();
+            let more_errors = self.errors.read().is_some();
             if !more_output && !more_errors {
                 break;
             }
         }
         (self.output.kept, self.errors.kept)
+    }
+
+    fn show_unseen(&mut self) {
+        if let Some(text) = self.unseen.take() {
+            (self.listeners.output)(&text);
+        }
     }
 
     fn write(&mut self) {
@@ -144,20 +170,18 @@ impl Stream {
     }
 
     /// Takes a chunk if one is there.
-    fn read(&mut self) -> bool {
-        let Some(pipe) = &self.pipe else {
-            return false;
-        };
-        let read = match pipe.try_read(&mut self.buffer) {
+    fn read(&mut self) -> Option<&[u8]> {
+        let read = match self.pipe.as_ref()?.try_read(&mut self.buffer) {
             Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
             Err(_) => 0,
         };
         if read == 0 {
             self.pipe = None;
-            return false;
+            return None;
         }
-        self.kept.push(self.buffer.get(..read).unwrap_or_default());
-        true
+        let came = self.buffer.get(..read).unwrap_or_default();
+        self.kept.push(came);
+        Some(came)
     }
 }

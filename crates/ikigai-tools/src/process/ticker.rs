@@ -28,11 +28,15 @@ impl Ticker {
     }
 
     /// Something came: it will be told, at once if nothing was told for a while.
-    pub(crate) fn see(&mut self, newest_line: impl FnOnce() -> String) {
+    ///
+    /// Reports whether it was time to tell something.
+    pub(crate) fn see(&mut self, newest_line: impl FnOnce() -> String) -> bool {
         self.is_waiting = true;
-        if self.told.is_none_or(|told| told.elapsed() >= PAUSE) {
+        let is_time = self.told.is_none_or(|told| told.elapsed() >= PAUSE);
+        if is_time {
             self.tell(newest_line);
         }
+        is_time
     }
 
     /// Waits until it is time to tell something; for ever if there is nothing.

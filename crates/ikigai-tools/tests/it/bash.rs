@@ -32,6 +32,7 @@ async fn call(arguments: &serde_json::Value, stop_at: Option<&'static str>) -> O
                 stopper.cancel();
             }
         }),
+        output: Arc::new(|_| {}),
         cookie: unique("bash"),
         confinement: Confinement::None,
     };

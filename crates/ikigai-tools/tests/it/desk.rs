@@ -75,6 +75,7 @@ impl Desk {
             stop: self.stop.clone(),
             given: self.given.clone(),
             progress: Arc::new(|_| {}),
+            output: Arc::new(|_| {}),
             cookie: String::new(),
             confinement: Confinement::None,
         })

@@ -126,6 +126,7 @@ impl Machine {
             stop: CancellationToken::new(),
             given: Given::default(),
             progress: Arc::new(|_| {}),
+            output: Arc::new(|_| {}),
             cookie: cookie.clone(),
             confinement: Confinement::Sandbox {
                 write: vec![self.path("project")],

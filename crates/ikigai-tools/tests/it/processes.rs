@@ -5,7 +5,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_tools::process::{Cause, Errors, end_cookie, run};
+use ikigai_tools::process::{Cause, Errors, Listeners, end_cookie, run, run_with};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Line, text, unique, with_argument, with_cookie};
@@ -421,4 +421,45 @@ async fn a_file_that_ikigai_was_handed_is_not_handed_on() {
         .await;
 
     assert_eq!(text(&ended.output), "0\n");
+}
+
+/// Runs a line that waits until it is stopped, and stops it when its output has a text.
+async fn output_until(mut line: Line, errors: Errors, text: &str) -> String {
+    line.job.errors = errors;
+    let seen = Arc::new(std::sync::Mutex::new(String::new()));
+    let stop = CancellationToken::new();
+    let (stopper, all, wanted) = (stop.clone(), seen.clone(), text.to_owned());
+    let listeners = Listeners {
+        line: Arc::new(|_| {}),
+        output: Arc::new(move |lines| {
+            let mut all = all.lock().unwrap();
+            all.push_str(lines);
+            if all.contains(&wanted) {
+                stopper.cancel();
+            }
+        }),
+    };
+
+    run_with(line.job, &stop, listeners).await.unwrap();
+
+    let seen = seen.lock().unwrap();
+    seen.clone()
+}
+
+#[tokio::test]
+async fn whole_lines_are_reported_while_a_process_runs() {
+    let line = Line::new(r"printf 'one\n\033[31mtwo\033[0m\n\nhalf'; sleep 1000");
+
+    let seen = output_until(line, Errors::Together, "two\n\n").await;
+
+    assert_eq!(seen, "one\ntwo\n\n");
+}
+
+#[tokio::test]
+async fn of_a_program_that_answers_only_its_errors_are_reported() {
+    let line = Line::new(r"echo '{}'; echo working >&2; sleep 1000");
+
+    let seen = output_until(line, Errors::Apart, "working\n").await;
+
+    assert_eq!(seen, "working\n");
 }

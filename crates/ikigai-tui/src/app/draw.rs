@@ -313,6 +313,11 @@ impl App {
             part(&mut lines);
             lines.extend(said);
         }
+        let output = self.tool_output_lines(live);
+        if !output.is_empty() {
+            part(&mut lines);
+            lines.extend(output);
+        }
         if !live.printed.is_empty() {
             part(&mut lines);
             let first = live.printed.len().saturating_sub(PRINTED_ROWS);

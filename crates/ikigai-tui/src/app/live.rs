@@ -6,6 +6,7 @@ use ikigai_core::data::{self, CommandData, ToolCallData, ToolResultData};
 use ikigai_core::{Kind, Row, RowRef};
 use ikigai_engine::{MailId, Question, Update};
 
+use super::tool_output::ToolOutput;
 use crate::line::Line;
 use crate::markdown::{Streaming, Style};
 
@@ -117,6 +118,8 @@ pub struct Running {
     pub since: Instant,
     /// What it printed last.
     pub line: String,
+    /// Whole lines that it printed.
+    pub output: ToolOutput,
 }
 
 impl Live {
@@ -182,6 +185,11 @@ impl Live {
                     running.line.clone_from(line);
                 }
             }
+            Update::Output { call, text } => {
+                if let Some(running) = self.running.iter_mut().find(|one| one.call == *call) {
+                    running.output.push(text);
+                }
+            }
             Update::Question(question) => {
                 self.questions.retain(|one| one.call != question.call);
                 self.questions.push(question.clone());
@@ -231,6 +239,7 @@ impl Live {
                     shown: format!("{name}: {shown}"),
                     since: now,
                     line: String::new(),
+                    output: ToolOutput::default(),
                 });
             }
             Some(Kind::ToolResult) => {

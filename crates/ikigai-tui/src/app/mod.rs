@@ -31,6 +31,7 @@ mod roster;
 mod secret;
 mod tail;
 mod told;
+mod tool_output;
 mod typing;
 mod welcome;
 
@@ -253,6 +254,8 @@ pub struct App {
     grant_offer: Option<String>,
     /// Who else holds the agent that is shown.
     holder: Option<String>,
+    /// Running tools show all their output, not only the last lines.
+    shows_all_output: bool,
     /// Counts how often names changed, because rows show them.
     names: u64,
     is_focused: bool,
@@ -308,6 +311,7 @@ impl App {
             modes: Arc::new(|state| state.settings().approve.unwrap_or(Approve::Ask)),
             grant_offer: None,
             holder: None,
+            shows_all_output: false,
             names: 0,
             is_focused: true,
             typed_at: None,

@@ -179,6 +179,7 @@ impl App {
             Action::Browse => self.browse(None),
             Action::Board => self.open_board(),
             Action::Redraw => self.wishes.push(Wish::Redraw),
+            Action::ToolOutput => self.toggle_tool_output(),
             Action::ScrollUp => self.scroll(-1),
             Action::ScrollDown => self.scroll(1),
             Action::ScrollPageUp => self.scroll(-self.page()),

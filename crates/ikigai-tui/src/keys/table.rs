@@ -64,6 +64,7 @@ actions! {
     Help "help" [Always: "f1", Empty: "?"] "shows these keys"
     Browse "browse" [Always: "ctrl-t"] "browses the conversation"
     Redraw "redraw" [Always: "ctrl-l"] "draws the screen anew"
+    ToolOutput "tool-output" [Always: "ctrl-o"] "shows all output of running tools, or only the last lines"
     ScrollUp "scroll-up" [Always: "shift-up"] "scrolls up by a row"
     ScrollDown "scroll-down" [Always: "shift-down"] "scrolls down by a row"
     ScrollPageUp "scroll-page-up" [Always: "page-up"] "scrolls up by a page"

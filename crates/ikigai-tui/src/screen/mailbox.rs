@@ -11,6 +11,12 @@ use tokio::sync::Notify;
 
 use super::around::Found;
 
+/// Limit on output of one call that waits for the screen: more than a screen shows.
+const MOST_OUTPUT_BYTES: usize = 512 * 1024;
+
+/// How many letters are looked at for one to join: two for each call that can run.
+const MOST_LOOKED_BACK: usize = 64;
+
 /// Something for the screen.
 #[derive(Debug)]
 pub(crate) enum Letter {
@@ -39,11 +45,17 @@ impl Mailbox {
 
     fn put(&self, agent: AgentId, update: &Update) {
         let mut waiting = self.lock();
-        if let Some(Letter::Told(of, before)) = waiting.back_mut()
-            && *of == agent
-            && is_joined(before, update)
-        {
-            return;
+        // Several calls print by turns, each lines and a newest line.
+        for letter in waiting.iter_mut().rev().take(MOST_LOOKED_BACK) {
+            let Letter::Told(of, before) = letter else {
+                break;
+            };
+            if *of == agent && is_joined(before, update) {
+                return;
+            }
+            if !is_output(before) || !is_output(update) {
+                break;
+            }
         }
         waiting.push_back(Letter::Told(agent, update.clone()));
         drop(waiting);
@@ -107,6 +119,10 @@ fn is_urgent(update: &Update) -> bool {
     )
 }
 
+fn is_output(update: &Update) -> bool {
+    matches!(update, Update::Progress { .. } | Update::Output { .. })
+}
+
 /// Joins what is told to what was told before, if one can stand for both.
 fn is_joined(before: &mut Update, update: &Update) -> bool {
     match (before, update) {
@@ -123,6 +139,19 @@ fn is_joined(before: &mut Update, update: &Update) -> bool {
             },
         ) if call == same => {
             line.clone_from(newer);
+            true
+        }
+        (
+            Update::Output { call, text },
+            Update::Output {
+                call: same,
+                text: more,
+            },
+        ) if call == same => {
+            text.push_str(more);
+            let surplus = text.len().saturating_sub(MOST_OUTPUT_BYTES);
+            let surplus = text.ceil_char_boundary(surplus);
+            text.drain(..surplus);
             true
         }
         _ => false,

@@ -17,3 +17,4 @@ mod narrow;
 mod pickers;
 mod support;
 mod terminal;
+mod tool_output;

@@ -297,6 +297,12 @@ impl Stage {
         is_there && live.is_none_or(|live| !live.is_busy())
     }
 
+    /// The engine tells this of an agent.
+    pub(crate) fn told(&mut self, agent: AgentId, update: Update) {
+        let now = self.now();
+        self.driver.app.told(agent, update, now);
+    }
+
     /// An agent asks whether it may run this.
     pub(crate) fn asks(&mut self, agent: AgentId, command: &str) {
         let first = command.split(' ').next().unwrap_or_default();

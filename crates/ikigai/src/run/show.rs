@@ -110,6 +110,7 @@ impl FrontEnd {
             | Update::Thinking(_)
             | Update::Calling(_)
             | Update::Running(_)
+            | Update::Output { .. }
             | Update::Began
             | Update::Ended(_)
             | Update::Preview { .. }

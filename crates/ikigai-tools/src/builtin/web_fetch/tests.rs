@@ -19,6 +19,7 @@ fn context(stop: CancellationToken) -> Context {
         stop,
         given: Given::default(),
         progress: Arc::new(|_| {}),
+        output: Arc::new(|_| {}),
         cookie: String::new(),
         confinement: Confinement::None,
     }

@@ -27,6 +27,7 @@ async fn searched(server: &Server, arguments: &str, stop: CancellationToken) -> 
         stop,
         given: Given::default(),
         progress: Arc::new(|_| {}),
+        output: Arc::new(|_| {}),
         cookie: String::new(),
         confinement: Confinement::None,
     })

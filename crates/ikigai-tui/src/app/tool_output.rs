@@ -1,0 +1,117 @@
+//! Live output of running tools: the last lines below the call, or all of it.
+
+use std::collections::VecDeque;
+
+use super::App;
+use super::lines::first_line;
+use super::live::{Live, Running};
+use crate::line::{Line, Span};
+use crate::look::Role;
+use crate::text::{clean, cut};
+
+/// Limit on lines that are held for one call; the result has them all.
+const MOST_LINES: usize = 2_000;
+
+/// Limit on the size of one held line: a few screens.
+const MOST_LINE_BYTES: usize = 4 * 1024;
+
+/// Lines that are shown of one call that runs alone.
+const PEEK: usize = 5;
+
+/// Lines that are shown of each of several calls.
+const PEEK_OF_SEVERAL: usize = 2;
+
+/// Output of a running call, within bounds. It is an overlay and never stored.
+#[derive(Clone, Debug, Default)]
+pub struct ToolOutput {
+    lines: VecDeque<String>,
+    /// Lines that came before those that are held.
+    dropped: usize,
+}
+
+impl ToolOutput {
+    /// Adds whole lines.
+    pub fn push(&mut self, text: &str) {
+        for line in text.lines() {
+            let end = line.floor_char_boundary(MOST_LINE_BYTES);
+            self.lines.push_back(line[..end].to_owned());
+        }
+        let surplus = self.lines.len().saturating_sub(MOST_LINES);
+        self.lines.drain(..surplus);
+        self.dropped += surplus;
+    }
+
+    /// Reports whether nothing came.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+impl Running {
+    /// The lines to show, newest last, and how many came before them.
+    fn newest(&self, most: usize) -> (Vec<&str>, usize) {
+        let mut lines: Vec<&str> = self.output.lines.iter().map(String::as_str).collect();
+        // A line that has no end yet, such as a progress bar.
+        let begun = self.line.trim();
+        if !begun.is_empty() && lines.last().is_none_or(|last| last.trim() != begun) {
+            lines.push(begun);
+        }
+        let before = lines.len().saturating_sub(most);
+        (lines.split_off(before), before + self.output.dropped)
+    }
+}
+
+impl App {
+    /// Shows all output of running tools, or only the last lines.
+    pub(super) fn toggle_tool_output(&mut self) {
+        self.shows_all_output = !self.shows_all_output;
+        let is_running = self
+            .roster
+            .live(self.current)
+            .is_some_and(|live| live.running.iter().any(|one| !one.output.is_empty()));
+        match (is_running, self.shows_all_output) {
+            (true, _) => {}
+            (false, true) => self.say("Running tools show all output"),
+            (false, false) => self.say("Running tools show their last lines"),
+        }
+    }
+
+    /// The output of calls that run, as rows.
+    pub(super) fn tool_output_lines(&self, live: &Live) -> Vec<Line> {
+        let printing: Vec<&Running> = live
+            .running
+            .iter()
+            .filter(|one| !one.output.is_empty())
+            .collect();
+        let most = match (self.shows_all_output, printing.len()) {
+            (true, _) => MOST_LINES,
+            (false, 0 | 1) => PEEK,
+            (false, _) => PEEK_OF_SEVERAL,
+        };
+        let mut lines = Vec::new();
+        for running in &printing {
+            if live.running.len() > 1 {
+                let call = Line::of(clean(first_line(&running.shown)), Role::Tool);
+                lines.push(cut(&call, self.columns, "…"));
+            }
+            let (newest, before) = running.newest(most);
+            if before > 0 {
+                let count = match before {
+                    1 => "  … 1 line before".to_owned(),
+                    before => format!("  … {before} lines before"),
+                };
+                let mut note = Line::of(count, Role::Faint);
+                if !self.shows_all_output {
+                    note.spans
+                        .push(Span::new(" · Ctrl-O show all", Role::Faint));
+                }
+                lines.push(cut(&note, self.columns, "…"));
+            }
+            for printed in newest {
+                let row = Line::of(format!("  {}", clean(printed)), Role::Faint);
+                lines.push(cut(&row, self.columns, "…"));
+            }
+        }
+        lines
+    }
+}
