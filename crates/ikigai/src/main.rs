@@ -11,6 +11,7 @@ mod copy;
 mod cost;
 mod counted;
 mod ctl;
+mod descriptors;
 mod diagnostics;
 mod doctor;
 mod export;
@@ -43,11 +44,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::read();
     ikigai_tools::process::protect();
     diagnostics::start();
-    let ended = match arguments.verb {
+    let ended = descriptors::check().and_then(|()| match arguments.verb {
         None if arguments.screen.headless => headless::headless(arguments.db, &arguments.screen),
         None => screen::screen(arguments.db, &arguments.screen),
         Some(verb) => carry_out(arguments.db, verb),
-    };
+    });
     ended.unwrap_or_else(|error| output::report(&error))
 }
 

@@ -1,0 +1,95 @@
+//! Text that is piped into `run`.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::support::{Newcomer, Said, said};
+
+/// A run with this on its standard input; returns the message that was stored.
+fn run_with(newcomer: &Newcomer, input: &[u8], arguments: &[&str]) -> (Said, String) {
+    let mut child = newcomer
+        .command(&[&["run"], arguments].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // The program may end before it has read all.
+    let writing = std::thread::spawn(move || drop(pipe.write_all(&input)));
+    let said = said(child.wait_with_output().unwrap());
+    writing.join().unwrap();
+    (said, last_message(newcomer))
+}
+
+fn last_message(newcomer: &Newcomer) -> String {
+    let log = newcomer.ikigai(&["log", "--all", "--json"]).out;
+    let rows = log
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mut messages = rows.filter(|row| row["kind"] == "user");
+    let last = messages.next_back().map(|row| row["content"].clone());
+    last.unwrap_or_default()
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn piped_text_is_appended_to_the_prompt() {
+    let newcomer = Newcomer::new();
+
+    let (said, message) = run_with(&newcomer, b"+ added\n- removed\n", &["hello, review this"]);
+
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(
+        message,
+        "hello, review this\n\n<stdin>\n+ added\n- removed\n</stdin>"
+    );
+    let (_, empty) = run_with(&newcomer, b"", &["hello empty"]);
+    assert_eq!(empty, "hello empty");
+    let (_, dash) = run_with(&newcomer, b"hello dash", &["-"]);
+    assert_eq!(dash, "hello dash");
+    let (command, message) = run_with(&newcomer, b"unread", &["/mark here"]);
+    assert_eq!(command.code, Some(0), "{}", command.err);
+    assert_eq!(message, "hello dash", "commands take no input");
+}
+
+#[test]
+fn endless_input_is_cut_and_a_silent_pipe_is_not_waited_for() {
+    let newcomer = Newcomer::new();
+    let (said, message) = run_with(&newcomer, &b"y\n".repeat(2 << 20), &["hello"]);
+    assert!(said.err.contains("only the first 1024 KB"), "{}", said.err);
+    assert!(message.len() < (1 << 20) + 200, "{}", message.len());
+
+    // The test, an ancestor, keeps the pipe open.
+    let mut child = newcomer
+        .command(&["run", "--new", "hello silence"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pipe = child.stdin.take();
+    let ended = crate::support::said(child.wait_with_output().unwrap());
+    drop(pipe);
+
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(ended.err.contains("stays open and silent"), "{}", ended.err);
+}
+
+#[test]
+fn a_shell_command_that_fails_fails_the_run() {
+    let newcomer = Newcomer::new();
+
+    for (line, code) in [
+        ("!true", 0),
+        ("!false", 1),
+        ("!!exit 7", 1),
+        ("!kill -9 $$", 1),
+    ] {
+        let said = newcomer.ikigai(&["run", line]);
+        assert_eq!(said.code, Some(code), "{line}: {}", said.err);
+    }
+}
