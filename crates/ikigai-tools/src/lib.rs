@@ -127,7 +127,7 @@ pub struct Context {
     /// Tells a front end how it goes: the newest line of output.
     pub progress: Arc<dyn Fn(&str) + Send + Sync>,
     /// Receives whole lines of output for front ends, cleaned of control characters.
-    pub output: process::Listener,
+    pub output: process::OutputListener,
     /// Goes into the environment of every process that the call starts, as [`COOKIE_VARIABLE`],
     /// so that these can be found.
     pub cookie: String,

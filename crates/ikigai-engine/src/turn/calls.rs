@@ -10,7 +10,7 @@ use ikigai_core::{EffectClass, Event, RowRef};
 use ikigai_store::{CommitError, Effect, RunId};
 use ikigai_tools::output::present;
 use ikigai_tools::permission::Decision;
-use ikigai_tools::process::Listener;
+use ikigai_tools::process::OutputListener;
 use ikigai_tools::{Confinement, Context, Ending, Output, Prepared, Touches};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -377,7 +377,7 @@ impl Worker {
         &self,
         updates: &mpsc::Sender<Update>,
         update: impl Fn(String) -> Update + Send + Sync + 'static,
-    ) -> Listener {
+    ) -> OutputListener {
         let blank = self.engine.safety.blank.clone();
         let updates = updates.clone();
         Arc::new(move |text| {

@@ -12,7 +12,8 @@ use serde::Deserialize;
 use crate::output::MOST_KEPT_BYTES;
 use crate::permission::pattern_for;
 use crate::process::{
-    self, Cause, Ended, Environment, Errors, Job, Listeners, describe_exit, describe_left_behind,
+    self, Cause, Ended, Environment, Errors, Job, OutputListeners, describe_exit,
+    describe_left_behind,
 };
 use crate::{
     BadArguments, Context, Ending, Output, Place, Prepared, Run, Tool, Touches, arguments, paths,
@@ -133,7 +134,7 @@ async fn carry_out(
         cookie: context.cookie,
         confinement: context.confinement,
     };
-    let listeners = Listeners {
+    let listeners = OutputListeners {
         line: context.progress,
         output: context.output,
     };

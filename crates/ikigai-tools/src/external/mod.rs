@@ -18,7 +18,7 @@ use ikigai_core::project::ToolSpec;
 use serde_json::{Map, Value};
 
 use crate::output::MOST_KEPT_BYTES;
-use crate::process::{self, Environment, Errors, Job, Listeners};
+use crate::process::{self, Environment, Errors, Job, OutputListeners};
 use crate::{BadArguments, Context, Output, Place, Prepared, Run, Tool, Touches, arguments};
 pub(crate) use allowed::Allowed;
 pub(crate) use cache::Cache;
@@ -118,7 +118,7 @@ async fn carry_out(
         cookie: context.cookie,
         confinement: context.confinement,
     };
-    let listeners = Listeners {
+    let listeners = OutputListeners {
         line: context.progress,
         output: context.output,
     };

@@ -129,31 +129,42 @@ pub enum RunError {
 
 /// Callbacks for the output of a running process. They must return at once.
 #[derive(Clone)]
-pub struct Listeners {
+pub struct OutputListeners {
     /// Receives the newest line, whole or not, at most every 50 ms.
-    pub line: Listener,
+    pub line: OutputListener,
     /// Receives new whole lines, cleaned of control characters, at most every 50 ms. If very much
     /// comes at once, a note stands for the oldest lines.
-    pub output: Listener,
+    pub output: OutputListener,
+}
+
+impl OutputListeners {
+    /// Listens to the newest line only.
+    fn of_line(line: OutputListener) -> Self {
+        let output = Arc::new(|_: &str| {});
+        Self { line, output }
+    }
 }
 
 /// Receives text that a process printed.
-pub type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+pub type OutputListener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Runs a process until it ends, is stopped or takes too long, and reports its newest line.
 ///
 /// Afterwards nothing is left of it or of what it started. If the future is dropped, everything is
 /// killed at once.
-pub async fn run(job: Job, stop: &CancellationToken, line: Listener) -> Result<Ended, RunError> {
-    let output = Arc::new(|_: &str| {});
-    run_with(job, stop, Listeners { line, output }).await
+pub async fn run(
+    job: Job,
+    stop: &CancellationToken,
+    line: OutputListener,
+) -> Result<Ended, RunError> {
+    run_with(job, stop, OutputListeners::of_line(line)).await
 }
 
 /// The same, and reports its output too.
 pub async fn run_with(
     job: Job,
     stop: &CancellationToken,
-    listeners: Listeners,
+    listeners: OutputListeners,
 ) -> Result<Ended, RunError> {
     let program = job.program.to_string_lossy().into_owned();
     let deadline = Instant::now() + job.deadline;
@@ -215,7 +226,7 @@ pub async fn has_namespaces() -> bool {
         },
     };
     let has_namespaces = || {
-        let started = Running::start(job, Arc::new(|_| {}));
+        let started = Running::start(job, OutputListeners::of_line(Arc::new(|_| {})));
         started.is_ok_and(|(running, _)| running.has_namespaces)
     };
     let found = tokio::task::spawn_blocking(has_namespaces).await;
@@ -267,7 +278,7 @@ struct Running {
 
 impl Running {
     /// Starts a process. Blocks.
-    fn start(job: Job, listeners: Listeners) -> io::Result<(Self, Streams)> {
+    fn start(job: Job, listeners: OutputListeners) -> io::Result<(Self, Streams)> {
         let program = Path::new(&job.program);
         let mut guard = guard_of(&job.confinement);
         let read_only = guard.as_ref().map_or(&[][..], RepositoryGuard::mountable);

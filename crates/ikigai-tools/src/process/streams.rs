@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use super::Listeners;
+use super::OutputListeners;
 use super::ticker::Ticker;
 use super::unseen_lines::UnseenLines;
 use crate::output::Collector;
@@ -26,7 +26,7 @@ pub(crate) struct Streams {
     newest: Newest,
     unseen: UnseenLines,
     errors_come_apart: bool,
-    listeners: Listeners,
+    listeners: OutputListeners,
 }
 
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ impl Streams {
         output: Receiver,
         errors: Option<Receiver>,
         most_bytes: usize,
-        listeners: Listeners,
+        listeners: OutputListeners,
     ) -> Self {
         Self {
             errors_come_apart: errors.is_some(),

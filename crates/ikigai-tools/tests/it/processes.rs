@@ -5,7 +5,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_tools::process::{Cause, Errors, Listeners, end_cookie, run, run_with};
+use ikigai_tools::process::{Cause, Errors, OutputListeners, end_cookie, run, run_with};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Line, text, unique, with_argument, with_cookie};
@@ -429,7 +429,7 @@ async fn output_until(mut line: Line, errors: Errors, text: &str) -> String {
     let seen = Arc::new(std::sync::Mutex::new(String::new()));
     let stop = CancellationToken::new();
     let (stopper, all, wanted) = (stop.clone(), seen.clone(), text.to_owned());
-    let listeners = Listeners {
+    let listeners = OutputListeners {
         line: Arc::new(|_| {}),
         output: Arc::new(move |lines| {
             let mut all = all.lock().unwrap();

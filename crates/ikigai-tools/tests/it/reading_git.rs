@@ -72,6 +72,7 @@ async fn bash(command: &str, workdir: &Path, confinement: Confinement) -> String
         stop: CancellationToken::new(),
         given: Given::default(),
         progress: Arc::new(|_| {}),
+        output: Arc::new(|_| {}),
         cookie: unique("reading-git"),
         confinement,
     };
