@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use ikigai_tui::app::Wish;
 use ikigai_tui::control::{Mode, Orders};
 use ikigai_tui::screen::{Driver, Stage};
-use ikigai_tui::terminal::{Signals, Told, enforce_exit_deadline};
+use ikigai_tui::terminal::{Signals, Told, enforce_exit_deadline, is_exiting};
 
 use crate::arguments::ScreenOrder;
 use crate::control::{Clients, Server};
@@ -66,6 +66,10 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
 }
 
 async fn go(stage: &mut Stage, mut signals: Signals, mode: Mode) {
+    // A signal may have come before this listened to any.
+    if is_exiting() {
+        return;
+    }
     loop {
         for wish in stage.carry_out().await {
             match wish {

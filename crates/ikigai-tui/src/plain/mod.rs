@@ -90,7 +90,7 @@ struct Plain<W> {
     /// When something was told last.
     told_at: Instant,
     /// While a key is typed.
-    hidden: Option<Hidden<io::Stdin>>,
+    hidden: Option<Hidden>,
 }
 
 impl<W: Write> Plain<W> {

@@ -12,6 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::time::sleep_until;
 
+use super::hidden::show_input;
 use super::modes::restore;
 
 /// Longest time from the wish to leave until the process is gone.
@@ -43,6 +44,7 @@ pub fn enforce_exit_deadline() -> io::Result<()> {
         .spawn(move || {
             if runtime.block_on(watch()).is_ok() {
                 restore();
+                show_input();
                 std::process::exit(EXIT_CODE.load(Ordering::Relaxed).into());
             }
         })?;

@@ -1,32 +1,43 @@
 //! A terminal that shows nothing of what is typed.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// See the module; it is as before when this is dropped.
-pub struct Hidden<T: AsFd> {
-    terminal: T,
-    before: Termios,
-}
+/// The terminal that hides input, and its modes before: an exit may leave no time to drop [`Hidden`].
+static HIDING: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
 
-impl<T: AsFd> Hidden<T> {
+/// Hidden input; the terminal is as before when this is dropped.
+pub struct Hidden(());
+
+impl Hidden {
     /// Hides what is typed from now on; `change` may change further modes. What was typed before is
     /// thrown away: it was seen.
-    pub fn begin(terminal: T, change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
+    pub fn begin(terminal: impl AsFd, change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
         let before = tcgetattr(&terminal)?;
         let mut modes = before.clone();
         modes.local_modes.remove(LocalModes::ECHO);
         change(&mut modes);
+        let kept = terminal.as_fd().try_clone_to_owned()?;
+        *HIDING.lock().unwrap_or_else(PoisonError::into_inner) = Some((kept, before));
         tcsetattr(&terminal, OptionalActions::Flush, &modes)?;
-        Ok(Self { terminal, before })
+        Ok(Self(()))
     }
 }
 
-impl<T: AsFd> Drop for Hidden<T> {
+impl Drop for Hidden {
     fn drop(&mut self) {
+        show_input();
+    }
+}
+
+/// Shows what is typed again, if it was hidden.
+pub(super) fn show_input() {
+    let hiding = HIDING.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((terminal, before)) = hiding {
         // A terminal that is gone needs nothing.
-        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+        let _ = tcsetattr(&terminal, OptionalActions::Now, &before);
     }
 }

@@ -20,7 +20,7 @@ use ikigai_engine::{
 use ikigai_store::{AgentRecord, CommitError, ProcessRecord};
 use ikigai_tui::control::{Answer, Request};
 use ikigai_tui::screen::Neighbours as _;
-use ikigai_tui::terminal::{begin_exit, enforce_exit_deadline};
+use ikigai_tui::terminal::{begin_exit, enforce_exit_deadline, is_exiting};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::timeout;
@@ -45,11 +45,14 @@ const LONGEST_PROMPT_BYTES: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     let errand = errand_of(order)?;
+    enforce_exit_deadline().context("cannot start the thread that ends the program")?;
+    if let Some(seconds) = order.timeout {
+        enforce_timeout(Duration::from_secs(seconds))?;
+    }
     let world = World::open(db)?;
     if let Errand::Say(line) = &errand {
         hidden::ask_key(&world.engine, line)?;
     }
-    enforce_exit_deadline().context("cannot start the thread that ends the program")?;
     let outcome = world.block_on(errand_in(&world, errand, order));
     let Some(Done { warned, outcome }) = outcome? else {
         return Ok(exit::AGENT.into());
@@ -76,6 +79,10 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Op
     let (sender, mut intents) = mpsc::channel(INTENTS);
     let (late, mut overdue) = mpsc::channel(1);
     let stops = Stops::listen()?;
+    // A signal may have come before this listened to any.
+    if is_exiting() {
+        return Ok(Some(given_up(&Stop::Interrupt(Cause::Exit))));
+    }
     let stops = tokio::spawn(stop_at_signal(stops, sender.clone(), late.clone()));
     let deadline = order.timeout.map(Duration::from_secs);
     let deadline = tokio::spawn(stop_at(deadline, sender.clone(), late));
@@ -127,6 +134,17 @@ async fn work_in(
     // The lease ends with the process anyway, so a failure here costs nothing.
     let _ = timeout(RELEASE_WITHIN, worker.release()).await;
     outcome.map(Some)
+}
+
+/// Ends the program soon after the timeout, even if this thread is blocked then.
+fn enforce_timeout(after: Duration) -> Result<()> {
+    let wait = move || {
+        std::thread::sleep(after);
+        begin_exit(exit::FAILED);
+    };
+    let thread = std::thread::Builder::new().name("ikigai-timeout".to_owned());
+    thread.spawn(wait).context("cannot start the timeout")?;
+    Ok(())
 }
 
 /// Result of a run whose turn did not end within [`STOP_WITHIN`] after it was stopped.

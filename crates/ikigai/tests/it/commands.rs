@@ -150,7 +150,7 @@ fn each_failure_has_its_exit_code_and_says_what_to_do() {
         (
             &["agents", "--db", "postgres://me:secret@127.0.0.1:1/log"],
             3,
-            "hint: check that the server runs",
+            "hint: check that it is there and can be reached",
         ),
         (
             &["run", "x", "--agent", "nobody"],

@@ -9,7 +9,7 @@ use super::{Ledger, ROUNDS_PER_STORE, pause, read_beside, rounds, send, wait_end
 use crate::support::Newcomer;
 
 /// Longer than most runs take, so that some end before they are killed.
-const LATEST_MILLISECONDS: u64 = 500;
+const LATEST_MILLISECONDS: u64 = 700;
 
 /// Law 1 and law 7 against `kill -9`.
 #[test]
