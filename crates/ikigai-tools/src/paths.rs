@@ -1,6 +1,6 @@
 //! Paths as models write them: made absolute, links followed, kept from what is hidden.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::env;
 use std::ffi::OsString;
 use std::fs::File;
@@ -102,8 +102,7 @@ pub(crate) struct Hidden(Vec<PathBuf>);
 
 impl Hidden {
     pub(crate) fn of(place: &Place) -> Self {
-        let real = |path: &PathBuf| follow(path).unwrap_or_else(|| path.clone());
-        Self(place.hidden.iter().map(real).collect())
+        Self(follow_all(&place.hidden))
     }
 
     /// Whether a path without links is hidden, or inside something that is.
@@ -174,6 +173,24 @@ pub(crate) fn follow(path: &Path) -> Option<PathBuf> {
         }
     }
     Some(real)
+}
+
+/// Follows the links of many paths, those of each directory once. A loop of links stays as it is.
+pub(crate) fn follow_all(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut parents: BTreeMap<&Path, Option<PathBuf>> = BTreeMap::new();
+    let mut followed = Vec::with_capacity(paths.len());
+    for path in paths {
+        let parent = path.parent().unwrap_or(path);
+        let parent = parents.entry(parent).or_insert_with(|| follow(parent));
+        let real = match (parent, path.file_name()) {
+            (Some(parent), Some(name)) => Some(parent.join(name)),
+            _ => None,
+        };
+        let real = real.filter(|real| real.read_link().is_err());
+        let real = real.or_else(|| follow(path));
+        followed.push(real.unwrap_or_else(|| path.clone()));
+    }
+    followed
 }
 
 /// The parts of a path without `.`. An absolute one begins with its root, which starts anew.

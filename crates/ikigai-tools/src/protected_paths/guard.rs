@@ -9,8 +9,11 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::SystemTime;
 
-use super::snapshot::{Attic, DirectorySnapshot, GuardedKind, read_file, replace_file};
+use super::snapshot::{
+    Attic, DirectorySnapshot, GuardedKind, changed_since, read_file, replace_file,
+};
 use super::{RepositoryPaths, repository_paths, restore_program_settings};
 
 /// Limit on directories that are searched for nested repositories.
@@ -19,9 +22,9 @@ const MOST_SEARCHED: usize = 3000;
 /// Directories of downloaded or built files, in which repositories are not searched for.
 const NOT_SEARCHED: &[&str] = &[".git", "node_modules", "target"];
 
-/// State of guarded paths before commands, shared by those that run at the same time in one
-/// directory: a later one must not take the changes of an earlier one for the original.
-static RUNNING: Mutex<BTreeMap<PathBuf, Weak<GuardedState>>> = Mutex::new(BTreeMap::new());
+/// States before commands that run. A later command must not take the changes of an earlier one for
+/// the original, so it starts from the earlier one's state.
+static RUNNING: Mutex<Vec<Weak<GuardedState>>> = Mutex::new(Vec::new());
 
 /// Guard of the repositories below a working directory.
 #[derive(Debug)]
@@ -35,8 +38,10 @@ pub(crate) struct RepositoryGuard {
 }
 
 /// Guarded paths and their content.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct GuardedState {
+    workdir: PathBuf,
+    started: SystemTime,
     directories: BTreeMap<PathBuf, DirectorySnapshot>,
     configurations: BTreeMap<PathBuf, String>,
     /// Files and links that name a git directory, and what they hold.
@@ -60,13 +65,10 @@ impl RepositoryGuard {
             .cloned()
             .collect();
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        running.retain(|_, state| state.strong_count() > 0);
-        let shared = running.get(&workdir).and_then(Weak::upgrade);
-        let before = shared.unwrap_or_else(|| {
-            let state = Arc::new(GuardedState::take(&found));
-            running.insert(workdir.clone(), Arc::downgrade(&state));
-            state
-        });
+        running.retain(|state| state.strong_count() > 0);
+        let earlier: Vec<_> = running.iter().filter_map(Weak::upgrade).collect();
+        let before = Arc::new(GuardedState::take(&found, &workdir, &earlier));
+        running.push(Arc::downgrade(&before));
         Self {
             workdir,
             writable,
@@ -156,20 +158,42 @@ impl RepositoryGuard {
 }
 
 impl GuardedState {
-    fn take(found: &GuardedPaths) -> Self {
-        let record = |paths: &[PathBuf]| {
-            let taken = paths
+    /// Records paths, as they were before the first of the `earlier` commands that still run.
+    fn take(found: &GuardedPaths, workdir: &Path, earlier: &[Arc<Self>]) -> Self {
+        let started = SystemTime::now();
+        // A path that an earlier command did not find may be its own work, if it is as new.
+        let suspect_since = |path: &Path| {
+            let above = earlier
                 .iter()
-                .map(|path| (path.clone(), DirectorySnapshot::take(path)));
-            taken.collect()
+                .filter(|state| path.starts_with(&state.workdir));
+            above.map(|state| state.started).min()
+        };
+        let record = |paths: &[PathBuf], of: fn(&Self) -> &BTreeMap<PathBuf, DirectorySnapshot>| {
+            let record_one = |path: &PathBuf| {
+                let known = earlier
+                    .iter()
+                    .find_map(|state| of(state).get(path).cloned());
+                known.unwrap_or_else(|| DirectorySnapshot::take_before(path, suspect_since(path)))
+            };
+            let recorded = paths.iter().map(|path| (path.clone(), record_one(path)));
+            recorded.collect::<BTreeMap<_, _>>()
+        };
+        let configuration = |path: &PathBuf| {
+            let known = earlier
+                .iter()
+                .find_map(|state| state.configurations.get(path).cloned());
+            let is_suspect = || suspect_since(path).is_some_and(|since| changed_since(path, since));
+            known.or_else(|| read_text(path).filter(|_| !is_suspect()))
         };
         let configurations = found.configurations.iter();
         Self {
-            directories: record(&found.directories),
+            workdir: workdir.to_path_buf(),
+            started,
+            directories: record(&found.directories, |state| &state.directories),
             configurations: configurations
-                .filter_map(|path| Some((path.clone(), read_text(path)?)))
+                .filter_map(|path| Some((path.clone(), configuration(path)?)))
                 .collect(),
-            pointers: record(&found.pointers),
+            pointers: record(&found.pointers, |state| &state.pointers),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
@@ -74,6 +75,11 @@ impl GuardedKind {
 impl DirectorySnapshot {
     /// Records a directory; a missing one is empty.
     pub(super) fn take(directory: &Path) -> Self {
+        Self::take_before(directory, None)
+    }
+
+    /// Records the entries that did not change since a time, if one is given.
+    pub(super) fn take_before(directory: &Path, since: Option<SystemTime>) -> Self {
         let mut snapshot = Self::default();
         let mut bytes_left = MOST_BYTES;
         let mut pending = vec![PathBuf::new()];
@@ -92,8 +98,11 @@ impl DirectorySnapshot {
                 let names = fs::read_dir(&path).into_iter().flatten().flatten();
                 pending.extend(names.map(|entry| relative.join(entry.file_name())));
             }
-            let entry = Recorded::read(&path, &metadata, &mut bytes_left);
-            snapshot.entries.insert(relative, entry);
+            let is_suspect = since.is_some_and(|since| is_newer(&metadata, since));
+            if metadata.is_dir() || !is_suspect {
+                let entry = Recorded::read(&path, &metadata, &mut bytes_left);
+                snapshot.entries.insert(relative, entry);
+            }
         }
         snapshot
     }
@@ -219,6 +228,20 @@ impl Recorded {
     }
 }
 
+/// Whether an entry, or its name, changed since a time.
+pub(super) fn changed_since(path: &Path, since: SystemTime) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| is_newer(&metadata, since))
+}
+
+fn is_newer(metadata: &Metadata, since: SystemTime) -> bool {
+    // Time stamps of files are those of the last timer tick.
+    const TICK: Duration = Duration::from_millis(20);
+    let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
+    let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
+    let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+    changed + TICK >= since
+}
+
 /// Directory outside of the repository for files that were taken back. Made when first needed.
 #[derive(Debug, Default)]
 pub(super) struct Attic {
@@ -264,7 +287,6 @@ impl Attic {
 
 fn make_private_directory() -> io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
-    use std::time::SystemTime;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let nanoseconds = now.unwrap_or_default().as_nanos();
     let name = format!("ikigai-taken-back-{}-{nanoseconds}", std::process::id());

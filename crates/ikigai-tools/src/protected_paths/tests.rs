@@ -233,21 +233,28 @@ fn settings_that_run_programs_are_put_back_and_others_stay() {
 
 #[test]
 fn commands_at_the_same_time_compare_with_the_state_before_the_first() {
-    let directory = tempfile::tempdir().unwrap();
-    let workdir = directory.path().canonicalize().unwrap();
-    let settings = workdir.join(".vscode/tasks.json");
-    let writable = [workdir.clone()];
+    for place in ["", "nested"] {
+        let directory = tempfile::tempdir().unwrap();
+        let workdir = directory.path().canonicalize().unwrap();
+        let inner = workdir.join(place);
+        let writable = [workdir.clone()];
 
-    let first = RepositoryGuard::begin(&workdir, &writable);
-    fs::create_dir(workdir.join(".vscode")).unwrap();
-    fs::write(&settings, "evil").unwrap();
-    let second = RepositoryGuard::begin(&workdir, &writable);
-    let remark = first.finish().unwrap();
-    let nothing_left = second.finish();
+        let first = RepositoryGuard::begin(&workdir, &writable);
+        fs::create_dir_all(inner.join(".vscode")).unwrap();
+        fs::create_dir_all(inner.join(".git")).unwrap();
+        fs::write(inner.join(".vscode/tasks.json"), "evil").unwrap();
+        fs::write(inner.join(".git/config"), "[alias]\nx = !evil\n").unwrap();
+        let second = RepositoryGuard::begin(&inner, &writable);
+        let remark = first.finish().unwrap();
+        let nothing_left = second.finish();
 
-    assert!(remark.contains(".vscode/tasks.json"), "{remark}");
-    assert_eq!(nothing_left, None);
-    assert!(!settings.exists());
-    let copies = remark.split_once("copies are in ").unwrap().1;
-    fs::remove_dir_all(copies.split_once(". Only").unwrap().0).unwrap();
+        assert!(remark.contains(".vscode/tasks.json"), "{remark}");
+        assert!(remark.contains("alias.x"), "{remark}");
+        assert_eq!(nothing_left, None);
+        assert!(!inner.join(".vscode/tasks.json").exists());
+        let config = fs::read_to_string(inner.join(".git/config")).unwrap();
+        assert!(!config.contains("evil"), "{config}");
+        let copies = remark.split_once("copies are in ").unwrap().1;
+        fs::remove_dir_all(copies.split_once(". Only").unwrap().0).unwrap();
+    }
 }

@@ -12,6 +12,8 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 
+use crate::paths::{follow, follow_all};
+
 /// The newest Landlock whose rights are handled; an older kernel handles fewer.
 const NEWEST: ABI = ABI::V7;
 
@@ -48,7 +50,7 @@ pub(super) fn ruleset(
             .handle_access(all)?
             .scope(Scope::from_all(NEWEST))?
             .create()?,
-        hidden: hidden.iter().map(|path| real(path)).collect(),
+        hidden: follow_all(hidden),
     };
     grants.add(Path::new("/"), AccessFs::ReadDir.into())?;
     for device in DEVICES {
@@ -125,15 +127,7 @@ impl Grants {
     }
 }
 
-/// The path without links, as far as it exists: what is not there yet must be hidden as well.
+/// Resolves the links of a path; a loop of links stays as it is.
 fn real(path: &Path) -> PathBuf {
-    for ancestor in path.ancestors() {
-        if let Ok(real) = ancestor.canonicalize() {
-            return match path.strip_prefix(ancestor) {
-                Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
-                _ => real,
-            };
-        }
-    }
-    path.to_path_buf()
+    follow(path).unwrap_or_else(|| path.to_path_buf())
 }

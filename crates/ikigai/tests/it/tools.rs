@@ -336,3 +336,70 @@ fn merge_is_one_user_row_without_request() {
     assert!(request.contains("1 2 3"), "{request}");
     assert!(!undone.contains("1 2 3"), "{undone}");
 }
+
+#[test]
+fn a_command_plants_nothing_that_runs_later_and_says_so() {
+    for without_namespaces in [false, true] {
+        let newcomer = Newcomer::new();
+        let plant = "run `git init -q . && git config core.fsmonitor 'touch ran' && \
+                     git config user.name me && mkdir -p .git/hooks .vscode && \
+                     cp /bin/true .git/hooks/pre-commit && echo {} >.vscode/tasks.json`";
+        let mut command = newcomer.command(&["run", "--approve", "all", plant]);
+        command.env("TMPDIR", newcomer.home());
+        if without_namespaces {
+            command.env("IKIGAI_TEST_NO_USERNS", "1");
+        }
+
+        let ran = said(command.output().unwrap());
+
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let stored = newcomer.ikigai(&["log", "--json"]).out;
+        assert!(
+            stored.contains("protected paths were changed and put back"),
+            "{stored}"
+        );
+        let config = fs::read_to_string(newcomer.file(".git/config")).unwrap();
+        assert!(
+            config.contains("me") && !config.contains("touch"),
+            "{config}"
+        );
+        assert!(!newcomer.file(".git/hooks/pre-commit").exists());
+        assert!(!newcomer.file(".vscode").exists());
+    }
+}
+
+#[test]
+fn secrets_of_other_programs_are_out_of_reach_for_commands() {
+    let newcomer = Newcomer::new();
+    let home = newcomer.home().to_path_buf();
+    for (name, content) in [
+        (".docker/config.json", "secret-docker"),
+        (".bash_history", "secret-history"),
+        ("elsewhere/kube", "secret-kube"),
+        (".config/ikigai/config.toml", "# secret-header\n"),
+        (".gitconfig", "[user]\nname = readable\n"),
+    ] {
+        fs::create_dir_all(home.join(name).parent().unwrap()).unwrap();
+        fs::write(home.join(name), content).unwrap();
+    }
+    let read = "run `cat $HOME/.docker/config.json $HOME/.bash_history $HOME/elsewhere/kube \
+                $HOME/.config/ikigai/config.toml; git config user.name; env | grep value-of`";
+    let mut command = newcomer.command(&["run", "--approve", "all", read]);
+    command
+        .env("KUBECONFIG", home.join("elsewhere/kube"))
+        .env("SOME_PASS", "value-of-pass")
+        .env("AUTHORIZATION", "value-of-authorization")
+        .env("MY_SETTING", "value-of-setting");
+
+    let ran = said(command.output().unwrap());
+
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let stored = newcomer.ikigai(&["log", "--json"]).out;
+    assert!(
+        stored.contains("readable") && stored.contains("value-of-setting"),
+        "{stored}"
+    );
+    assert!(!stored.contains("secret-"), "{stored}");
+    assert!(!stored.contains("value-of-pass"), "{stored}");
+    assert!(!stored.contains("value-of-authorization"), "{stored}");
+}
