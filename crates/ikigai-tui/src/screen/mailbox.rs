@@ -157,3 +157,50 @@ fn is_joined(before: &mut Update, update: &Update) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ikigai_engine::Outcome;
+    use ikigai_engine::commands::Next;
+
+    use super::*;
+
+    fn agent(byte: u8) -> AgentId {
+        AgentId::from_random([byte; 16]).unwrap()
+    }
+
+    fn is_urgent_after(updates: &[Update]) -> bool {
+        let mailbox = Mailbox::default();
+        for update in updates {
+            mailbox.put(agent(1), update);
+        }
+        mailbox.is_urgent()
+    }
+
+    #[test]
+    fn only_updates_that_a_user_waits_for_are_urgent() {
+        let text = Update::Text("words".to_owned());
+        let ended = Update::Ended(Outcome::Completed);
+        let switch = Update::Next(Next::Switch(agent(2)));
+
+        assert!(!is_urgent_after(&[text.clone(), text.clone()]));
+        assert!(is_urgent_after(&[text.clone(), ended]));
+        assert!(is_urgent_after(&[switch, text]));
+    }
+
+    #[tokio::test]
+    async fn an_urgent_letter_wakes_a_waiting_screen_until_it_is_taken() {
+        let mailbox = Arc::new(Mailbox::default());
+        let waiting = tokio::spawn({
+            let mailbox = mailbox.clone();
+            async move { mailbox.urgent().await }
+        });
+        tokio::task::yield_now().await;
+
+        mailbox.put(agent(1), &Update::Ended(Outcome::Completed));
+
+        waiting.await.unwrap();
+        assert_eq!(mailbox.take().len(), 1);
+        assert!(!mailbox.is_urgent());
+    }
+}
