@@ -3,15 +3,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ikigai_core::data::{BlobRef, Category, Cause, Verdict};
-use ikigai_core::{EffectClass, Event, RowRef};
+use ikigai_core::{EffectClass, Event};
 use ikigai_store::{CommitError, Effect, RunId};
 use ikigai_tools::output::present;
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::OutputListener;
-use ikigai_tools::{Confinement, Context, Ending, Output, Prepared, Touches};
+use ikigai_tools::{Confinement, Context, Ending, Given, Output, Prepared, Touches};
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -23,16 +22,12 @@ use super::queue::withdrawn;
 use super::{Step, Turn, failed_report, failure};
 use crate::agents::{AgentTool, Dealt, Moment, Wait, consumed_by_next};
 use crate::calls::{Came, OpenCall, close};
-use crate::environment::draw_run;
 use crate::front::{Desk, Intent, Stop, Update};
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 
 /// How many calls run at the same time.
 const MOST_RUNNING: usize = 8;
-
-/// How often a call is journalled again after it was not known whether it was.
-const MOST_DOUBTS: usize = 16;
 
 /// How many lines of progress may wait to be told; more are left out.
 const PROGRESS_LINES: usize = 64;
@@ -44,6 +39,8 @@ pub(super) struct Round {
     /// Which call a task is of.
     running: HashMap<Id, usize>,
     progress: mpsc::Sender<Update>,
+    /// Results of calls that do not run; one commit stores them.
+    pub(super) refused: Vec<Event>,
 }
 
 pub(super) struct Call {
@@ -94,6 +91,7 @@ impl Worker {
             tasks: JoinSet::new(),
             running: HashMap::new(),
             progress,
+            refused: Vec::new(),
         };
         let mut open = open.into_iter();
         while let Some(call) = open.next() {
@@ -102,6 +100,7 @@ impl Worker {
                 return self.stop_calls(round, &stop, desk).await;
             }
         }
+        self.store_refusals(&mut round, desk).await?;
         let mut changes = self.engine.hub.changes(&self.engine.store);
         loop {
             self.start_ready(turn, &mut round, desk).await?;
@@ -131,8 +130,8 @@ impl Worker {
                 () = sleep_until(round.wait_ends(turn.deadline)), if round.is_waiting() => {}
                 Some(update) = lines.recv() => desk.tell(update),
                 Some(ended) = round.tasks.join_next_with_id() => {
-                    let (index, output) = round.ended(ended);
-                    self.record(index, output, &mut round, desk).await?;
+                    let ended = round.all_ended(ended);
+                    self.record(ended, &mut round, desk).await?;
                 }
             }
             if only_asked {
@@ -155,24 +154,25 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         if let Some(tool) = turn.tools.agent_tool(&open.name) {
+            self.store_refusals(round, desk).await?;
             return self.admit_deal(tool, open, round, desk).await;
         }
         let prepared = match turn.tools.prepare(&open.name, &open.arguments) {
             Ok(prepared) => Box::new(prepared),
-            Err(reason) => return self.refuse(&open, reason, desk).await,
+            Err(reason) => return Ok(round.refuse(&open, reason)),
         };
         let sandbox = self.engine.sandbox_for(prepared.class).await;
         let decision = self.judge(&open, &prepared, &turn.tools.place, sandbox);
         let stage = match decision {
             Decision::Allow => Stage::Ready(prepared, Freedom::Working),
             Decision::AllowConfined => Stage::Ready(prepared, Freedom::Reading),
-            Decision::Refuse(reason) => return self.refuse(&open, reason, desk).await,
+            Decision::Refuse(reason) => return Ok(round.refuse(&open, reason)),
             Decision::Ask { .. } if !desk.answers => {
                 let reason = format!(
                     "`{}` needs permission, and nobody is there to give it.",
                     open.name
                 );
-                return self.refuse(&open, reason, desk).await;
+                return Ok(round.refuse(&open, reason));
             }
             // What was answered before the turn went on is not asked again.
             Decision::Ask { .. } if desk.is_answered(open.at) => Stage::Asked(prepared),
@@ -252,21 +252,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Answers a call that is not run.
-    async fn refuse(
-        &mut self,
-        open: &OpenCall,
-        reason: String,
-        desk: &mut Desk<'_>,
-    ) -> Result<Option<Stop>, EngineError> {
-        let result = open.result(Came::failed(reason), Verdict::Refused);
-        self.passes("before the result is stored");
-        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
-        self.passes("after the result is stored");
-        desk.told(rows);
-        Ok(None)
-    }
-
     /// Starts every call that nothing before it stands in the way of.
     async fn start_ready(
         &mut self,
@@ -274,38 +259,40 @@ impl Worker {
         round: &mut Round,
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
-        for index in 0..round.calls.len() {
-            if round.may_start(index) {
-                self.start(index, turn, round, desk).await?;
-            }
+        let mut starting = Vec::new();
+        for index in round.ready() {
+            let Stage::Ready(prepared, _) = &round.calls[index].stage else {
+                continue;
+            };
+            let needs = prepared.needs.clone();
+            let given = read_held!(desk, self.given(&needs));
+            starting.push((index, given));
+        }
+        let indices: Vec<_> = starting.iter().map(|(index, _)| *index).collect();
+        let runs = self.journal(&indices, round, desk).await?;
+        for ((index, given), run) in starting.into_iter().zip(runs) {
+            self.start(index, (run, given), turn, round, desk);
         }
         Ok(())
     }
 
-    /// Journals a call and starts it. What only reads is not journalled: it may run again.
-    async fn start(
+    /// Starts a call that is journalled, if it has to be.
+    fn start(
         &mut self,
         index: usize,
+        (run, given): (Option<RunId>, Given),
         turn: &Turn,
         round: &mut Round,
         desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
+    ) {
         let call = &mut round.calls[index];
         let stage = std::mem::replace(&mut call.stage, Stage::Ended);
         let Stage::Ready(prepared, freedom) = stage else {
             call.stage = stage;
-            return Ok(());
+            return;
         };
         let at = call.open.at;
-        let run =
-            (prepared.class != EffectClass::Read).then(|| draw_run(&*self.engine.environment));
-        let (class, needs, deadline) = (prepared.class, prepared.needs.clone(), prepared.deadline);
-        let given = read_held!(desk, self.given(&needs));
-        if let Some(run) = run {
-            self.passes("before the call is journalled");
-            self.journal((run, at), class, deadline, desk).await?;
-            self.passes("after the call is journalled");
-        }
+        let deadline = prepared.deadline;
         let stop = CancellationToken::new();
         let place = &turn.tools.place;
         let confinement = match prepared.class {
@@ -334,42 +321,6 @@ impl Worker {
         round.calls[index].stage = Stage::Running { stop, run };
         desk.tell(Update::Running(at));
         self.passes("after the call is started");
-        Ok(())
-    }
-
-    /// Notes durably that a call is about to run.
-    async fn journal(
-        &mut self,
-        (run, call): (RunId, RowRef),
-        class: EffectClass,
-        deadline: Duration,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
-        let started = self.engine.environment.now();
-        let journal = Effect::StartRun {
-            run,
-            call,
-            class,
-            started,
-            deadline: started.after(deadline),
-        };
-        for _ in 0..MOST_DOUBTS {
-            match self
-                .commit_held(Vec::new(), vec![journal.clone()], desk)
-                .await
-            {
-                // The journal itself tells whether it was written.
-                Err(EngineError::Commit(CommitError::Unknown(_))) => {}
-                other => return other.map(drop),
-            }
-            let open = read_held!(desk, self.engine.store.open_runs(call.agent));
-            if open.iter().any(|open| open.id == run) {
-                return Ok(());
-            }
-        }
-        self.commit_held(Vec::new(), vec![journal], desk)
-            .await
-            .map(drop)
     }
 
     /// Forwards what a tool prints to front ends, without secrets.
@@ -387,27 +338,8 @@ impl Worker {
         })
     }
 
-    /// Stores what came of a call.
-    async fn record(
-        &mut self,
-        index: usize,
-        output: Output,
-        round: &mut Round,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
-        self.passes("before the result is stored");
-        let call = &mut round.calls[index];
-        let (open, run) = (&call.open, call.stage.run());
-        let (event, end) = self.result_of(open, run, output, desk).await?;
-        let rows = self.commit_held(vec![event], end, desk).await?;
-        call.stage = Stage::Ended;
-        self.passes("after the result is stored");
-        desk.told(rows);
-        Ok(())
-    }
-
     /// The row of a result, after its blob was stored, and the effect that ends its run.
-    async fn result_of(
+    pub(super) async fn result_of(
         &mut self,
         open: &OpenCall,
         run: Option<RunId>,
@@ -520,7 +452,7 @@ impl Call {
 
 impl Stage {
     /// The journalled run of a call that runs.
-    fn run(&self) -> Option<RunId> {
+    pub(super) fn run(&self) -> Option<RunId> {
         match self {
             Self::Running { run, .. } => *run,
             _ => None,
@@ -535,13 +467,20 @@ impl Round {
             .all(|call| matches!(call.stage, Stage::Ended))
     }
 
-    /// Says whether a call may start now: it is allowed, there is room, and no call before it that
-    /// has not ended touches what it touches.
+    /// The calls that may start now, together: as many as there is room for.
+    fn ready(&self) -> Vec<usize> {
+        let room = MOST_RUNNING.saturating_sub(self.running.len());
+        let indices = 0..self.calls.len();
+        let ready = indices.filter(|index| self.may_start(*index));
+        ready.take(room).collect()
+    }
+
+    /// Says whether a call may start now: it is allowed, and no call before it that has not ended
+    /// touches what it touches.
     fn may_start(&self, index: usize) -> bool {
         let call = &self.calls[index];
         let before = &self.calls[..index];
         matches!(call.stage, Stage::Ready(..))
-            && self.running.len() < MOST_RUNNING
             && !before.iter().any(|earlier| {
                 !matches!(earlier.stage, Stage::Ended)
                     && earlier.touches.conflicts_with(&call.touches)
@@ -560,6 +499,15 @@ impl Round {
             _ => None,
         });
         ends.min().unwrap_or(latest)
+    }
+
+    /// The calls that have ended by now, and their outputs.
+    fn all_ended(&mut self, first: Result<(Id, Output), JoinError>) -> Vec<(usize, Output)> {
+        let mut ended = vec![self.ended(first)];
+        while let Some(next) = self.tasks.try_join_next_with_id() {
+            ended.push(self.ended(next));
+        }
+        ended
     }
 
     /// Which call a task was of, and what came of it. A tool that panics has failed, no more.

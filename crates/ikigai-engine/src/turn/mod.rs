@@ -10,6 +10,7 @@ mod held;
 mod pins;
 mod questions;
 mod queue;
+mod records;
 
 pub(crate) use compact::{Summary, Written, turns};
 pub(crate) use deed::cookie_of;

@@ -296,3 +296,38 @@ fn assert_extends(later: &Request, earlier: &Request) {
     let (earlier, later) = (blocks(earlier), blocks(later));
     assert_eq!(later[..earlier.len()], earlier);
 }
+
+/// Each commit is a flush of the disk: calls that start or end together share one.
+#[tokio::test(start_paused = true)]
+async fn calls_that_start_or_end_together_share_commits() {
+    const CALLS: usize = 64;
+    let second = Duration::from_secs(1);
+    let labels: Vec<_> = (0..CALLS).map(|number| format!("c{number}")).collect();
+    let writing = |label: &String| {
+        let path = format!("/work/{label}");
+        Deed::new("change", label).writing(&[&path]).taking(second)
+    };
+    let reading = |label: &String| Deed::new("look", label).taking(second);
+    let refused = |label: &String| Deed::new("nonesuch", label);
+    let cases: [(&str, Vec<Deed>, u64); 3] = [
+        ("writing", labels.iter().map(writing).collect(), 16),
+        ("reading", labels.iter().map(reading).collect(), 8),
+        ("refused", labels.iter().map(refused).collect(), 1),
+    ];
+    for (what, deeds, most) in cases {
+        let (world, _) = World::with_fakes();
+        let mut worker = world.root().await;
+        worker.approve_for_now(Approve::All).await.unwrap();
+        let id = worker.agent().state.agent();
+        world.provider.will(calling(&deeds));
+        world.provider.will_say("done");
+        let before = world.store.commits();
+
+        say(&mut worker, "go").await.unwrap();
+
+        // The message, the calls and the last answer are commits of their own.
+        let commits = world.store.commits() - before;
+        assert!(commits <= most + 6, "{what}: {commits} commits");
+        assert_eq!(world.results(id).await.len(), CALLS, "{what}");
+    }
+}

@@ -203,11 +203,8 @@ async fn restart_settles_and_sends_nothing() {
 /// is of unknown outcome, every other one was interrupted, and none is run again by itself.
 #[tokio::test]
 async fn journalled_call_is_settled_as_unknown() {
-    let second = Life {
-        nth: 2,
-        ..Life::until(Errand::Say, "after the call is journalled")
-    };
-    let (ground, told) = live(Scenario::Parallel, &[second]);
+    let journalled = Life::until(Errand::Say, "after the call is journalled");
+    let (ground, told) = live(Scenario::Parallel, &[journalled]);
 
     let mut restart = Restart::on(&ground, Scenario::Parallel, &told).await;
     let results = results(&restart);

@@ -52,7 +52,7 @@ Call     | Say after the call is started       | called                | result:
 Call     | Say before the result is stored     | called                | result:unknown crash        | 1 | Resumes
 Call     | Say after the result is stored      | called result:ran     | crash                       | 1 | Resumes
 Parallel | Say before the call is journalled   | calls | result:interrupted result:interrupted result:interrupted result:interrupted crash | 0 | Resumes
-Parallel | Say after the call is journalled    | calls | result:interrupted result:unknown result:interrupted result:interrupted crash     | 0 | Resumes
+Parallel | Say after the call is journalled    | calls | result:interrupted result:unknown result:unknown result:interrupted crash         | 0 | Resumes
 Blob     | Say before the blob is stored       | called                | result:unknown crash        | 1 | Resumes
 Blob     | Say after the blob is stored        | called                | result:unknown crash        | 1 | Resumes
 Question | Say before the permission is stored | called                | crash                       | 0 | Happens

@@ -1,0 +1,132 @@
+//! Commits around calls: the journal before they start, their results after they ended.
+//!
+//! Calls that start or end together share a commit: each one costs a flush of the disk.
+
+use ikigai_core::EffectClass;
+use ikigai_core::data::Verdict;
+use ikigai_store::{CommitError, Effect, RunId};
+use ikigai_tools::Output;
+
+use super::calls::{Round, Stage};
+use super::held::read_held;
+use crate::calls::{Came, OpenCall};
+use crate::environment::draw_run;
+use crate::front::{Desk, Stop};
+use crate::{EngineError, Worker};
+
+/// Journal attempts after an unknown outcome.
+const MOST_DOUBTS: usize = 16;
+
+impl Worker {
+    /// Journals calls that are about to run, in one commit. Returns the run of each.
+    ///
+    /// Calls that only read have none: they may run again.
+    pub(super) async fn journal(
+        &mut self,
+        indices: &[usize],
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<Vec<Option<RunId>>, EngineError> {
+        let started = self.engine.environment.now();
+        let mut runs = Vec::new();
+        let mut effects = Vec::new();
+        for index in indices {
+            let call = &round.calls[*index];
+            let Stage::Ready(prepared, _) = &call.stage else {
+                runs.push(None);
+                continue;
+            };
+            let is_journalled = prepared.class != EffectClass::Read;
+            let run = is_journalled.then(|| draw_run(&*self.engine.environment));
+            effects.extend(run.map(|run| Effect::StartRun {
+                run,
+                call: call.open.at,
+                class: prepared.class,
+                started,
+                deadline: started.after(prepared.deadline),
+            }));
+            runs.push(run);
+        }
+        if let Some(first) = runs.iter().flatten().next() {
+            self.passes("before the call is journalled");
+            self.commit_journal(*first, effects, desk).await?;
+            self.passes("after the call is journalled");
+        }
+        Ok(runs)
+    }
+
+    /// Stores journal entries, of which `first` is one.
+    async fn commit_journal(
+        &mut self,
+        first: RunId,
+        effects: Vec<Effect>,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let agent = self.agent.state.agent();
+        for _ in 0..MOST_DOUBTS {
+            match self.commit_held(Vec::new(), effects.clone(), desk).await {
+                // The journal itself tells whether it was written.
+                Err(EngineError::Commit(CommitError::Unknown(_))) => {}
+                other => return other.map(drop),
+            }
+            let open = read_held!(desk, self.engine.store.open_runs(agent));
+            if open.iter().any(|open| open.id == first) {
+                return Ok(());
+            }
+        }
+        self.commit_held(Vec::new(), effects, desk).await.map(drop)
+    }
+
+    /// Stores the results of calls that ended together.
+    pub(super) async fn record(
+        &mut self,
+        ended: Vec<(usize, Output)>,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        self.passes("before the result is stored");
+        let mut events = Vec::new();
+        let mut ends = Vec::new();
+        let indices: Vec<_> = ended.iter().map(|(index, _)| *index).collect();
+        for (index, output) in ended {
+            let call = &mut round.calls[index];
+            let (open, run) = (&call.open, call.stage.run());
+            let (event, end) = self.result_of(open, run, output, desk).await?;
+            events.push(event);
+            ends.extend(end);
+        }
+        let rows = self.commit_held(events, ends, desk).await?;
+        for index in indices {
+            round.calls[index].stage = Stage::Ended;
+        }
+        self.passes("after the result is stored");
+        desk.told(rows);
+        Ok(())
+    }
+
+    /// Stores the results of calls that were refused.
+    pub(super) async fn store_refusals(
+        &mut self,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        if round.refused.is_empty() {
+            return Ok(());
+        }
+        let refused = std::mem::take(&mut round.refused);
+        self.passes("before the result is stored");
+        let rows = self.commit_held(refused, Vec::new(), desk).await?;
+        self.passes("after the result is stored");
+        desk.told(rows);
+        Ok(())
+    }
+}
+
+impl Round {
+    /// Answers a call that does not run. The turn goes on.
+    pub(super) fn refuse(&mut self, open: &OpenCall, reason: String) -> Option<Stop> {
+        let result = open.result(Came::failed(reason), Verdict::Refused);
+        self.refused.push(result);
+        None
+    }
+}
