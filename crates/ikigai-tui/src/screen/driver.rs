@@ -317,7 +317,7 @@ impl Driver {
             }
         }
         self.engine.note_use(agent);
-        self.meet_reaped().await;
+        self.meet_unlisted().await;
         self.follow = None;
         self.scout.attend(agent);
         self.look_around();
@@ -351,7 +351,7 @@ impl Driver {
                 }
                 self.app.set_tree(tree);
                 self.app.set_cost(agent, &spent);
-                self.meet_reaped().await;
+                self.meet_unlisted().await;
             }
             Found::Board { costs, newest } => self.app.set_board(&costs, &newest),
             Found::Merge(into, previews) => self.app.preview_merge(into, previews),
@@ -383,7 +383,7 @@ impl Driver {
         {
             self.app.say(format!("⚠ {error}"));
         }
-        self.meet_reaped().await;
+        self.meet_unlisted().await;
     }
 
     async fn read_newer(&mut self) {
@@ -406,20 +406,20 @@ impl Driver {
         match pane.go_to(&self.engine, row).await {
             Ok(true) => {
                 self.app.arrive(row);
-                self.meet_reaped().await;
+                self.meet_unlisted().await;
             }
             Ok(false) => self.app.say(format!("⚠ there is no row {row}")),
             Err(error) => self.app.say(format!("⚠ {error}")),
         }
     }
 
-    /// Finds out who is shown and who is mentioned, if the tree does not tell: those who are reaped.
-    async fn meet_reaped(&mut self) {
+    /// Loads agents that are shown or mentioned and not in the tree: a new child, reaped ones.
+    async fn meet_unlisted(&mut self) {
         let mentioned = self.app.pane().map(Pane::mentions).unwrap_or_default();
         for agent in mentioned.into_iter().chain([self.app.current()]) {
             if self.app.roster().get(agent).is_none()
                 && let Ok(Some(record)) = self.engine.store().agent(agent).await
-                && record.status == Status::Reaped
+                && (record.status == Status::Reaped || agent == self.app.current())
             {
                 self.app.meet(record);
             }

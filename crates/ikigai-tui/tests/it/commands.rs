@@ -181,3 +181,15 @@ async fn what_undo_put_back_gives_way_to_a_command_and_to_nothing_else() {
     assert!(offered.contains("/undo"), "{offered}");
     assert_eq!(appended, "one!/x");
 }
+
+/// The first frame after `/fork` is the child's: its name waits for no tree.
+#[tokio::test]
+async fn a_fork_shows_the_child_by_its_name_at_once() {
+    let mut stage = Stage::new((90, 24)).await;
+    stage.talk("hello", "Good day.").await;
+
+    stage.line("/fork --name docs").await;
+    let first = stage.until(|text| text.contains("forked from")).await;
+
+    assert!(first.contains("[docs"), "{first}");
+}
