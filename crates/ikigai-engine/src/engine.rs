@@ -8,8 +8,8 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Budget, Epoch, Event, Micros, Seq, Settings, Target};
 use ikigai_providers::{Models, Offer, TypedKey};
 use ikigai_store::{
-    AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
-    Status, Store,
+    AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, MailId, NewAgent,
+    SessionRecord, Status, Store,
 };
 use ikigai_tools::permission::Sandbox;
 use tokio::sync::OnceCell;
@@ -182,8 +182,19 @@ impl Engine {
 
     /// Leaves a message of the user for an agent that another process holds.
     pub async fn post(&self, to: AgentId, text: &str) -> Result<(), EngineError> {
+        let mail = draw_mail(&*self.environment);
+        self.post_as(mail, to, text).await
+    }
+
+    /// Sends mail of the user under an id; fails if there is mail with that id.
+    pub(crate) async fn post_as(
+        &self,
+        mail: MailId,
+        to: AgentId,
+        text: &str,
+    ) -> Result<(), EngineError> {
         let send = Effect::SendMail {
-            mail: draw_mail(&*self.environment),
+            mail,
             to,
             from: None,
             text: text.to_owned(),

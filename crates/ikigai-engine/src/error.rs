@@ -87,6 +87,22 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// Returns whether the store failed in a way that may pass by itself.
+    pub fn may_pass(&self) -> bool {
+        let passes = matches!(
+            self.store_failure(),
+            Some(
+                StoreError::Away { .. }
+                    | StoreError::Busy(_)
+                    | StoreError::Full(_)
+                    | StoreError::Io(_)
+                    | StoreError::ReadOnly(_)
+            )
+        );
+        let is_unknown = matches!(self, Self::Commit(CommitError::Unknown(_)));
+        passes || is_unknown || matches!(self, Self::StoreAway(_) | Self::DoesNotListen)
+    }
+
     /// The store's failure at the bottom of this, if it is one.
     pub fn store_failure(&self) -> Option<&StoreError> {
         match self {

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ikigai_core::data::{AnsweredBy, Cause};
-use ikigai_core::{Row, RowRef};
+use ikigai_core::{Micros, Row, RowRef};
 use ikigai_providers::Wait;
 use ikigai_store::{MailId, MailRecord};
 use tokio::sync::mpsc;
 
-use crate::commands::Next;
+use crate::commands::{Line, Next, parse};
 use crate::{EngineError, Errand};
 
 /// What a front end is told while a turn goes on.
@@ -60,10 +60,30 @@ pub enum Update {
         /// What it says.
         text: String,
     },
-    /// A message that waited will not be sent; the text is the user's again.
-    TakenBack(String),
+    /// Queued mail became a row.
+    Delivered(MailId),
+    /// Queued mail was withdrawn; its text goes back to the user.
+    TakenBack {
+        /// Id of the mail.
+        mail: MailId,
+        /// Text of the mail.
+        text: String,
+    },
+    /// A submission is in the log or in the queue, or its command ran.
+    Received(MailId),
+    /// The store failed, so a submitted message is not stored or its outcome is unknown.
+    ///
+    /// The front end keeps it and calls [`crate::Engine::store_pending`] until that succeeds.
+    Unstored {
+        /// Id of the submission.
+        id: MailId,
+        /// Text of the failure.
+        reason: String,
+    },
     /// What was typed could not be stored, so nothing was done with it.
     NotStored {
+        /// Id of the submission, if it has one.
+        id: Option<MailId>,
         /// What was typed.
         text: String,
         /// Why.
@@ -71,6 +91,15 @@ pub enum Update {
     },
     /// A front end is to do something, because a command says so.
     Next(Next),
+    /// A shell command of the user runs.
+    ShellStarted {
+        /// Id of the submission, if it has one.
+        id: Option<MailId>,
+        /// The command line.
+        command: String,
+    },
+    /// The shell command of the user ended.
+    ShellEnded,
     /// A line that a shell command of the user printed; not yet a row.
     Printed(String),
     /// What a command shows that leaves no row.
@@ -99,6 +128,8 @@ pub enum Intent {
     Say(String),
     /// To carry out this line: a command, or one for the user's shell.
     Command(String),
+    /// The same as `Command`, with an id under which the line is stored exactly once.
+    Submit(Submission),
     /// To show what this command would print, if it is one that only shows something.
     Preview(String),
     /// To do this as soon as it has nothing else to do.
@@ -114,6 +145,54 @@ pub enum Intent {
         /// By whom.
         by: AnsweredBy,
     },
+}
+
+/// A typed line with an id, so that it is stored exactly once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// Id of the submission, and of the mail if it becomes mail.
+    pub id: MailId,
+    /// Time of the submission; also the time of its row if it becomes a row directly.
+    pub at: Micros,
+    /// The typed line.
+    pub line: String,
+}
+
+/// A command line that waits for a break or for the end of the turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WaitingLine {
+    pub(crate) line: String,
+    /// Id of the submission, if it has one.
+    pub(crate) id: Option<MailId>,
+}
+
+impl WaitingLine {
+    fn into_intent(self) -> Intent {
+        match self.id {
+            // Only the row of a message has the time of its submission, and this is a command.
+            Some(id) => Intent::Submit(Submission {
+                id,
+                at: Micros(0),
+                line: self.line,
+            }),
+            None => Intent::Command(self.line),
+        }
+    }
+}
+
+impl From<String> for WaitingLine {
+    fn from(line: String) -> Self {
+        Self { line, id: None }
+    }
+}
+
+impl From<Submission> for WaitingLine {
+    fn from(submission: Submission) -> Self {
+        Self {
+            id: Some(submission.id),
+            line: submission.line,
+        }
+    }
 }
 
 /// A call that waits until somebody allows or refuses it.
@@ -182,9 +261,9 @@ pub struct Desk<'a> {
     /// Messages of this front end that wait.
     pub(crate) queued: Vec<(MailId, String)>,
     /// Commands that wait for the next break of the turn.
-    pub(crate) at_break: VecDeque<String>,
+    pub(crate) at_break: VecDeque<WaitingLine>,
     /// Commands that ended the turn, to be carried out after it.
-    pub(crate) after_turn: VecDeque<String>,
+    pub(crate) after_turn: VecDeque<WaitingLine>,
     /// What others ask the agent to do when it has nothing else to do.
     pub(crate) errands: VecDeque<Errand>,
 }
@@ -268,7 +347,10 @@ impl<'a> Desk<'a> {
     pub(crate) fn hand_back(&mut self, mail: Vec<MailRecord>) {
         for mail in mail {
             self.queued.retain(|(queued, _)| *queued != mail.id);
-            self.tell(Update::TakenBack(mail.text));
+            self.tell(Update::TakenBack {
+                mail: mail.id,
+                text: mail.text,
+            });
         }
     }
 
@@ -283,15 +365,57 @@ impl<'a> Desk<'a> {
     /// Hands back what was said and was never heeded, because the turn failed.
     pub(crate) fn give_back(&mut self, error: &EngineError) {
         while let Some(intent) = self.next_said() {
-            if let Intent::Say(text) | Intent::Command(text) = intent {
-                self.after_turn.push_back(text);
+            match intent {
+                Intent::Say(text) | Intent::Command(text) => {
+                    self.after_turn.push_back(text.into());
+                }
+                Intent::Submit(submission) => self.after_turn.push_back(submission.into()),
+                _ => {}
             }
         }
         let waiting = self.at_break.drain(..).chain(self.after_turn.drain(..));
-        for text in waiting.collect::<Vec<_>>() {
-            let reason = error.to_string();
-            self.tell(Update::NotStored { text, reason });
+        for waiting in waiting.collect::<Vec<_>>() {
+            self.not_stored(waiting, error);
         }
+    }
+
+    /// Reports why the agent ends, and hands back everything that it was told and did not do.
+    pub(crate) fn end(&mut self, error: &EngineError) {
+        self.tell(Update::Warning(error.to_string()));
+        self.intents.close();
+        self.give_back(error);
+    }
+
+    /// Reports a line that was not stored: the front end keeps a message or shows the line again.
+    pub(crate) fn not_stored(&mut self, waiting: WaitingLine, error: &EngineError) {
+        let WaitingLine { line: text, id } = waiting;
+        let reason = error.to_string();
+        let is_message = matches!(parse(&text), Line::Message(_));
+        let update = match id {
+            Some(id) if is_message && error.may_pass() => Update::Unstored { id, reason },
+            id => Update::NotStored { id, text, reason },
+        };
+        self.tell(update);
+    }
+
+    /// Takes out everything that waits, for the desk of the next errand.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Intent> {
+        let lines = self.at_break.drain(..).chain(self.after_turn.drain(..));
+        let mut waiting: Vec<_> = lines.map(WaitingLine::into_intent).collect();
+        waiting.extend(self.errands.drain(..).map(Intent::Do));
+        waiting.append(&mut self.heard);
+        waiting
+    }
+
+    /// Returns whether the process ends or the agent was killed, by an intent still waiting.
+    pub(crate) fn hears_end(&self) -> bool {
+        let ends = |intent: &Intent| {
+            matches!(
+                intent,
+                Intent::Stop(Stop::Interrupt(Cause::Exit | Cause::Kill))
+            )
+        };
+        self.heard.iter().any(ends)
     }
 
     pub(crate) fn told(&mut self, rows: Vec<Row>) {

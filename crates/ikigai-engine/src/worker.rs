@@ -5,8 +5,8 @@ use ikigai_core::data::{
 };
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{
-    AgentId, Direction, Epoch, Event, Kind, NewRow, PageQuery, Row, RowRef, Seq, Settings, Span,
-    StoredKind,
+    AgentId, Direction, Epoch, Event, Kind, Micros, NewRow, PageQuery, Row, RowRef, Seq, Settings,
+    Span, StoredKind,
 };
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{
@@ -52,6 +52,15 @@ pub(crate) struct Attempt {
     granting: Vec<(usize, Event)>,
     /// They may be stored already, after this one.
     perhaps_after: Option<Seq>,
+}
+
+impl Attempt {
+    /// Sets the time of the last row, if one is given.
+    pub(crate) fn date_last(&mut self, at: Option<Micros>) {
+        if let (Some(row), Some(at)) = (self.rows.last_mut(), at) {
+            row.created_at = at;
+        }
+    }
 }
 
 /// A living agent.

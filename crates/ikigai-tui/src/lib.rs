@@ -7,6 +7,7 @@
 pub mod app;
 pub mod complete;
 pub mod control;
+pub mod drafts;
 pub mod input;
 pub mod key;
 pub mod keys;
@@ -14,6 +15,7 @@ pub mod line;
 pub mod list;
 pub mod look;
 pub mod markdown;
+pub mod outbox;
 pub mod paint;
 pub mod plain;
 pub mod rows;

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use ikigai_tui::app::Wish;
 use ikigai_tui::control::{Mode, Orders};
+use ikigai_tui::drafts::DraftFiles;
 use ikigai_tui::screen::{Driver, Stage};
 use ikigai_tui::terminal::{Signals, Told, enforce_exit_deadline, is_exiting};
 
 use crate::arguments::ScreenOrder;
 use crate::control::{Clients, Server};
 use crate::output::print;
+use crate::place;
 use crate::screen::Manner;
 use crate::world::{World, configuration};
 
@@ -23,7 +25,8 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
         mut around,
     } = Manner::of(&config)?;
     enforce_exit_deadline().context("cannot start the thread that ends the program")?;
-    let world = World::open_with(db, &config)?;
+    let store = place::database(db, config.store.as_deref())?;
+    let world = World::open_at(&store, &config)?;
     around.secrets = world.registry.secret_variables();
     let mode = if order.until_idle {
         // It must outlive the terminal; one that a shell has started as a job is its own already.
@@ -43,6 +46,12 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
             driver.go_to(row).await;
         }
         driver.set_neighbours(Arc::new(Clients::here()?));
+        // One that ends by itself has no input, and must not take the drafts of a screen.
+        if mode == Mode::Headless
+            && let Some(directory) = place::drafts(&store)
+        {
+            driver.set_drafts(DraftFiles::at(directory));
+        }
         let (sender, orders) = Orders::new(theme, mode);
         let server = Server::start(sender, world.engine.clone())?;
         let mut stage = Stage::new(driver, orders);

@@ -9,6 +9,8 @@ use ikigai_store::StoreError;
 use ikigai_store::postgres::Url;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::config;
+
 /// The variable that names the store.
 pub(crate) const VARIABLE: &str = "IKIGAI_DB";
 
@@ -75,6 +77,19 @@ pub(crate) fn database(flag: Option<String>, configured: Option<&str>) -> Result
         Some(url) => parse(&url),
         None => Ok(Place::File(data_home()?.join("ikigai").join("ikigai.db"))),
     }
+}
+
+/// Directory with the drafts and pending messages of a store.
+pub(crate) fn drafts(store: &Place) -> Option<PathBuf> {
+    // FNV-1a, which must stay the same between versions.
+    let hash = store
+        .to_string()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    let all = config::state_home()?.join("drafts");
+    Some(all.join(format!("{hash:016x}")))
 }
 
 /// Reads `sqlite:PATH`, PATH, or `postgres://…`.

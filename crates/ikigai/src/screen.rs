@@ -9,6 +9,7 @@ use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::{EngineError, Environment as _, Opening, Status, System};
 use ikigai_tui::app::{Farewell, Surroundings};
 use ikigai_tui::control::{Mode, Orders};
+use ikigai_tui::drafts::DraftFiles;
 use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Theme;
 use ikigai_tui::plain;
@@ -75,6 +76,9 @@ fn show(
             driver.app.say(format!("⚠ {error:#}"));
         }
         driver.set_neighbours(Arc::new(Clients::here()?));
+        if let Some(directory) = place::drafts(&store) {
+            driver.set_drafts(DraftFiles::at(directory));
+        }
         let stage = Stage::new(driver, orders);
         let screen = Screen::new(stage, terminal, theme, config.on_hangup())?;
         let screen = screen.with_notify(config.notify());

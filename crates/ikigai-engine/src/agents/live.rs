@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::MergePreview;
 use super::hub::Seat;
 use crate::commands::{Line, parse};
-use crate::front::{Desk, Intent, Outcome, Stop, Update};
+use crate::front::{Desk, Intent, Outcome, Stop, Submission, Update, WaitingLine};
 use crate::turn::failure;
 use crate::{EngineError, Worker};
 
@@ -35,6 +35,8 @@ pub enum Errand {
     GoOn,
     /// To carry out this line: a command, or one for the user's shell.
     Line(String),
+    /// To answer or carry out a submitted line.
+    Submit(Submission),
     /// To take over what came of a child, in these words.
     Merge(Box<MergePreview>, String),
 }
@@ -71,8 +73,11 @@ impl Worker {
         let outcome = self.work_seated(errand, desk).await;
         drop(seat);
         // What was said to it at the last moment is not lost.
-        if outcome.is_ok() {
-            self.hear(desk).await?;
+        if outcome.is_ok()
+            && let Some(Stop::Interrupt(cause @ (Cause::Exit | Cause::Kill))) =
+                self.hear(desk).await?
+        {
+            return Ok(Outcome::Interrupted(cause));
         }
         outcome
     }
@@ -158,9 +163,10 @@ impl Worker {
     async fn finish_lines(&mut self, desk: &mut Desk<'_>) {
         let mut finished = self.hear(desk).await.map(drop);
         while finished.is_ok() {
-            let starts_shell = |line: &String| matches!(parse(line), Line::Shell { .. });
-            desk.at_break.retain(|line| !starts_shell(line));
-            desk.after_turn.retain(|line| !starts_shell(line));
+            let starts_shell =
+                |waiting: &WaitingLine| matches!(parse(&waiting.line), Line::Shell { .. });
+            desk.at_break.retain(|waiting| !starts_shell(waiting));
+            desk.after_turn.retain(|waiting| !starts_shell(waiting));
             match self.carry_out_waiting(desk).await {
                 Ok(None) => return,
                 Ok(Some(_)) => {}
@@ -285,7 +291,14 @@ impl Worker {
             Errand::Retry => self.retry(desk).await,
             Errand::GoOn => self.go_on(desk).await,
             Errand::Line(line) => {
-                desk.at_break.push_back(line);
+                desk.at_break.push_back(line.into());
+                Ok(Outcome::Completed)
+            }
+            Errand::Submit(submission) => {
+                if let Line::Message(_) = parse(&submission.line) {
+                    return self.submitted(submission, desk).await;
+                }
+                desk.at_break.push_back(submission.into());
                 Ok(Outcome::Completed)
             }
             Errand::Merge(preview, text) => {
@@ -414,7 +427,7 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
         };
         let is_left = match outcome {
             Err(error) => {
-                desk.tell(Update::Warning(error.to_string()));
+                desk.end(&error);
                 break;
             }
             Ok(outcome) => outcome == Outcome::Interrupted(Cause::Exit),
@@ -433,11 +446,14 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
         match worker.next_errand(&mut desk).await {
             Ok(None) => {}
             Ok(Some(errand)) => {
-                next = errand.into();
+                next = Next {
+                    errand: Some(errand),
+                    heard: desk.take_waiting(),
+                };
                 continue;
             }
             Err(error) => {
-                desk.tell(Update::Warning(error.to_string()));
+                desk.end(&error);
                 break;
             }
         }
@@ -487,6 +503,7 @@ async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
                     _ => Errand::Line(line).into(),
                 });
             }
+            Intent::Submit(submission) => return Some(Errand::Submit(submission).into()),
             Intent::Do(errand) => return Some(errand.into()),
             Intent::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
             Intent::Preview(line) => {

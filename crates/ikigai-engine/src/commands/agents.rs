@@ -6,9 +6,8 @@ use std::time::Duration;
 use ikigai_core::data::KilledBy;
 use ikigai_store::{AgentRecord, Effect, Status};
 
-use super::line::next_word;
 use super::reply::Then;
-use super::{Command, Completes, Group, Next, Reply, Takes, Trouble, Typed};
+use super::{Command, CommandOption, Completes, Group, Next, Reply, Takes, Trouble, Typed};
 use crate::agents::{check_mail, tree};
 use crate::environment::draw_mail;
 use crate::front::Desk;
@@ -47,8 +46,9 @@ pub(super) const SEND: Command = Command {
         "/send docs the parser has changed",
         "docs reads it with its next turn",
     )],
-    takes: Takes::WordsThenText(0),
-    completes: &[Completes::Agents],
+    takes: Takes::WordsThenText(1),
+    options: &[CommandOption::Flag("--wake")],
+    completes: &[Completes::Agents, Completes::Nothing],
     ..Command::new("send", Group::Agents, |worker, typed, _| {
         Box::pin(send(worker, typed))
     })
@@ -59,6 +59,7 @@ pub(super) const WAIT_FOR: Command = Command {
     help: "wait until agents have ended their work; their mail stays where it is",
     examples: &[("/wait fix-lexer --for 90", "at most 90 seconds")],
     takes: Takes::Words,
+    options: &[CommandOption::Value("--for")],
     completes: &[Completes::Agents],
     during: super::During::AtBreak,
     ..Command::new("wait", Group::Agents, |worker, typed, _| {
@@ -119,17 +120,12 @@ async fn switch(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 }
 
 async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let mut rest = typed.rest.trim();
-    let wakes = rest
-        .strip_prefix("--wake")
-        .filter(|left| left.starts_with(' '));
-    let wake = wakes.is_some();
-    rest = wakes.unwrap_or(rest).trim();
-    let Some((name, text)) = next_word(rest)? else {
+    let wake = typed.flag("--wake");
+    let Some(name) = typed.words.first() else {
         return Trouble::refused("say to whom, and what: /send docs the parser has changed");
     };
-    let to = named(&worker.engine, &name).await?;
-    let text = text.trim();
+    let to = named(&worker.engine, name).await?;
+    let text = typed.text.as_deref().unwrap_or_default();
     if let Err(error) = check_mail(&to, text) {
         return Trouble::refused(error.to_string());
     }
@@ -157,19 +153,20 @@ async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let mut patience = WAIT;
     let mut of: Vec<AgentRecord> = Vec::new();
-    let mut left = typed.words.iter();
-    while let Some(word) = left.next() {
+    let mut given = typed.value("--for");
+    for word in &typed.words {
         let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-        if word == "--for" || of.is_empty() && is_number {
-            let given = if is_number { Some(word) } else { left.next() };
-            let parsed = given.and_then(|text| duration_of(text));
-            patience = match parsed {
-                Some(parsed) => parsed,
-                None => return Trouble::refused("--for takes a time: 90, 90s, 10m, 2h"),
-            };
+        if of.is_empty() && is_number {
+            given = given.or(Some(word));
         } else {
             of.push(named(&worker.engine, word).await?);
         }
+    }
+    if let Some(given) = given {
+        patience = match duration_of(given) {
+            Some(parsed) => parsed,
+            None => return Trouble::refused("--for takes a time: 90, 90s, 10m, 2h"),
+        };
     }
     if of.is_empty() {
         of = working_children(worker).await?;

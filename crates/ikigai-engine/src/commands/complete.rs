@@ -97,7 +97,13 @@ fn word_at(line: &str, cursor: usize) -> Option<Wanted> {
     let word = &before[word_at..];
     if let Some((name, rest)) = command_word(before) {
         let command = Command::find(name)?;
-        let index = rest[..rest.len() - word.len()].split_whitespace().count();
+        // A quoted argument is free text, and complete with its closing quote.
+        if rest.contains(['"', '\'']) {
+            return None;
+        }
+        let before = rest[..rest.len() - word.len()].split_whitespace();
+        let is_argument = |word: &&str| command.options.is_empty() || !word.starts_with("--");
+        let index = before.filter(is_argument).count();
         let last = command.completes.last();
         let what = *command.completes.get(index).or(last)?;
         // A pin is taken away by a sign before its path.

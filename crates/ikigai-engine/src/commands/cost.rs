@@ -102,6 +102,9 @@ async fn caps(worker: &Worker) -> Result<String, EngineError> {
     Ok(lines)
 }
 
+/// A smaller number without a unit may be dollars or tokens.
+const LEAST_TOKENS: f64 = 1000.0;
+
 async fn budget(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(amount) = typed.one("budget")? else {
         let caps = caps(worker).await?;
@@ -116,6 +119,14 @@ async fn budget(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             set: Some(nothing),
             ..Reply::says("no budget of its own any more")
         });
+    }
+    if amount
+        .parse::<f64>()
+        .is_ok_and(|number| number < LEAST_TOKENS)
+    {
+        return Trouble::refused(format!(
+            "{amount} of what? /budget ${amount} for dollars, /budget {amount}k for tokens"
+        ));
     }
     let money = read_dollars(amount).filter(|nano| *nano > 0);
     let counted = read_tokens(amount).filter(|tokens| *tokens > 0);

@@ -7,7 +7,7 @@ use ikigai_store::CommitError;
 
 use super::reply::Then;
 use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, near, parse};
-use crate::front::{Desk, Intent, Outcome, Stop, Update};
+use crate::front::{Desk, Intent, Outcome, Stop, Update, WaitingLine};
 use crate::grants::pending_tag;
 use crate::{EngineError, Errand, Worker};
 
@@ -105,7 +105,7 @@ impl Worker {
             return self.work(errand, desk).await.map(Done::turn);
         }
         self.tell_settled(desk).await?;
-        let carried = self.dispatch(line, desk).await?;
+        let carried = self.dispatch(&line.to_owned().into(), desk).await?;
         let mut warned = carried.warned;
         let mut stopped = carried.stopped.clone();
         let followed = self.follow(line, carried, desk).await?;
@@ -161,12 +161,26 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Option<Errand>, EngineError> {
         loop {
+            // Lines that wait while the program ends stay with the front end.
+            if desk.hears_end() {
+                return Ok(None);
+            }
             let waiting = desk.at_break.pop_front();
-            let Some(line) = waiting.or_else(|| desk.after_turn.pop_front()) else {
+            let Some(waiting) = waiting.or_else(|| desk.after_turn.pop_front()) else {
                 return Ok(None);
             };
-            let carried = self.dispatch(&line, desk).await?;
-            if let Followed::Work(errand) = self.follow(&line, carried, desk).await? {
+            let carried = match self.dispatch(&waiting, desk).await {
+                Ok(carried) => carried,
+                Err(error) => {
+                    let goes_on = error.may_pass();
+                    desk.not_stored(waiting, &error);
+                    if goes_on {
+                        continue;
+                    }
+                    return Err(error);
+                }
+            };
+            if let Followed::Work(errand) = self.follow(&waiting.line, carried, desk).await? {
                 return Ok(Some(errand));
             }
         }
@@ -174,20 +188,19 @@ impl Worker {
 
     /// Carries out the commands that wait for a break.
     pub(crate) async fn carry_out_at_break(&mut self, desk: &mut Desk<'_>) {
-        while let Some(line) = desk.at_break.pop_front() {
-            self.carry_out_now(line, desk).await;
+        while let Some(waiting) = desk.at_break.pop_front() {
+            self.carry_out_now(waiting, desk).await;
         }
     }
 
     /// Carries out a command in the middle of a turn, which goes on whatever becomes of it.
-    pub(crate) async fn carry_out_now(&mut self, line: String, desk: &mut Desk<'_>) {
-        let carried = match self.dispatch(&line, desk).await {
-            Ok(carried) => self.follow(&line, carried, desk).await.map(drop),
-            Err(error) => Err(error),
+    pub(crate) async fn carry_out_now(&mut self, waiting: WaitingLine, desk: &mut Desk<'_>) {
+        let carried = match self.dispatch(&waiting, desk).await {
+            Ok(carried) => carried,
+            Err(error) => return desk.not_stored(waiting, &error),
         };
-        if let Err(error) = carried {
-            let reason = error.to_string();
-            desk.tell(Update::NotStored { text: line, reason });
+        if let Err(error) = self.follow(&waiting.line, carried, desk).await {
+            desk.tell(Update::Warning(error.to_string()));
         }
     }
 
@@ -232,11 +245,37 @@ impl Worker {
     }
 
     /// Stores what a command does and prints, in one transaction.
-    async fn dispatch(&mut self, line: &str, desk: &mut Desk<'_>) -> Result<Carried, EngineError> {
+    async fn dispatch(
+        &mut self,
+        waiting: &WaitingLine,
+        desk: &mut Desk<'_>,
+    ) -> Result<Carried, EngineError> {
+        let carried = self.dispatch_line(waiting, desk).await?;
+        if let Some(id) = waiting.id {
+            desk.tell(Update::Received(id));
+        }
+        Ok(carried)
+    }
+
+    async fn dispatch_line(
+        &mut self,
+        waiting: &WaitingLine,
+        desk: &mut Desk<'_>,
+    ) -> Result<Carried, EngineError> {
+        let line = &*waiting.line;
         let (reply, warned) = match parse(line) {
             Line::Command(command, rest) => self.reply(command, rest, desk).await?,
             Line::Unknown(name) => (Reply::says(unknown(name)), true),
-            Line::Shell { command, sent } => return self.shell(line, command, sent, desk).await,
+            Line::Shell { command, sent } => {
+                let id = waiting.id;
+                desk.tell(Update::ShellStarted {
+                    id,
+                    command: command.to_owned(),
+                });
+                let carried = self.shell(line, (command, sent), desk).await;
+                desk.tell(Update::ShellEnded);
+                return carried;
+            }
             Line::Message(_) => (Reply::default(), false),
         };
         match self.store_reply(line, reply, desk).await {
@@ -257,8 +296,7 @@ impl Worker {
     async fn shell(
         &mut self,
         line: &str,
-        command: &str,
-        sent: bool,
+        (command, sent): (&str, bool),
         desk: &mut Desk<'_>,
     ) -> Result<Carried, EngineError> {
         let (event, warned, stopped) = match self.run_in_shell(command, desk).await? {
@@ -274,7 +312,8 @@ impl Worker {
             }
             Err(reason) => (Echo::of(line).event(format!("⚠ {reason}")), true, None),
         };
-        let rows = self.commit(vec![event], Vec::new()).await?;
+        // The command ran: its output must not be lost.
+        let rows = self.commit_held(vec![event], Vec::new(), desk).await?;
         desk.told(rows);
         // Whoever leaves, leaves the turn too; whoever interrupts wanted the command to end.
         if let Some(stop @ Stop::Interrupt(Cause::Exit | Cause::Kill)) = &stopped {

@@ -6,11 +6,10 @@ use ikigai_core::{AgentId, RowRef};
 use ikigai_store::{Agent, AgentRecord};
 
 use super::agents::shortened;
-use super::line::{next_word, words};
 use super::reply::Then;
 use super::rows::row_of;
 use super::time::find_mark;
-use super::{Command, Group, Line, Next, Reply, Takes, Trouble, Typed, parse};
+use super::{Command, CommandOption, Group, Line, Next, Reply, Takes, Trouble, Typed, parse};
 use crate::agents::{ForkWish, start};
 use crate::front::Desk;
 use crate::{Engine, EngineError, Errand, Worker};
@@ -21,12 +20,23 @@ pub(super) const FORK: Command = Command {
     examples: &[
         ("/fork count the tests", "a second agent, beside you"),
         (
+            "/fork \"fix the lexer\" --model demo",
+            "options may stand behind the prompt",
+        ),
+        (
             "/fork --fresh --name docs \"write the README\"",
             "it knows nothing of this",
         ),
         ("/fork \"fix the lexer\" \"fix the parser\"", "two children"),
     ],
-    takes: Takes::WordsThenText(0),
+    takes: Takes::Texts,
+    options: &[
+        CommandOption::Flag("--fresh"),
+        CommandOption::Flag("--go"),
+        CommandOption::Value("--model"),
+        CommandOption::Value("--name"),
+        CommandOption::Value("--at"),
+    ],
     ..Command::new("fork", Group::Agents, |worker, typed, desk| {
         Box::pin(fork(worker, typed, desk))
     })
@@ -42,8 +52,7 @@ pub struct HeldFork {
     pub have_work: bool,
 }
 
-/// What a `/fork` line asks for.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The arguments of `/fork`.
 struct ForkLine {
     fresh: bool,
     go: bool,
@@ -53,46 +62,22 @@ struct ForkLine {
     prompts: Vec<String>,
 }
 
-/// Reads options, then one prompt to the end of the line, or several in quotes.
-fn fork_line(rest: &str) -> Result<ForkLine, String> {
-    let mut line = ForkLine::default();
-    let mut left = rest.trim();
-    while left.starts_with("--") {
-        let Some((option, after)) = next_word(left)? else {
-            break;
-        };
-        left = after;
-        let slot = match option.as_str() {
-            "--fresh" => {
-                line.fresh = true;
-                continue;
-            }
-            "--go" => {
-                line.go = true;
-                continue;
-            }
-            "--model" => &mut line.model,
-            "--name" => &mut line.name,
-            "--at" => &mut line.at,
-            other => return Err(format!("/fork has no option {other}")),
-        };
-        let Some((value, after)) = next_word(left)? else {
-            return Err(format!("{option} needs a value"));
-        };
-        *slot = Some(value);
-        left = after.trim_start();
+impl From<&Typed> for ForkLine {
+    fn from(typed: &Typed) -> Self {
+        let value = |name| typed.value(name).map(str::to_owned);
+        Self {
+            fresh: typed.flag("--fresh"),
+            go: typed.flag("--go"),
+            model: value("--model"),
+            name: value("--name"),
+            at: value("--at"),
+            prompts: typed.texts.clone(),
+        }
     }
-    let left = left.trim();
-    if left.starts_with(['"', '\'']) {
-        line.prompts = words(left)?;
-    } else if !left.is_empty() {
-        line.prompts = vec![left.to_owned()];
-    }
-    Ok(line)
 }
 
 async fn fork(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result<Reply, Trouble> {
-    let line = fork_line(&typed.rest)?;
+    let line = ForkLine::from(typed);
     let mut output = String::new();
     let mut last = None;
     for wish in wishes(&worker.engine, &mut worker.agent, &line).await? {
@@ -156,7 +141,7 @@ impl Engine {
     }
 
     async fn fork_typed(&self, held: &AgentRecord, rest: &str) -> Result<HeldFork, Trouble> {
-        let line = fork_line(rest)?;
+        let line = ForkLine::from(&Typed::read(&FORK, rest)?);
         let mut agent = Agent::restore(self.store(), held.id).await?;
         let mut forked = HeldFork {
             output: String::new(),
@@ -241,40 +226,5 @@ fn no_room(error: EngineError, made: &str) -> Trouble {
         | EngineError::TooManyChildren(_)
         | EngineError::TooManyAgents(_) => Trouble::Refused(format!("{made}{error}")),
         error => error.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{ForkLine, fork_line};
-
-    #[test]
-    fn fork_lines_are_read() {
-        let line = |prompts: &[&str]| ForkLine {
-            prompts: prompts.iter().map(|text| (*text).to_owned()).collect(),
-            ..ForkLine::default()
-        };
-        let cases = [
-            ("", Ok(line(&[]))),
-            ("count the tests", Ok(line(&["count the tests"]))),
-            ("it's \"odd\"", Ok(line(&["it's \"odd\""]))),
-            ("\"one two\" 'three'", Ok(line(&["one two", "three"]))),
-            (
-                "--fresh --name docs --at #12 --go write it",
-                Ok(ForkLine {
-                    fresh: true,
-                    go: true,
-                    name: Some("docs".to_owned()),
-                    at: Some("#12".to_owned()),
-                    ..line(&["write it"])
-                }),
-            ),
-            ("--name", Err("--name needs a value".to_owned())),
-            ("--fast x", Err("/fork has no option --fast".to_owned())),
-        ];
-
-        for (typed, expected) in cases {
-            assert_eq!(fork_line(typed), expected, "{typed}");
-        }
     }
 }

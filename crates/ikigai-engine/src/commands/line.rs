@@ -1,6 +1,6 @@
 //! What a typed line is: a message, a command or a shell line.
 
-use super::{Command, Takes};
+use super::{Command, Takes, options};
 
 /// A line as it was understood.
 #[derive(Clone)]
@@ -62,6 +62,10 @@ pub(crate) struct Typed {
     pub(crate) words: Vec<String>,
     /// The text after the words, without the quotes around it.
     pub(crate) text: Option<String>,
+    /// Texts, if several quoted ones are taken.
+    pub(crate) texts: Vec<String>,
+    /// Options that were given, with their values; empty for flags.
+    pub(super) options: Vec<(&'static str, String)>,
 }
 
 impl Typed {
@@ -70,6 +74,13 @@ impl Typed {
         let mut typed = Self {
             rest: rest.to_owned(),
             ..Self::default()
+        };
+        let without_options;
+        let rest = if command.options.is_empty() {
+            rest
+        } else {
+            (typed.options, without_options) = options::split(command, rest)?;
+            &*without_options
         };
         match command.takes {
             Takes::Nothing if rest.is_empty() => {}
@@ -86,8 +97,21 @@ impl Typed {
                 let text = unquoted(left.trim());
                 typed.text = Some(text.to_owned()).filter(|text| !text.is_empty());
             }
+            Takes::Texts => typed.texts = options::texts(rest),
         }
         Ok(typed)
+    }
+
+    /// Returns whether a flag was given.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.options.iter().any(|(option, _)| *option == name)
+    }
+
+    /// Value of an option; the last one counts.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        let mut options = self.options.iter().rev();
+        let (_, value) = options.find(|(option, _)| *option == name)?;
+        Some(value)
     }
 
     /// The only word, if there is at most one.

@@ -1,12 +1,13 @@
 //! What a message becomes: the typed text, the files that it names, and what the user took back.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ikigai_core::data::{self, RewindData, UserData, UserOrigin};
 use ikigai_core::view::Entry;
 use ikigai_core::{Event, Kind};
-use ikigai_tools::{Place, paths};
+use ikigai_tools::paths::Located;
+use ikigai_tools::{BadArguments, Place, paths};
 
 use super::departure::Departure;
 use super::place::workdir;
@@ -16,6 +17,16 @@ use crate::{EngineError, Worker, window};
 
 /// Signs at the end of a word that are the sentence's, not the path's.
 const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '"'];
+
+/// Endings by which a word after `@` is meant as a file, also if there is none.
+const FILE_ENDINGS: &[&str] = &[
+    "c", "cfg", "conf", "cpp", "css", "csv", "go", "h", "hpp", "html", "ini", "java", "js", "json",
+    "jsx", "kt", "lock", "log", "lua", "md", "php", "proto", "py", "rb", "rs", "rst", "sh", "sql",
+    "swift", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
+];
+
+/// Entries of a directory that are listed; a larger directory is cut.
+const MOST_ENTRIES: usize = 500;
 
 /// A file in a message.
 struct Mention {
@@ -113,6 +124,9 @@ impl Worker {
 
     async fn attach(&self, mention: &Mention) -> Result<Attached, String> {
         let place = self.place();
+        if paths::resolve(&place, &mention.path).is_dir() {
+            return list_directory(&place, mention).await;
+        }
         let document = Document::read(&self.engine, &place, &mention.path).await?;
         let text = String::from_utf8_lossy(&document.bytes);
         let (text, which) = match mention.lines {
@@ -177,6 +191,47 @@ struct Attached {
     text: String,
 }
 
+/// Lists a directory that a message names.
+async fn list_directory(place: &Place, mention: &Mention) -> Result<Attached, String> {
+    let located = paths::locate(place, &mention.path);
+    let Located { path, real } = located.map_err(|BadArguments(reason)| reason)?;
+    let hidden = place.hidden.clone();
+    let read = tokio::task::spawn_blocking(move || entry_names(&real, &hidden)).await;
+    let read = read.unwrap_or_else(|_| Err("listing it failed".to_owned()));
+    let names = read.map_err(|reason| format!("{} {reason}", paths::shown(place, &path)))?;
+    let count = match names.len() {
+        1 => "1 entry".to_owned(),
+        count => format!("{count} entries"),
+    };
+    let mut text = names[..names.len().min(MOST_ENTRIES)].join("\n");
+    if names.len() > MOST_ENTRIES {
+        let _ = write!(text, "\n… and {} more", names.len() - MOST_ENTRIES);
+    }
+    let fence = fence_for(&text);
+    let typed = mention.typed.trim_end_matches('/');
+    Ok(Attached {
+        shown: format!("@{typed}/ · {count}"),
+        text: format!("@{typed}/ (directory, {count}):\n{fence}\n{text}\n{fence}"),
+    })
+}
+
+/// Names of the entries of a directory, sorted; directories end with `/`.
+fn entry_names(directory: &Path, hidden: &[PathBuf]) -> Result<Vec<String>, String> {
+    let entries = std::fs::read_dir(directory);
+    let entries = entries.map_err(|error| format!("cannot be listed: {error}"))?;
+    let mut names = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if hidden.contains(&path) {
+            continue;
+        }
+        let slash = if path.is_dir() { "/" } else { "" };
+        names.push(format!("{}{slash}", entry.file_name().to_string_lossy()));
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// A message to which the model answers.
 fn is_message(entry: &Entry) -> bool {
     entry.kind() == Some(Kind::User) && {
@@ -209,7 +264,9 @@ fn mention(place: &Place, word: &str) -> Option<Mention> {
         let directory: PathBuf = paths::resolve(place, first);
         !first.is_empty() && directory.is_dir()
     });
-    (lines.is_some() || is_path || below).then(|| Mention {
+    let ending = path.rsplit_once('.').map(|(_, ending)| ending);
+    let is_file = ending.is_some_and(|ending| FILE_ENDINGS.contains(&ending));
+    (lines.is_some() || is_path || below || is_file).then(|| Mention {
         typed: typed.to_owned(),
         path: path.to_owned(),
         lines,

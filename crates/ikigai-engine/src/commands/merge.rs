@@ -5,7 +5,7 @@ use ikigai_core::{AgentId, Event};
 use ikigai_store::{AgentRecord, Status};
 
 use super::agents::named;
-use super::{Command, Completes, Group, Reply, Takes, Trouble, Typed};
+use super::{Command, CommandOption, Completes, Group, Reply, Takes, Trouble, Typed};
 use crate::agents::{MergeOf, MergePreview};
 use crate::front::Desk;
 use crate::{Engine, EngineError, Worker};
@@ -25,6 +25,10 @@ pub(super) const MERGE: Command = Command {
         ),
     ],
     takes: Takes::Words,
+    options: &[
+        CommandOption::Flag("--summary"),
+        CommandOption::Flag("--done"),
+    ],
     completes: &[Completes::Agents],
     ..Command::new("merge", Group::Agents, |worker, typed, _| {
         Box::pin(merge(worker, typed))
@@ -47,23 +51,18 @@ async fn previews(
     into: AgentId,
     typed: &Typed,
 ) -> Result<Vec<MergePreview>, Trouble> {
-    let mut what = MergeOf::LastAnswer;
-    let mut all_done = false;
+    let what = if typed.flag("--summary") {
+        MergeOf::Turns
+    } else {
+        MergeOf::LastAnswer
+    };
+    let all_done = typed.flag("--done");
     let mut children = Vec::new();
-    for word in &typed.words {
-        match word.as_str() {
-            "--summary" => what = MergeOf::Turns,
-            "--done" => all_done = true,
-            option if option.starts_with("--") => {
-                return Trouble::refused(format!("/merge has no option {option}"));
-            }
-            name => {
-                let child = named(engine, name).await?;
-                check(engine, into, &child).await?;
-                if !children.contains(&child) {
-                    children.push(child);
-                }
-            }
+    for name in &typed.words {
+        let child = named(engine, name).await?;
+        check(engine, into, &child).await?;
+        if !children.contains(&child) {
+            children.push(child);
         }
     }
     let is_named = !children.is_empty();

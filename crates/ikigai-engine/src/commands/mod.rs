@@ -19,6 +19,7 @@ mod mentions;
 mod merge;
 mod model;
 mod near;
+mod options;
 mod place;
 mod reply;
 mod rows;
@@ -119,6 +120,8 @@ pub struct Command {
     pub examples: &'static [(&'static str, &'static str)],
     /// How the rest of the line is read.
     pub takes: Takes,
+    /// Options, which may stand before and after everything else.
+    pub options: &'static [CommandOption],
     /// What its arguments complete to, one after the other; the last one stands for all further.
     pub completes: &'static [Completes],
     /// What happens when it is typed while the agent works.
@@ -186,6 +189,26 @@ pub enum Takes {
     Words,
     /// As so many words and then the rest of the line as it is, without quotes around it.
     WordsThenText(usize),
+    /// As one text to the end of the line, or several in quotes.
+    Texts,
+}
+
+/// An option of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandOption {
+    /// One without a value, such as `--done`.
+    Flag(&'static str),
+    /// One with a value, such as `--model demo`.
+    Value(&'static str),
+}
+
+impl CommandOption {
+    /// The option as it is typed.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Flag(name) | Self::Value(name) => name,
+        }
+    }
 }
 
 /// What an argument completes to.
@@ -248,6 +271,7 @@ impl Command {
             help: "",
             examples: &[],
             takes: Takes::Nothing,
+            options: &[],
             completes: &[],
             during: During::AtOnce,
             shows: Shows::Output,

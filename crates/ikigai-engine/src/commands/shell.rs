@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use ikigai_core::Event;
 use ikigai_core::data::{Shell, UserData, UserOrigin};
-use ikigai_store::blobs;
 use ikigai_tools::Confinement;
 use ikigai_tools::output::{MOST_KEPT_BYTES, present};
 use ikigai_tools::process::{self, Cause, Ended, Errors, Job};
@@ -14,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::place::workdir;
+use super::{Line, parse};
 use crate::environment::draw_run;
 use crate::front::{Desk, Intent, Stop, Update};
 use crate::turn::cookie_of;
@@ -64,7 +64,7 @@ impl Worker {
     /// Runs a line as the user, in the agent's directory. It is the user's own command, so it is
     /// neither asked about nor confined; it has no terminal, and ends with all that it started.
     pub(super) async fn run_in_shell(
-        &self,
+        &mut self,
         command: &str,
         desk: &mut Desk<'_>,
     ) -> Result<Result<Ran, String>, EngineError> {
@@ -109,6 +109,10 @@ impl Worker {
                         stop.cancel();
                         stopped = Some(wish);
                     }
+                    // Queued at once, so that it is durable and seen to wait.
+                    Intent::Submit(message) if is_message(&message.line) => {
+                        self.queue(message.into(), desk).await;
+                    }
                     other => heard.push(other),
                 },
             }
@@ -119,7 +123,7 @@ impl Worker {
         // Heeded in their order, once there is time.
         desk.heard.splice(0..0, heard);
         match ended {
-            Ok(ended) => self.ran(command, &ended, stopped).await.map(Ok),
+            Ok(ended) => self.ran(command, &ended, stopped, desk).await.map(Ok),
             Err(error) => Ok(Err(error.to_string())),
         }
     }
@@ -129,10 +133,11 @@ impl Worker {
         command: &str,
         ended: &Ended,
         stopped: Option<Stop>,
+        desk: &mut Desk<'_>,
     ) -> Result<Ran, EngineError> {
         let presented = present(&ended.output, &*self.engine.safety.blank);
         if let Some(bytes) = &presented.blob {
-            blobs::put_blob(self.engine.store(), bytes).await?;
+            self.put_blob_held(bytes, desk).await?;
         }
         let (exit, word) = match ended.cause {
             Cause::Exited(status) => {
@@ -152,4 +157,8 @@ impl Worker {
             stopped,
         })
     }
+}
+
+fn is_message(line: &str) -> bool {
+    matches!(parse(line), Line::Message(_))
 }

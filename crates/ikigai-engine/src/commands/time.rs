@@ -176,15 +176,24 @@ async fn back_before(worker: &mut Worker, message: &Row, via: Via) -> Result<Rep
 }
 
 async fn redo(worker: &mut Worker) -> Result<Reply, Trouble> {
-    let Some(from) = newest_left(worker).await? else {
+    let Some((rewind, from)) = newest_left(worker).await? else {
         return Trouble::refused("there is nothing to redo");
     };
+    // Going forward would leave what was said since, which nobody asked for.
+    let last = worker.last_start(|_| true).await?;
+    let is_newer = |start: RowRef| start.agent == rewind.agent && start.seq > rewind.seq;
+    if last.is_some_and(is_newer) {
+        let name = name_of(worker, from).await?;
+        return Trouble::refused(format!(
+            "nothing to redo: there is a new turn since · /rewind {name} goes to the old one"
+        ));
+    }
     let name = name_of(worker, from).await?;
     go(worker, from, Via::Redo, &format!("↷ forward to {name}")).await
 }
 
-/// The row that the newest rewind of the path left, but for those that went forward themselves.
-async fn newest_left(worker: &mut Worker) -> Result<Option<RowRef>, StoreError> {
+/// The newest rewind of the path that did not go forward itself, and the row that it left.
+async fn newest_left(worker: &mut Worker) -> Result<Option<(RowRef, RowRef)>, StoreError> {
     let Worker { agent, engine, .. } = worker;
     let mut looked = 0;
     loop {
@@ -207,7 +216,7 @@ async fn newest_left(worker: &mut Worker) -> Result<Option<RowRef>, StoreError> 
 async fn left_in(
     store: &dyn ikigai_store::Store,
     mut span: Span,
-) -> Result<Option<RowRef>, StoreError> {
+) -> Result<Option<(RowRef, RowRef)>, StoreError> {
     while !span.is_empty() {
         let limit = PAGE_ROWS;
         let rows = store.control(ControlQuery { span, limit }).await?;
@@ -216,7 +225,8 @@ async fn left_in(
             .filter(|row| row.kind == StoredKind::Known(Kind::Rewind));
         let mut left = rewinds.filter_map(|row| {
             let rewind: RewindData = data::read(row.data.as_deref());
-            rewind.from.filter(|_| rewind.via != Some(Via::Redo))
+            let from = rewind.from.filter(|_| rewind.via != Some(Via::Redo))?;
+            Some((row.at, from))
         });
         if let Some(left) = left.next() {
             return Ok(Some(left));

@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 
 use super::reply::{Later, Then};
 use super::rows::name_of;
-use super::{Command, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed};
+use super::{
+    Command, CommandOption, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed,
+};
 use crate::context::{Context, ContextTurn};
 use crate::figures::{read_tokens, tokens};
 use crate::front::Desk;
@@ -46,6 +48,7 @@ pub(super) const COMPACT: Command = Command {
         ("/compact --undo", "what it stands for is sent again"),
     ],
     takes: Takes::WordsThenText(0),
+    options: &[CommandOption::Flag("--show"), CommandOption::Flag("--undo")],
     completes: &[Completes::Words(&["--show", "--undo"])],
     during: During::Interrupts,
     shows: Shows::OverlayWith("--show"),
@@ -78,12 +81,14 @@ async fn context(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 }
 
 async fn compact(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
+    let (shows, undoes) = (typed.flag("--show"), typed.flag("--undo"));
     match typed.text.as_deref() {
-        Some("--show") => show(worker).await,
-        Some("--undo") => undo(worker, Newest::Text).await,
-        Some(text) if text.starts_with("--") => {
-            Trouble::refused(format!("`{text}` is not known · /compact --show or --undo"))
+        Some(_) if shows || undoes => {
+            Trouble::refused("--show and --undo stand alone · /compact --show")
         }
+        None if shows && undoes => Trouble::refused("choose one: --show or --undo"),
+        None if shows => show(worker).await,
+        None if undoes => undo(worker, Newest::Text).await,
         wishes => {
             if let Some(reason) = worker.used_up().await? {
                 return Trouble::refused(reason);

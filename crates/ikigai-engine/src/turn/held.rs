@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use ikigai_core::{Event, Row};
-use ikigai_store::{CommitError, Effect, StoreError, blobs};
+use ikigai_store::{CommitError, Effect, blobs};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::front::{Desk, Intent, Update};
@@ -86,7 +86,7 @@ impl Worker {
     }
 
     /// Stores a blob that must not be lost; returns its hash.
-    pub(super) async fn put_blob_held(
+    pub(crate) async fn put_blob_held(
         &self,
         bytes: &[u8],
         desk: &mut Desk<'_>,
@@ -162,18 +162,9 @@ pub(super) async fn told_if_silent<T>(work: impl Future<Output = T>, desk: &mut 
     work.await
 }
 
-/// Says whether a store that fails so may work again by itself.
+/// Returns whether a store that fails so may work again by itself, with a known outcome.
 fn may_return(error: &EngineError) -> bool {
-    matches!(
-        error.store_failure(),
-        Some(
-            StoreError::Away { .. }
-                | StoreError::Busy(_)
-                | StoreError::Full(_)
-                | StoreError::Io(_)
-                | StoreError::ReadOnly(_)
-        )
-    )
+    error.store_failure().is_some() && error.may_pass()
 }
 
 /// Waits a little. What is heard meanwhile is kept for later; a second wish to stop ends the

@@ -20,8 +20,9 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, Category, ErrorData, SummaryData, UserData, Via};
 use ikigai_core::project::{Scale, cut_for};
-use ikigai_core::{Budget, Event, Kind, Row, RowRef, Seq, Settings, Target};
+use ikigai_core::{Budget, Event, Kind, Micros, Row, RowRef, Seq, Settings, Target};
 use ikigai_providers::Model;
+use ikigai_store::CommitError;
 use tokio::time::Instant;
 
 use self::held::read_held;
@@ -29,8 +30,9 @@ use self::queue::{Senders, consumed, withdrawn};
 use crate::calls::OpenCall;
 use crate::commands::leave_for;
 use crate::engine::target_of;
-use crate::front::{Desk, Outcome, Stop, Update};
+use crate::front::{Desk, Outcome, Stop, Submission, Update};
 use crate::tools::Toolset;
+use crate::worker::Beside;
 use crate::{EngineError, Worker, window};
 
 /// What a turn may use up.
@@ -88,6 +90,41 @@ struct Turn {
 impl Worker {
     /// Says something to the agent and has it answered.
     pub async fn turn(&mut self, text: &str, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+        let turn = self.store_message(text, None, desk).await?;
+        self.go(turn, Step::Ask, desk).await
+    }
+
+    /// Stores a submitted message and has it answered.
+    ///
+    /// A message that could not be stored is reported to the front end, which keeps it; that is
+    /// not an error of the agent unless it lost its lease.
+    pub(crate) async fn submitted(
+        &mut self,
+        submission: Submission,
+        desk: &mut Desk<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let Submission { id, at, line } = &submission;
+        match self.store_message(line, Some(*at), desk).await {
+            Ok(turn) => {
+                desk.tell(Update::Received(*id));
+                self.go(turn, Step::Ask, desk).await
+            }
+            Err(error) => {
+                let is_over = matches!(&error, EngineError::Commit(CommitError::Fenced { .. }));
+                let outcome = Outcome::Failed(error.to_string());
+                desk.not_stored(submission.into(), &error);
+                if is_over { Err(error) } else { Ok(outcome) }
+            }
+        }
+    }
+
+    /// Stores a message with everything that goes before it, and prepares its turn.
+    async fn store_message(
+        &mut self,
+        text: &str,
+        at: Option<Micros>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Turn, EngineError> {
         if text.trim().is_empty() {
             return Err(EngineError::EmptyMessage);
         }
@@ -100,14 +137,21 @@ impl Worker {
         let queued = self.shown(&waiting).await?;
         let first = closed.len() as u64;
         let agent = self.agent.state.agent();
-        let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
+        let beside = |head: Seq| Beside {
+            with: consumed(&waiting, RowRef::new(agent, Seq(head.0 + first))),
+            ..Beside::default()
+        };
         let events = closed.iter().cloned().chain(queued);
-        let events = events.chain([message]).collect();
+        let mut attempt = self.attempt(events.chain([message]).collect());
+        attempt.date_last(at);
         self.passes("before the message is stored");
-        let rows = self.commit_at(events, &consume).await?;
+        let rows = self.try_commit(&mut attempt, &beside).await?;
         self.passes("after the message is stored");
+        for mail in &waiting {
+            desk.tell(Update::Delivered(mail.id));
+        }
         desk.told(rows);
-        self.go(turn, Step::Ask, desk).await
+        Ok(turn)
     }
 
     /// Answers what is in the log already, such as a fork's prompt.

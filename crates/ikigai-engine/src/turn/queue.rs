@@ -8,7 +8,7 @@ use super::held::read_held;
 use crate::agents::shown_mail;
 use crate::commands::{self, During};
 use crate::environment::draw_mail;
-use crate::front::{Desk, Intent, Stop, Update};
+use crate::front::{Desk, Intent, Stop, Update, WaitingLine};
 use crate::{EngineError, Worker};
 
 /// Whose mail is taken in.
@@ -30,16 +30,11 @@ impl Worker {
     ) -> Result<Option<Stop>, EngineError> {
         match intent {
             Intent::Stop(stop) => return Ok(Some(stop)),
-            Intent::Say(text) => self.queue(text, desk).await,
-            Intent::Command(line) => match commands::during(&line) {
-                None => self.queue(line, desk).await,
-                Some(During::AtOnce) => self.carry_out_now(line, desk).await,
-                Some(During::AtBreak) => desk.at_break.push_back(line),
-                Some(During::Interrupts) => {
-                    desk.after_turn.push_back(line);
-                    return Ok(Some(Stop::Interrupt(Cause::User)));
-                }
-            },
+            Intent::Say(text) => self.queue(text.into(), desk).await,
+            Intent::Command(line) => return Ok(self.heed_line(line.into(), desk).await),
+            Intent::Submit(submission) => {
+                return Ok(self.heed_line(submission.into(), desk).await);
+            }
             Intent::Preview(line) => self.show_preview(line, desk).await?,
             Intent::Do(errand) => desk.errands.push_back(errand),
             Intent::TakeBack(mail) => self.take_back(mail, desk).await,
@@ -49,12 +44,27 @@ impl Worker {
         Ok(None)
     }
 
-    /// Stores a message for the next break. If that fails, the text is handed back.
-    async fn queue(&mut self, text: String, desk: &mut Desk<'_>) {
-        if let Err(reason) = self.check_files(&text).await {
-            return desk.tell(Update::NotStored { text, reason });
+    /// Queues a message or runs a command, now or later; returns a stop if it ends the turn.
+    async fn heed_line(&mut self, waiting: WaitingLine, desk: &mut Desk<'_>) -> Option<Stop> {
+        match commands::during(&waiting.line) {
+            None => self.queue(waiting, desk).await,
+            Some(During::AtOnce) => self.carry_out_now(waiting, desk).await,
+            Some(During::AtBreak) => desk.at_break.push_back(waiting),
+            Some(During::Interrupts) => {
+                desk.after_turn.push_back(waiting);
+                return Some(Stop::Interrupt(Cause::User));
+            }
         }
-        let mail = draw_mail(&*self.engine.environment);
+        None
+    }
+
+    /// Stores a message for the next break. If that fails, the front end gets it back.
+    pub(crate) async fn queue(&mut self, waiting: WaitingLine, desk: &mut Desk<'_>) {
+        let WaitingLine { line: text, id } = waiting;
+        if let Err(reason) = self.check_files(&text).await {
+            return desk.tell(Update::NotStored { id, text, reason });
+        }
+        let mail = id.unwrap_or_else(|| draw_mail(&*self.engine.environment));
         let send = Effect::SendMail {
             mail,
             to: self.agent.state.agent(),
@@ -75,11 +85,11 @@ impl Worker {
                 self.passes("after the message is queued");
                 desk.queued.push((mail, text.clone()));
                 desk.tell(Update::Queued { mail, text });
+                if id.is_some() {
+                    desk.tell(Update::Received(mail));
+                }
             }
-            Err(error) => {
-                let reason = error.to_string();
-                desk.tell(Update::NotStored { text, reason });
-            }
+            Err(error) => desk.not_stored(WaitingLine { line: text, id }, &error),
         }
     }
 
@@ -179,6 +189,9 @@ impl Worker {
         let rows = self.commit_held_at(events, &consume, desk).await?;
         self.passes("after the queue is taken in");
         desk.queued.clear();
+        for mail in &waiting {
+            desk.tell(Update::Delivered(mail.id));
+        }
         desk.told(rows);
         Ok(true)
     }

@@ -25,6 +25,7 @@ mod resuming;
 mod roots;
 mod schedule;
 mod store_failures;
+mod submissions;
 mod summaries;
 mod support;
 mod windows;

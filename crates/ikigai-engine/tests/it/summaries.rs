@@ -257,9 +257,10 @@ async fn nothing_is_summarised_where_nothing_is_to_be() {
     assert_eq!(printed(&mut worker, "/compact").await, nothing);
     assert_eq!(
         printed(&mut worker, "/compact --sideways").await,
-        "⚠ `--sideways` is not known · /compact --show or --undo"
+        "⚠ /compact has no option --sideways (quote text that begins with --) · \
+         /compact [instructions | --show | --undo]"
     );
-    printed(&mut worker, "/budget 1").await;
+    printed(&mut worker, "/budget 0.001k").await;
     let refused = printed(&mut worker, "/compact").await;
     assert!(
         refused.starts_with("⚠ the budget of this agent"),

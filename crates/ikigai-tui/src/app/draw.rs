@@ -43,6 +43,12 @@ const QUEUED_KEYS: Hints<'_> = Hints {
     look: Look::of(Role::Faint),
 };
 
+/// The same for a line that its agent has not taken in yet.
+const UNHEARD_KEYS: Hints<'_> = Hints {
+    way_out: "",
+    ..QUEUED_KEYS
+};
+
 /// How items are laid out at the moment.
 pub(super) struct Eye<'a> {
     app: &'a App,
@@ -204,7 +210,8 @@ impl App {
         }
         bottom -= 1;
         grid.line(bottom, 0, &lines::tree(self, columns));
-        for line in self.busy_lines(pane).iter().rev() {
+        let above = self.pending_lines();
+        for line in above.iter().rev().chain(self.busy_lines(pane).iter().rev()) {
             if bottom > 1 {
                 bottom -= 1;
                 grid.line(bottom, 0, line);
@@ -343,13 +350,16 @@ impl App {
             part(&mut lines);
             lines.extend(rows);
         }
-        for (index, (_, text)) in live.queued.iter().enumerate() {
+        let queued = live.queued.iter().map(|(_, text)| (text, QUEUED_KEYS));
+        let unheard = self.outbox.queued(self.current);
+        let unheard = unheard.map(|entry| (&entry.submission.line, UNHEARD_KEYS));
+        for (index, (text, keys)) in queued.chain(unheard).enumerate() {
             if index == 0 {
                 part(&mut lines);
             }
             let text = lines::first_line(text);
             let queued = Line::of(format!("⋯ queued: {}", clean(text)), Role::Faint);
-            lines.push(QUEUED_KEYS.after(&queued, self.columns));
+            lines.push(keys.after(&queued, self.columns));
         }
         lines
     }

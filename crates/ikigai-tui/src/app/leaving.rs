@@ -7,7 +7,13 @@ impl App {
     /// Leaves, or asks whether to.
     pub(super) fn leave(&mut self) {
         match self.roster.working() {
-            0 => self.wishes.push(Wish::Quit),
+            0 => match self.leaving_pending() {
+                None => self.wishes.push(Wish::Quit),
+                Some(text) => {
+                    self.said = Some((text, None));
+                    self.mode = Mode::Leaving;
+                }
+            },
             working => {
                 let agents = if working == 1 {
                     "1 agent is".to_owned()

@@ -59,8 +59,15 @@ pub(super) fn busy(
         let text = format!("⏸ the store is away, nothing is lost · trying again · {reason}");
         return Some((Line::of(clean(&text), Role::Warning), None));
     }
-    let doing = agent.turn.as_ref()?;
     let since = |since: Instant| now.saturating_duration_since(since);
+    if let Some(shell) = &agent.shell {
+        let command = first_line(&shell.command);
+        let text = format!("!{command} {}", duration(since(shell.since)));
+        let spinner = spinner(symbols, shell.since, now);
+        let line = Line::of(format!("{spinner} {}", clean(&text)), Role::Busy);
+        return Some((line, Some(way_out("Esc to stop", Role::Faint))));
+    }
+    let doing = agent.turn.as_ref()?;
     let silent = since(doing.heard);
     let silence = |text: &str| match silent.as_secs() {
         ..SILENT_SECONDS => String::new(),

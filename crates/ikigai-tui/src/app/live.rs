@@ -28,6 +28,8 @@ pub struct Live {
     pub questions: Vec<Question>,
     /// Messages that wait for the next break.
     pub queued: Vec<(MailId, String)>,
+    /// The shell command of the user that runs.
+    pub shell: Option<ShellRun>,
     /// What a shell of the user printed last.
     pub printed: Vec<String>,
     /// The store fails, for this reason.
@@ -107,6 +109,15 @@ pub enum Phase {
     },
 }
 
+/// A shell command of the user that runs.
+#[derive(Clone, Debug)]
+pub struct ShellRun {
+    /// The command line.
+    pub command: String,
+    /// Time of its start.
+    pub since: Instant,
+}
+
 /// A call that runs.
 #[derive(Clone, Debug)]
 pub struct Running {
@@ -123,9 +134,9 @@ pub struct Running {
 }
 
 impl Live {
-    /// Whether a turn goes on.
+    /// Returns whether a turn goes on or a shell command of the user runs.
     pub fn is_busy(&self) -> bool {
-        self.turn.is_some()
+        self.turn.is_some() || self.shell.is_some()
     }
 
     /// Whether nothing of it is worth keeping.
@@ -196,7 +207,20 @@ impl Live {
             }
             Update::Unasked(call) => self.questions.retain(|one| one.call != *call),
             Update::Queued { mail, text } => self.queued.push((*mail, text.clone())),
-            Update::TakenBack(text) => self.queued.retain(|(_, queued)| queued != text),
+            Update::TakenBack { mail, .. } | Update::Delivered(mail) => {
+                self.queued.retain(|(queued, _)| queued != mail);
+            }
+            Update::ShellStarted { command, .. } => {
+                self.shell = Some(ShellRun {
+                    command: command.clone(),
+                    since: now,
+                });
+            }
+            Update::ShellEnded => {
+                self.shell = None;
+                self.printed.clear();
+                self.store_away = None;
+            }
             Update::Printed(line) => {
                 self.printed.push(line.clone());
                 let surplus = self.printed.len().saturating_sub(PRINTED_LINES);
@@ -206,6 +230,8 @@ impl Live {
             Update::Stored(row) => self.stored(row, now),
             Update::Settled(_)
             | Update::NotStored { .. }
+            | Update::Received(_)
+            | Update::Unstored { .. }
             | Update::Next(_)
             | Update::Preview { .. }
             | Update::Notice(_)
@@ -260,9 +286,6 @@ impl Live {
             }
             Some(Kind::User) => {
                 self.printed.clear();
-                let text = row.content.as_deref().unwrap_or_default();
-                self.queued
-                    .retain(|(_, queued)| !text.starts_with(queued.as_str()));
             }
             _ => {}
         }

@@ -84,8 +84,12 @@ impl App {
             }
             (Meaning::Action(Action::Send), _) => self.merge_first(),
             (Meaning::Action(Action::Escape | Action::Interrupt), _) => {
+                let (merged, count) = (merging.count - merging.previews.len(), merging.count);
                 self.end_merging();
-                self.say("nothing was merged");
+                self.say(match merged {
+                    0 => "nothing was merged".to_owned(),
+                    merged => format!("merged {merged} of {count}"),
+                });
             }
             (Meaning::Action(Action::Editor), _) => {
                 let text = editor.text();

@@ -23,6 +23,7 @@ mod needle;
 mod overlay;
 mod pane;
 mod past;
+mod pending;
 mod picker;
 mod press;
 mod prompt;
@@ -59,6 +60,7 @@ use self::browse::Browse;
 use self::hits::Visited;
 use self::merging::Merging;
 use self::overlay::Overlay;
+use self::pending::InputDrafts;
 use self::press::Armed;
 use self::prompt::Prompt;
 use self::question::Asked;
@@ -67,6 +69,7 @@ use self::typing::Past;
 use crate::input::{History, Search};
 use crate::key::{Happening, Key};
 use crate::keys::Bindings;
+use crate::outbox::{Outbox, OutboxAction};
 use crate::rows::Symbols;
 use crate::scrollback::{Selection, Visible};
 
@@ -143,6 +146,10 @@ pub enum Wish {
     },
     /// Read what was sent in former runs.
     ReadHistory,
+    /// Save or store a line that is not in the log yet.
+    Outbox(OutboxAction),
+    /// Write the draft of an agent to its file; remove it if it is empty.
+    SaveDraft(AgentId, String),
     /// Stop the program until it is told to go on.
     Suspend,
     /// Tell somebody who does not look.
@@ -231,6 +238,9 @@ pub struct App {
     history: History,
     /// How much of it is known.
     known_past: Past,
+    /// Typed lines that are not in the log yet.
+    outbox: Outbox,
+    drafts: InputDrafts,
     search: Option<Search>,
     /// What was found in the log last.
     visited: Option<Visited>,
@@ -297,6 +307,8 @@ impl App {
             asked: Asked::default(),
             history: History::default(),
             known_past: Past::default(),
+            outbox: Outbox::default(),
+            drafts: InputDrafts::default(),
             search: None,
             visited: None,
             models: Vec::new(),
@@ -347,6 +359,7 @@ impl App {
     pub fn show(&mut self, pane: Pane) {
         let agent = pane.agent.state.agent();
         self.panes.insert(agent, pane);
+        self.give_waiting(agent);
         self.show_again(agent);
     }
 
@@ -467,8 +480,14 @@ impl App {
     pub fn happened(&mut self, happening: Happening, now: Instant) {
         self.tick(now);
         match happening {
-            Happening::Key(key) => self.press(key),
-            Happening::Paste(text) => self.paste(&text),
+            Happening::Key(key) => {
+                self.draft_changed();
+                self.press(key);
+            }
+            Happening::Paste(text) => {
+                self.draft_changed();
+                self.paste(&text);
+            }
             Happening::Mouse(mouse) => self.mouse(mouse),
             Happening::Focus(is_focused) => self.is_focused = is_focused,
             Happening::Resize { columns, rows } => (self.columns, self.rows) = (columns, rows),
@@ -487,6 +506,7 @@ impl App {
         self.disarm();
         self.seek_on();
         self.mind_question();
+        self.keep_typed();
     }
 
     /// When the screen changes by itself next; never, if nothing goes on.
@@ -503,7 +523,7 @@ impl App {
         let said = self.said.as_ref().and_then(|(_, until)| *until);
         let seek = self.is_seeking().then_some(self.now);
         let (question, armed) = (self.question_opens_at(), self.armed_until());
-        let times = [step, said, seek, question, armed];
+        let times = [step, said, seek, question, armed, self.typed_due()];
         times.into_iter().flatten().min()
     }
 

@@ -25,13 +25,19 @@ impl App {
             Update::Stored(row) | Update::Settled(row) if changes_tree(&row) => {
                 self.wishes.push(Wish::ReadTree);
             }
-            Update::TakenBack(text) if self.sends_now => {
+            Update::TakenBack { text, .. } if self.sends_now => {
                 self.wishes.push(Wish::Say(agent, Intent::Say(text)));
             }
-            Update::TakenBack(text) => self.hand_back(agent, &text),
+            Update::TakenBack { text, .. } => self.hand_back(agent, &text),
+            Update::Received(id) => self.received(id),
+            Update::Unstored { id, reason } => self.unstored(id, &reason),
+            Update::ShellStarted { id, .. } => self.shell_runs(id),
             Update::Next(Next::Input(text)) => self.put_back(agent, text),
-            Update::NotStored { text, reason } => {
+            Update::NotStored { id, text, reason } => {
                 self.hand_back(agent, &text);
+                if let Some(id) = id {
+                    self.returned(id, &reason);
+                }
                 self.say(format!("⚠ not stored, nothing was done: {reason}"));
             }
             Update::Ended(_) => {
@@ -94,20 +100,6 @@ impl App {
         if let Some(pane) = self.panes.get_mut(&agent) {
             pane.put_back = Some(text);
         }
-    }
-
-    /// Puts text that is the user's again into the input of its agent.
-    fn hand_back(&mut self, agent: AgentId, text: &str) {
-        let Some(pane) = self.panes.get_mut(&agent) else {
-            return;
-        };
-        let typed = pane.editor.text();
-        let whole = if typed.is_empty() {
-            text.to_owned()
-        } else {
-            format!("{text}\n{typed}")
-        };
-        pane.editor.set(&whole);
     }
 
     /// Tells somebody who does not look what they wait for.

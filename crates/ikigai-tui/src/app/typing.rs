@@ -261,7 +261,7 @@ impl App {
         if let Some((mail, _)) = queued.filter(|_| self.input_is_empty()) {
             let take_back = ikigai_engine::Intent::TakeBack(*mail);
             self.wishes.push(Wish::Say(self.current, take_back));
-        } else {
+        } else if !self.input_is_empty() || !self.take_back_pending() {
             self.recall(Way::Older);
         }
     }

@@ -27,6 +27,11 @@ pub enum Answer {
 pub enum Said {
     /// It is done.
     Ok,
+    /// To `submit`: the line is kept, but not stored or carried out yet.
+    Pending {
+        /// Why.
+        reason: String,
+    },
     /// The agent has nothing to do.
     Idle {
         /// It waits for an answer to a question.

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::answer::{AgentSeen, Answer, Framebuffer, Released, Said, TokenCache, Version};
 use super::keys::happenings;
 use super::request::{Request, Word};
+use crate::outbox::SubmissionState;
 use crate::paint::{Grid, Theme};
 use crate::screen::Driver;
 
@@ -75,6 +76,8 @@ enum Awaits {
     Screen,
     /// This agent has heard what it was told.
     Heard(AgentId),
+    /// An agent has a submitted line, which has this number if the screen did not take it.
+    Submitted(AgentId, u64),
     /// The agent that is shown has nothing to do.
     Idle,
 }
@@ -175,6 +178,7 @@ impl Orders {
         for held in self.held.drain(..) {
             let answer = match held.what {
                 Awaits::Heard(_) => Answer::OK,
+                Awaits::Submitted(..) => pending("the program ends; the line is kept as a draft"),
                 Awaits::Screen | Awaits::Idle => Answer::error("the program ends"),
             };
             let _ = held.reply.send(Reply::Answer(answer));
@@ -191,12 +195,22 @@ impl Orders {
                 let seen = Framebuffer::of(&self.grid, self.theme);
                 Some(Answer::Said(Said::Framebuffer(seen)))
             }
-            Awaits::Heard(agent) => {
-                let live = driver.app.roster().live(agent);
-                let is_busy = live.is_some_and(crate::app::Live::is_busy);
-                let works = driver.engine.is_working(agent) == Some(true);
-                let has_heard = driver.engine.has_heard(agent) && (is_busy || !works);
-                (has_heard || is_over).then_some(Answer::OK)
+            Awaits::Heard(agent) => (has_heard(agent, driver) || is_over).then_some(Answer::OK),
+            Awaits::Submitted(agent, number) => {
+                let has_heard = has_heard(agent, driver);
+                match driver.app.submission_state(number) {
+                    // Carried out by the screen itself, or stored.
+                    None | Some(SubmissionState::Received) => {
+                        (has_heard || is_over).then_some(Answer::OK)
+                    }
+                    Some(SubmissionState::Pending(reason)) => Some(pending(&reason)),
+                    Some(SubmissionState::Returned(reason)) => {
+                        Some(Answer::error(format!("not stored: {reason}")))
+                    }
+                    Some(SubmissionState::Sent) => {
+                        is_over.then(|| pending("the agent has not taken it in yet"))
+                    }
+                }
             }
             Awaits::Idle => {
                 let live = driver.app.roster().live(current);
@@ -262,8 +276,9 @@ impl Orders {
                     return Err("there is nothing to say".to_owned());
                 }
                 let agent = named(agent.as_deref(), driver).await?;
+                let number = driver.app.outbox().added();
                 driver.app.submit_to(agent, text);
-                Ok(Begun::heard(agent))
+                Ok(Begun::Awaits(Awaits::Submitted(agent, number), HEARING))
             }
             Request::Interrupt { agent } => {
                 let agent = named(agent.as_deref(), driver).await?;
@@ -376,6 +391,18 @@ impl Orders {
             name: known.map_or_else(String::new, |known| known.branch.agent.name.clone()),
         }
     }
+}
+
+fn has_heard(agent: AgentId, driver: &Driver) -> bool {
+    let live = driver.app.roster().live(agent);
+    let is_busy = live.is_some_and(crate::app::Live::is_busy);
+    let works = driver.engine.is_working(agent) == Some(true);
+    driver.engine.has_heard(agent) && (is_busy || !works)
+}
+
+fn pending(reason: &str) -> Answer {
+    let reason = reason.to_owned();
+    Answer::Said(Said::Pending { reason })
 }
 
 /// What becomes of a request at first.

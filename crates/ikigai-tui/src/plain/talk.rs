@@ -269,8 +269,8 @@ impl Talk {
             )),
             Update::Ended(_) => self.end_speech(),
             Update::Queued { text, .. } => self.add(&format!("queued: {}", clean_line(text))),
-            Update::TakenBack(text) => self.add(&format!("not sent: {}", clean_line(text))),
-            Update::NotStored { text, reason } => {
+            Update::TakenBack { text, .. } => self.add(&format!("not sent: {}", clean_line(text))),
+            Update::NotStored { text, reason, .. } => {
                 self.add(&format!("not stored, nothing was done ({reason}): {text}"));
             }
             Update::Printed(line) => {

@@ -10,11 +10,12 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Direction, PageQuery, Row, Span};
 use ikigai_engine::commands::Candidate;
 use ikigai_engine::search::{Asked, Cursor};
-use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview, Pulse};
+use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview, Pulse, Submission};
 
 use super::choices;
 use super::mailbox::Mailbox;
 use crate::app::{Choosing, Filled, Hits, Picker};
+use crate::drafts::DraftReport;
 
 /// How many of an agent's rows are read to tell what it said last.
 const NEWEST_ROWS: usize = 16;
@@ -71,6 +72,12 @@ pub(crate) enum Found {
     Attended,
     /// The log has grown.
     Grown,
+    /// An agent has a typed line, or not.
+    Delivered(AgentId, Submission, Result<(), EngineError>),
+    /// A pending message is stored, or not.
+    PendingStored(AgentId, Submission, Result<(), EngineError>),
+    /// Something became of draft files.
+    Kept(DraftReport),
     /// Something failed.
     Trouble(String),
 }

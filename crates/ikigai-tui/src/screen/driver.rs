@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Kind, RowRef};
-use ikigai_engine::{
-    CommitError, Engine, EngineError, Errand, Follow, Followed, Intent, Status, Update,
-};
+use ikigai_engine::{Engine, EngineError, Errand, Follow, Followed, Intent, Status, Update};
 
 use super::around::{Found, Scout};
 use super::held::Neighbours;
 use super::mailbox::{Letter, Mailbox};
 use super::past;
 use crate::app::{App, Pane, Surroundings, Wish};
+use crate::drafts::{DraftFiles, DraftWriter};
 use crate::keys::Bindings;
 
 /// The tree is read at most this often, however much happens.
@@ -63,6 +62,9 @@ pub struct Driver {
     tree_read: Option<Instant>,
     /// Other programs that hold agents.
     pub(super) neighbours: Option<Arc<dyn Neighbours>>,
+    /// Files of drafts and pending messages, until the first frame is drawn.
+    pub(super) draft_files: Option<DraftFiles>,
+    pub(super) drafts: Option<DraftWriter>,
 }
 
 impl Driver {
@@ -95,12 +97,15 @@ impl Driver {
             tree_due: None,
             tree_read: None,
             neighbours: None,
+            draft_files: None,
+            drafts: None,
         })
     }
 
     /// After the first frame: takes care of the agent, and finds out what stands around it.
     pub fn settle_in(&mut self) {
         let current = self.app.current();
+        self.start_drafts();
         self.scout.attend(current);
         self.scout.read_tree(self.app.current());
         self.look_around();
@@ -227,6 +232,7 @@ impl Driver {
 
     /// Carries out what the screen wants, and hands on what only a terminal can do.
     pub async fn carry_out(&mut self) -> Vec<Wish> {
+        self.keep_typed();
         let mut left = Vec::new();
         loop {
             let wishes = self.app.take_wishes();
@@ -262,6 +268,8 @@ impl Driver {
                     }
                     Wish::ReadTree => self.want_tree(),
                     Wish::ReadHistory => self.read_history().await,
+                    Wish::Outbox(action) => self.do_outbox(action),
+                    Wish::SaveDraft(agent, text) => self.save_draft(agent, text),
                     Wish::List { typed, directory } => self.list(&typed, &directory),
                     wish => left.push(wish),
                 }
@@ -270,32 +278,22 @@ impl Driver {
     }
 
     async fn say(&mut self, agent: AgentId, intent: Intent) {
-        let said = match &intent {
-            Intent::Say(text) | Intent::Command(text) | Intent::Do(Errand::Merge(_, text)) => {
-                Some(text.clone())
-            }
+        let merged = match intent {
+            Intent::Say(line) | Intent::Command(line) => return self.submit(agent, line).await,
+            Intent::Do(Errand::Merge(_, ref text)) => Some(text.clone()),
             _ => None,
         };
-        let is_typed = matches!(&intent, Intent::Say(_) | Intent::Command(_));
         let Err(error) = self.engine.say(agent, intent).await else {
             return;
         };
-        if let EngineError::Commit(CommitError::Held { owner, .. }) = &error
-            && let Some(text) = said.as_ref().filter(|_| is_typed)
-            && self.say_to_holder(agent, text, owner).await
-        {
-            return;
-        }
-        match said {
-            Some(text) => self.not_said(agent, &text, &error),
-            None => self.app.say(format!("⚠ {error}")),
-        }
-    }
-
-    pub(super) fn not_said(&mut self, agent: AgentId, text: &str, error: &EngineError) {
+        let Some(text) = merged else {
+            return self.app.say(format!("⚠ {error}"));
+        };
+        let reason = error.to_string();
         let update = Update::NotStored {
-            text: text.to_owned(),
-            reason: error.to_string(),
+            id: None,
+            text,
+            reason,
         };
         self.app.told(agent, update, Instant::now());
     }
@@ -315,6 +313,7 @@ impl Driver {
                 Ok(pane) => self.app.show(pane),
                 Err(error) => return self.app.say(format!("⚠ {error}")),
             }
+            self.claim_draft(agent);
         }
         self.engine.note_use(agent);
         self.meet_unlisted().await;
@@ -372,6 +371,13 @@ impl Driver {
             // What agents of this process do is told by them.
             Found::Grown if self.app.roster().others_may_move() => self.want_tree(),
             Found::Grown | Found::Filled(..) | Found::CheckedOut(..) | Found::Held(..) => {}
+            Found::Delivered(agent, submission, delivered) => {
+                self.delivered(agent, submission, delivered).await;
+            }
+            Found::PendingStored(agent, submission, stored) => {
+                self.pending_stored(agent, &submission, stored);
+            }
+            Found::Kept(report) => self.kept(report),
             Found::Trouble(text) => self.app.say(format!("⚠ {text}")),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, EngineError, ProcessRecord, Update};
+use ikigai_engine::{CommitError, EngineError, ProcessRecord, Submission, Update};
 
 use super::Driver;
 use crate::control::{Answer, Request, Said};
@@ -38,26 +38,31 @@ impl Driver {
     pub(super) async fn say_to_holder(
         &mut self,
         agent: AgentId,
-        text: &str,
+        submission: &Submission,
         owner: &ProcessRecord,
     ) -> bool {
+        let (id, text) = (submission.id, submission.line.as_str());
         match self.engine.screen_line(agent, text).await {
             // What concerns this screen is not for the other one.
             Ok(Some(next)) => {
+                self.app.received(id);
                 self.app.told(agent, Update::Next(next), Instant::now());
                 return true;
             }
             Ok(None) => {}
             Err(error) => {
-                self.not_said(agent, text, &error);
+                self.not_submitted(agent, submission, &error);
                 return true;
             }
         }
         match self.fork_here(agent, text).await {
-            Ok(true) => return true,
+            Ok(true) => {
+                self.app.received(id);
+                return true;
+            }
             Ok(false) => {}
             Err(error) => {
-                self.not_said(agent, text, &error);
+                self.not_submitted(agent, submission, &error);
                 return true;
             }
         }
@@ -66,19 +71,24 @@ impl Driver {
             text: text.to_owned(),
             agent: Some(agent.to_string()),
         };
-        if self.ask(owner, submit).await == Ok(Answer::OK) {
+        let answer = self.ask(owner, submit).await;
+        if matches!(answer, Ok(Answer::Said(Said::Ok | Said::Pending { .. }))) {
+            self.app.received(id);
             self.app
                 .say(format!("⋯ handed to {where_to}, which holds this agent"));
             return true;
         }
-        let Line::Message(text) = parse(text) else {
+        let Line::Message(_) = parse(text) else {
             return false;
         };
-        match self.engine.post(agent, text).await {
-            Ok(()) => self.app.say(format!(
-                "⋯ left as mail for {where_to}, which holds this agent"
-            )),
-            Err(error) => self.not_said(agent, text, &error),
+        match self.engine.store_pending(agent, submission).await {
+            Ok(()) => {
+                self.app.received(id);
+                self.app.say(format!(
+                    "⋯ left as mail for {where_to}, which holds this agent"
+                ));
+            }
+            Err(error) => self.not_submitted(agent, submission, &error),
         }
         true
     }

@@ -115,7 +115,9 @@ fn is_urgent(update: &Update) -> bool {
             | Update::Preview { .. }
             | Update::Question(_)
             | Update::NotStored { .. }
-            | Update::TakenBack(_)
+            | Update::TakenBack { .. }
+            | Update::Unstored { .. }
+            | Update::ShellStarted { .. }
     )
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod mailbox;
 mod outside;
 mod past;
 mod stage;
+mod submissions;
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -47,7 +47,8 @@ impl Stage {
         let engine = driver.engine.clone();
         // Nobody sees how time passes but those who wait.
         let tick = driver.app.next_tick().filter(|_| orders.has_held());
-        let due = orders.due().into_iter().chain(tick).min();
+        let typed = driver.app.typed_due();
+        let due = orders.due().into_iter().chain(tick).chain(typed).min();
         tokio::select! {
             () = orders.came(&engine) => {}
             () = at(due) => {}
@@ -64,9 +65,12 @@ impl Stage {
     pub async fn leave(&mut self) {
         begin_exit(LEFT_LATE);
         self.orders.end();
+        // First what was typed: the rest may be cut off by the time that leaving has.
+        self.driver.keep_all().await;
         self.driver.engine.leave().await;
         // A store that does not answer keeps the program no longer.
         let _ = timeout(LAST_ROWS, self.driver.take_in()).await;
+        self.driver.keep_all().await;
     }
 }
 

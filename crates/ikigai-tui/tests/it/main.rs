@@ -14,6 +14,7 @@ mod keys;
 mod layout;
 mod merging;
 mod narrow;
+mod pending;
 mod pickers;
 mod support;
 mod terminal;

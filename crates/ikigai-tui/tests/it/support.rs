@@ -1,5 +1,6 @@
 //! A screen without a terminal: a scripted model, a log, keys by their names, rows as text.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,8 +11,9 @@ use ikigai_engine::{Engine, Environment, GrantKey, Question, Update};
 use ikigai_providers::Models;
 use ikigai_providers::registry::Registry;
 use ikigai_providers::transport::{Client, Deadlines};
-use ikigai_testkit::{ChosenStore, IdSource, ManualClock, ScriptedProvider};
+use ikigai_testkit::{ChosenStore, FaultyStore, IdSource, ManualClock, ScriptedProvider};
 use ikigai_tui::app::{Surroundings, Wish};
+use ikigai_tui::drafts::DraftFiles;
 use ikigai_tui::key::{Deed, Happening, Mouse};
 use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Grid;
@@ -22,6 +24,9 @@ const HERE: &str = "/home/somebody/parser";
 
 /// Nothing in these tests takes as long, unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long it is waited for something to come before the clock is looked at.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// Sizes at which everything must be usable.
 pub(crate) const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 12)];
@@ -50,6 +55,17 @@ impl Environment for Outside {
     }
 }
 
+fn process() -> ikigai_core::ProcessId {
+    IdSource::new(10_000 + SCREENS.fetch_add(1, Ordering::Relaxed)).process()
+}
+
+fn new_root() -> Whom {
+    Whom::New {
+        session: HERE.to_owned(),
+        workdir: HERE.to_owned(),
+    }
+}
+
 pub(crate) struct Stage {
     pub(crate) driver: Driver,
     pub(crate) provider: ScriptedProvider,
@@ -60,6 +76,8 @@ pub(crate) struct Stage {
     grid: Grid,
     /// How much later it is than it is.
     later: Duration,
+    /// The log behind a store that can fail.
+    log: Option<ChosenStore>,
 }
 
 impl Stage {
@@ -97,22 +115,60 @@ impl Stage {
             Arc::new(outside),
             models,
         );
-        let whom = Whom::New {
-            session: HERE.to_owned(),
-            workdir: HERE.to_owned(),
-        };
-        let stage = Self::on(engine, provider, whom, size).await;
+        let stage = Self::on(engine, provider, new_root(), size, None).await;
         Self { user, ..stage }
+    }
+
+    /// A screen on a store that can fail, with its drafts in a directory.
+    pub(crate) async fn with_faults(drafts: Option<&Path>) -> (Self, Arc<FaultyStore>) {
+        let log = ChosenStore::new(process());
+        let provider = ScriptedProvider::default();
+        Self::on_faulty(log, provider, new_root(), drafts).await
+    }
+
+    /// The process dies without a word, and another one starts on the same log and drafts.
+    pub(crate) async fn killed(self, drafts: &Path) -> (Self, Arc<FaultyStore>) {
+        let whom = Whom::Agent(self.current());
+        let log = self.log.clone().unwrap();
+        log.die();
+        let (log, provider) = (log.other_process(process()), self.provider.clone());
+        drop(self);
+        Self::on_faulty(log, provider, whom, Some(drafts)).await
+    }
+
+    async fn on_faulty(
+        log: ChosenStore,
+        provider: ScriptedProvider,
+        whom: Whom,
+        drafts: Option<&Path>,
+    ) -> (Self, Arc<FaultyStore>) {
+        let outside = Outside {
+            clock: ManualClock::new(Micros(1_000_000_000)),
+            ids: IdSource::new(SCREENS.fetch_add(1, Ordering::Relaxed)),
+            user: Arc::default(),
+        };
+        let store = Arc::new(FaultyStore::new(Arc::new(log.clone())));
+        let models = Arc::new(provider.clone());
+        let engine = Engine::new(store.clone(), Arc::new(outside), models);
+        let mut stage = Self::on(engine, provider, whom, (80, 24), drafts).await;
+        stage.log = Some(log);
+        (stage, store)
     }
 
     /// Another screen, which knows nothing of what this one was told, on the same agents.
     pub(crate) async fn again(self, engine: Engine) -> Self {
         let size = (self.grid.columns(), self.grid.rows());
         let whom = Whom::Agent(self.current());
-        Self::on(engine, self.provider, whom, size).await
+        Self::on(engine, self.provider, whom, size, None).await
     }
 
-    async fn on(engine: Engine, provider: ScriptedProvider, whom: Whom, size: (u16, u16)) -> Self {
+    async fn on(
+        engine: Engine,
+        provider: ScriptedProvider,
+        whom: Whom,
+        size: (u16, u16),
+        drafts: Option<&Path>,
+    ) -> Self {
         let around = Surroundings {
             symbols: Symbols::Utf8,
             home: Some("/home/somebody".to_owned()),
@@ -132,7 +188,13 @@ impl Stage {
             left: Vec::new(),
             grid: Grid::default(),
             later: Duration::ZERO,
+            log: None,
         };
+        if let Some(directory) = drafts {
+            stage
+                .driver
+                .set_drafts(DraftFiles::at(directory.to_owned()));
+        }
         stage.driver.settle_in();
         stage
     }
@@ -245,8 +307,9 @@ impl Stage {
             if is_it(&text) {
                 return text;
             }
-            let came = tokio::time::timeout_at(end.into(), self.driver.came()).await;
-            assert!(came.is_ok(), "it never came:\n{text}");
+            // Something typed may be due without anything that comes.
+            let _ = tokio::time::timeout(MOMENT, self.driver.came()).await;
+            assert!(Instant::now() < end, "it never came:\n{text}");
         }
     }
 
@@ -322,6 +385,19 @@ impl Stage {
     /// What only a terminal can do and was wished for since this was asked last.
     pub(crate) fn wished(&mut self) -> Vec<Wish> {
         std::mem::take(&mut self.left)
+    }
+
+    /// The messages in the log of the agent that is shown.
+    pub(crate) async fn messages(&self) -> Vec<String> {
+        let query = PageQuery {
+            span: Span::new(self.current(), Seq(1), Seq(1000)),
+            direction: Direction::Forwards,
+            limit: 1000,
+        };
+        let rows = self.driver.engine.store().page(query).await.unwrap();
+        let users = rows.into_iter();
+        let users = users.filter(|row| row.kind.read_as() == Some(Kind::User));
+        users.filter_map(|row| row.content).collect()
     }
 
     /// The lines of the commands in an agent's log.

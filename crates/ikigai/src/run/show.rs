@@ -93,8 +93,8 @@ impl FrontEnd {
             }
             Update::Progress { line, .. } | Update::Printed(line) => self.progress(line),
             Update::Queued { text, .. } => self.tell(&format!("⋯ queued: {}", visible(text))),
-            Update::TakenBack(text) => self.tell(&format!("not sent: {}", visible(text))),
-            Update::NotStored { text, reason } => {
+            Update::TakenBack { text, .. } => self.tell(&format!("not sent: {}", visible(text))),
+            Update::NotStored { text, reason, .. } => {
                 self.tell(&format!(
                     "⚠ not stored ({}): {}",
                     visible(reason),
@@ -113,6 +113,11 @@ impl FrontEnd {
             | Update::Output { .. }
             | Update::Began
             | Update::Ended(_)
+            | Update::Delivered(_)
+            | Update::Received(_)
+            | Update::Unstored { .. }
+            | Update::ShellStarted { .. }
+            | Update::ShellEnded
             | Update::Preview { .. }
             | Update::Next(_) => {}
         }

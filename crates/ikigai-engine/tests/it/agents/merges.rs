@@ -51,7 +51,10 @@ async fn children_that_are_done_are_merged_once() {
     assert_eq!(again, "⚠ one has said nothing new");
     assert_eq!(none, "⚠ no child is done and not merged yet");
     assert_eq!(resumed, "⚠ there is no stopped turn to go on with");
-    assert_eq!(bad, "⚠ /merge has no option --fast");
+    assert_eq!(
+        bad,
+        "⚠ /merge has no option --fast · /merge [AGENT …] [--summary] [--done]"
+    );
     assert_eq!(
         world.texts(root, "user").await,
         [

@@ -144,6 +144,14 @@ async fn a_budget_is_set_shown_and_taken_off() {
             "⚠ `five` is no budget · /budget $5, /budget 200k or /budget off",
         ),
         (
+            "/budget 5",
+            "⚠ 5 of what? /budget $5 for dollars, /budget 5k for tokens",
+        ),
+        (
+            "/budget 0.50",
+            "⚠ 0.50 of what? /budget $0.50 for dollars, /budget 0.50k for tokens",
+        ),
+        (
             "/budget $0",
             "⚠ `$0` is no budget · /budget $5, /budget 200k or /budget off",
         ),
@@ -186,7 +194,7 @@ async fn a_used_up_budget_stops_the_agent_with_a_row_that_says_so() {
     let world = World::new();
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
-    printed(&mut worker, "/budget 24").await;
+    printed(&mut worker, "/budget 0.024k").await;
     say_times(&world, &mut worker, 2).await;
 
     let outcome = say(&mut worker, "once more").await.unwrap();
@@ -197,7 +205,7 @@ async fn a_used_up_budget_stops_the_agent_with_a_row_that_says_so() {
     let error = last_error(&world, id).await;
     assert_eq!(error, (Some(Category::Budget), reason.to_owned()));
     assert_eq!(world.provider.requests().len(), 2);
-    printed(&mut worker, "/budget 36").await;
+    printed(&mut worker, "/budget 0.036k").await;
     world.provider.will_say("the answer");
     let (done, _) = super::support::typed(&mut worker, "/retry").await;
     assert_eq!(done.outcome, Some(Outcome::Completed));
@@ -210,7 +218,7 @@ async fn a_used_up_budget_stops_the_agent_with_a_row_that_says_so() {
 async fn descendants_work_under_the_budget_of_their_ancestors() {
     let world = World::new();
     let mut root = world.root().await;
-    printed(&mut root, "/budget 100").await;
+    printed(&mut root, "/budget 0.1k").await;
     let mut child = child_of(&world, &mut root, "helper").await;
     assert_eq!(child.agent().state.settings().spend, None);
     let mut grandchild = child_of(&world, &mut child, "deeper").await;
@@ -219,7 +227,7 @@ async fn descendants_work_under_the_budget_of_their_ancestors() {
     let other = world.root().await;
     drop(other);
 
-    printed(&mut root, "/budget 24").await;
+    printed(&mut root, "/budget 0.024k").await;
     let outcome = say(&mut grandchild, "more").await.unwrap();
 
     let reason = "the budget of `parser` and its descendants is used up: 24 of 24 tokens · \

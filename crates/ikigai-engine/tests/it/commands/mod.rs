@@ -1,5 +1,6 @@
 //! Slash commands: what each prints and stores, and that a restart shows and sends the same.
 
+mod arguments;
 mod cost;
 mod lines;
 mod pins;

@@ -1,0 +1,289 @@
+//! What was typed and is not in the log yet: pending messages above the input, and saved drafts.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use ikigai_core::data::{self, UserData};
+use ikigai_core::{AgentId, Kind};
+use ikigai_engine::commands::{Line as TypedLine, parse};
+use ikigai_engine::{MailId, Submission, looks_like_key};
+
+use super::{App, Mode, Pane, Wish, lines};
+use crate::drafts::{PendingMessage, SavedDraft};
+use crate::line::Line;
+use crate::look::Role;
+use crate::outbox::{Outbox, OutboxEntry, SubmissionState};
+use crate::text::{clean, cut};
+
+/// A changed input is saved after this time, so at most this often.
+const SAVE_PAUSE: Duration = Duration::from_secs(2);
+
+/// Pause before the draft of a line that was just sent is looked at again.
+const SENT_PAUSE: Duration = Duration::from_millis(300);
+
+/// Rows of pending messages above the input.
+const ROWS: usize = 3;
+
+/// Drafts of all inputs: what is on disk, and when to look again.
+#[derive(Default)]
+pub(super) struct InputDrafts {
+    due: Option<Instant>,
+    saved: HashMap<AgentId, String>,
+    /// Text for agents that are not shown yet.
+    waiting: HashMap<AgentId, String>,
+}
+
+impl App {
+    /// Lines on their way into the log.
+    pub fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Notes that a line goes to an agent.
+    pub fn submitted(&mut self, agent: AgentId, submission: Submission) {
+        self.outbox.send(agent, submission, Instant::now());
+    }
+
+    /// Puts a message behind pending ones of the same agent; returns whether there are any.
+    pub fn submitted_behind(&mut self, agent: AgentId, submission: &Submission) -> bool {
+        let is_behind = self.outbox.send_behind(agent, submission, Instant::now());
+        self.ask_outbox();
+        is_behind
+    }
+
+    /// Notes that an agent has a line.
+    pub fn delivered(&mut self, id: MailId) {
+        self.outbox.delivered(id);
+    }
+
+    /// Notes that a line is stored, or that its command ran.
+    pub fn received(&mut self, id: MailId) {
+        if self.outbox.received(id).is_none() {
+            return;
+        }
+        // Its draft is of no more use.
+        self.drafts.due = Some(self.now);
+        self.ask_outbox();
+        if matches!(self.mode, Mode::Leaving) {
+            self.leave();
+        }
+    }
+
+    /// Notes that the store could not take a message.
+    pub(super) fn unstored(&mut self, id: MailId, reason: &str) {
+        let reason = format!("store is away: {reason}");
+        self.outbox.unstored(id, &reason, self.now);
+        self.ask_outbox();
+    }
+
+    /// Notes that a line was not stored and is back in the input.
+    pub(super) fn returned(&mut self, id: MailId, reason: &str) {
+        // First the draft, then the file of the message: one of them is always there.
+        self.save_drafts();
+        self.outbox.returned(id, reason);
+        self.ask_outbox();
+    }
+
+    /// Notes that the shell command of a line runs.
+    pub(super) fn shell_runs(&mut self, id: Option<MailId>) {
+        if let Some(id) = id {
+            self.outbox.running(id);
+        }
+    }
+
+    /// Notes whether the file of a pending message was written.
+    pub fn pending_saved(&mut self, id: MailId, on_disk: bool) {
+        self.outbox.saved(id, on_disk);
+    }
+
+    /// Takes in messages that a former process could not store.
+    pub fn restore_pending(&mut self, pending: Vec<PendingMessage>) {
+        let commands = self.outbox.restore(pending, Instant::now());
+        for command in commands {
+            self.hand_back(command.agent, &command.submission.line);
+        }
+        self.save_drafts();
+        self.ask_outbox();
+    }
+
+    /// Takes in the draft that a former process left for an agent.
+    pub fn restore_draft(&mut self, agent: AgentId, draft: SavedDraft) {
+        let pane = self.panes.get(&agent);
+        let SavedDraft { text, at } = draft;
+        if pane.is_some_and(|pane| was_sent(pane, &text, at)) {
+            return self.wishes.push(Wish::SaveDraft(agent, String::new()));
+        }
+        self.drafts.saved.insert(agent, text.clone());
+        self.hand_back(agent, &text);
+    }
+
+    /// Lines that a former holder of an agent took with it.
+    pub fn lost_by(&self, agent: AgentId) -> Vec<MailId> {
+        self.outbox.sent_to(agent)
+    }
+
+    /// Notes that an agent ended with a line: a message is stored again, a command handed back.
+    pub fn agent_lost(&mut self, agent: AgentId, id: MailId) {
+        let line = self.outbox.line(id).unwrap_or_default().to_owned();
+        if matches!(parse(&line), TypedLine::Message(_)) {
+            self.outbox.unstored(id, "the agent ended", self.now);
+            return self.ask_outbox();
+        }
+        self.hand_back(agent, &line);
+        self.returned(id, "the agent ended");
+    }
+
+    /// Puts text that is the user's again into the input of its agent.
+    pub(super) fn hand_back(&mut self, agent: AgentId, text: &str) {
+        self.draft_changed();
+        let Some(pane) = self.panes.get_mut(&agent) else {
+            let waiting = self.drafts.waiting.entry(agent).or_default();
+            *waiting = joined(waiting, text);
+            return;
+        };
+        let typed = pane.editor.text();
+        pane.editor.set(&joined(text, &typed));
+    }
+
+    /// Gives an agent that is shown for the first time the text that waits for it.
+    pub(super) fn give_waiting(&mut self, agent: AgentId) {
+        if let Some(text) = self.drafts.waiting.remove(&agent) {
+            self.hand_back(agent, &text);
+        }
+    }
+
+    /// Notes that an input may have changed.
+    pub(super) fn draft_changed(&mut self) {
+        self.drafts.due.get_or_insert(self.now + SAVE_PAUSE);
+    }
+
+    /// Time at which something typed is to be saved or stored.
+    pub fn typed_due(&self) -> Option<Instant> {
+        [self.drafts.due, self.outbox.due()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Saves and stores what is due.
+    pub(super) fn keep_typed(&mut self) {
+        self.outbox.tick(self.now);
+        self.ask_outbox();
+        if self.drafts.due.is_some_and(|due| self.now >= due) {
+            self.save_drafts();
+        }
+    }
+
+    /// Saves everything that was typed, because the program ends.
+    pub fn keep_all(&mut self) {
+        self.save_drafts();
+        self.outbox.save_all();
+        self.ask_outbox();
+    }
+
+    fn ask_outbox(&mut self) {
+        let actions = self.outbox.take_actions().into_iter();
+        self.wishes.extend(actions.map(Wish::Outbox));
+    }
+
+    fn save_drafts(&mut self) {
+        self.drafts.due = None;
+        let mut texts: HashMap<AgentId, String> = self.drafts.waiting.clone();
+        let panes = self.panes.iter();
+        texts.extend(panes.map(|(agent, pane)| (*agent, pane.editor.text())));
+        for (agent, text) in texts {
+            let saved = self.drafts.saved.get(&agent).map_or("", String::as_str);
+            if saved == text || looks_like_key(&text) {
+                continue;
+            }
+            // A line that was just sent may be in its draft only.
+            if text.is_empty() && self.outbox.is_unsaved(agent) {
+                self.drafts.due = Some(self.now + SENT_PAUSE);
+                continue;
+            }
+            self.drafts.saved.insert(agent, text.clone());
+            self.wishes.push(Wish::SaveDraft(agent, text));
+        }
+    }
+
+    /// Takes the newest pending message of the agent that is shown back into its input.
+    pub(super) fn take_back_pending(&mut self) -> bool {
+        let Some(entry) = self.outbox.take_back(self.current) else {
+            return false;
+        };
+        self.hand_back(self.current, &entry.submission.line);
+        self.save_drafts();
+        self.ask_outbox();
+        true
+    }
+
+    /// Rows of the messages that the store could not take, above the input.
+    pub(super) fn pending_lines(&self) -> Vec<Line> {
+        let pending = self.outbox.pending();
+        let own: Vec<_> = pending.filter(|one| one.agent == self.current).collect();
+        let others = self.outbox.pending().count() - own.len();
+        let rows = if self.is_tight() { 1 } else { ROWS };
+        let mut shown: Vec<_> = own.iter().take(rows).map(|one| pending_row(one)).collect();
+        let more = own.len().saturating_sub(rows) + others;
+        if let Some(last) = shown.last_mut().filter(|_| more > 0) {
+            let _ = write!(last, " · {more} more");
+        } else if others > 0 {
+            shown.push(format!("⏸ pending: {others} for other agents"));
+        }
+        let line = |text: String| cut(&Line::of(text, Role::Warning), self.columns, "…");
+        shown.into_iter().map(line).collect()
+    }
+
+    /// What is asked before leaving while messages are pending; none if none is.
+    pub(super) fn leaving_pending(&self) -> Option<String> {
+        let pending = self.outbox.pending().count();
+        let in_memory = self.outbox.pending().any(OutboxEntry::is_in_memory);
+        let messages = match pending {
+            0 => return None,
+            1 => "1 message is not stored".to_owned(),
+            several => format!("{several} messages are not stored"),
+        };
+        Some(if in_memory {
+            format!("{messages}, in memory only:  q quit and lose it · Esc stay")
+        } else {
+            format!("{messages}:  q quit, it is sent at the next start · Esc stay")
+        })
+    }
+
+    /// State of the submission with a number.
+    pub fn submission_state(&self, number: u64) -> Option<SubmissionState> {
+        self.outbox.state(number)
+    }
+}
+
+fn pending_row(entry: &OutboxEntry) -> String {
+    let memory = if entry.is_in_memory() {
+        "in memory only · "
+    } else {
+        ""
+    };
+    let reason = entry.reason().unwrap_or_default();
+    let text = lines::first_line(&entry.submission.line);
+    clean(&format!("⏸ pending: {reason} · {memory}{text}")).into_owned()
+}
+
+fn joined(first: &str, second: &str) -> String {
+    match (first, second) {
+        ("", text) | (text, "") => text.to_owned(),
+        (first, second) => format!("{first}\n{second}"),
+    }
+}
+
+/// Returns whether a draft became a message before its file could be removed.
+fn was_sent(pane: &Pane, draft: &str, at: ikigai_core::Micros) -> bool {
+    pane.agent.view.entries().iter().rev().any(|entry| {
+        let row = &entry.row;
+        if row.kind.read_as() != Some(Kind::User) || row.created_at < at {
+            return false;
+        }
+        let typed = data::read::<UserData>(row.data.as_deref()).typed;
+        let text = typed.as_deref().or(row.content.as_deref());
+        text.is_some_and(|text| text.trim() == draft.trim())
+    })
+}

@@ -1,0 +1,197 @@
+//! Typed lines of the screen on their way to agents, the store and the files of drafts.
+
+use std::time::{Duration, Instant};
+
+use ikigai_core::AgentId;
+use ikigai_engine::commands::{Line, parse};
+use ikigai_engine::{CommitError, EngineError, Intent, Submission, Update};
+use tokio::sync::oneshot;
+
+use super::Driver;
+use super::around::Found;
+use crate::app::Wish;
+use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
+use crate::outbox::OutboxAction;
+
+/// Longest time for which the screen waits until an agent has a line.
+const DELIVERY: Duration = Duration::from_millis(250);
+
+/// Longest time for which leaving waits until everything typed is on disk.
+const LAST_WRITES: Duration = Duration::from_millis(300);
+
+impl Driver {
+    /// Keeps drafts and pending messages in these files, from [`Driver::settle_in`] on.
+    pub fn set_drafts(&mut self, files: DraftFiles) {
+        self.draft_files = Some(files);
+    }
+
+    /// Begins to keep what is typed, and takes over what dead processes left.
+    pub(super) fn start_drafts(&mut self) {
+        let (mailbox, files) = (self.mailbox(), self.draft_files.take());
+        let writer = DraftWriter::start(files, move |report| mailbox.found(Found::Kept(report)));
+        writer.queue(DraftJob::ClaimPending);
+        self.drafts = Some(writer);
+        self.claim_draft(self.app.current());
+    }
+
+    /// Asks for the draft that a dead process left for an agent.
+    pub(super) fn claim_draft(&self, agent: AgentId) {
+        if let Some(writer) = &self.drafts {
+            writer.queue(DraftJob::ClaimDraft(agent));
+        }
+    }
+
+    /// Gives a typed line to an agent.
+    pub(super) async fn submit(&mut self, agent: AgentId, line: String) {
+        let submission = self.engine.submission(line);
+        if self.app.submitted_behind(agent, &submission) {
+            return;
+        }
+        self.app.submitted(agent, submission.clone());
+        let engine = self.engine.clone();
+        let intent = Intent::Submit(submission.clone());
+        // A store that does not answer must not keep keys from being seen.
+        let mut delivery = tokio::spawn(async move { engine.say(agent, intent).await });
+        match tokio::time::timeout(DELIVERY, &mut delivery).await {
+            Ok(Ok(delivered)) => self.delivered(agent, submission, delivered).await,
+            Ok(Err(_)) => {}
+            Err(_) => {
+                let mailbox = self.mailbox();
+                tokio::spawn(async move {
+                    if let Ok(delivered) = delivery.await {
+                        mailbox.found(Found::Delivered(agent, submission, delivered));
+                    }
+                });
+            }
+        }
+    }
+
+    /// Takes in whether an agent has a line.
+    pub(super) async fn delivered(
+        &mut self,
+        agent: AgentId,
+        submission: Submission,
+        delivered: Result<(), EngineError>,
+    ) {
+        let Err(error) = delivered else {
+            return self.app.delivered(submission.id);
+        };
+        if let EngineError::Commit(CommitError::Held { owner, .. }) = &error
+            && self.say_to_holder(agent, &submission, owner).await
+        {
+            return;
+        }
+        self.not_submitted(agent, &submission, &error);
+    }
+
+    /// Keeps a message that the store could not take; hands any other line back.
+    pub(super) fn not_submitted(
+        &mut self,
+        agent: AgentId,
+        submission: &Submission,
+        error: &EngineError,
+    ) {
+        let (id, reason) = (submission.id, error.to_string());
+        let is_message = matches!(parse(&submission.line), Line::Message(_));
+        let update = if is_message && error.may_pass() {
+            Update::Unstored { id, reason }
+        } else {
+            Update::NotStored {
+                id: Some(id),
+                text: submission.line.clone(),
+                reason,
+            }
+        };
+        self.app.told(agent, update, Instant::now());
+    }
+
+    /// Does what the outbox asks for.
+    pub(super) fn do_outbox(&mut self, action: OutboxAction) {
+        match (action, &self.drafts) {
+            (OutboxAction::Save(pending), Some(writer)) => {
+                let id = pending.submission.id;
+                if !writer.queue(DraftJob::SavePending(pending)) {
+                    self.app.pending_saved(id, false);
+                }
+            }
+            (OutboxAction::Save(pending), None) => {
+                self.app.pending_saved(pending.submission.id, false);
+            }
+            (OutboxAction::Drop(id), writer) => {
+                if let Some(writer) = writer {
+                    writer.queue(DraftJob::DropPending(id));
+                }
+            }
+            (OutboxAction::Store(pending), _) => {
+                let (engine, mailbox) = (self.engine.clone(), self.mailbox());
+                tokio::spawn(async move {
+                    let (agent, submission) = (pending.agent, pending.submission);
+                    let stored = engine.store_pending(agent, &submission).await;
+                    mailbox.found(Found::PendingStored(agent, submission, stored));
+                });
+            }
+        }
+    }
+
+    /// Takes in whether a pending message is stored.
+    pub(super) fn pending_stored(
+        &mut self,
+        agent: AgentId,
+        submission: &Submission,
+        stored: Result<(), EngineError>,
+    ) {
+        match stored {
+            Ok(()) => self.app.received(submission.id),
+            Err(error) => self.not_submitted(agent, submission, &error),
+        }
+    }
+
+    pub(super) fn save_draft(&self, agent: AgentId, text: String) {
+        if let Some(writer) = &self.drafts {
+            writer.queue(DraftJob::SaveDraft(agent, text));
+        }
+    }
+
+    /// Takes in what became of draft files.
+    pub(super) fn kept(&mut self, report: DraftReport) {
+        match report {
+            DraftReport::Draft(agent, draft) => self.app.restore_draft(agent, draft),
+            DraftReport::Pending(pending) => self.app.restore_pending(pending),
+            DraftReport::Saved(id, on_disk) => self.app.pending_saved(id, on_disk),
+        }
+    }
+
+    /// Looks for lines whose agent ended without a word, and saves and stores what is due.
+    pub(super) fn keep_typed(&mut self) {
+        let now = Instant::now();
+        if self.app.typed_due().is_some_and(|due| due <= now) {
+            self.app.tick(now);
+        }
+        for agent in self.app.outbox().agents() {
+            if self.engine.is_working(agent).is_none() {
+                for id in self.app.lost_by(agent) {
+                    self.app.agent_lost(agent, id);
+                }
+            }
+        }
+    }
+
+    /// Saves everything that was typed and is not in the log, because the program ends.
+    pub async fn keep_all(&mut self) {
+        self.app.keep_all();
+        // Everything else is of no more use.
+        for wish in self.app.take_wishes() {
+            match wish {
+                Wish::Outbox(OutboxAction::Store(_)) => {}
+                Wish::Outbox(action) => self.do_outbox(action),
+                Wish::SaveDraft(agent, text) => self.save_draft(agent, text),
+                _ => {}
+            }
+        }
+        if let Some(writer) = &self.drafts {
+            let (done, is_done) = oneshot::channel();
+            writer.queue(DraftJob::Flush(done));
+            let _ = tokio::time::timeout(LAST_WRITES, is_done).await;
+        }
+    }
+}
