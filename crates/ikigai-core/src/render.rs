@@ -381,7 +381,7 @@ impl fmt::Display for Told<'_> {
                 None => f.write_str("↶"),
             },
             Shown::Forked { text, role, other } => {
-                write!(f, "⑂ {}", forked(text, *role, *other))
+                write!(f, "├ {}", forked(text, *role, *other))
             }
             Shown::Command { echo, output } if output.is_empty() => f.write_str(echo),
             Shown::Command { echo, output } => write!(f, "{echo}\n\n{output}"),

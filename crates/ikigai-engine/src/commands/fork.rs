@@ -216,7 +216,7 @@ async fn place_of(engine: &Engine, agent: &mut Agent, place: &str) -> Result<Row
 
 fn told(name: &str, wish: &ForkWish) -> String {
     let words = wish.prompt.as_deref().unwrap_or("waits for you");
-    format!("⑂ {name} · {}\n", shortened(words))
+    format!("├ {name} · {}\n", shortened(words))
 }
 
 /// Why there is no further child, after those that were made.

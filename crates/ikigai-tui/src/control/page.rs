@@ -25,7 +25,7 @@ makes (0700); whoever connects as another user is not heard. What a dead process
 link, belongs to another user, or can be written or replaced by other users is refused, by `ikigai ctl` too.
 
 `ikigai --headless [--size 100x50]` has no terminal and reads no input. When it is ready it prints the path of its socket
-on one line. SIGINT, SIGTERM and SIGHUP end it as leaving does: turns are stored as interrupted, leases are given back, the
+on one line. SIGINT, SIGTERM and SIGHUP end it as leaving does, within two seconds, and a second signal at once: turns are stored as interrupted, leases are given back, the
 socket is removed. With `--until-idle` it ends as soon as no agent works.
 
 ## A session in ten lines

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cell::Cell;
 use super::grid::Grid;
 use super::pen::{Pen, csi};
-use super::row::{Writer, used};
+use super::row::{Writer, is_risky, used};
 use super::scroll::{self, Scroll};
 use super::theme::{Style, Theme};
 use crate::look::Look;
@@ -139,6 +139,11 @@ impl Painter {
             cells: new,
             link: 0,
         };
+        // What the terminal shows of such a row may be wider or narrower than it was to be.
+        if old.iter().chain(new).any(is_risky) {
+            writer.write_whole(blank_from);
+            return;
+        }
         let mut column = 0;
         // Before this column the terminal may have drawn more than it was to.
         let mut clobbered = 0;
@@ -216,3 +221,6 @@ fn span(row: u16, columns: u16) -> Range<usize> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod widths;

@@ -19,6 +19,10 @@ const SHORT_JUMP: usize = 4;
 /// How many blank cells at the end of a row are better erased than written.
 const ERASED: usize = 4;
 
+/// Between these a terminal does not go on in the next row.
+const NO_WRAP: &[u8] = b"\x1b[?7l";
+const WRAP: &[u8] = b"\x1b[?7h";
+
 /// Writes cells of one row.
 pub(super) struct Writer<'a> {
     pub(super) pen: &'a mut Pen,
@@ -53,7 +57,12 @@ impl Writer<'_> {
         self.out.extend((column..end).map(|_| b' '));
         self.wrote(None);
         self.go(column);
-        // And the row must never overflow into the next.
+        // And the row must never overflow into the next, also if each character takes two cells.
+        let widest = column + 2 * symbol.chars().count();
+        let is_last = widest > self.cells.len();
+        if is_last {
+            self.out.extend_from_slice(NO_WRAP);
+        }
         let mut drawn = column;
         for char in symbol.chars() {
             let after = drawn + char.width().unwrap_or(0);
@@ -65,8 +74,31 @@ impl Writer<'_> {
             let char = char.encode_utf8(&mut bytes);
             self.out.extend_from_slice(char.as_bytes());
         }
+        if is_last {
+            self.out.extend_from_slice(WRAP);
+        }
         self.wrote(None);
         drawn.max(end)
+    }
+
+    /// Erases the row and writes all of it up to `blank_from`.
+    ///
+    /// The cursor is placed anew behind each symbol whose width is uncertain, and what such a symbol
+    /// covers of its neighbours is written after it or erased.
+    pub(super) fn write_whole(&mut self, blank_from: usize) {
+        self.set_link(0);
+        self.pen.look(Style::default(), self.out);
+        self.go(0);
+        self.out.extend_from_slice(b"\x1b[K");
+        let mut column = 0;
+        while column < blank_from {
+            self.write(column);
+            column += usize::from(self.cells.get(column).map_or(1, Cell::width).max(1));
+        }
+        if blank_from < self.cells.len() {
+            self.erase_rest(blank_from);
+        }
+        self.end();
     }
 
     /// Makes the row blank from a column on.
@@ -179,14 +211,28 @@ pub(super) fn used(row: &[Cell], theme: Theme) -> usize {
         })
 }
 
+/// Says whether terminals may show a row with this cell in their own way.
+///
+/// Besides symbols of uncertain width these are letters that run from right to left, which some
+/// terminals reorder or join.
+pub(super) fn is_risky(cell: &Cell) -> bool {
+    let symbol = cell.symbol();
+    let is_right_to_left = |char| matches!(char, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}');
+    !symbol.is_ascii() && (!certain(symbol) || symbol.chars().any(is_right_to_left))
+}
+
 /// Whether all terminals agree on how many cells this takes.
 fn certain(symbol: &str) -> bool {
     let mut chars = symbol.chars();
     // From this plane on are emoji, of which each year brings more, and terminals know them later.
     // The sign for something unreadable is not drawn by some.
+    // So are emoji among the older symbols.
+    let is_emoji = |base: char| {
+        matches!(base, '\u{2300}'..='\u{2bff}') && base.width() == Some(2) || base >= '\u{1f000}'
+    };
     let base = chars
         .next()
-        .is_some_and(|base| base < '\u{1f000}' && base != '\u{fffd}');
+        .is_some_and(|base| !is_emoji(base) && base != '\u{fffd}');
     base && chars.all(|mark| matches!(mark, '\u{300}'..='\u{36f}'))
 }
 

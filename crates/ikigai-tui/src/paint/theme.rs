@@ -44,6 +44,8 @@ pub struct Style {
 #[derive(Clone, Copy)]
 enum Hue {
     None,
+    /// The user's own messages: the terminal's foreground, which is readable on any background.
+    Own,
     Red,
     Green,
     Yellow,
@@ -81,13 +83,15 @@ impl Theme {
 
     fn colour(self, hue: Hue) -> Colour {
         // Columns: terminal, dark, light, daltonized. Blue against orange can be told apart by
-        // nearly everybody.
+        // nearly everybody. The dark red and blue of the classic palettes cannot be read on black.
         let choice: [u8; 4] = match hue {
             Hue::None => return Colour::Default,
-            Hue::Red => [1, 203, 124, 166],
+            Hue::Own if self == Self::Terminal => return Colour::Default,
+            Hue::Own => [7, 75, 25, 68],
+            Hue::Red => [9, 203, 124, 166],
             Hue::Green => [2, 114, 28, 32],
             Hue::Yellow => [3, 221, 94, 178],
-            Hue::Blue => [4, 75, 25, 68],
+            Hue::Blue => [12, 75, 25, 68],
             Hue::Magenta => [5, 176, 90, 133],
             Hue::Cyan => [6, 80, 30, 37],
         };
@@ -127,7 +131,7 @@ fn character(role: Role) -> (u8, Hue) {
         Role::Thinking | Role::Quote => (Look::DIM | Look::ITALIC, Hue::None),
         Role::Comment => (Look::ITALIC, Hue::None),
         Role::Heading => (Look::BOLD, Hue::None),
-        Role::User => (Look::BOLD, Hue::Blue),
+        Role::User => (Look::BOLD, Hue::Own),
         Role::Command => (Look::BOLD, Hue::Cyan),
         Role::Assistant | Role::Good | Role::Added | Role::Literal => (0, Hue::Green),
         Role::Tool | Role::Code | Role::Busy => (0, Hue::Cyan),

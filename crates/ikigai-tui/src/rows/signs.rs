@@ -79,7 +79,8 @@ impl Sign {
             Self::Mark => ("⚑", "^"),
             Self::Rewound => ("↶", "<<"),
             Self::Redone => ("↷", ">>"),
-            Self::Forked => ("⑂", "Y"),
+            // Box drawing, which every monospace font has.
+            Self::Forked => ("├", "Y"),
             Self::Mail => ("✉", "@"),
             Self::Merged => ("⇐", "<="),
             Self::Shell => ("!", "!"),

@@ -506,7 +506,7 @@ fn the_log_calls_rows_and_agents_as_the_screen_does() {
     let child = newcomer.ikigai(&["log", "helper"]);
 
     assert!(own.out.contains(" rewind\n↶ back to #6\n"), "{}", own.out);
-    assert!(own.out.contains(" fork\n⑂ child helper\n"), "{}", own.out);
+    assert!(own.out.contains(" fork\n├ child helper\n"), "{}", own.out);
     assert!(own.out.contains("\n✗ killed helper\n"), "{}", own.out);
     assert!(child.out.contains(" #project.3 user\n"), "{}", child.out);
     assert!(

@@ -102,7 +102,7 @@ fn runs_have_their_style_and_their_link() {
     grid.line(0, 0, &line);
 
     let bold_red = Style {
-        fg: Colour::Indexed(1),
+        fg: Colour::Indexed(9),
         set_off: Look::BOLD,
         ..Style::default()
     };

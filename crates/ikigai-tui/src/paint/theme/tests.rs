@@ -85,3 +85,72 @@ fn themes_are_found_by_name() {
     assert_eq!(Theme::named("light"), Some(Theme::Light));
     assert_eq!(Theme::named("Light"), None);
 }
+
+/// The 16 colours of VGA and of xterm.
+const PALETTES: [[u32; 16]; 2] = [
+    [
+        0x00_0000, 0xaa_0000, 0x00_aa00, 0xaa_5500, 0x00_00aa, 0xaa_00aa, 0x00_aaaa, 0xaa_aaaa,
+        0x55_5555, 0xff_5555, 0x55_ff55, 0xff_ff55, 0x55_55ff, 0xff_55ff, 0x55_ffff, 0xff_ffff,
+    ],
+    [
+        0x00_0000, 0xcd_0000, 0x00_cd00, 0xcd_cd00, 0x00_00ee, 0xcd_00cd, 0x00_cdcd, 0xe5_e5e5,
+        0x7f_7f7f, 0xff_0000, 0x00_ff00, 0xff_ff00, 0x5c_5cff, 0xff_00ff, 0x00_ffff, 0xff_ffff,
+    ],
+];
+
+/// Red, green and blue of a colour that is not the terminal's own.
+fn components(index: u8, palette: &[u32; 16]) -> [u32; 3] {
+    let step = |step: u32| if step == 0 { 0 } else { 55 + 40 * step };
+    match index {
+        0..16 => {
+            let colour = palette[usize::from(index)];
+            [colour >> 16, colour >> 8 & 0xff, colour & 0xff]
+        }
+        16..232 => {
+            let index = u32::from(index) - 16;
+            [step(index / 36), step(index / 6 % 6), step(index % 6)]
+        }
+        232.. => [8 + 10 * (u32::from(index) - 232); 3],
+    }
+}
+
+/// Contrast to black as WCAG defines it.
+fn contrast(components: [u32; 3]) -> f64 {
+    let linear = components.map(|part| {
+        let part = f64::from(part) / 255.0;
+        if part <= 0.04045 {
+            part / 12.92
+        } else {
+            ((part + 0.055) / 1.055).powf(2.4)
+        }
+    });
+    let luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+    (luminance + 0.05) / 0.05
+}
+
+/// 3 is the least that WCAG accepts for large or bold text and signs.
+#[test]
+fn every_role_can_be_read_on_black_with_the_classic_palettes() {
+    for (name, theme) in Theme::NAMES {
+        // It says in its name that it is for others.
+        if theme == Theme::Light {
+            continue;
+        }
+        for (role, palette) in ROLES.iter().flat_map(|role| PALETTES.map(|it| (*role, it))) {
+            if let Colour::Indexed(index) = theme.style(role.into()).fg {
+                let contrast = contrast(components(index, &palette));
+                assert!(
+                    contrast >= 3.0,
+                    "{role:?} in {name}: {index} has {contrast}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn own_messages_have_the_foreground_of_the_terminal() {
+    let style = Theme::Terminal.style(Role::User.into());
+
+    assert_eq!((style.fg, style.set_off), (Colour::Default, Look::BOLD));
+}
