@@ -20,6 +20,7 @@ pub mod project;
 pub mod query;
 pub mod render;
 pub mod settings;
+pub mod spelling;
 pub mod state;
 pub mod summary;
 mod turns;

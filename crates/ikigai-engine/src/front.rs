@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ikigai_core::data::{AnsweredBy, Cause};
+use ikigai_core::spelling::spell_out;
 use ikigai_core::{Micros, Row, RowRef};
 use ikigai_providers::Wait;
 use ikigai_store::{MailId, MailRecord};
@@ -204,14 +205,23 @@ pub struct Question {
     pub agent: String,
     /// Which tool.
     pub tool: String,
-    /// The call for a person.
+    /// The whole call, spelled out.
     pub shown: String,
-    /// Where it would run.
+    /// Where it would run, spelled out.
     pub workdir: String,
-    /// More to see before answering: a diff.
+    /// The whole diff of an edit, spelled out.
     pub preview: Option<String>,
-    /// What *always* would allow.
+    /// What *always* would allow, exactly.
     pub pattern: String,
+    /// Hash of the exact call and the pattern; an approval by a program names it.
+    pub hash: String,
+}
+
+impl Question {
+    /// The pattern that *always* would allow, spelled out.
+    pub fn spelled_pattern(&self) -> String {
+        spell_out(&self.pattern)
+    }
 }
 
 /// What somebody answered to a question.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ikigai_core::project::ToolSpec;
 use ikigai_core::settings::Rule;
+use ikigai_core::spelling::spell_out;
 use ikigai_core::{EffectClass, Settings};
 use ikigai_store::BoxFuture;
 use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
@@ -14,6 +15,9 @@ use ikigai_tools::{BadArguments, Confinement, Place, Prepared, Tool, sandbox};
 
 use crate::Engine;
 use crate::agents::AgentTool;
+
+/// Longest beginning of a call in its row. The arguments in the row are whole.
+const MOST_SHOWN_CHARS: usize = 4_000;
 
 /// Where tools come from.
 pub trait Tools: Send + Sync {
@@ -104,13 +108,17 @@ impl Toolset {
             .map_err(|BadArguments(reason)| reason)
     }
 
-    /// A call for people.
+    /// A call for people, spelled out; only the beginning of a long one.
     pub(crate) fn shown(&self, name: &str, arguments: &str) -> Option<String> {
-        if self.agent_tool(name).is_some() {
-            return Some(AgentTool::shown(arguments));
-        }
-        let prepared = self.prepare(name, arguments).ok()?;
-        Some(prepared.shown)
+        let shown = if self.agent_tool(name).is_some() {
+            AgentTool::shown(arguments)
+        } else {
+            self.prepare(name, arguments).ok()?.shown
+        };
+        Some(match shown.char_indices().nth(MOST_SHOWN_CHARS) {
+            None => spell_out(&shown),
+            Some((end, _)) => format!("{}…", spell_out(&shown[..end])),
+        })
     }
 }
 

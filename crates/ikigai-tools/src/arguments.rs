@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::files::sha256_hex;
 use crate::output::clean;
 
 /// Why arguments are not understood, in words that help the model to do better.
@@ -16,11 +17,8 @@ use crate::output::clean;
 #[error("{0}")]
 pub struct BadArguments(pub String);
 
-/// How much of one value a person is shown, in characters.
-const MOST_VALUE_CHARS: usize = 80;
-
-/// How much of a call a person is shown, in characters.
-const MOST_SHOWN_CHARS: usize = 240;
+/// Digits of a call's hash: 64 bits.
+const HASH_DIGITS: usize = 16;
 
 /// How much of a complaint about arguments the model is told: it can quote them.
 const MOST_COMPLAINT_CHARS: usize = 300;
@@ -63,27 +61,38 @@ pub fn read<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, BadArgume
     })
 }
 
-/// A call in one line for a person: `pattern="**/*.rs" path="src"`. Arguments that are no object
-/// are shown as they are.
+/// All arguments of a call, exactly: `pattern="**/*.rs" path="src"`.
+///
+/// Values are JSON, so no value can look like another argument. Arguments that are no object stay
+/// as they are.
 pub fn shown(arguments: &str) -> String {
     let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
-        return one_line(arguments, MOST_SHOWN_CHARS);
+        return arguments.trim().to_owned();
     };
-    let pairs: Vec<String> = object
-        .iter()
-        .map(|(key, value)| format!("{key}={}", shown_value(value)))
-        .collect();
-    one_line(&pairs.join(" "), MOST_SHOWN_CHARS)
+    let pairs = object.iter().map(|(key, value)| {
+        if is_word(key) {
+            format!("{key}={value}")
+        } else {
+            format!("{}={value}", Value::String(key.clone()))
+        }
+    });
+    pairs.collect::<Vec<_>>().join(" ")
 }
 
-fn shown_value(value: &Value) -> String {
-    match value {
-        Value::String(text) => {
-            let short = shortened(&clean(text.as_bytes()), MOST_VALUE_CHARS);
-            Value::String(short).to_string()
-        }
-        other => shortened(&other.to_string(), MOST_VALUE_CHARS),
-    }
+/// Hash of an exact call and of the pattern that *always* would grant for it.
+///
+/// It is the first 16 hexadecimal digits of the SHA-256 of the four texts, each followed by a zero
+/// byte: tool, arguments as the model wrote them, working directory, pattern.
+pub fn call_hash(tool: &str, arguments: &str, workdir: &str, pattern: &str) -> String {
+    let texts = [tool, arguments, workdir, pattern, ""];
+    let mut hash = sha256_hex(texts.join("\0").as_bytes());
+    hash.truncate(HASH_DIGITS);
+    hash
+}
+
+fn is_word(key: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    !key.is_empty() && key.chars().all(is_part)
 }
 
 /// A text on one line without control characters, cut if it is long.

@@ -1,4 +1,4 @@
-//! What a write changes, as a unified diff that is never long.
+//! What a write changes, as a unified diff: short for results, whole for questions.
 
 #[cfg(test)]
 mod tests;
@@ -11,6 +11,9 @@ use crate::output::visible;
 
 /// Longer diffs are cut here: they are read by a person or a model, not applied.
 const MOST_LINES: usize = 200;
+
+/// Row of a diff below a last line that has no newline.
+const NO_NEWLINE: &str = "\\ no newline at end of file";
 
 /// Longer lines are cut here.
 const MOST_LINE_BYTES: usize = 500;
@@ -30,14 +33,55 @@ pub(crate) struct Diff {
     pub(crate) removed: usize,
 }
 
+/// All lines that a change removes and adds, exactly: nothing is cut or made visible.
+pub(crate) fn whole(old: &[u8], new: &[u8]) -> String {
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let (old, new) = (lines(&old), lines(&new));
+    let (same_head, went, came) = changed(&old, &new);
+    let ending = ending(&old, &new);
+    if went + came <= MOST_COMPARED {
+        return written(&TextDiff::from_slices(&old, &new), ending, Cut::Nowhere).text;
+    }
+    let first = same_head + 1;
+    let mut text = format!("@@ -{first},{went} +{first},{came} @@\n");
+    let removed = old.iter().skip(same_head).take(went);
+    let added = new.iter().skip(same_head).take(came);
+    let changes = removed.map(|line| ('-', line));
+    for (sign, line) in changes.chain(added.map(|line| ('+', line))) {
+        text.push(sign);
+        text.push_str(without_ending(line, ending));
+        text.push('\n');
+        if !line.ends_with('\n') {
+            text.push_str(NO_NEWLINE);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Counts lines that are equal at the beginning, and those that went and came after them.
+fn changed(old: &[&str], new: &[&str]) -> (usize, usize, usize) {
+    let same_head = same(old.iter(), new.iter());
+    let (old_end, new_end) = (&old[same_head..], &new[same_head..]);
+    let same_tail = same(old_end.iter().rev(), new_end.iter().rev());
+    let (went, came) = (old_end.len() - same_tail, new_end.len() - same_tail);
+    (same_head, went, came)
+}
+
+/// Line ending that all lines have and that is therefore not shown.
+fn ending(old: &[&str], new: &[&str]) -> &'static str {
+    let all_crlf = [old, new].iter().all(|lines| {
+        let mut ended = lines.iter().filter(|line| line.ends_with('\n'));
+        ended.all(|line| line.ends_with("\r\n"))
+    });
+    if all_crlf { "\r\n" } else { "\n" }
+}
+
 impl Diff {
     pub(crate) fn between(old: &[u8], new: &[u8]) -> Self {
         let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
         let (old, new) = (lines(&old), lines(&new));
-        let same_head = same(old.iter(), new.iter());
-        let (old_end, new_end) = (&old[same_head..], &new[same_head..]);
-        let same_tail = same(old_end.iter().rev(), new_end.iter().rev());
-        let (went, came) = (old_end.len() - same_tail, new_end.len() - same_tail);
+        let (same_head, went, came) = changed(&old, &new);
         if went + came > MOST_COMPARED {
             let first = same_head + 1;
             return Self {
@@ -48,12 +92,8 @@ impl Diff {
                 removed: went,
             };
         }
-        let all_crlf = [&old, &new].iter().all(|lines| {
-            let mut ended = lines.iter().filter(|line| line.ends_with('\n'));
-            ended.all(|line| line.ends_with("\r\n"))
-        });
-        let ending = if all_crlf { "\r\n" } else { "\n" };
-        written(&TextDiff::from_slices(&old, &new), ending)
+        let ending = ending(&old, &new);
+        written(&TextDiff::from_slices(&old, &new), ending, Cut::Short)
     }
 
     /// The counts: `+3 −1`.
@@ -62,7 +102,16 @@ impl Diff {
     }
 }
 
-fn written(diff: &TextDiff<'_, '_, str>, ending: &str) -> Diff {
+/// How much of a diff is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// A limited number of short lines, control characters as symbols.
+    Short,
+    /// Everything, as it is.
+    Nowhere,
+}
+
+fn written(diff: &TextDiff<'_, '_, str>, ending: &str, cut: Cut) -> Diff {
     let mut result = Diff {
         text: String::new(),
         added: 0,
@@ -71,7 +120,7 @@ fn written(diff: &TextDiff<'_, '_, str>, ending: &str) -> Diff {
     let mut shown = 0;
     let mut left_out = 0;
     let mut line = |result: &mut Diff, text: &str| {
-        if shown < MOST_LINES {
+        if shown < MOST_LINES || cut == Cut::Nowhere {
             shown += 1;
             result.text.push_str(text);
             result.text.push('\n');
@@ -94,9 +143,13 @@ fn written(diff: &TextDiff<'_, '_, str>, ending: &str) -> Diff {
                 }
             };
             let text = change.value();
-            line(&mut result, &format!("{sign}{}", short(text, ending)));
+            let words = match cut {
+                Cut::Short => short(text, ending),
+                Cut::Nowhere => without_ending(text, ending).to_owned(),
+            };
+            line(&mut result, &format!("{sign}{words}"));
             if !text.ends_with('\n') {
-                line(&mut result, "\\ no newline at end of file");
+                line(&mut result, NO_NEWLINE);
             }
         }
     }
@@ -120,11 +173,15 @@ fn same<'text>(
         .count()
 }
 
+fn without_ending<'line>(line: &'line str, ending: &str) -> &'line str {
+    let line = line.strip_suffix(ending).unwrap_or(line);
+    line.strip_suffix('\n').unwrap_or(line)
+}
+
 /// A line without its ending, in which everything can be seen: a `\r` before the newline too if not
 /// all lines have it, so that a change of line endings alone is no riddle.
 fn short(line: &str, ending: &str) -> String {
-    let line = line.strip_suffix(ending).unwrap_or(line);
-    let line = line.strip_suffix('\n').unwrap_or(line);
+    let line = without_ending(line, ending);
     let end = line.floor_char_boundary(MOST_LINE_BYTES);
     let mut text = visible(&line.as_bytes()[..end]);
     if end < line.len() {

@@ -64,14 +64,13 @@ pub struct Prepared {
     pub class: EffectClass,
     /// Which files it reads and writes, for running calls side by side.
     pub touches: Touches,
-    /// The call in one line for a person, without the tool's name.
+    /// The whole call for a person, exactly, without the tool's name.
     pub shown: String,
     /// What permission patterns are matched with: the command line, the path, the address.
     pub subject: String,
     /// What *always* would allow, if a person is asked: a pattern that matches `subject`.
     pub pattern: String,
-    /// Makes what a person who is asked is shown below the line, if there is more to see: a diff.
-    /// It may read files, so it is called on a thread where that may take its time.
+    /// Makes what a question shows below the call, such as a diff.
     pub preview: Option<Preview>,
     /// After so long it is stopped.
     pub deadline: Duration,
@@ -81,8 +80,11 @@ pub struct Prepared {
     pub run: Run,
 }
 
-/// Makes a text for a person who is asked.
-pub type Preview = Arc<dyn Fn() -> String + Send + Sync>;
+/// Makes the exact effect of a call as text, empty if there is nothing to show.
+///
+/// An error is the output of a call that is known to fail before it runs. It may read files, so
+/// call it on a blocking thread.
+pub type Preview = Arc<dyn Fn(&Given) -> Result<String, Box<Output>> + Send + Sync>;
 
 /// What a call must be told of the log before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

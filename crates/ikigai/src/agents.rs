@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
+use ikigai_core::spelling::clean_line;
 use ikigai_engine::{Branch, Engine};
 use ikigai_store::AgentRecord;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::AgentsOrder;
-use crate::output::{local_time, print, tell, visible};
+use crate::output::{local_time, print, print_exact, print_json, tell};
 use crate::world::World;
 
 /// How often a tree that is watched is drawn at most.
@@ -34,7 +35,7 @@ async fn watch(engine: &Engine, order: &AgentsOrder) -> Result<()> {
     while watch.changed().await {
         if io::stdout().is_terminal() && !order.json {
             // Home, then clear to the end: the screen does not flicker.
-            print("\x1b[H\x1b[J")?;
+            print_exact("\x1b[H\x1b[J")?;
         } else {
             print("\n")?;
         }
@@ -51,7 +52,7 @@ async fn show(engine: &Engine, order: &AgentsOrder) -> Result<()> {
     }
     if order.json {
         let mut lines = tree.iter().map(json_of);
-        return Ok(lines.try_for_each(|line| print(&line))?);
+        return Ok(lines.try_for_each(|line| print_json(&line))?);
     }
     for session in engine.sessions().await? {
         let members = tree
@@ -59,7 +60,7 @@ async fn show(engine: &Engine, order: &AgentsOrder) -> Result<()> {
             .filter(|branch| branch.agent.session == session.id);
         let mut lines = members.map(line_of).peekable();
         if lines.peek().is_some() {
-            print(&format!("{}\n", visible(&session.directory)))?;
+            print(&format!("{}\n", clean_line(&session.directory)))?;
         }
         lines.try_for_each(|line| print(&line))?;
     }
@@ -77,16 +78,16 @@ fn line_of(branch: &Branch) -> String {
     } = &branch.agent;
     let touched = touched_at.map_or_else(|| "never".to_owned(), local_time);
     let owner = owner.as_ref().map_or_else(String::new, |owner| {
-        format!("  open in pid {} on {}", owner.pid, visible(&owner.host))
+        format!("  open in pid {} on {}", owner.pid, clean_line(&owner.host))
     });
-    let name = format!("{}{}", "  ".repeat(branch.depth + 1), visible(name));
+    let name = format!("{}{}", "  ".repeat(branch.depth + 1), clean_line(name));
     let state = branch.state();
     format!("{name:<32} {state:<10} {head:>6} rows  {touched}  {id}{owner}\n")
 }
 
-fn json_of(branch: &Branch) -> String {
+fn json_of(branch: &Branch) -> Value {
     let agent = &branch.agent;
-    let line = json!({
+    json!({
         "id": agent.id,
         "name": agent.name,
         "session": agent.session,
@@ -99,6 +100,5 @@ fn json_of(branch: &Branch) -> String {
         "head": agent.head,
         "touched_at": agent.touched_at,
         "owner": agent.owner.as_ref().map(|owner| json!({ "host": owner.host, "pid": owner.pid })),
-    });
-    format!("{line}\n")
+    })
 }

@@ -7,7 +7,7 @@ use clap::CommandFactory as _;
 use clap_complete::{generate, shells};
 
 use crate::arguments::{Arguments, CompletionsOrder, Shell};
-use crate::output::print;
+use crate::output::print_exact;
 
 pub(crate) fn completions(order: &CompletionsOrder) -> Result<ExitCode> {
     let mut command = Arguments::command();
@@ -17,6 +17,6 @@ pub(crate) fn completions(order: &CompletionsOrder) -> Result<ExitCode> {
         Shell::Zsh => generate(shells::Zsh, &mut command, "ikigai", &mut script),
         Shell::Fish => generate(shells::Fish, &mut command, "ikigai", &mut script),
     }
-    print(&String::from_utf8_lossy(&script))?;
+    print_exact(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use ikigai_engine::{Cost, CostBy, Engine, Share, figures};
 use serde_json::{Value, json};
 
 use crate::arguments::{CostKey, CostOrder};
-use crate::output::{print, tell, visible};
+use crate::output::{print, print_json, tell, visible};
 use crate::world::World;
 
 pub(crate) fn cost(db: Option<String>, order: &CostOrder) -> Result<ExitCode> {
@@ -48,7 +48,7 @@ fn print_agents(costs: &[Cost], as_json: bool) -> Result<()> {
                 "family": json_of(&cost.family),
                 "descendants": cost.descendants,
             });
-            print(&format!("{line}\n"))?;
+            print_json(&line)?;
             continue;
         }
         let name = format!(
@@ -83,7 +83,7 @@ async fn print_shares(engine: &Engine, costs: &[Cost], by: CostBy, as_json: bool
             let mut line = json_of(&amounts);
             line[key] = Value::String(name);
             line["responses"] = responses.into();
-            print(&format!("{line}\n"))?;
+            print_json(&line)?;
         } else {
             let cost = figures::amounts(&amounts);
             let name = visible(&name);

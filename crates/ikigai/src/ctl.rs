@@ -8,7 +8,7 @@ use ikigai_tui::control::{Answer, Request, Said, Word};
 
 use crate::arguments::{CtlOrder, CtlVerb, exit};
 use crate::control::{Client, check, directory, instances, socket_of};
-use crate::output::{print, tell, visible};
+use crate::output::{print, print_json, tell, visible};
 use crate::world::runtime;
 
 pub(crate) fn ctl(order: &CtlOrder) -> Result<ExitCode> {
@@ -24,7 +24,7 @@ pub(crate) fn ctl(order: &CtlOrder) -> Result<ExitCode> {
         let mut client = Client::ask(&socket, &request).await?;
         if matches!(request, Request::Events { .. }) {
             while let Some(line) = client.line().await? {
-                print(&format!("{line}\n"))?;
+                print_json(&line)?;
             }
             return Ok(ExitCode::SUCCESS);
         }
@@ -85,6 +85,7 @@ fn request(verb: &CtlVerb) -> Request {
         CtlVerb::Approve {
             answer,
             agent,
+            call,
             pattern,
             reason,
         } => Request::Approve {
@@ -94,6 +95,7 @@ fn request(verb: &CtlVerb) -> Request {
                 _ => Word::Once,
             },
             agent,
+            call,
             pattern,
             reason,
         },
@@ -114,7 +116,7 @@ fn show(verb: &CtlVerb, line: &str, answer: Answer) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         (_, answer) => {
-            print(&format!("{line}\n"))?;
+            print_json(&line)?;
             let is_over = answer == Answer::Said(Said::Timeout);
             Ok(if is_over {
                 exit::FAILED.into()

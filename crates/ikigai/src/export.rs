@@ -6,13 +6,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use ikigai_core::spelling::escape_json;
 use ikigai_engine::export::{ExportError, Format, Whose};
 use ikigai_store::portable::RestoreError;
 
 use crate::arguments::{ExportOrder, ImportOrder, exit};
 use crate::counted::Counted;
 use crate::older;
-use crate::output::{print, tell, visible};
+use crate::output::{print, print_exact, tell, visible};
 use crate::world::World;
 
 /// After so many rows it is told how far it is.
@@ -44,6 +45,7 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
                 .open(path)
                 .with_context(|| format!("cannot write `{path}`"))?,
         )),
+        None if io::stdout().is_terminal() => Box::new(CleanLines::default()),
         None => Box::new(BufWriter::new(io::stdout())),
     };
     let tells = io::stderr().is_terminal() && !io::stdout().is_terminal();
@@ -99,5 +101,28 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
             tell("hint: nothing was taken in; `ikigai export --format json` writes what can be");
             Ok(exit::FAILED.into())
         }
+    }
+}
+
+/// Writes whole lines to a terminal, with hidden characters escaped as JSON does.
+#[derive(Default)]
+struct CleanLines {
+    line: Vec<u8>,
+}
+
+impl Write for CleanLines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(bytes.len(), |end| end + 1);
+        self.line.extend_from_slice(&bytes[..taken]);
+        if end.is_some() {
+            self.flush()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        print_exact(&escape_json(&String::from_utf8_lossy(&line)))
     }
 }

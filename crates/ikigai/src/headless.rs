@@ -12,7 +12,7 @@ use ikigai_tui::terminal::{Signals, Told, enforce_exit_deadline, is_exiting};
 
 use crate::arguments::ScreenOrder;
 use crate::control::{Clients, Server};
-use crate::output::print;
+use crate::output::print_exact;
 use crate::place;
 use crate::screen::Manner;
 use crate::world::{World, configuration};
@@ -65,7 +65,7 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
             stage.driver.app.submit(prompt.clone());
         }
         // Whoever started it may not care to know.
-        let _ = print(&format!("{}\n", server.path().display()));
+        let _ = print_exact(&format!("{}\n", server.path().display()));
         go(&mut stage, signals, mode).await;
         stage.leave().await;
         server.end().await;

@@ -6,12 +6,13 @@ use anyhow::{Context, Result, bail};
 use ikigai_core::load::LoadError;
 use ikigai_core::load::load;
 use ikigai_core::render::{Shown, render};
+use ikigai_core::spelling::clean_line;
 use ikigai_core::{AgentId, Direction, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_engine::{Called, Engine};
 use ikigai_store::Agent;
 
 use crate::arguments::{LogOrder, exit};
-use crate::output::{json_of, local_time, print, tell, visible};
+use crate::output::{json_of, local_time, print, print_json, tell};
 use crate::world::World;
 
 /// How many rows are read at a time.
@@ -68,7 +69,7 @@ async fn print_request(world: &World, agent: AgentId, order: &LogOrder) -> Resul
             serde_json::to_string_pretty(&body)?
         }
     };
-    print(&format!("{text}\n"))?;
+    print_json(&text)?;
     Ok(())
 }
 
@@ -195,7 +196,7 @@ impl<'a> Printer<'a> {
 
     async fn print_row(&mut self, row: &Row) -> Result<()> {
         if self.order.json {
-            print(&json_of(row))?;
+            print_json(&json_of(row))?;
             return Ok(());
         }
         let shown = match load(row) {
@@ -203,7 +204,6 @@ impl<'a> Printer<'a> {
             Err(error) => warning(row, &error),
         };
         let text = self.called.told(self.engine, self.own, &shown).await?;
-        let text = visible(&text);
         if text.is_empty() {
             return Ok(());
         }
@@ -211,8 +211,8 @@ impl<'a> Printer<'a> {
         print(&format!(
             "{} {} {}\n{text}\n\n",
             local_time(row.created_at),
-            visible(&place),
-            row.kind
+            clean_line(&place),
+            clean_line(row.kind.name())
         ))?;
         Ok(())
     }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use ikigai_core::spelling::clean_line;
 use ikigai_providers::catalogue::ModelSpec;
 use ikigai_providers::local::look;
 use ikigai_providers::transport::{Client, Deadlines};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::ModelsOrder;
-use crate::output::{print, tell, visible};
+use crate::output::{print, print_json, tell, visible};
 use crate::world::{configuration, registry, runtime};
 
 pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
@@ -28,11 +29,11 @@ pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
         let key = *keys
             .entry(provider)
             .or_insert_with(|| registry.is_reachable(provider));
-        print(&if order.json {
-            json_of(spec, key)
+        if order.json {
+            print_json(&json_of(spec, key))?;
         } else {
-            line_of(spec, key)
-        })?;
+            print(&line_of(spec, key))?;
+        }
     }
     if !order.json {
         offer_local_servers()?;
@@ -63,7 +64,7 @@ fn offer_local_servers() -> Result<()> {
 }
 
 fn line_of(spec: &ModelSpec, key: bool) -> String {
-    let name = format!("{}:{}", spec.provider, spec.id);
+    let name = clean_line(&format!("{}:{}", spec.provider, spec.id)).into_owned();
     let window = spec
         .context_window
         .map_or_else(|| "?".to_owned(), |tokens| format!("{}k", tokens / 1000));
@@ -82,12 +83,12 @@ fn line_of(spec: &ModelSpec, key: bool) -> String {
     )
 }
 
-fn json_of(spec: &ModelSpec, key: bool) -> String {
+fn json_of(spec: &ModelSpec, key: bool) -> Value {
     let levels: Vec<_> = spec
         .levels()
         .map(ikigai_providers::catalogue::Level::word)
         .collect();
-    let line = json!({
+    json!({
         "provider": spec.provider,
         "model": spec.id,
         "dialect": spec.dialect,
@@ -99,6 +100,5 @@ fn json_of(spec: &ModelSpec, key: bool) -> String {
         "price_cache_write": spec.price_cache_write,
         "levels": levels,
         "key": key,
-    });
-    format!("{line}\n")
+    })
 }

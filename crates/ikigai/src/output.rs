@@ -1,8 +1,10 @@
 //! Everything that is printed: answers to standard output, the rest to standard error.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use ikigai_core::spelling::{clean, escape_json};
 use ikigai_core::{Micros, Row};
 use ikigai_engine::EngineError;
 use ikigai_store::{CommitError, StoreError};
@@ -12,8 +14,23 @@ use serde_json::{Value, json};
 
 use crate::arguments::exit;
 
-/// Writes to standard output.
+/// Writes text for people to standard output. Nothing in it can steer a terminal.
 pub(crate) fn print(text: &str) -> io::Result<()> {
+    print_exact(&clean(text))
+}
+
+/// Writes one line of JSON to standard output, with hidden characters escaped.
+pub(crate) fn print_json(json: &impl Display) -> io::Result<()> {
+    print_exact(&json_line(json))
+}
+
+/// One line of JSON with hidden characters escaped.
+pub(crate) fn json_line(json: &impl Display) -> String {
+    format!("{}\n", escape_json(&json.to_string()))
+}
+
+/// Writes text to standard output as it is: for programs, or in our own style.
+pub(crate) fn print_exact(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
@@ -23,10 +40,10 @@ pub(crate) fn is_reader_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
 }
 
-/// Tells the person something that is not the answer.
+/// Writes a message to standard error. Nothing in it can steer a terminal.
 pub(crate) fn tell(text: &str) {
     // If standard error is gone too, there is nowhere left to say so.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", clean(text));
 }
 
 /// Prints an error once, with what to do about it, and chooses the exit code.
@@ -69,21 +86,20 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// A row as one line of JSON.
-pub(crate) fn json_of(row: &Row) -> String {
+/// A row as JSON.
+pub(crate) fn json_of(row: &Row) -> Value {
     let data = row
         .data
         .as_deref()
         .map(|data| serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_owned())));
-    let line = json!({
+    json!({
         "agent": row.at.agent,
         "seq": row.at.seq,
         "kind": row.kind.name(),
         "content": row.content,
         "data": data,
         "created_at": row.created_at,
-    });
-    format!("{line}\n")
+    })
 }
 
 /// A time as a person reads it, where the person is.
@@ -98,14 +114,7 @@ pub(crate) fn local_time(at: Micros) -> String {
     )
 }
 
-/// Makes control characters visible, so that no stored text can steer the terminal.
+/// Text that cannot steer the terminal.
 pub(crate) fn visible(text: &str) -> String {
-    let show = |c: char| match c {
-        '\n' | '\t' => c,
-        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(' '),
-        '\u{7f}' => '\u{2421}',
-        '\u{80}'..='\u{9f}' => '\u{fffd}',
-        _ => c,
-    };
-    text.chars().map(show).collect()
+    clean(text).into_owned()
 }

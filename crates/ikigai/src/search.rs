@@ -6,13 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use ikigai_core::find::Snippet;
+use ikigai_core::spelling::clean_line;
 use ikigai_engine::search::{Asked, Found, Named};
 use ikigai_store::{Cursor, Order};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::{SearchOrder, exit};
 use crate::index;
-use crate::output::{local_time, print, tell, visible};
+use crate::output::{local_time, print_exact, print_json, tell, visible};
 use crate::place::Here;
 use crate::world::World;
 
@@ -54,18 +55,18 @@ pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode
 fn show(found: &Found, as_json: bool) -> Result<()> {
     let is_bold = !as_json && io::stdout().is_terminal();
     for named in &found.hits {
-        print(&if as_json {
-            json_of(named)
-        } else {
-            let hit = &named.hit;
-            let (name, time) = (named.reference(None), local_time(hit.created_at));
-            let line = marked(&hit.snippet, is_bold);
-            format!(
-                "{} {time} {}\n  {line}\n",
-                visible(&name),
-                visible(hit.kind.name())
-            )
-        })?;
+        if as_json {
+            print_json(&json_of(named))?;
+            continue;
+        }
+        let hit = &named.hit;
+        let (name, time) = (named.reference(None), local_time(hit.created_at));
+        let line = marked(&hit.snippet, is_bold);
+        print_exact(&format!(
+            "{} {time} {}\n  {line}\n",
+            clean_line(&name),
+            clean_line(hit.kind.name())
+        ))?;
     }
     if found.hits.is_empty() && !as_json {
         tell("nothing was found");
@@ -106,7 +107,7 @@ fn marked(snippet: &Snippet, is_bold: bool) -> String {
     line
 }
 
-fn json_of(named: &Named) -> String {
+fn json_of(named: &Named) -> Value {
     let hit = &named.hit;
     let marks: Vec<_> = hit
         .snippet
@@ -114,7 +115,7 @@ fn json_of(named: &Named) -> String {
         .iter()
         .map(|mark| [mark.start, mark.end])
         .collect();
-    let line = json!({
+    json!({
         "agent": hit.at.agent,
         "name": named.agent,
         "row": named.reference(None),
@@ -123,6 +124,5 @@ fn json_of(named: &Named) -> String {
         "created_at": hit.created_at,
         "snippet": hit.snippet.text,
         "marks": marks,
-    });
-    format!("{line}\n")
+    })
 }

@@ -9,7 +9,7 @@ use ikigai_store::sql::{Cell, QueryError, QueryLimits, Table};
 use serde_json::{Map, Value};
 
 use crate::arguments::{SqlOrder, exit};
-use crate::output::{print, tell, visible};
+use crate::output::{print, print_json, tell, visible};
 use crate::world::World;
 
 /// How wide a column of a table is at most.
@@ -36,7 +36,7 @@ pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
     };
     if order.json {
         for row in &table.rows {
-            print(&format!("{}\n", object(&table.columns, row)))?;
+            print_json(&object(&table.columns, row))?;
         }
     } else {
         print(&drawn(&table))?;

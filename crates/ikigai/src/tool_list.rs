@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use ikigai_core::spelling::clean_line;
 use serde_json::json;
 
 use crate::arguments::ToolsOrder;
-use crate::output::{print, tell, visible};
+use crate::output::{print, print_json, tell};
 use crate::place::Here;
 use crate::tools;
 use crate::world::{configuration, registry, runtime};
@@ -29,21 +30,16 @@ pub(crate) fn tools(db: Option<String>, order: &ToolsOrder) -> Result<ExitCode> 
     let found = runtime()?.block_on(all.0.look(workdir));
     for tool in &found.tools {
         let spec = tool.spec();
-        print(&if order.json {
-            format!("{}\n", json!(spec))
-        } else {
-            let first = spec
-                .description
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            visible(&format!("{:<16} {first}\n", spec.name))
-        })?;
+        if order.json {
+            print_json(&json!(spec))?;
+            continue;
+        }
+        let first = spec.description.lines().next().unwrap_or_default();
+        print(&format!("{:<16} {first}\n", clean_line(&spec.name)))?;
     }
     for broken in &found.broken {
         let line = format!("⚠ {}: {}", broken.path.display(), broken.reason);
-        tell(&visible(&line));
+        tell(&line);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -279,14 +279,7 @@ fn bounded(text: &str) -> String {
     )
 }
 
-/// Makes characters visible that would steer a terminal or the direction of writing.
+/// Text that cannot steer a terminal or turn the direction of writing.
 pub(super) fn visible(text: &str) -> String {
-    let show = |c: char| match c {
-        '\n' | '\t' => c,
-        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(' '),
-        '\u{7f}' => '\u{2421}',
-        '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        _ => c,
-    };
-    text.replace("\r\n", "\n").chars().map(show).collect()
+    ikigai_core::spelling::clean(text).into_owned()
 }

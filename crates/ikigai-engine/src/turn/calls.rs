@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ikigai_core::data::{BlobRef, Category, Cause, Verdict};
+use ikigai_core::spelling::spell_out;
 use ikigai_core::{EffectClass, Event};
 use ikigai_store::{CommitError, Effect, RunId};
 use ikigai_tools::output::present;
@@ -22,7 +23,7 @@ use super::queue::withdrawn;
 use super::{Step, Turn, failed_report, failure};
 use crate::agents::{AgentTool, Dealt, Moment, Wait, consumed_by_next};
 use crate::calls::{Came, OpenCall, close};
-use crate::front::{Desk, Intent, Stop, Update};
+use crate::front::{Desk, Intent, Question, Stop, Update};
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 
@@ -45,7 +46,7 @@ pub(super) struct Round {
 
 pub(super) struct Call {
     pub(super) open: OpenCall,
-    touches: Touches,
+    pub(super) touches: Touches,
     pub(super) stage: Stage,
 }
 
@@ -178,7 +179,19 @@ impl Worker {
             Decision::Ask { .. } if desk.is_answered(open.at) => Stage::Asked(prepared),
             Decision::Ask { pattern } => {
                 let question = self.question(&open, &prepared, &turn.tools.place, pattern);
-                desk.tell(Update::Question(question.await));
+                let preview = (prepared.preview.clone(), prepared.needs.clone());
+                let preview = match Box::pin(self.preview_call(preview, desk)).await? {
+                    Ok(preview) => preview,
+                    // A call before it may still make it succeed.
+                    Err(output) if round.is_touched(&prepared.touches) => {
+                        Some(spell_out(&format!("it would fail now: {}", output.shown)))
+                    }
+                    Err(output) => return Box::pin(self.fail(&open, *output, desk)).await,
+                };
+                desk.tell(Update::Question(Question {
+                    preview,
+                    ..question
+                }));
                 Stage::Asked(prepared)
             }
         };

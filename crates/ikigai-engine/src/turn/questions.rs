@@ -2,14 +2,17 @@
 
 use ikigai_core::data::{AnsweredBy, CommandData, Verdict};
 use ikigai_core::settings::Rule;
+use ikigai_core::spelling::spell_out;
 use ikigai_core::{Event, RowRef, Settings};
+use ikigai_tools::arguments::call_hash;
 use ikigai_tools::permission::{Decision, Sandbox};
-use ikigai_tools::{Place, Prepared, Preview};
+use ikigai_tools::{Need, Output, Place, Prepared, Preview, Touches};
 
 use super::Turn;
 use super::calls::{Call, Round, Stage};
+use super::held::read_held;
 use crate::calls::{Came, OpenCall};
-use crate::front::{Answer, Desk, Question, Update};
+use crate::front::{Answer, Desk, Question, Stop, Update};
 use crate::grants::pending_tag;
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
@@ -44,36 +47,74 @@ impl Worker {
             let judged = self.judge(&call, &prepared, &tools.place, sandbox);
             if let Decision::Ask { pattern } = judged {
                 let question = self.question(&call, &prepared, &tools.place, pattern);
-                desk.tell(Update::Question(question.await));
+                let preview = (prepared.preview, prepared.needs);
+                let preview = match Box::pin(self.preview_call(preview, desk)).await? {
+                    Ok(preview) => preview,
+                    // Without a question, nothing would have the stopped turn go on.
+                    Err(output) => Some(spell_out(&format!("it will fail: {}", output.shown))),
+                };
+                desk.tell(Update::Question(Question {
+                    preview,
+                    ..question
+                }));
             }
         }
         Ok(())
     }
 
-    /// What a person is asked about a call.
+    /// The question about a call, without its preview.
     pub(super) fn question(
         &self,
         call: &OpenCall,
         prepared: &Prepared,
         place: &Place,
         pattern: String,
-    ) -> impl Future<Output = Question> + Send + use<> {
-        let question = Question {
+    ) -> Question {
+        let workdir = place.workdir.display().to_string();
+        Question {
             call: call.at,
             agent: self.settings().name.clone().unwrap_or_default(),
             tool: call.name.clone(),
-            shown: prepared.shown.clone(),
-            workdir: place.workdir.display().to_string(),
+            shown: spell_out(&prepared.shown),
+            hash: call_hash(&call.name, &call.arguments, &workdir, &pattern),
+            workdir: spell_out(&workdir),
             preview: None,
             pattern,
-        };
-        let preview = prepared.preview.clone();
-        async move {
-            Question {
-                preview: previewed(preview).await,
-                ..question
-            }
         }
+    }
+
+    /// The preview of a call, or the output of one that is known to fail.
+    pub(super) async fn preview_call(
+        &mut self,
+        (preview, needs): (Option<Preview>, Vec<Need>),
+        desk: &mut Desk<'_>,
+    ) -> Result<Result<Option<String>, Box<Output>>, EngineError> {
+        let Some(make) = preview else {
+            return Ok(Ok(None));
+        };
+        let given = read_held!(desk, self.given(&needs));
+        let preview = tokio::task::spawn_blocking(move || make(&given)).await;
+        Ok(match preview {
+            Ok(Ok(text)) => Ok(Some(spell_out(&text)).filter(|text| !text.is_empty())),
+            Ok(Err(output)) => Err(output),
+            // A preview that panicked shows nothing; the call itself is asked about all the same.
+            Err(_) => Ok(None),
+        })
+    }
+
+    /// Answers a call that is known to fail; it does not run.
+    pub(super) async fn fail(
+        &mut self,
+        open: &OpenCall,
+        output: Output,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        let (result, _) = self.result_of(open, None, output, desk).await?;
+        self.passes("before the result is stored");
+        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
+        self.passes("after the result is stored");
+        desk.told(rows);
+        Ok(None)
     }
 
     /// Stores what somebody answered, and only then does it.
@@ -169,6 +210,13 @@ impl Worker {
 }
 
 impl Round {
+    /// Whether a call that has not ended touches the same files.
+    pub(super) fn is_touched(&self, touches: &Touches) -> bool {
+        let is_open = |call: &&Call| !matches!(call.stage, Stage::Ended);
+        let mut open = self.calls.iter().filter(is_open);
+        open.any(|call| call.touches.conflicts_with(touches))
+    }
+
     /// The call about which somebody is asked.
     fn asked(&self, at: RowRef) -> Option<usize> {
         let is_asked = |call: &Call| call.open.at == at && matches!(call.stage, Stage::Asked(..));
@@ -187,10 +235,4 @@ impl Call {
             (stage, _) => stage,
         };
     }
-}
-
-/// What somebody who is asked is shown below the line.
-async fn previewed(preview: Option<Preview>) -> Option<String> {
-    let make = preview?;
-    tokio::task::spawn_blocking(move || make()).await.ok()
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
@@ -16,7 +17,8 @@ use crate::process::{
     describe_left_behind,
 };
 use crate::{
-    BadArguments, Context, Ending, Output, Place, Prepared, Run, Tool, Touches, arguments, paths,
+    BadArguments, Context, Ending, Output, Place, Prepared, Preview, Run, Tool, Touches, arguments,
+    paths,
 };
 
 /// How long a command may take if the model does not say.
@@ -24,9 +26,6 @@ const DEADLINE_SECONDS: u64 = 120;
 
 /// How long it may take at most.
 const MOST_SECONDS: u64 = 3600;
-
-/// How much of a command line a person is shown before unfolding it, in characters.
-const MOST_SHOWN_CHARS: usize = 240;
 
 /// Runs command lines.
 #[derive(Clone, Debug, Default)]
@@ -93,10 +92,10 @@ impl Tool for Bash {
         Ok(Prepared {
             class: EffectClass::Execute,
             touches: Touches::everything(),
-            shown: arguments::one_line(&subject, MOST_SHOWN_CHARS),
+            shown: subject.clone(),
             pattern: pattern_for(&subject),
             subject,
-            preview: None,
+            preview: Some(preview(workdir.clone())),
             deadline,
             needs: Vec::new(),
             run: Run::Async(Box::new(move |context| {
@@ -108,6 +107,21 @@ impl Tool for Bash {
     }
 }
 
+/// Finds out whether the command can start at all; there is nothing more to show.
+fn preview(workdir: PathBuf) -> Preview {
+    Arc::new(move |_| match check_workdir(&workdir) {
+        Ok(()) => Ok(String::new()),
+        Err(reason) => Err(Box::new(Output::failed(reason))),
+    })
+}
+
+fn check_workdir(workdir: &Path) -> Result<(), String> {
+    if workdir.is_dir() {
+        return Ok(());
+    }
+    Err(format!("`{}` is not a directory", workdir.display()))
+}
+
 async fn carry_out(
     command: &str,
     workdir: PathBuf,
@@ -115,8 +129,8 @@ async fn carry_out(
     environment: &Environment,
     context: Context,
 ) -> Output {
-    if !workdir.is_dir() {
-        return Output::failed(format!("`{}` is not a directory", workdir.display()));
+    if let Err(reason) = check_workdir(&workdir) {
+        return Output::failed(reason);
     }
     let mut variables = environment.variables();
     if context.confinement.is_reading() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ikigai_core::EffectClass;
 
 use crate::arguments::BadArguments;
-use crate::diff::Diff;
+use crate::diff::{self, Diff};
 use crate::files::{self, FileError, Found};
 use crate::paths::Located;
 use crate::{Context, Need, Output, Place, Prepared, Run, Stale, Touches, paths};
@@ -49,36 +49,29 @@ pub(super) fn prepare(
     })
 }
 
-/// What a person who is asked is shown: the diff, or why there will be none.
+/// Makes the whole diff, or the output of a change that is known to fail.
 fn preview(place: Place, located: Located, change: Change) -> crate::Preview {
-    Arc::new(move || {
-        let planned = paths::check(&place, &located)
-            .map_err(Refusal::Because)
-            .and_then(|()| plan(&located.real, &change));
-        match planned {
-            Ok(Plan { old, new }) => difference(&old, &new).map_or_else(
-                || format!("the whole file is replaced by {}\n", count(&new)),
-                |diff| diff.text,
-            ),
-            Err(refusal) => {
-                let name = paths::shown(&place, &located.path);
-                let reason = refused(&name, &located.real, refusal);
-                format!("it will be refused: {}\n", reason.shown)
-            }
+    Arc::new(move |given| {
+        let Located { path, real } = &located;
+        let name = paths::shown(&place, path);
+        if let Err(reason) = paths::check(&place, &located) {
+            return Err(Box::new(Output::failed(reason)));
         }
+        let old = files::find(real);
+        let old = old.map_err(|error| Output::failed(format!("`{name}` {error}")))?;
+        if let Some(output) = stale(&name, path, &old, given.file.as_deref()) {
+            return Err(Box::new(output));
+        }
+        let new = change(&old).map_err(|refusal| refused(&name, real, refusal))?;
+        Ok(match &old {
+            Found::Nothing => diff::whole(&[], &new),
+            Found::Whole { bytes, .. } => diff::whole(bytes, &new),
+            Found::Large { .. } => {
+                let replaced = format!("the whole file is replaced by {}\n", count(&new));
+                replaced + &diff::whole(&[], &new)
+            }
+        })
     })
-}
-
-/// What is there and what is to be there.
-struct Plan {
-    old: Found,
-    new: Vec<u8>,
-}
-
-fn plan(real: &Path, change: &Change) -> Result<Plan, Refusal> {
-    let old = files::find(real).map_err(|error| Refusal::Because(error.to_string()))?;
-    let new = change(&old)?;
-    Ok(Plan { old, new })
 }
 
 fn run(context: &Context, located: &Located, change: &Change) -> Output {

@@ -1,4 +1,4 @@
-use super::Diff;
+use super::{Diff, whole};
 
 fn numbered(word: &str, count: usize) -> String {
     let lines: Vec<String> = (0..count).map(|line| format!("{word}{line}\n")).collect();
@@ -48,6 +48,25 @@ fn a_long_diff_is_cut() {
     assert_eq!(diff.text.lines().count(), 201);
     assert!(diff.text.ends_with("[801 more lines of this diff]\n"));
     assert_eq!((diff.added, diff.removed), (0, 1000));
+}
+
+#[test]
+fn a_whole_diff_is_exact_and_never_cut() {
+    let old = numbered("", 1_000);
+    let long = format!("{}\u{1b}\u{202e}\rend\n", "x".repeat(2_000));
+    let new = numbered("b", 6_000);
+
+    assert_eq!(whole(old.as_bytes(), b"").lines().count(), 1_001);
+    assert_eq!(
+        whole(b"", long.as_bytes()),
+        format!("@@ -0,0 +1 @@\n+{long}")
+    );
+    let text = whole(b"same\na\nend", format!("same\n{new}").as_bytes());
+    assert!(
+        text.starts_with("@@ -2,2 +2,6000 @@\n-a\n-end\n\\ no newline"),
+        "{text}"
+    );
+    assert!(text.ends_with("+b5999\n"), "{text}");
 }
 
 #[test]

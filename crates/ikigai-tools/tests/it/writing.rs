@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use ikigai_core::EffectClass;
 use ikigai_core::data::TouchedFile;
-use ikigai_tools::{Ending, Need, Stale, Touches};
+use ikigai_tools::{Ending, Given, Need, Stale, Touches};
 use rustix::fs::{CWD, FileType, Mode};
 use serde_json::{Value, json};
 
@@ -30,7 +30,8 @@ fn a_call_says_what_it_would_do_before_it_does_it() {
     assert_eq!(prepared.subject, "sub/a.txt");
     assert_eq!(prepared.pattern, "sub/**");
     assert_eq!(prepared.needs, [Need::File(path)]);
-    assert_eq!(prepared.preview.unwrap()(), "@@ -1 +1 @@\n-old\n+hello\n");
+    let preview = prepared.preview.unwrap()(&Given::default());
+    assert_eq!(preview.unwrap(), "@@ -1 +1 @@\n-old\n+hello\n");
     assert_eq!(desk.get("sub/a.txt"), "old\n");
 }
 
@@ -52,17 +53,15 @@ fn always_allows_a_directory_or_one_file_of_the_working_directory() {
 }
 
 #[test]
-fn a_preview_of_what_will_fail_says_so() {
+fn a_preview_of_what_will_fail_is_the_failure() {
     let desk = Desk::new();
     fs::create_dir(desk.path("d")).unwrap();
     let prepared = desk.prepare("file_write", &hello("d")).unwrap();
 
-    let preview = prepared.preview.unwrap()();
+    let failed = prepared.preview.unwrap()(&Given::default()).unwrap_err();
 
-    assert!(
-        preview.starts_with("it will be refused: `d` is a directory"),
-        "{preview}"
-    );
+    assert!(failed.shown.starts_with("`d` is a directory"), "{failed:?}");
+    assert!(!failed.success);
 }
 
 #[test]

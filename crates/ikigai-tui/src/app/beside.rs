@@ -1,7 +1,7 @@
 //! What other programs ask of the screen, beside keys.
 
-use ikigai_core::AgentId;
 use ikigai_core::data::{AnsweredBy, Cause};
+use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::{Answer, Intent, Question, Stop};
 
 use super::{App, Live, Wish};
@@ -27,50 +27,37 @@ impl App {
         self.wishes.push(Wish::Say(agent, stop));
     }
 
-    /// Answers the first question of an agent; `false` if it asks nothing.
-    pub fn answer_for(&mut self, agent: AgentId, make: impl Fn(&Question) -> Answer) -> bool {
-        let question = self
-            .roster
-            .live(agent)
-            .and_then(|live| live.questions.first());
-        let Some(question) = question else {
-            return false;
-        };
-        let (call, answer) = (question.call, make(question));
-        self.give_answer(call, answer, AnsweredBy::Socket);
-        true
+    /// Answers the question about a call.
+    pub fn give_answer(&mut self, call: RowRef, answer: Answer, by: AnsweredBy) {
+        let answer = Intent::Answer { call, answer, by };
+        self.roster
+            .live_mut(call.agent)
+            .questions
+            .retain(|question| question.call != call);
+        self.wishes.push(Wish::Say(call.agent, answer));
     }
 
-    /// Who asks something: the agent that is shown, or else the one that asks for longest.
-    pub fn who_asks(&self) -> Option<AgentId> {
-        let asks = |agent| {
-            self.roster
-                .live(agent)
-                .is_some_and(|live| !live.questions.is_empty())
-        };
-        if asks(self.current) {
-            return Some(self.current);
+    /// Open questions of one agent, or of all: the shown agent's first, then the oldest.
+    pub fn questions(&self, agent: Option<AgentId>) -> Vec<&Question> {
+        let of = |agent| self.roster.live(agent).into_iter();
+        if let Some(agent) = agent {
+            return of(agent).flat_map(|live| &live.questions).collect();
         }
-        self.roster.asking().next().map(|(agent, _)| agent)
+        let others = self.roster.asking().filter(|(id, _)| *id != self.current);
+        let others = others.flat_map(|(_, known)| &known.live.questions);
+        let own = of(self.current).flat_map(|live| &live.questions);
+        own.chain(others).collect()
     }
 
-    /// Whether an agent that works does nothing but wait for a person: all its open calls are asked
-    /// about, and keys go to the question if it is on the screen.
+    /// Whether an agent, or one that it started, waits for a person. Other calls may run.
+    ///
+    /// Keys go to the question by then if it is on the screen.
     pub fn waits_for_a_person(&self, agent: AgentId) -> bool {
-        let Some(live) = self.roster.live(agent) else {
-            return false;
-        };
-        let asks_all = |live: &Live| {
-            let is_asked = |call| live.questions.iter().any(|question| question.call == call);
-            !live.questions.is_empty() && live.running.iter().all(|one| is_asked(one.call))
-        };
-        if asks_all(live) {
+        let asks = |live: &Live| !live.questions.is_empty();
+        if self.roster.live(agent).is_some_and(asks) {
             return agent != self.current || self.asked.is_open();
         }
-        // Between two turns it waits for those that it has started.
-        let children = self.roster.children(agent);
-        let at_work: Vec<_> = children.filter(|(_, child)| child.live.is_busy()).collect();
-        let all_ask = at_work.iter().all(|(_, child)| asks_all(&child.live));
-        !live.is_busy() && !at_work.is_empty() && all_ask
+        let mut children = self.roster.children(agent);
+        children.any(|(child, _)| self.waits_for_a_person(child))
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::data::{Amounts, Cause};
 use ikigai_core::{AgentId, Row, RowRef};
-use ikigai_engine::{Answer, Intent, Question, Status, Stop};
+use ikigai_engine::{Answer, Intent, Status, Stop};
 
 use super::needle::Needle;
 use super::prompt::Purpose;
@@ -217,11 +217,7 @@ impl App {
         match action {
             Action::BoardGo if agent == self.current => self.mode = Mode::Input,
             Action::BoardGo => self.wishes.push(Wish::Show(agent)),
-            Action::BoardOnce => self.answer_marked(name, |_| Answer::Once),
-            Action::BoardAlways => {
-                self.answer_marked(name, |question| Answer::Always(question.pattern.clone()));
-            }
-            Action::BoardNo => self.answer_marked(name, |_| Answer::No(None)),
+            Action::BoardNo => self.refuse_marked(name),
             _ if !self.lives(agent) => self.say(format!("{name} is dead")),
             Action::BoardMail => {
                 self.prompt(Purpose::Mail(agent), format!("mail to {name}"), "");
@@ -312,11 +308,11 @@ impl App {
         self.look_at_marked();
     }
 
-    /// Answers what the marked agent asks, if that was to be seen long enough.
-    fn answer_marked(&mut self, name: &str, make: impl Fn(&Question) -> Answer) {
+    /// Refuses what the marked agent asks, if that was to be seen long enough.
+    fn refuse_marked(&mut self, name: &str) {
         let marked = self.marked_known();
         let question = marked.and_then(|(_, known)| known.live.questions.first());
-        let Some((call, answer)) = question.map(|question| (question.call, make(question))) else {
+        let Some(call) = question.map(|question| question.call) else {
             return self.say(format!("{name} asks nothing"));
         };
         let seen = self.board().and_then(|board| board.asked);
@@ -324,7 +320,7 @@ impl App {
             asked == call && self.now.saturating_duration_since(since) >= LOOKED_AT
         });
         if is_seen {
-            self.answer(call, answer);
+            self.answer(call, Answer::No(None));
         } else {
             self.say("this was only just asked: look first");
         }
@@ -446,8 +442,6 @@ fn is_deed(action: Action) -> bool {
     matches!(
         action,
         Action::BoardGo
-            | Action::BoardOnce
-            | Action::BoardAlways
             | Action::BoardNo
             | Action::BoardMail
             | Action::BoardInterrupt

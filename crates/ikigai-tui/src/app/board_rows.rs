@@ -10,11 +10,11 @@ use super::board::{Entry, Group, WIDE};
 use super::draw::Eye;
 use super::hints::Hints;
 use super::tail::Area;
-use super::{App, Known, Mode, State, lines, question};
+use super::{App, Known, Mode, State, lines, question_rows};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::paint::Grid;
-use crate::text::{clean, cut};
+use crate::text::{clean, cut, one_line};
 use crate::width::width;
 
 /// How wide the columns at the right are: silent for, tokens, cost, age.
@@ -34,7 +34,7 @@ const KEYS: Hints<'_> = Hints {
     gap: " ",
     keys: &[
         "Enter go",
-        "y/a/n answer",
+        "n no",
         "Space peek",
         "s mail",
         "i interrupt",
@@ -145,16 +145,14 @@ impl App {
         };
         let name_of = |agent| self.name_of(agent);
         let manner = Eye::new(self, agent).with_columns(columns).manner(&name_of);
-        let mut lines = question::body(asked, &manner);
+        let most = usize::from(self.rows);
+        let mut lines = question_rows::call_lines(asked, &manner, most);
         let key = Look::of(Role::Question).with(Look::BOLD);
-        let always = format!(" always: {} \"{}\"", asked.tool, clean(&asked.pattern));
         let answers = Line::new(vec![
-            Span::new("  y", key),
-            Span::new(" once · ", Role::Text),
+            Span::new("  Enter", key),
+            Span::new(" open and answer · ", Role::Text),
             Span::new("n", key),
-            Span::new(" no · ", Role::Text),
-            Span::new("a", key),
-            Span::new(always, Role::Text),
+            Span::new(" no", Role::Text),
         ]);
         lines.push(cut(&answers, columns, "…"));
         Some(lines)
@@ -302,7 +300,7 @@ impl App {
         let question = known.live.questions.first();
         let last = question.map_or_else(
             || lines::last_line(&known.last).to_owned(),
-            |question| format!("{}: {}", question.tool, lines::first_line(&question.shown)),
+            |question| format!("{}: {}", question.tool, one_line(&question.shown)),
         );
         Line::new(vec![
             Span::new(before, look),

@@ -12,7 +12,7 @@ use super::{App, Known, Live, Phase, Roster, State};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::rows::{Symbols, duration};
-use crate::text::{clean, cut};
+use crate::text::{clean, cut, one_line};
 use crate::width::width;
 
 /// Below this many columns only what matters most is told.
@@ -100,7 +100,7 @@ pub(super) fn busy(
                 };
                 format!(
                     "{} {}{printed}",
-                    first_line(&one.shown),
+                    one_line(&one.shown),
                     duration(since(one.since))
                 )
             }
@@ -315,7 +315,7 @@ pub(super) fn child(
     );
     let question = known.live.questions.first();
     let doing = match question {
-        Some(question) => format!("asks: {} {}", question.tool, first_line(&question.shown)),
+        Some(question) => format!("asks: {} {}", question.tool, one_line(&question.shown)),
         None => last_line(&known.last).to_owned(),
     };
     let room = usize::from(columns).saturating_sub(width(&name) + width(&facts) + 2);

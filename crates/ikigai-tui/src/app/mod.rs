@@ -28,6 +28,7 @@ mod picker;
 mod press;
 mod prompt;
 mod question;
+mod question_rows;
 mod roster;
 mod secret;
 mod tail;
@@ -393,6 +394,9 @@ impl App {
         self.holder = None;
         self.prompt = None;
         self.roster.look_at(agent);
+        // A key that follows at once is not an answer to a question that was not seen yet.
+        self.typed_at = Some(self.now);
+        self.mind_question();
         true
     }
 

@@ -21,6 +21,8 @@ impl App {
             return;
         }
         match mouse.deed {
+            Deed::WheelUp if self.scroll_question(-WHEEL_ROWS) => {}
+            Deed::WheelDown if self.scroll_question(WHEEL_ROWS) => {}
             Deed::WheelUp if self.wheel_picker(-1) => {}
             Deed::WheelDown if self.wheel_picker(1) => {}
             Deed::Press if self.click_picker(mouse.row) => {}

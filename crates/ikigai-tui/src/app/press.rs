@@ -6,7 +6,7 @@ use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
 use ikigai_core::settings::Approve;
 use ikigai_engine::commands::{Command, Line, parse};
-use ikigai_engine::{Answer, Intent, Stop};
+use ikigai_engine::{Intent, Stop};
 
 use super::overlay::help;
 use super::typing::Way;
@@ -189,11 +189,7 @@ impl App {
             Action::ScrollTop => self.scroll(isize::MIN / 2),
             Action::ScrollBottom => self.scroll_to_end(),
             Action::AnswerQuestion => self.open_question(),
-            Action::OtherOnce => self.answer_other(|_| Answer::Once),
-            Action::OtherAlways => {
-                self.answer_other(|question| Answer::Always(question.pattern.clone()));
-            }
-            Action::OtherNo => self.answer_other(|_| Answer::No(None)),
+            Action::OtherNo => self.refuse_other(),
             Action::OtherGo => {
                 let asking = self.roster.asking().find(|(id, _)| *id != self.current);
                 let asking = asking.map(|(id, _)| id);

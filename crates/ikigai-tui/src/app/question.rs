@@ -5,35 +5,57 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::RowRef;
 use ikigai_core::data::AnsweredBy;
-use ikigai_engine::{Answer, Intent, Question};
+use ikigai_core::spelling::spell_out;
+use ikigai_engine::{Answer, Question};
 
 use super::draw::Eye;
 use super::hints::Hints;
-use super::{App, Mode, Pane, Wish, lines};
+use super::question_rows::{self, Body};
+use super::{App, Mode, Pane};
 use crate::input::Editor;
 use crate::key::{Code, Key};
 use crate::keys::{self, Action, Meaning};
-use crate::line::{Line, Span};
+use crate::line::Line;
 use crate::look::{Look, Role};
 use crate::paint::Grid;
-use crate::rows::{self, Manner};
-use crate::text::{clean, cut, wrap};
+use crate::text::{clean_line, cut, one_line};
 use crate::width::width;
 
 /// It takes keys only when nothing was typed for so long.
 const GUARD: Duration = Duration::from_millis(700);
 
+/// Label of a pattern that is typed.
+const PATTERN_LABEL: &str = "  always allow ";
+
 /// How far a question is.
 #[derive(Default)]
 pub(super) struct Asked {
-    /// About which call.
-    call: Option<RowRef>,
+    question: Option<Question>,
     /// Whether keys go to it.
     is_open: bool,
     /// The first row of it that is seen.
     top: usize,
+    /// Rows of it that were seen at once.
+    page: usize,
+    seen: Seen,
+    /// An approving key came before that.
+    is_hurried: bool,
+    /// The pattern that the user typed in place of the proposed one.
+    pattern: Option<String>,
+    body: Option<Body>,
     /// What is typed for the answer.
     typing: Option<(Typing, Editor)>,
+}
+
+/// How much of a question was on the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Seen {
+    #[default]
+    Beginning,
+    /// The end of the call.
+    Call,
+    /// The end of the pattern too.
+    All,
 }
 
 /// What is typed for an answer.
@@ -55,6 +77,17 @@ impl Asked {
     pub(super) fn is_open(&self) -> bool {
         self.is_open
     }
+
+    fn call(&self) -> Option<RowRef> {
+        self.question.as_ref().map(|question| question.call)
+    }
+
+    /// The pattern that *always* grants.
+    fn pattern(&self) -> String {
+        let proposed = || self.question.as_ref().map(|question| &question.pattern);
+        let pattern = self.pattern.as_ref().or_else(proposed);
+        pattern.cloned().unwrap_or_default()
+    }
 }
 
 impl App {
@@ -65,10 +98,11 @@ impl App {
 
     /// Opens a question once nobody types, and forgets one that is answered.
     pub(super) fn mind_question(&mut self) {
-        let call = self.question().map(|question| question.call);
-        if call != self.asked.call {
+        let question = self.question();
+        if question != self.asked.question.as_ref() {
+            let question = question.cloned();
             self.asked = Asked {
-                call,
+                question,
                 ..Asked::default()
             };
         }
@@ -95,13 +129,13 @@ impl App {
 
     /// Whether a question opens by itself: letters mean something else in other modes.
     fn waits_for_quiet(&self) -> bool {
-        let is_closed = self.asked.call.is_some() && !self.asked.is_open;
+        let is_closed = self.asked.question.is_some() && !self.asked.is_open;
         is_closed && matches!(self.mode, Mode::Input | Mode::Leaving)
     }
 
     /// Whether there is a question.
     pub(super) fn has_question(&self) -> bool {
-        self.asked.call.is_some()
+        self.asked.question.is_some()
     }
 
     /// Whether another agent asks something.
@@ -134,7 +168,7 @@ impl App {
     }
 
     fn answer_typed(&mut self, typing: Typing, editor: Editor) {
-        let Some(call) = self.asked.call else {
+        let Some(call) = self.asked.call() else {
             return;
         };
         let text = editor.text().trim().to_owned();
@@ -145,9 +179,28 @@ impl App {
                 self.asked.typing = Some((typing, editor));
                 return self.say("a pattern is needed · Esc goes back");
             }
+            // One that cannot be seen as a whole is shown first, and granted by a key.
+            Typing::Pattern if width(&spell_out(&text)) > self.typing_room() => {
+                return self.propose(text);
+            }
             Typing::Pattern => Answer::Always(text),
         };
         self.answer(call, answer);
+    }
+
+    /// Columns in which the whole of what is typed can be seen.
+    fn typing_room(&self) -> usize {
+        usize::from(self.columns).saturating_sub(width(PATTERN_LABEL) + 1)
+    }
+
+    /// Shows a pattern that was typed in place of the proposed one.
+    fn propose(&mut self, pattern: String) {
+        self.asked.pattern = Some(pattern);
+        self.asked.body = None;
+        self.asked.seen = Seen::Beginning;
+        self.lay_out_question();
+        let body = self.asked.body.as_ref();
+        self.asked.top = body.and_then(|body| body.pattern_row).unwrap_or(0);
     }
 
     /// Does what a key means for an open question; says whether it means something there.
@@ -155,28 +208,59 @@ impl App {
         if !self.asked.is_open {
             return false;
         }
-        let Some(question) = self.question() else {
+        let Some(call) = self.asked.call() else {
             return false;
         };
-        let (call, pattern) = (question.call, question.pattern.clone());
+        let page = isize::try_from(self.asked.page.max(1)).unwrap_or(isize::MAX);
         match action {
-            Action::AnswerOnce => self.answer(call, Answer::Once),
-            Action::AnswerAlways => self.answer(call, Answer::Always(pattern)),
+            Action::AnswerOnce if self.has_seen_call() => self.answer(call, Answer::Once),
+            Action::AnswerAlways if self.has_seen_end() => {
+                self.answer(call, Answer::Always(self.asked.pattern()));
+            }
             Action::AnswerNo => self.answer(call, Answer::No(None)),
-            Action::AnswerPattern => self.type_answer(Typing::Pattern, &pattern),
+            Action::AnswerPattern if self.has_seen_end() => {
+                self.type_answer(Typing::Pattern, &self.asked.pattern());
+            }
+            Action::AnswerOnce | Action::AnswerAlways | Action::AnswerPattern => {
+                self.asked.is_hurried = true;
+            }
             Action::AnswerNoWhy => self.type_answer(Typing::Reason, ""),
-            Action::QuestionUp => self.asked.top = self.asked.top.saturating_sub(1),
-            Action::QuestionDown => self.asked.top += 1,
-            Action::QuestionPageUp => self.asked.top = self.asked.top.saturating_sub(10),
-            Action::QuestionPageDown => self.asked.top += 10,
+            Action::QuestionUp => drop(self.scroll_question(-1)),
+            Action::QuestionDown => drop(self.scroll_question(1)),
+            Action::QuestionPageUp => drop(self.scroll_question(-page)),
+            Action::QuestionPageDown => drop(self.scroll_question(page)),
+            Action::QuestionTop => drop(self.scroll_question(isize::MIN)),
+            Action::QuestionEnd => drop(self.scroll_question(isize::MAX)),
             _ => return false,
         }
         true
     }
 
+    /// Scrolls an open question by so many rows; says whether there is one.
+    pub(super) fn scroll_question(&mut self, rows: isize) -> bool {
+        if self.asked.is_open {
+            self.asked.top = self.asked.top.saturating_add_signed(rows);
+        }
+        self.asked.is_open
+    }
+
+    /// Whether the end of the call was on the screen.
+    fn has_seen_call(&mut self) -> bool {
+        self.has_seen_end() || self.asked.seen == Seen::Call
+    }
+
+    /// Whether the end of the question was on the screen, the pattern included.
+    fn has_seen_end(&mut self) -> bool {
+        if self.asked.seen != Seen::All {
+            // Without a terminal nothing was drawn since the last key.
+            self.draw(&mut Grid::default());
+        }
+        self.asked.seen == Seen::All
+    }
+
     /// Refuses what is asked and stops the turn, if a question has the keys.
     pub(super) fn refuse_and_stop(&mut self) -> bool {
-        let call = self.asked.call.filter(|_| self.asked.is_open);
+        let call = self.asked.call().filter(|_| self.asked.is_open);
         let Some(call) = call else { return false };
         self.answer(call, Answer::No(None));
         self.interrupt();
@@ -192,31 +276,36 @@ impl App {
     /// Gives the keys to the question at once.
     pub(super) fn open_question(&mut self) {
         self.mode = Mode::Input;
-        self.asked.is_open = self.asked.call.is_some();
+        self.asked.is_open = self.asked.question.is_some();
     }
 
     pub(super) fn answer(&mut self, call: RowRef, answer: Answer) {
         self.give_answer(call, answer, AnsweredBy::User);
     }
 
-    pub(super) fn give_answer(&mut self, call: RowRef, answer: Answer, by: AnsweredBy) {
-        let answer = Intent::Answer { call, answer, by };
-        self.roster
-            .live_mut(call.agent)
-            .questions
-            .retain(|question| question.call != call);
-        self.wishes.push(Wish::Say(call.agent, answer));
-    }
-
-    /// Answers the first question of another agent.
-    pub(super) fn answer_other(&mut self, make: impl Fn(&Question) -> Answer) {
+    /// Refuses the first question of another agent.
+    pub(super) fn refuse_other(&mut self) {
         let other = self.roster.asking().find(|(id, _)| *id != self.current);
         let question = other.and_then(|(_, known)| known.live.questions.first());
-        let answer = question.map(|question| (question.call, make(question)));
-        match answer {
-            Some((call, answer)) => self.answer(call, answer),
+        match question.map(|question| question.call) {
+            Some(call) => self.answer(call, Answer::No(None)),
             None => self.say("no other agent asks"),
         }
+    }
+
+    /// Lays the question out for the width of the screen, unless that is done.
+    fn lay_out_question(&mut self) {
+        let columns = self.columns;
+        let is_current = |body: &Body| body.columns == columns;
+        if self.asked.body.as_ref().is_some_and(is_current) {
+            return;
+        }
+        let pattern = spell_out(&self.asked.pattern());
+        let name_of = |agent| self.name_of(agent);
+        let manner = Eye::new(self, self.current).manner(&name_of);
+        let question = self.asked.question.as_ref();
+        let body = question.map(|question| Body::new(question, &pattern, &manner));
+        self.asked.body = body;
     }
 
     /// Draws what is asked above a row. Returns the row that is left above it.
@@ -226,11 +315,11 @@ impl App {
             bottom -= 1;
             grid.line(bottom, 0, &line);
         }
-        let Some(question) = self.question() else {
+        let Some(question) = &self.asked.question else {
             return bottom;
         };
         if !self.asked.is_open {
-            let asks = format!("? {} asks", clean(&question.tool));
+            let asks = format!("? {} asks", clean_line(&question.tool));
             let hints = Hints {
                 gap: " · ",
                 keys: &[],
@@ -242,30 +331,21 @@ impl App {
             grid.line(bottom, 0, &line);
             return bottom;
         }
-        let name_of = |agent| self.name_of(agent);
-        let manner = Eye::new(self, self.current).manner(&name_of);
-        let mut all = body(question, &manner);
-        let answers = self.answer_rows(question);
+        self.lay_out_question();
+        let answers = self.answer_rows(bottom);
         let room = if self.is_tight() {
             bottom
         } else {
             bottom * 2 / 3
         };
-        let room = usize::from(room).saturating_sub(answers.len() + 1).max(1);
-        self.asked.top = self.asked.top.min(all.len().saturating_sub(room));
-        let more = all.len().saturating_sub(self.asked.top + room);
-        all.drain(..self.asked.top);
-        all.truncate(room);
-        if more > 0 && !all.is_empty() {
-            // The line that makes room for this one is not seen either.
-            let text = format!("  … {} more lines · ↓ scrolls", more + 1);
-            all.pop();
-            all.push(Line::of(text, Role::Faint));
-        }
-        let rows: Vec<Line> = all.into_iter().chain(answers).collect();
+        let room = usize::from(room).saturating_sub(answers.len()).max(1);
+        let rows = self.visible_rows(room).into_iter().chain(answers);
+        let rows: Vec<Line> = rows.collect();
         let height = u16::try_from(rows.len()).unwrap_or(bottom).min(bottom);
         let top = bottom - height;
-        for (row, line) in (top..bottom).zip(&rows) {
+        // If there is no room for all, the answers are what is seen.
+        let hidden = rows.len() - usize::from(height);
+        for (row, line) in (top..bottom).zip(rows.iter().skip(hidden)) {
             grid.fill(row, Role::Text);
             grid.line(row, 0, &cut(line, self.columns, "…"));
         }
@@ -280,12 +360,41 @@ impl App {
         if self.is_tight() { 0 } else { top }
     }
 
-    /// The row of answers; nothing is preselected.
-    fn answer_rows(&self, question: &Question) -> Vec<Line> {
+    /// Rows of the question that fit into `room`, the last of which counts those that follow.
+    fn visible_rows(&mut self, room: usize) -> Vec<Line> {
+        let asked = &mut self.asked;
+        let Some(body) = &asked.body else {
+            return Vec::new();
+        };
+        let all = body.lines.len();
+        asked.top = asked.top.min(all.saturating_sub(room));
+        let left = all - asked.top;
+        let is_all = left <= room;
+        asked.page = if is_all || room < 2 { room } else { room - 1 };
+        let seen = if is_all {
+            Seen::All
+        } else if asked.top + asked.page >= body.call_rows() {
+            Seen::Call
+        } else {
+            Seen::Beginning
+        };
+        asked.seen = asked.seen.max(seen);
+        asked.is_hurried &= asked.seen != Seen::All;
+        let rows = body.lines.iter().skip(asked.top).take(asked.page);
+        let mut rows: Vec<Line> = rows.cloned().collect();
+        if !is_all && room >= 2 {
+            let more = left - asked.page;
+            rows.push(more_row(more, asked.is_hurried, self.columns));
+        }
+        rows
+    }
+
+    /// The row of answers, or of the answer that is typed.
+    fn answer_rows(&self, bottom: u16) -> Vec<Line> {
         if let Some((typing, _)) = &self.asked.typing {
             let (label, keys): (_, &[&str]) = match typing {
-                Typing::Pattern => ("always allow ", &["Enter allows", "* stands for anything"]),
-                Typing::Reason => ("no, because ", &["Enter refuses"]),
+                Typing::Pattern => (PATTERN_LABEL, &["Enter allows", "* stands for anything"]),
+                Typing::Reason => ("  no, because ", &["Enter refuses"]),
             };
             let hints = Hints {
                 gap: "  ",
@@ -294,41 +403,15 @@ impl App {
                 look: Look::of(Role::Faint),
             };
             let hint = hints.after(&Line::default(), self.columns);
-            return vec![hint, Line::of(format!("  {label}"), Role::Question)];
+            return vec![hint, Line::of(label, Role::Question)];
         }
-        let key = Look::of(Role::Question).with(Look::BOLD);
-        let always = format!(
-            " always: {} \"{}\"",
-            question.tool,
-            clean(&question.pattern)
-        );
-        let answers = [
-            ("y", " once".to_owned()),
-            ("a", always),
-            ("e", " edit that pattern".to_owned()),
-            ("n", " no".to_owned()),
-            ("r", " no, and say why".to_owned()),
-            ("Esc", " no, and stop".to_owned()),
-        ];
-        let mut rows: Vec<Line> = Vec::new();
-        for (letter, what) in answers {
-            let answer = [Span::new(letter, key), Span::new(what, Role::Text)];
-            let wide: usize = answer.iter().map(|span| width(&span.text)).sum();
-            let used = rows.last().map(|row| width(&row.text()));
-            match (rows.last_mut(), used) {
-                // None is broken in the middle if it fits into a row.
-                (Some(row), Some(used)) if used + 3 + wide <= usize::from(self.columns) => {
-                    row.spans.push(Span::new(" · ", Role::Faint));
-                    row.spans.extend(answer);
-                }
-                _ => {
-                    let indent = [Span::new("  ", Role::Text)];
-                    let line = [&indent[..], &answer].concat();
-                    rows.extend(wrap(&Line::new(line), self.columns, &indent));
-                }
-            }
-        }
-        rows
+        let Some(question) = &self.asked.question else {
+            return Vec::new();
+        };
+        let pattern = spell_out(&self.asked.pattern());
+        // Two rows of the question are seen beside them.
+        let most = usize::from(bottom).saturating_sub(2);
+        question_rows::answers(question, &pattern, self.columns, most)
     }
 
     /// What other agents ask, in one row.
@@ -346,40 +429,34 @@ impl App {
             if others.len() == 1 { "s" } else { "" },
             first.branch.agent.name,
             question.tool,
-            lines::first_line(&question.shown),
+            one_line(&question.shown),
         );
         let hints = Hints {
             gap: "   ",
-            keys: &["Alt-Y once", "Alt-A always", "Alt-N no"],
-            way_out: "Alt-G go there",
+            keys: &["Alt-N no"],
+            way_out: "Alt-G open",
             look: Look::of(Role::Faint),
         };
-        let line = Line::of(clean(&text), Role::Question);
+        let line = Line::of(clean_line(&text), Role::Question);
         Some(hints.after(&line, self.columns))
     }
 }
 
-/// What is asked: tool, directory, and the whole command or change.
-pub(super) fn body(question: &Question, manner: &Manner<'_>) -> Vec<Line> {
-    let head = Line::new(vec![
-        Span::new(
-            format!("? {} ", clean(&question.tool)),
-            Look::of(Role::Question).with(Look::BOLD),
-        ),
-        Span::new(format!("in {}", clean(&question.workdir)), Role::Faint),
-    ]);
-    let mut all = vec![head];
-    let indent = [Span::new("  ", Role::Text)];
-    for line in clean(&question.shown).lines() {
-        let line = Line {
-            spans: vec![indent[0].clone(), Span::new(line, Role::Code)],
-            lead: 1,
-            joined: None,
-        };
-        all.extend(wrap(&line, manner.width, &indent));
-    }
-    if let Some(preview) = &question.preview {
-        all.extend(rows::diff(preview, manner));
-    }
-    all
+/// Row that counts the rows that follow, and says that they come before an approval.
+fn more_row(more: usize, is_hurried: bool, columns: u16) -> Line {
+    let lines = if more == 1 { "line" } else { "lines" };
+    let (long, short, look) = if is_hurried {
+        let long = format!("  … {more} more {lines} · read to the end first: PgDn, End");
+        let look = Look::of(Role::Warning).with(Look::BOLD);
+        (long, format!("  … {more}: PgDn first"), look)
+    } else {
+        let long = format!("  … {more} more {lines} · PgDn");
+        (
+            long,
+            format!("  … {more} more · PgDn"),
+            Role::Question.into(),
+        )
+    };
+    let fits = width(&long) <= usize::from(columns);
+    Line::of(if fits { long } else { short }, look)
 }

@@ -4,9 +4,13 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::Next;
-use ikigai_engine::{Intent, Outcome, Update};
+use ikigai_engine::{Intent, Outcome, Question, Update};
 
 use super::{App, Mode, Overlay, Wish};
+use crate::text::one_line;
+
+/// Longest beginning of a call in a notification.
+const NOTICE_CHARS: usize = 80;
 
 /// A turn longer than this is worth a notice when it ends.
 const LONG_TURN: Duration = Duration::from_secs(10);
@@ -110,7 +114,9 @@ impl App {
         let name = self.name_of(agent).unwrap_or_default();
         let live = self.roster.live(agent);
         let text = match update {
-            Update::Question(question) => format!("{name} asks: {}", question.tool),
+            Update::Question(question) => {
+                format!("{name} asks: {}: {}", question.tool, preview(question))
+            }
             Update::Ended(outcome) => {
                 let doing = live.and_then(|live| live.turn.as_ref());
                 let is_long = doing.is_some_and(|doing| self.now - doing.since > LONG_TURN);
@@ -123,6 +129,15 @@ impl App {
             _ => return,
         };
         self.wishes.push(Wish::Notify(text));
+    }
+}
+
+/// Beginning of a call on one line, for a notification.
+fn preview(question: &Question) -> String {
+    let line = one_line(&question.shown);
+    match line.char_indices().nth(NOTICE_CHARS) {
+        None => line.into_owned(),
+        Some((end, _)) => format!("{}…", &line[..end]),
     }
 }
 

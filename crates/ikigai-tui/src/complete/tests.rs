@@ -212,5 +212,5 @@ fn names_from_outside_are_made_harmless() {
     completion.edited("/switch d", 9);
 
     let line = completion.lines(60, ROWS).remove(0).text();
-    assert_eq!(line.trim_end(), "> do␛[31mcs  li ne<U+202E>");
+    assert_eq!(line.trim_end(), "> do␛[31mcs  li ne⟨U+202E⟩");
 }

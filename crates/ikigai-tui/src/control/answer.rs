@@ -189,12 +189,17 @@ pub struct Owner {
 pub struct QuestionSeen {
     /// Which tool.
     pub tool: String,
-    /// The call as a person sees it.
+    /// The whole call, control and invisible characters spelled out.
     pub shown: String,
-    /// Where it would run.
+    /// Where it would run, spelled out.
     pub workdir: String,
-    /// What `always` would allow.
+    /// The whole diff of an edit, spelled out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
+    /// What `always` would allow, exactly.
     pub pattern: String,
+    /// Hash of the exact call and the pattern; an approval names it.
+    pub call: String,
 }
 
 /// An agent that was let go of.
@@ -354,7 +359,9 @@ impl AgentSeen {
                     tool: question.tool.clone(),
                     shown: question.shown.clone(),
                     workdir: question.workdir.clone(),
+                    preview: question.preview.clone(),
                     pattern: question.pattern.clone(),
+                    call: question.hash.clone(),
                 })
                 .collect(),
         }

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use ikigai_core::data::AnsweredBy;
 use ikigai_core::{AgentId, Seq};
 use ikigai_engine::{Answer as Permission, Engine, Question};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -288,25 +289,26 @@ impl Orders {
             Request::Approve {
                 answer,
                 agent,
+                call,
                 pattern,
                 reason,
             } => {
-                let asks = match &agent {
+                let agent = match &agent {
                     Some(_) => Some(named(agent.as_deref(), driver).await?),
-                    None => driver.app.who_asks(),
+                    None => None,
                 };
-                let make = |question: &Question| match answer {
+                let questions = driver.app.questions(agent);
+                let question = approved(&questions, answer, call.as_deref())?;
+                let answer = match answer {
                     Word::Once => Permission::Once,
                     Word::Always => {
-                        let pattern = pattern.clone();
                         Permission::Always(pattern.unwrap_or_else(|| question.pattern.clone()))
                     }
-                    Word::No => Permission::No(reason.clone()),
+                    Word::No => Permission::No(reason),
                 };
-                match asks {
-                    Some(agent) if driver.app.answer_for(agent, make) => Ok(Begun::heard(agent)),
-                    _ => Err("nothing is asked".to_owned()),
-                }
+                let call = question.call;
+                driver.app.give_answer(call, answer, AnsweredBy::Socket);
+                Ok(Begun::heard(call.agent))
             }
             Request::Events {
                 agent,
@@ -421,6 +423,31 @@ impl Begun {
 
     fn said(said: Said) -> Self {
         Self::Replied(Reply::Answer(Answer::Said(said)))
+    }
+}
+
+/// The open question that is answered. An approval must name the hash of the exact call.
+fn approved<'a>(
+    questions: &[&'a Question],
+    answer: Word,
+    call: Option<&str>,
+) -> Result<&'a Question, String> {
+    let first = *questions.first().ok_or("nothing is asked")?;
+    match (answer, call) {
+        (Word::No, None) => Ok(first),
+        (_, None) => Err(
+            "an approval names the exact call: read the question in `agents` and send its `call` \
+             too, as in `ikigai ctl approve once --call HASH`"
+                .to_owned(),
+        ),
+        (_, Some(call)) => {
+            let named = questions.iter().find(|question| question.hash == call);
+            named.copied().ok_or_else(|| {
+                format!(
+                    "no open question has the call `{call}`; read the questions in `agents` again"
+                )
+            })
+        }
     }
 }
 

@@ -101,6 +101,7 @@ on a terminal asks it to `release` everything and goes on with it.
 /// An agent of the examples.
 const ID: &str = "2lu06osJQoeSDDSxzEz63Q";
 const NAME: &str = "fix-parser";
+const HASH: &str = "9f2b6c0d1e8a4735";
 
 fn said(said: Said) -> Vec<Answer> {
     vec![Answer::Said(said)]
@@ -124,8 +125,8 @@ fn of_the_screen() -> Vec<Entry> {
         },
         Entry {
             about: "Waits until the agent on the screen, and those that it started, have nothing to do; at once if that is \
-                    so. An agent whose open calls all wait for a person is idle too, with `\"asks\":true`, as soon as the \
-                    question takes keys. At most an hour; a minute if no time is given.",
+                    so. While a question is open, of the agent or of one that it started, the answer is `\"asks\":true`, \
+                    though other calls run, as soon as the question takes keys. At most an hour; a minute if no time is given.",
             request: Request::WaitIdle { timeout_ms: 5000 },
             answers: vec![
                 Answer::Said(Said::Idle { asks: false }),
@@ -171,7 +172,11 @@ fn of_agents() -> Vec<Entry> {
             answers: vec![Answer::OK],
         },
         Entry {
-            about: "All agents that are not reaped, parents before their children, who holds them, and what they ask.",
+            about: "All agents that are not reaped, parents before their children, who holds them, and what they ask. Of a \
+                    question `shown`, `workdir` and `preview` (the diff of an edit) are whole; control, bidirectional and \
+                    invisible characters are spelled out (`␍`, `⟨U+202E⟩`). `call` is the hash of the exact call: the first \
+                    16 hexadecimal digits of the SHA-256 of tool, arguments as the model wrote them, working directory and \
+                    `pattern`, each followed by a zero byte.",
             request: Request::Agents,
             answers: said(Said::Agents {
                 agents: vec![agent_seen()],
@@ -189,14 +194,16 @@ fn of_agents() -> Vec<Entry> {
             answers: Vec::new(),
         },
         Entry {
-            about: "Answers the first question of an agent, or of the agent that asks: `once`, `always` (with `pattern`, or \
-                    the one that was proposed) or `no` (with a `reason` for the model). It counts at once, whatever was typed \
-                    before.",
+            about: "Answers a question: `once`, `always` (with `pattern`, or the one that was proposed) or `no` (with a \
+                    `reason` for the model). `once` and `always` must give the `call` of the question as `agents` tells it, \
+                    and are refused if no open question has it; `no` without a `call` answers the first question of the \
+                    agent, or of the agent that asks. It counts at once, whatever was typed before.",
             request: Request::Approve {
-                answer: Word::No,
+                answer: Word::Once,
                 agent: agent(),
+                call: Some(HASH.to_owned()),
                 pattern: None,
-                reason: Some("not on a Sunday".to_owned()),
+                reason: None,
             },
             answers: vec![Answer::OK],
         },
@@ -278,7 +285,9 @@ fn agent_seen() -> AgentSeen {
             tool: "bash".to_owned(),
             shown: "git push".to_owned(),
             workdir: "/src/parser".to_owned(),
+            preview: None,
             pattern: "git push".to_owned(),
+            call: HASH.to_owned(),
         }],
     }
 }

@@ -55,6 +55,9 @@ pub enum Request {
         /// Whose question; if none is named, that of the agent that is shown, else the oldest.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
+        /// Hash of the call that is approved, as `agents` tells it; `no` needs none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<String>,
         /// What `always` allows, if it is not the pattern that was proposed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pattern: Option<String>,

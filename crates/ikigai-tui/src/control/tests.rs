@@ -44,6 +44,7 @@ fn requests_are_read_as_clients_write_them() {
             Request::Approve {
                 answer: Word::Always,
                 agent: None,
+                call: None,
                 pattern: None,
                 reason: None,
             },

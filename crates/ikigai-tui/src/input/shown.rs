@@ -26,12 +26,18 @@ pub(super) fn shown(grapheme: &str, column: usize, row_columns: usize) -> (Cow<'
     if grapheme.len() > LONGEST {
         return (Cow::Borrowed(TOO_LARGE), 1);
     }
-    let mut text = clean(grapheme);
+    // A grapheme of several characters is one with marks or joiners, which belong to it.
+    let is_marked = grapheme != "\r\n" && grapheme.chars().nth(1).is_some();
+    let mut text = if is_marked {
+        Cow::Borrowed(grapheme)
+    } else {
+        clean(grapheme)
+    };
     let mut columns = width(&text);
     if columns == 0 {
         let first = grapheme.chars().next().map_or(0, u32::from);
-        text = Cow::Owned(format!("<U+{first:04X}>"));
-        columns = text.len();
+        text = Cow::Owned(format!("⟨U+{first:04X}⟩"));
+        columns = width(&text);
     }
     if columns > row_columns.max(1) {
         (Cow::Borrowed(TOO_LARGE), 1)

@@ -96,11 +96,11 @@ actions! {
     QuestionDown "question-down" [Question: "down" "j"] "scrolls the question down"
     QuestionPageUp "question-page-up" [Question: "page-up"] "scrolls the question up by a page"
     QuestionPageDown "question-page-down" [Question: "page-down" "space"] "scrolls the question down by a page"
+    QuestionTop "question-top" [Question: "home" "g"] "scrolls to the beginning of the question"
+    QuestionEnd "question-end" [Question: "end" "G"] "scrolls to the end of the question"
 
-    OtherOnce "other-once" [Others: "alt-y"] "allows what another agent asks this once"
-    OtherAlways "other-always" [Others: "alt-a"] "allows what fits its pattern from now on"
+    OtherGo "other-go" [Others: "alt-g" "alt-y" "alt-a"] "opens the question of another agent"
     OtherNo "other-no" [Others: "alt-n"] "refuses it"
-    OtherGo "other-go" [Others: "alt-g"] "goes to the agent that asks"
 
     BrowseUp "browse-up" [Browse: "up" "k"] "the event above"
     BrowseDown "browse-down" [Browse: "down" "j"] "the event below"
@@ -124,10 +124,8 @@ actions! {
 
     BoardUp "board-up" [Board: "up" "k"] "the agent above"
     BoardDown "board-down" [Board: "down" "j"] "the agent below"
-    BoardGo "board-go" [Board: "enter"] "goes to the agent"
+    BoardGo "board-go" [Board: "enter" "y" "a"] "goes to the agent and opens its question"
     BoardPeek "board-peek" [Board: "space"] "shows what it does, or not"
-    BoardOnce "board-once" [Board: "y"] "allows what it asks this once"
-    BoardAlways "board-always" [Board: "a"] "allows what fits its pattern from now on"
     BoardNo "board-no" [Board: "n"] "refuses what it asks"
     BoardMail "board-mail" [Board: "s"] "sends it mail"
     BoardInterrupt "board-interrupt" [Board: "i"] "interrupts it"

@@ -84,7 +84,7 @@ fn the_first_mode_that_knows_a_key_decides() {
         (empty, "?", Does(Action::Help)),
         (&[Mode::Input], "?", Nothing),
         (&[Mode::Input], "alt-y", Does(Action::Edit(Edit::YankPop))),
-        (asked, "alt-y", Does(Action::OtherOnce)),
+        (asked, "alt-y", Does(Action::OtherGo)),
         (&[Mode::Browse], "y", Does(Action::BrowseCopy)),
         (&[Mode::Browse], "Y", Does(Action::BrowseCopyMarkdown)),
         (&[Mode::Browse], "ctrl-c", Does(Action::Interrupt)),

@@ -12,7 +12,7 @@ use ikigai_engine::{Answer, Intent, Outcome, Question, Stop, TypedKey, Update, l
 
 use super::words::{in_words, told};
 use crate::app::{Live, Phase};
-use crate::rows::{self, Manner, Symbols, duration};
+use crate::rows::{Manner, Symbols, duration};
 use crate::text::{clean, clean_line};
 
 /// A second Ctrl-C within this time leaves.
@@ -396,25 +396,22 @@ impl Talk {
         let whose = if question.call.agent == self.current {
             String::new()
         } else {
-            format!("{}: ", question.agent)
+            format!("{}: ", clean_line(&question.agent))
         };
         self.add(&format!(
             "question: {whose}{} in {}",
-            question.tool, question.workdir
+            clean_line(&question.tool),
+            clean_line(&question.workdir)
         ));
-        for line in question.shown.lines() {
+        let preview = question.preview.as_deref().unwrap_or_default();
+        for line in question.shown.split('\n').chain(preview.lines()) {
             self.add(&format!("  {line}"));
         }
-        if let Some(preview) = &question.preview {
-            let names = |agent| self.names.get(&agent).cloned();
-            let lines = rows::diff(preview, &manner(Some(self.current), &names));
-            for line in lines {
-                self.add(line.text().trim_end());
-            }
-        }
+        // Lines that follow the first are set off, so that none looks like an answer.
+        let pattern = question.spelled_pattern().replace('\n', "\n      ");
         self.add(&format!(
-            "  1 once\n  2 always: {} \"{}\"\n  3 no\n  4 WHY no, because of that",
-            question.tool, question.pattern
+            "  1 once\n  2 always: {} \"{pattern}\"\n  3 no\n  4 WHY no, because of that",
+            question.tool
         ));
     }
 

@@ -13,9 +13,11 @@ pub(super) fn is_diff(text: &str) -> bool {
 
 /// The rows of a unified diff, with the number of each line in the file after it, or before it if
 /// the line is gone.
-pub fn diff(text: &str, manner: &Manner<'_>) -> Vec<Line> {
+///
+/// At most `most` rows; no line is cut.
+pub fn diff(text: &str, manner: &Manner<'_>, most: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    add_diff(&mut lines, text, 0, manner, MOST_ROWS);
+    add_rows(&mut lines, text, 0, manner, (most, usize::MAX));
     lines
 }
 
@@ -27,7 +29,24 @@ pub(super) fn add_diff(
     manner: &Manner<'_>,
     most: usize,
 ) -> Hidden {
-    let end = lines.len() + most.min(MOST_ROWS);
+    let most = most.min(MOST_ROWS);
+    add_rows(
+        lines,
+        text,
+        indent,
+        manner,
+        (most, super::tools::MOST_LINE_BYTES),
+    )
+}
+
+fn add_rows(
+    lines: &mut Vec<Line>,
+    text: &str,
+    indent: usize,
+    manner: &Manner<'_>,
+    (most, line_bytes): (usize, usize),
+) -> Hidden {
+    let end = lines.len().saturating_add(most);
     let digits = digits(text);
     let mut numbers = (0, 0);
     let mut is_first = true;
@@ -67,7 +86,7 @@ pub(super) fn add_diff(
             ],
             ..Lead::space(indent + digits + 3)
         };
-        let words = words.get(..words.floor_char_boundary(super::tools::MOST_LINE_BYTES));
+        let words = words.get(..words.floor_char_boundary(line_bytes));
         let spans = vec![Span::new(clean(words.unwrap_or_default()), role)];
         add_line(lines, spans, &lead, manner, left);
         rest = after;

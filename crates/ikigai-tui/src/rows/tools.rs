@@ -68,12 +68,15 @@ pub(super) fn call(
             folded: None,
         };
     }
-    let line = text.split('\n').next().unwrap_or_default();
+    let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
     let line = line.get(..line.floor_char_boundary(MOST_LINE_BYTES));
     let mut spans = vec![title(if text.is_empty() { "" } else { ": " })];
     spans.push(Span::new(clean(line.unwrap_or_default()), Role::Text));
     let most = if manner.is_narrow() { 1 } else { CALL };
     let is_cut = add_cut(&mut lines, spans, &lead, manner, most);
+    let below = lead.below();
+    let left = most.saturating_sub(lines.len());
+    add_folded(&mut lines, rest, Role::Text, &below, manner, left);
     let is_short = text.ends_with('…') || text.contains('\n') || is_cut;
     let hidden = if is_short {
         Hidden::of(arguments)

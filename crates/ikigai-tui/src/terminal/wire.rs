@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
+use crate::text::clean_line;
 use crate::width::cut;
 
 /// The longest text that is given to a terminal's clipboard, in bytes. Many take less.
@@ -76,7 +77,7 @@ pub async fn copy_to_tmux(text: &str) -> io::Result<()> {
 
 /// An operating system command: a number and words, which cannot end it.
 fn command(number: &str, text: &str) -> Vec<u8> {
-    let words: String = text.chars().filter(|char| !char.is_control()).collect();
+    let words = clean_line(text);
     format!("\x1b]{number};{}\x1b\\", cut(&words, LONGEST_WORDS)).into_bytes()
 }
 

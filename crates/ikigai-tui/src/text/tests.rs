@@ -34,10 +34,10 @@ fn what_steers_a_terminal_becomes_visible() {
         ),
         ("\u{1b}[2J\u{1b}]0;title\u{7}", "␛[2J␛]0;title␇"),
         ("a\r\nb\rc\td", "a\nb␍c\td"),
-        ("\u{9b}31m\u{90}", "�31m�"),
+        ("\u{9b}31m\u{90}", "⟨U+009B⟩31m⟨U+0090⟩"),
         ("\u{7f}\0\u{8}", "␡␀␈"),
-        ("if \u{202e}x\u{2066} {", "if <U+202E>x<U+2066> {"),
-        ("\u{feff}a\u{2028}b\u{ad}", "<U+FEFF>a<U+2028>b<U+00AD>"),
+        ("if \u{202e}x\u{2066} {", "if ⟨U+202E⟩x⟨U+2066⟩ {"),
+        ("\u{feff}a\u{2028}b\u{ad}", "⟨U+FEFF⟩a⟨U+2028⟩b⟨U+00AD⟩"),
     ];
     for (text, expected) in cases {
         assert_eq!(clean(text), expected, "{text:?}");

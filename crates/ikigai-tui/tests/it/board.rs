@@ -159,7 +159,7 @@ async fn keys_mark_and_a_filter_narrows() {
 }
 
 #[tokio::test]
-async fn what_it_asks_is_seen_before_it_can_be_answered() {
+async fn a_question_is_refused_on_the_board_and_approved_where_it_is_whole() {
     for size in SIZES {
         let mut stage = family(size).await;
         stage.asks(agent(&stage, "bench").unwrap(), "cargo bench");
@@ -168,10 +168,19 @@ async fn what_it_asks_is_seen_before_it_can_be_answered() {
         assert!(stage.text().contains("cargo bench"), "{}", stage.text());
         assert!(stage.text().contains("n no"), "{}", stage.text());
 
-        stage.press("y").await;
+        stage.press("n").await;
         assert_eq!(stage.questions("bench"), 1, "it was only just asked");
         stage.pass(Duration::from_secs(1)).await;
-        stage.press("y").await;
+        for key in ["y", "a"] {
+            stage.press(key).await;
+            assert_eq!(stage.questions("bench"), 1, "{key} approves unseen");
+            stage.pass(Duration::from_secs(1)).await;
+            stage.sees("always: bash \"cargo *\"").await;
+            stage.press("ctrl-x a").await;
+            stage.sees("Needs you").await;
+            stage.pass(Duration::from_secs(1)).await;
+        }
+        stage.press("n").await;
         assert_eq!(stage.questions("bench"), 0);
 
         stage.mark("docs").await;

@@ -437,7 +437,7 @@ fn visible(shown: &str) -> String {
         "\u{1b}" => "␛".to_owned(),
         _ if width(text) == 0 => {
             let first = text.chars().next().map_or(0, u32::from);
-            format!("<U+{first:04X}>")
+            format!("⟨U+{first:04X}⟩")
         }
         _ => text.to_owned(),
     };

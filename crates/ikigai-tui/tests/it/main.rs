@@ -16,6 +16,7 @@ mod merging;
 mod narrow;
 mod pending;
 mod pickers;
+mod question;
 mod support;
 mod terminal;
 mod tool_output;

@@ -44,6 +44,7 @@ async fn every_row_of_keys_shows_the_way_out() {
         stage.press("esc").await;
         stage.asks(agent, "cargo test --workspace --all-targets --locked");
         stage.pass(Duration::from_secs(5)).await;
+        stage.press("end").await;
         for letter in ["e", "r"] {
             stage.press(letter).await;
             ends(&mut stage, "Esc back");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, CommandData};
+use ikigai_core::spelling::spell_out;
 use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
 use ikigai_engine::{Engine, Environment, GrantKey, Question, Update};
 use ikigai_providers::Models;
@@ -369,17 +370,22 @@ impl Stage {
     /// An agent asks whether it may run this.
     pub(crate) fn asks(&mut self, agent: AgentId, command: &str) {
         let first = command.split(' ').next().unwrap_or_default();
-        let question = Question {
-            call: RowRef::new(agent, Seq(99)),
-            agent: "parser".to_owned(),
-            tool: "bash".to_owned(),
-            shown: command.to_owned(),
-            workdir: HERE.to_owned(),
-            preview: None,
+        self.asks_about(Question {
             pattern: format!("{first} *"),
-        };
-        let now = self.now();
+            ..question(agent, command)
+        });
+    }
+
+    /// An agent asks a question.
+    pub(crate) fn asks_about(&mut self, question: Question) {
+        let (now, agent) = (self.now(), question.call.agent);
         self.driver.app.told(agent, Update::Question(question), now);
+    }
+
+    /// Open questions of an agent.
+    pub(crate) fn open_questions(&self, agent: AgentId) -> usize {
+        let live = self.driver.app.roster().live(agent);
+        live.map_or(0, |live| live.questions.len())
     }
 
     /// What only a terminal can do and was wished for since this was asked last.
@@ -419,5 +425,19 @@ impl Stage {
     /// What is typed for the agent that is shown.
     pub(crate) fn input(&self) -> String {
         self.driver.app.pane().unwrap().editor.text()
+    }
+}
+
+/// A question about a command, as the engine spells it out.
+pub(crate) fn question(agent: AgentId, command: &str) -> Question {
+    Question {
+        call: RowRef::new(agent, Seq(99)),
+        agent: "parser".to_owned(),
+        tool: "bash".to_owned(),
+        shown: spell_out(command),
+        workdir: HERE.to_owned(),
+        preview: None,
+        pattern: "make *".to_owned(),
+        hash: "9f2b6c0d1e8a4735".to_owned(),
     }
 }

@@ -71,6 +71,9 @@ pub(crate) enum CtlVerb {
         /// The question of this agent
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
+        /// Hash of the call to approve, as `ctl agents` tells it; `no` needs none
+        #[arg(long, value_name = "HASH")]
+        call: Option<String>,
         /// What `always` allows
         #[arg(long, value_name = "PATTERN")]
         pattern: Option<String>,

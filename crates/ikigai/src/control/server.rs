@@ -18,7 +18,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::place;
-use crate::output::json_of;
+use crate::output::{json_line, json_of};
 
 /// The longest request.
 const LONGEST_REQUEST: usize = 1 << 20;
@@ -273,7 +273,7 @@ async fn stored_events(
             return Ok(());
         };
         after = last.at.seq;
-        let lines: String = rows.iter().map(json_of).collect();
+        let lines: String = rows.iter().map(|row| json_line(&json_of(row))).collect();
         send(stream, &lines).await?;
     }
 }
@@ -299,7 +299,7 @@ async fn follow_events(
         if rows.is_empty() {
             return Ok(());
         }
-        let lines: String = rows.iter().map(json_of).collect();
+        let lines: String = rows.iter().map(|row| json_line(&json_of(row))).collect();
         if send(stream, &lines).await.is_err() {
             return Ok(());
         }

@@ -1,21 +1,18 @@
 //! Questions of tools, asked on the terminal.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_core::data::AnsweredBy;
+use ikigai_core::spelling::clean_line;
 use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::{Answer, Engine, Intent, Question};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::Sender;
 
 use crate::output::{tell, visible};
-
-/// How many lines of a preview are shown before the rest is counted.
-const PREVIEW_LINES: usize = 60;
 
 /// Asks whoever sits at the terminal, one question after the other.
 pub(crate) struct Asker {
@@ -81,11 +78,12 @@ fn locked(calls: &Mutex<HashSet<RowRef>>) -> MutexGuard<'_, HashSet<RowRef>> {
 fn ask(question: &Question, lines: &mut BufReader<File>) -> Answer {
     // What was typed before the question was seen is no answer to it.
     let _ = tcflush(lines.get_ref(), QueueSelector::IFlush);
-    let pattern = visible(&question.pattern);
-    let keys = format!(
+    // Lines of a pattern that follow the first are set off, so that none looks like an answer.
+    let pattern = question.spelled_pattern().replace('\n', "\n      ");
+    let keys = visible(&format!(
         "  y once · a always: {} \"{pattern}\" · n no · r REASON no, because … > ",
         question.tool
-    );
+    ));
     tell(&shown(question));
     loop {
         // Held for no longer than it takes to write: others print meanwhile.
@@ -114,22 +112,16 @@ fn answer_of(line: &str, pattern: &str) -> Option<Answer> {
     }
 }
 
+/// The whole question: nothing of the call or its diff is left out.
 fn shown(question: &Question) -> String {
-    let mut text = format!(
-        "? {}: {} asks, in {}\n    {}",
-        visible(&question.agent),
-        question.tool,
-        visible(&question.workdir),
-        visible(&question.shown).replace('\n', "\n    "),
+    let head = format!(
+        "? {}: {} asks, in {}",
+        clean_line(&question.agent),
+        clean_line(&question.tool),
+        clean_line(&question.workdir),
     );
     let preview = question.preview.as_deref().unwrap_or_default();
-    for line in preview.lines().take(PREVIEW_LINES) {
-        text.push_str("\n    ");
-        text.push_str(&visible(line));
-    }
-    let left = preview.lines().count().saturating_sub(PREVIEW_LINES);
-    if left > 0 {
-        let _ = write!(text, "\n    … {left} lines more");
-    }
-    text
+    let lines = question.shown.split('\n').chain(preview.lines());
+    let lines = lines.map(|line| format!("\n    {}", visible(line)));
+    head + &lines.collect::<String>()
 }

@@ -1,16 +1,18 @@
 //! Shows a turn as it goes on: the answer on standard output, the rest on standard error.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::{self, CommandData, UserData};
 use ikigai_core::render::{Shown, render};
+use ikigai_core::spelling::one_line;
 use ikigai_core::{Kind, Row};
 use ikigai_engine::{Observer, Update};
 use ikigai_providers::Wait;
 
-use crate::output::{is_reader_gone, json_of, print, tell, visible};
+use crate::output::{is_reader_gone, json_of, print_exact, print_json, tell, visible};
 use crate::run::question::Asker;
 
 /// A running tool's newest line is told at most this often.
@@ -71,7 +73,7 @@ impl FrontEnd {
         match update {
             Update::Text(text) if !self.json => self.say(text),
             Update::Stored(row) => self.stored(row),
-            Update::Settled(row) if self.json => self.print(&json_of(row)),
+            Update::Settled(row) if self.json => self.print_json(row),
             Update::Settled(row) => self.tell(&tool_line(&render(row))),
             Update::Again => self.again = Some(String::new()),
             Update::Waiting(wait) => self.tell(&waiting(wait)),
@@ -126,7 +128,7 @@ impl FrontEnd {
     fn stored(&mut self, row: &Row) {
         self.away = false;
         if self.json {
-            return self.print(&json_of(row));
+            return self.print_json(row);
         }
         match row.kind.read_as() {
             Some(Kind::Assistant) => {
@@ -232,8 +234,16 @@ impl FrontEnd {
     }
 
     fn print(&mut self, text: &str) {
-        // The turn goes on and is stored, whether or not somebody reads it.
-        if let Err(error) = print(text)
+        self.note(print_exact(text));
+    }
+
+    fn print_json(&mut self, row: &Row) {
+        self.note(print_json(&json_of(row)));
+    }
+
+    /// Keeps the first failure to print. The turn goes on and is stored all the same.
+    fn note(&mut self, printed: io::Result<()>) {
+        if let Err(error) = printed
             && !is_reader_gone(&error)
         {
             self.failure.get_or_insert(error);
@@ -255,7 +265,7 @@ pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
             }
         }
         // The turn goes on and is stored, whether or not somebody reads it.
-        Update::Stored(row) if json => drop(print(&json_of(row))),
+        Update::Stored(row) if json => drop(print_json(&json_of(row))),
         Update::Stored(row) => {
             if let Some(line) = child_line(row) {
                 tell(&visible(&format!("  {name}  {line}")));
@@ -277,9 +287,14 @@ fn child_line(row: &Row) -> Option<String> {
             | Kind::Interrupted
             | Kind::AgentKilled,
         ) => {
-            let shown = render(row).to_string();
-            let line = shown.lines().next().unwrap_or_default();
-            Some(line.to_owned()).filter(|line| !line.trim_start_matches('●').trim().is_empty())
+            let shown = render(row);
+            let text = shown.to_string();
+            let line = match &shown {
+                // A call is told whole: its first line may hide what it does.
+                Shown::ToolCall { .. } => one_line(&text),
+                _ => Cow::Borrowed(text.lines().next().unwrap_or_default()),
+            };
+            Some(line.into_owned()).filter(|line| !line.trim_start_matches('●').trim().is_empty())
         }
         _ => None,
     }

@@ -4,6 +4,7 @@
     reason = "helpers of tests fail the test at once when something is not as expected"
 )]
 
+mod approval;
 mod background;
 mod commands;
 mod config;
@@ -15,6 +16,7 @@ mod e2e;
 mod endurance;
 mod exports;
 mod grants;
+mod hostile_text;
 mod key_commands;
 mod last_agents;
 mod low_limits;

@@ -373,7 +373,7 @@ fn plays_a_life() {
         go(&mut worker, scenario, what).await.unwrap();
     };
     runtime
-        .block_on(async { tokio::time::timeout(PATIENCE, life).await })
+        .block_on(async { Box::pin(tokio::time::timeout(PATIENCE, life)).await })
         .expect("a life ends");
 }
 

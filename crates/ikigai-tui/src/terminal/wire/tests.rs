@@ -9,7 +9,7 @@ fn words_cannot_end_the_command_that_they_stand_in() {
     assert_eq!(told(&title("ikigai fix ◐")), "\x1b]2;ikigai fix ◐\x1b\\");
     assert_eq!(
         told(&notification("a\x1b\\\x07\u{9c}b\n")),
-        "\x1b]9;a\\b\x1b\\"
+        "\x1b]9;a␛\\␇⟨U+009C⟩b \x1b\\"
     );
 }
 

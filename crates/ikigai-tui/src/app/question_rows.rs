@@ -1,0 +1,131 @@
+//! Rows of a question: the exact call, its diff, the pattern that *always* grants, the answers.
+
+use ikigai_engine::Question;
+
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::rows::{self, Manner, Symbols};
+use crate::text::{clean, clean_line, wrap};
+use crate::width::width;
+
+/// A question laid out at one width.
+pub(super) struct Body {
+    pub(super) columns: u16,
+    pub(super) lines: Vec<Line>,
+    /// First row of the pattern, if it stands here and not among the answers.
+    pub(super) pattern_row: Option<usize>,
+}
+
+impl Body {
+    /// Number of rows before the pattern: the call itself.
+    pub(super) fn call_rows(&self) -> usize {
+        self.pattern_row.unwrap_or(self.lines.len())
+    }
+
+    /// Lays out a whole question; *always* would grant `pattern`, which is spelled out.
+    pub(super) fn new(question: &Question, pattern: &str, manner: &Manner<'_>) -> Self {
+        let mut lines = call_lines(question, manner, usize::MAX);
+        let mut pattern_row = None;
+        let fits = always(question, pattern, manner.width).is_some();
+        if !fits && pattern == question.shown {
+            lines.push(Line::of("  always allows exactly this", Role::Faint));
+        } else if !fits {
+            pattern_row = Some(lines.len());
+            let head = format!("  always allows {}:", clean_line(&question.tool));
+            lines.push(Line::of(head, Role::Faint));
+            add_exact(&mut lines, pattern, manner, usize::MAX);
+        }
+        Self {
+            columns: manner.width,
+            lines,
+            pattern_row,
+        }
+    }
+}
+
+/// Tool, directory, the whole call and its diff, in at most `most` rows.
+pub(super) fn call_lines(question: &Question, manner: &Manner<'_>, most: usize) -> Vec<Line> {
+    let head = Line::new(vec![
+        Span::new(
+            format!("? {} ", clean_line(&question.tool)),
+            Look::of(Role::Question).with(Look::BOLD),
+        ),
+        Span::new(format!("in {}", clean_line(&question.workdir)), Role::Faint),
+    ]);
+    let mut lines = wrap(&head, manner.width, &[Span::new("  ", Role::Text)]);
+    add_exact(&mut lines, &question.shown, manner, most);
+    if let Some(preview) = &question.preview {
+        let left = most.saturating_sub(lines.len());
+        lines.extend(rows::diff(preview, manner, left));
+    }
+    lines.truncate(most);
+    lines
+}
+
+/// Adds text that is spelled out. Rows that go on with a line differ from those that begin one.
+fn add_exact(lines: &mut Vec<Line>, text: &str, manner: &Manner<'_>, most: usize) {
+    let goes_on = match manner.symbols {
+        Symbols::Utf8 => "↳ ",
+        Symbols::Ascii => "\\ ",
+    };
+    let hanging = [Span::new(goes_on, Role::Faint)];
+    for line in text.split('\n') {
+        if lines.len() >= most {
+            return;
+        }
+        let line = Line {
+            spans: vec![
+                Span::new("  ", Role::Text),
+                Span::new(clean(line), Role::Code),
+            ],
+            lead: 1,
+            joined: None,
+        };
+        lines.extend(wrap(&line, manner.width, &hanging));
+    }
+}
+
+/// The answer that grants a pattern, if it fits into one row.
+fn always(question: &Question, pattern: &str, columns: u16) -> Option<String> {
+    let text = format!(" always: {} \"{pattern}\"", clean_line(&question.tool));
+    let fits = width("  a") + width(&text) <= usize::from(columns);
+    (fits && !pattern.contains('\n')).then_some(text)
+}
+
+/// The answers in at most `most` rows; nothing is preselected.
+pub(super) fn answers(question: &Question, pattern: &str, columns: u16, most: usize) -> Vec<Line> {
+    let key = Look::of(Role::Question).with(Look::BOLD);
+    let always = always(question, pattern, columns);
+    let always = always.unwrap_or_else(|| " always: the pattern above".to_owned());
+    let answers = [
+        ("y", " once"),
+        ("a", &always),
+        ("e", " edit that pattern"),
+        ("n", " no"),
+        ("r", " no, and say why"),
+        ("Esc", " no, and stop"),
+    ];
+    let mut rows: Vec<Line> = Vec::new();
+    for (letter, what) in answers {
+        let answer = [Span::new(letter, key), Span::new(what, Role::Text)];
+        let wide: usize = answer.iter().map(|span| width(&span.text)).sum();
+        let used = rows.last().map(|row| width(&row.text()));
+        match (rows.last_mut(), used) {
+            // None is broken in the middle if it fits into a row.
+            (Some(row), Some(used)) if used + 3 + wide <= usize::from(columns) => {
+                row.spans.push(Span::new(" · ", Role::Faint));
+                row.spans.extend(answer);
+            }
+            _ => {
+                let indent = [Span::new("  ", Role::Text)];
+                let line = [&indent[..], &answer].concat();
+                rows.extend(wrap(&Line::new(line), columns, &indent));
+            }
+        }
+    }
+    if rows.len() <= most {
+        return rows;
+    }
+    let letters: Vec<_> = answers.iter().map(|(letter, _)| *letter).collect();
+    vec![Line::of(format!("  {}", letters.join(" ")), key)]
+}

@@ -1,0 +1,211 @@
+//! What is approved is what runs: on a terminal, in plain mode, on the screen, over the socket.
+
+use std::fs;
+
+use ikigai_testkit::pty::Pty;
+use serde_json::{Value, json};
+
+use crate::control::{ctl, start};
+use crate::e2e::program::Program;
+use crate::support::{Newcomer, PROGRAM};
+
+/// Commands that show something else on a terminal that obeys them, and their spelling.
+const DISGUISED: [(&str, &str); 5] = [
+    ("touch pwned #\rls -la", "touch pwned #␍ls -la"),
+    (
+        "touch pwned #\u{1b}[2K\u{1b}[1Gls -la",
+        "touch pwned #␛[2K␛[1Gls -la",
+    ),
+    ("touch pwned #\u{8}\u{8}\u{8}ls", "touch pwned #␈␈␈ls"),
+    (
+        "touch pwned #\u{202e}sl\u{200b}",
+        "touch pwned #⟨U+202E⟩sl⟨U+200B⟩",
+    ),
+    ("touch pwned #\u{9b}2Kls", "touch pwned #⟨U+009B⟩2Kls"),
+];
+
+fn pwned(newcomer: &Newcomer) -> bool {
+    newcomer.home().join("project/pwned").exists()
+}
+
+fn prompt(command: &str) -> String {
+    format!("run `{command}`")
+}
+
+/// All that a program wrote to its terminal, with the ends of lines of a file.
+fn written(pty: &Pty) -> String {
+    String::from_utf8_lossy(pty.output()).replace("\r\n", "\n")
+}
+
+fn idle(program: &Program) -> Value {
+    let request = json!({"type": "wait_idle", "timeout_ms": 60_000});
+    program.ask(&request).unwrap()
+}
+
+fn question(program: &Program) -> Value {
+    let agents = program.ask(&json!({"type": "agents"})).unwrap();
+    agents["agents"][0]["questions"][0].clone()
+}
+
+#[test]
+fn run_asks_about_the_exact_command() {
+    for (command, spelled) in DISGUISED {
+        let newcomer = Newcomer::new();
+        let mut pty = newcomer.in_terminal(PROGRAM, &["run", &prompt(command)], 100, 30);
+        pty.wait_for_text("because …");
+        pty.send("n\r");
+        pty.wait_end();
+
+        let text = written(&pty);
+        assert!(text.contains(&format!("\n    {spelled}\n")), "{text:?}");
+        assert!(text.contains(&format!("→ bash: {spelled}")), "{text:?}");
+        assert!(!text.contains(command), "{text:?}");
+        assert!(!pwned(&newcomer));
+    }
+}
+
+#[test]
+fn run_prints_the_whole_command() {
+    let newcomer = Newcomer::new();
+    let command = format!("# note\n: {}; touch pwned", "a b ".repeat(500));
+    let mut pty = newcomer.in_terminal(PROGRAM, &["run", &prompt(&command)], 100, 60);
+    pty.wait_for_text("because …");
+    pty.send("n\r");
+    pty.wait_end();
+
+    let text = written(&pty);
+    let (note, rest) = command.split_once('\n').unwrap();
+    assert!(
+        text.contains(&format!("\n    {note}\n    {rest}\n")),
+        "{text}"
+    );
+}
+
+#[test]
+fn plain_mode_asks_about_the_exact_and_whole_command() {
+    let newcomer = Newcomer::new();
+    let command = format!("{} {}", DISGUISED[1].0, "x".repeat(400));
+    let arguments = ["--plain", &prompt(&command)];
+    let mut pty = newcomer.in_terminal(PROGRAM, &arguments, 100, 30);
+    pty.wait_for_text("answer 1 to 4: ");
+    pty.send("3\r");
+    pty.wait_for_text("The user said no");
+
+    let text = written(&pty);
+    let shown = format!("\n  {} {}\n", DISGUISED[1].1, "x".repeat(400));
+    assert!(text.contains(&shown), "{text:?}");
+    assert!(!text.contains(&command), "{text:?}");
+}
+
+#[test]
+fn the_screen_shows_the_end_of_a_command_before_it_takes_a_yes() {
+    for (columns, rows) in [(80, 24), (40, 10)] {
+        let newcomer = Newcomer::new();
+        let command = format!("touch pwned #{}\n: the end", "\nls -la".repeat(60));
+        let mut pty = newcomer.in_terminal(PROGRAM, &[&prompt(&command)], columns, rows);
+        pty.wait_for_text("Esc no, and stop");
+        pty.send("y");
+        pty.wait_for_text("PgDn");
+        pty.wait_for_text("first");
+        assert!(!pwned(&newcomer));
+        while !pty.text().contains(": the end") {
+            let before = pty.text();
+            pty.send("\x1b[6~");
+            pty.wait_for("another page", |screen| {
+                let text: Vec<_> = screen.rows(0, columns).collect();
+                let text: Vec<_> = text.iter().map(|row| row.trim_end()).collect();
+                text.join("\n").trim_end() != before.trim_end()
+            });
+            pty.wait_for_text("Esc no, and stop");
+        }
+        pty.send("y");
+        pty.wait_for("its end", |_| pwned(&newcomer));
+    }
+}
+
+#[test]
+fn scrollback_and_log_show_the_exact_command() {
+    for (command, spelled) in DISGUISED {
+        let newcomer = Newcomer::new();
+        let arguments = ["run", "--approve", "all", &prompt(command)];
+        newcomer.ikigai(&arguments);
+        let mut pty = newcomer.in_terminal(PROGRAM, &[], 100, 30);
+        pty.wait_for_text("→ bash:");
+
+        let log = newcomer.ikigai(&["log"]).out;
+
+        assert!(pty.text().contains(spelled), "{}", pty.text());
+        assert!(log.contains(&format!("→ bash: {spelled}\n")), "{log:?}");
+        assert!(!log.contains(command), "{log:?}");
+    }
+}
+
+#[test]
+fn an_approval_over_the_socket_names_the_exact_call() {
+    let newcomer = Newcomer::new();
+    let program = start(&newcomer, &[]);
+    let (command, spelled) = DISGUISED[0];
+    let submit = json!({"type": "submit", "text": prompt(command)});
+    program.ask(&submit).unwrap();
+    assert_eq!(idle(&program), json!({"type": "idle", "asks": true}));
+    let asked = question(&program);
+    assert_eq!(asked["shown"], spelled);
+    let call = asked["call"].as_str().unwrap().to_owned();
+
+    for answer in ["once", "always"] {
+        let without = ctl(&newcomer, &["approve", answer]);
+        let wrong = ctl(
+            &newcomer,
+            &["approve", answer, "--call", "0123456789abcdef"],
+        );
+
+        assert_eq!((without.code, wrong.code), (Some(1), Some(1)));
+        assert!(without.err.contains("--call HASH"), "{}", without.err);
+        assert!(wrong.err.contains("agents"), "{}", wrong.err);
+    }
+    assert!(!pwned(&newcomer));
+    assert_eq!(question(&program)["call"], call);
+    let right = ctl(&newcomer, &["approve", "once", "--call", &call]);
+    assert_eq!(right.code, Some(0), "{}", right.err);
+    assert_eq!(idle(&program), json!({"type": "idle"}));
+    assert!(pwned(&newcomer));
+}
+
+#[test]
+fn another_call_has_another_hash_and_no_needs_none() {
+    let newcomer = Newcomer::new();
+    let program = start(&newcomer, &[]);
+    let mut hashes = Vec::new();
+    for command in ["touch a", "touch b", "touch a "] {
+        let submit = json!({"type": "submit", "text": prompt(command)});
+        program.ask(&submit).unwrap();
+        idle(&program);
+        hashes.push(question(&program)["call"].as_str().unwrap().to_owned());
+        let no = json!({"type": "approve", "answer": "no"});
+        assert_eq!(program.ask(&no).unwrap(), json!({"type": "ok"}));
+        idle(&program);
+    }
+
+    hashes.sort();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 3, "{hashes:?}");
+}
+
+#[test]
+fn a_call_that_is_known_to_fail_is_not_asked_about() {
+    let newcomer = Newcomer::new();
+    let program = start(&newcomer, &[]);
+    fs::create_dir(newcomer.home().join("project/notes.txt")).unwrap();
+    let submit = json!({
+        "type": "submit",
+        "text": "create notes.txt with three lines, then change the second",
+    });
+    program.ask(&submit).unwrap();
+
+    assert_eq!(idle(&program), json!({"type": "idle"}));
+    let log = newcomer.ikigai(&["log"]).out;
+    assert!(
+        log.contains("✗ file_write: `notes.txt` is a directory"),
+        "{log}"
+    );
+}
