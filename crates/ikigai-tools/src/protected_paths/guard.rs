@@ -19,6 +19,9 @@ use super::{RepositoryPaths, repository_paths, restore_program_settings};
 /// Limit on directories that are searched for nested repositories.
 const MOST_SEARCHED: usize = 3000;
 
+/// Limit on rounds of restoring one directory.
+const MOST_ROUNDS: usize = 100;
+
 /// Directories of downloaded or built files, in which repositories are not searched for.
 const NOT_SEARCHED: &[&str] = &[".git", "node_modules", "target"];
 
@@ -128,13 +131,21 @@ impl RepositoryGuard {
                 continue;
             }
             let before = self.before.directories.get(directory).unwrap_or(&empty);
-            let now = DirectorySnapshot::take(directory);
             let is_mounted = self.are_mounted && self.mountable.contains(directory);
-            if is_mounted && now.identity == before.identity {
-                continue;
-            }
             let kind = GuardedKind::of(directory);
-            changed.extend(now.restore(before, directory, kind, &mut attic));
+            // A directory over the limit is emptied in several rounds.
+            for _ in 0..MOST_ROUNDS {
+                let now = DirectorySnapshot::take(directory);
+                if is_mounted && now.identity == before.identity {
+                    break;
+                }
+                let restored = now.restore(before, directory, kind, &mut attic);
+                let is_done = restored.is_empty() || !now.is_truncated();
+                changed.extend(restored);
+                if is_done {
+                    break;
+                }
+            }
         }
         for file in &after.configurations {
             let before = self.before.configurations.get(file);
@@ -237,6 +248,7 @@ fn find_guarded(workdir: &Path, writable: &[PathBuf]) -> GuardedPaths {
         all.git_directories.extend(paths.git_directories);
         all.checkouts.extend(paths.checkouts);
     }
+    all.git_configurations.extend(user_configurations());
     let pointers = all.checkouts.iter().map(|checkout| checkout.join(".git"));
     let common = all.git_directories.iter().map(|git| git.join("commondir"));
     let pointers: Vec<PathBuf> = pointers
@@ -256,6 +268,17 @@ fn find_guarded(workdir: &Path, writable: &[PathBuf]) -> GuardedPaths {
         configurations: resolve(&all.git_configurations),
         pointers: resolve(&pointers),
     }
+}
+
+/// The user's own configuration files of git, which count if the working directory holds them.
+fn user_configurations() -> Vec<PathBuf> {
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    let settings = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let default = home.as_ref().map(|home| home.join(".config"));
+    let directories = settings.into_iter().chain(default);
+    let files = directories.map(|directory| directory.join("git/config"));
+    let own = home.map(|home| home.join(".gitconfig"));
+    files.chain(own).filter(|file| file.is_absolute()).collect()
 }
 
 /// Resolves links above an entry, but not the entry itself. A missing parent stays as it is.

@@ -107,6 +107,11 @@ impl DirectorySnapshot {
         snapshot
     }
 
+    /// Whether the directory may have more entries than are recorded.
+    pub(super) fn is_truncated(&self) -> bool {
+        self.entries.len() >= MOST_ENTRIES
+    }
+
     /// Brings `directory` back from `self` to `before`, and returns the paths that it changed.
     ///
     /// Files of the command move to `attic`, which is created for the first of them. Entries that

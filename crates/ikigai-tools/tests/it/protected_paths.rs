@@ -162,6 +162,7 @@ async fn nothing_that_runs_later_is_left_by_a_command() {
         "rm -rf .claude; mkdir -p .claude/hooks; echo evil >.claude/hooks/x".to_owned(),
         "mkdir -p .ikigai/tools; echo evil >.ikigai/tools/x-tool".to_owned(),
         "mkdir -p nested/.vscode lib/.claude; echo evil >nested/.vscode/tasks.json; echo evil >lib/.claude/x".to_owned(),
+        "mkdir .ikigai; cd .ikigai; seq 5000 | xargs touch; echo evil >zzz; echo evil >aaa".to_owned(),
         "git config core.fsmonitor evil; git config user.name changed".to_owned(),
         "git config alias.mine '!evil'; git config alias.other '!evil'".to_owned(),
         "git config --unset alias.mine; git -C lib config core.sshCommand evil".to_owned(),

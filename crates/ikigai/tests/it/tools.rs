@@ -403,3 +403,49 @@ fn secrets_of_other_programs_are_out_of_reach_for_commands() {
     assert!(!stored.contains("value-of-pass"), "{stored}");
     assert!(!stored.contains("value-of-authorization"), "{stored}");
 }
+
+#[test]
+fn a_command_in_the_home_directory_reaches_neither_our_files_nor_what_runs_later() {
+    for without_namespaces in [false, true] {
+        let newcomer = Newcomer::new();
+        let home = newcomer.home();
+        for (name, content) in [
+            (".config/ikigai/config.toml", "# ours\n"),
+            (".config/ikigai/tools/x-tool", "ours"),
+            (".config/other/settings", "theirs"),
+            (".gitconfig", "[user]\nname = me\n"),
+            (".ssh/config", "ours"),
+            ("notes", "old"),
+        ] {
+            let path = home.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let attack = "run `echo evil >.config/ikigai/config.toml; echo evil >.config/ikigai/new; \
+                      echo evil >.config/ikigai/tools/x-tool; rm -rf .config/ikigai .ssh; \
+                      mv .config away; mv .ssh away; cat .config/ikigai/config.toml .ssh/config; \
+                      git config --global alias.x '!evil'; git config --global user.email e; \
+                      echo new >notes; echo new >.config/other/settings`";
+        let mut command = newcomer.command(&["run", "--approve", "all", attack]);
+        command
+            .current_dir(home)
+            .env("TMPDIR", home.join("project"));
+        if without_namespaces {
+            command.env("IKIGAI_TEST_NO_USERNS", "1");
+        }
+
+        let ran = said(command.output().unwrap());
+
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let read = |name: &str| fs::read_to_string(home.join(name)).unwrap();
+        assert_eq!(read(".config/ikigai/config.toml"), "# ours\n");
+        assert_eq!(read(".config/ikigai/tools/x-tool"), "ours");
+        assert!(!home.join(".config/ikigai/new").exists());
+        assert_eq!(read(".ssh/config"), "ours");
+        assert_eq!(read("notes"), "new\n");
+        assert_eq!(read(".config/other/settings"), "new\n");
+        assert!(!read(".gitconfig").contains("evil"));
+        let stored = newcomer.ikigai(&["log", "--json"]).out;
+        assert!(!stored.contains("# ours"), "{stored}");
+    }
+}
