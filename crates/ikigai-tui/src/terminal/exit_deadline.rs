@@ -31,13 +31,19 @@ const INTERRUPTED: u8 = 130;
 static STARTED: OnceLock<Instant> = OnceLock::new();
 static STARTS: Notify = Notify::const_new();
 static EXIT_CODE: AtomicU8 = AtomicU8::new(INTERRUPTED);
+static IS_ENFORCED: AtomicBool = AtomicBool::new(false);
 static INTERRUPT_IS_KEY: AtomicBool = AtomicBool::new(false);
 
 /// Starts the thread that ends the process when leaving takes too long.
 ///
 /// SIGTERM, SIGHUP and SIGINT start the clock, and a second signal ends the process at once. The
 /// thread has its own runtime, so it works while all others are blocked.
+///
+/// Calls after the first do nothing.
 pub fn enforce_exit_deadline() -> io::Result<()> {
+    if IS_ENFORCED.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
     let runtime = Builder::new_current_thread().enable_all().build()?;
     thread::Builder::new()
         .name("ikigai-exit".to_owned())

@@ -37,6 +37,8 @@ use crate::world::{World, nothing_to_continue};
 /// Time for a stopped turn to store how it ended, of the two seconds that leaving may take.
 const STOP_WITHIN: Duration = Duration::from_millis(1300);
 
+const NO_EXIT_THREAD: &str = "cannot start the thread that ends the program";
+
 /// Time for giving the lease back.
 const RELEASE_WITHIN: Duration = Duration::from_millis(300);
 
@@ -44,11 +46,12 @@ const RELEASE_WITHIN: Duration = Duration::from_millis(300);
 const LONGEST_PROMPT_BYTES: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
-    let errand = errand_of(order)?;
-    enforce_exit_deadline().context("cannot start the thread that ends the program")?;
+    // It holds for reading the prompt too. Without one, a signal ends that at once.
     if let Some(seconds) = order.timeout {
         enforce_timeout(Duration::from_secs(seconds))?;
     }
+    let errand = errand_of(order)?;
+    enforce_exit_deadline().context(NO_EXIT_THREAD)?;
     let world = World::open(db)?;
     if let Errand::Say(line) = &errand {
         hidden::ask_key(&world.engine, line)?;
@@ -138,6 +141,7 @@ async fn work_in(
 
 /// Ends the program soon after the timeout, even if this thread is blocked then.
 fn enforce_timeout(after: Duration) -> Result<()> {
+    enforce_exit_deadline().context(NO_EXIT_THREAD)?;
     let wait = move || {
         std::thread::sleep(after);
         begin_exit(exit::FAILED);

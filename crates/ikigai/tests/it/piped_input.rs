@@ -1,9 +1,10 @@
 //! Text that is piped into `run`.
 
 use std::io::Write as _;
-use std::process::Stdio;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
 
-use crate::support::{Newcomer, Said, said};
+use crate::support::{Newcomer, PROGRAM, Said, said};
 
 /// A run with this on its standard input; returns the message that was stored.
 fn run_with(newcomer: &Newcomer, input: &[u8], arguments: &[&str]) -> (Said, String) {
@@ -77,6 +78,23 @@ fn endless_input_is_cut_and_a_silent_pipe_is_not_waited_for() {
 
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert!(ended.err.contains("stays open and silent"), "{}", ended.err);
+}
+
+/// A producer that takes its time is waited for, but not past the timeout.
+#[test]
+fn the_timeout_ends_the_wait_for_piped_input() {
+    let newcomer = Newcomer::new();
+    let line = "(sleep 30; echo late >&2) | { \"$0\" run --timeout 3 hello; \
+                echo \"ended $?\" >&2; kill 0; }";
+    let mut shell = Command::new("sh");
+    newcomer.at_home(shell.args(["-c", line, PROGRAM]));
+
+    let output = shell.process_group(0).output().unwrap();
+
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("reading standard input"), "{told}");
+    assert!(told.contains("ended 1"), "{told}");
+    assert!(!told.contains("late"), "{told}");
 }
 
 #[test]
