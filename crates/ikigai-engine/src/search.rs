@@ -5,7 +5,7 @@ mod typed;
 use std::collections::HashMap;
 use std::path::Path;
 
-use ikigai_core::{AgentId, RowRef};
+use ikigai_core::{AgentId, RowRef, SessionId};
 use ikigai_store::{AgentRecord, Hit, Order, SearchPage, SearchQuery, Status};
 
 use crate::{Engine, EngineError};
@@ -33,6 +33,8 @@ pub struct Asked<'a> {
     pub workdir: Option<&'a Path>,
     /// How long the line of a hit is; 0 is the usual length.
     pub line_chars: usize,
+    /// Only agents of this session; of all if none.
+    pub session: Option<SessionId>,
 }
 
 /// What was found.
@@ -92,7 +94,7 @@ impl Engine {
         let query = SearchQuery {
             words,
             agents: match named(&agents, &filters) {
-                Ok(agents) => agents,
+                Ok(named) => within(&agents, named, asked.session),
                 Err(reason) => return Ok(Err(reason)),
             },
             directory: self.directory(&filters, asked.workdir),
@@ -139,6 +141,21 @@ fn plain(path: &Path) -> String {
         }
     }
     format!("/{}", parts.join("/"))
+}
+
+/// Those of the named agents that belong to a session; all of the session if none is named.
+fn within(
+    agents: &[AgentRecord],
+    named: Option<Vec<AgentId>>,
+    session: Option<SessionId>,
+) -> Option<Vec<AgentId>> {
+    let Some(session) = session else {
+        return named;
+    };
+    let is_meant = |agent: &&AgentRecord| {
+        agent.session == session && named.as_ref().is_none_or(|named| named.contains(&agent.id))
+    };
+    Some(agents.iter().filter(is_meant).map(|it| it.id).collect())
 }
 
 /// Everybody who is or was called so; none if nobody in particular is meant.

@@ -109,7 +109,7 @@ impl Worker {
                 );
             } else if tools.agent_tool(&call.name) == Some(AgentTool::Wait) {
                 closed.extend(self.settle_wait(&call).await?);
-            } else if !self.waits_for_an_answer(&call, &tools).await {
+            } else if !self.waits_for_an_answer(&call, &tools).await? {
                 let reason = match self.gave_up {
                     None => "not run, or not to its end: ikigai stopped unexpectedly",
                     Some(_) => "not run, or not to its end: the turn was given up",
@@ -142,13 +142,17 @@ impl Worker {
     }
 
     /// Says whether a call that has not started did so because somebody is to be asked.
-    async fn waits_for_an_answer(&self, call: &OpenCall, tools: &Toolset) -> bool {
-        let Ok(prepared) = tools.prepare(&call.name, &call.arguments) else {
-            return false;
+    async fn waits_for_an_answer(
+        &self,
+        call: &OpenCall,
+        tools: &Toolset,
+    ) -> Result<bool, EngineError> {
+        let Ok(prepared) = self.prepare_call(tools, call).await? else {
+            return Ok(false);
         };
         let sandbox = self.engine.sandbox_for(prepared.class).await;
         let decision = self.judge(call, &prepared, &tools.place, sandbox);
-        matches!(decision, Decision::Ask { .. }) && !self.is_answered(call.at)
+        Ok(matches!(decision, Decision::Ask { .. }) && !self.is_answered(call.at))
     }
 
     fn is_answered(&self, call: RowRef) -> bool {

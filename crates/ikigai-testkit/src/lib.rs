@@ -11,6 +11,7 @@ mod chosen;
 mod clock;
 pub mod conformance;
 mod dice;
+pub mod docs;
 mod executor;
 mod faulty;
 pub mod framed;

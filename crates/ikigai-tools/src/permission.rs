@@ -21,7 +21,7 @@ use ikigai_core::settings::{Approve, Rule};
 
 use crate::paths::follow;
 use crate::protected_paths::is_guarded;
-use crate::{Place, Prepared};
+use crate::{Place, Prepared, Touches};
 use patterns::literal;
 use rules::Call;
 
@@ -120,6 +120,7 @@ pub fn decide(
         Approve::Read => Decision::Refuse(format!(
             "refused: this agent is in `read` mode, in which only reading is allowed, and `{tool}` does more than read here. Say what you would do instead of doing it."
         )),
+        Approve::Ask | Approve::Edits if stays_in_family(prepared) => Decision::Allow,
         Approve::Edits if writes_only_within(prepared, place) => Decision::Allow,
         Approve::Ask | Approve::Edits | Approve::All => Decision::Ask {
             pattern: sure_pattern(&call, prepared, permissions),
@@ -135,6 +136,11 @@ pub fn narrower(parent: &Grant, child: &Grant) -> Grant {
         mode: child.mode.narrower(parent.mode),
         rules: child.rules.iter().filter(is_parents).cloned().collect(),
     }
+}
+
+/// Says whether a call acts on no agent but those of the caller's own family.
+fn stays_in_family(prepared: &Prepared) -> bool {
+    prepared.class == EffectClass::Agent && prepared.touches == Touches::default()
 }
 
 /// Whether all that a call writes is below the working directory, links followed, and nothing of

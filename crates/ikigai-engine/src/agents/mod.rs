@@ -8,13 +8,13 @@ mod live;
 mod mail;
 mod merge;
 mod names;
+mod prepare;
 mod recall;
 mod tree;
 mod wait;
 
 use ikigai_core::data::Verdict;
 use ikigai_core::project::ToolSpec;
-use ikigai_core::settings::Approve;
 use ikigai_tools::arguments::{read, schema_of};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -140,11 +140,6 @@ impl AgentTool {
         }
     }
 
-    /// Whether it changes nothing.
-    const fn only_reads(self) -> bool {
-        matches!(self, Self::Wait | Self::Recall)
-    }
-
     /// What models are told of all of them.
     pub(crate) fn specs() -> impl Iterator<Item = ToolSpec> {
         Self::ALL.into_iter().map(Self::spec)
@@ -206,13 +201,6 @@ impl Worker {
         call: &OpenCall,
         desk: &mut Desk<'_>,
     ) -> Result<Dealt, EngineError> {
-        if self.grant().mode == Approve::Read && !tool.only_reads() {
-            let reason = format!(
-                "refused: this agent is in `read` mode, in which it may not `{}`.",
-                tool.name()
-            );
-            return self.refuse_deal(call, reason, desk).await;
-        }
         let dealt = match tool {
             AgentTool::Fork => match read(&call.arguments) {
                 Ok(arguments) => self.deal_fork(arguments, call, desk).await?,

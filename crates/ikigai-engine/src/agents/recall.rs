@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use ikigai_core::SessionId;
 use ikigai_core::data::Verdict;
+use ikigai_core::settings::Approve;
 
 use super::{Deal, Dealt, RecallArguments, done, since};
 use crate::calls::{Came, OpenCall};
@@ -48,15 +50,28 @@ impl Worker {
                 let _ = write!(typed, " {name}:\"{}\"", value.replace('"', ""));
             }
         }
+        // Reading mode is for looking at this project, and other projects have their own secrets.
+        let session = match self.grant().mode {
+            Approve::Read => Some(self.session().await?),
+            Approve::Ask | Approve::Edits | Approve::All => None,
+        };
         let workdir = workdir(self);
         let asked = Asked {
             limit: arguments.limit.unwrap_or(HITS).clamp(1, MOST_HITS),
             order: Order::Relevance,
             workdir: Some(Path::new(&workdir)),
             line_chars: LINE_CHARS,
+            session,
             ..Asked::default()
         };
         self.engine.search(&typed, asked).await
+    }
+
+    async fn session(&self) -> Result<SessionId, EngineError> {
+        let own = self.agent.state.agent();
+        let record = self.engine.store.agent(own).await?;
+        let record = record.ok_or_else(|| EngineError::NoSuchAgent(own.to_string()))?;
+        Ok(record.session)
     }
 
     fn told(&self, found: &Found) -> Came {

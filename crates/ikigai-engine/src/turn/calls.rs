@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ikigai_core::data::{BlobRef, Category, Cause, Verdict};
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{EffectClass, Event};
-use ikigai_store::{CommitError, Effect, RunId};
+use ikigai_store::{Effect, RunId};
 use ikigai_tools::output::present;
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::OutputListener;
@@ -21,7 +21,7 @@ use super::deed::{BROKE_DOWN, GRACE, carry_out, cookie_of};
 use super::held::read_held;
 use super::queue::withdrawn;
 use super::{Step, Turn, failed_report, failure};
-use crate::agents::{AgentTool, Dealt, Moment, Wait, consumed_by_next};
+use crate::agents::Wait;
 use crate::calls::{Came, OpenCall, close};
 use crate::front::{Desk, Intent, Question, Stop, Update};
 use crate::tools::Freedom;
@@ -104,7 +104,9 @@ impl Worker {
         self.store_refusals(&mut round, desk).await?;
         let mut changes = self.engine.hub.changes(&self.engine.store);
         loop {
-            self.start_ready(turn, &mut round, desk).await?;
+            if let Some(stop) = self.start_ready(turn, &mut round, desk).await? {
+                return self.stop_calls(round, &stop, desk).await;
+            }
             changes.mark_unchanged();
             self.answer_waits(&mut round, desk).await?;
             if round.is_done() {
@@ -154,16 +156,16 @@ impl Worker {
         round: &mut Round,
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        if let Some(tool) = turn.tools.agent_tool(&open.name) {
-            self.store_refusals(round, desk).await?;
-            return self.admit_deal(tool, open, round, desk).await;
-        }
-        let prepared = match turn.tools.prepare(&open.name, &open.arguments) {
+        let prepared = match read_held!(desk, self.prepare_call(&turn.tools, &open)) {
             Ok(prepared) => Box::new(prepared),
             Err(reason) => return Ok(round.refuse(&open, reason)),
         };
         let sandbox = self.engine.sandbox_for(prepared.class).await;
         let decision = self.judge(&open, &prepared, &turn.tools.place, sandbox);
+        if let (Decision::Allow, Some(tool)) = (&decision, turn.tools.agent_tool(&open.name)) {
+            self.store_refusals(round, desk).await?;
+            return self.admit_deal(tool, open, round, desk).await;
+        }
         let stage = match decision {
             Decision::Allow => Stage::Ready(prepared, Freedom::Working),
             Decision::AllowConfined => Stage::Ready(prepared, Freedom::Reading),
@@ -207,73 +209,22 @@ impl Worker {
         Ok(None)
     }
 
-    /// Carries out a call that deals with agents. Says that the turn stops if it killed this one.
-    async fn admit_deal(
-        &mut self,
-        tool: AgentTool,
-        open: OpenCall,
-        round: &mut Round,
-        desk: &mut Desk<'_>,
-    ) -> Result<Option<Stop>, EngineError> {
-        match self.deal(tool, &open, desk).await? {
-            Dealt::Done => Ok(None),
-            Dealt::Died(stop) => Ok(Some(stop)),
-            Dealt::Waits(wait) => {
-                let until = Instant::now() + wait.left(self.engine.environment.now());
-                desk.tell(Update::Running(open.at));
-                round.calls.push(Call {
-                    open,
-                    touches: Touches::default(),
-                    stage: Stage::Waiting(wait, until),
-                });
-                Ok(None)
-            }
-        }
-    }
-
-    /// Answers the waits that have come to their end.
-    async fn answer_waits(
-        &mut self,
-        round: &mut Round,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
-        for call in &mut round.calls {
-            let Stage::Waiting(wait, until) = &call.stage else {
-                continue;
-            };
-            let moment = if Instant::now() >= *until {
-                Moment::Deadline
-            } else {
-                Moment::Turn
-            };
-            let answer = read_held!(desk, self.answer_wait(&call.open, wait, moment));
-            let Some((result, mail)) = answer else {
-                continue;
-            };
-            let own = self.agent.state.agent();
-            let consume = |head| consumed_by_next(&mail, own, head);
-            self.passes("before the wait is answered");
-            let rows = match self.commit_held_at(vec![result], &consume, desk).await {
-                // It bounced meanwhile, because this agent was killed: that is heard next.
-                Err(EngineError::Commit(CommitError::MailGone(_))) => continue,
-                rows => rows?,
-            };
-            self.passes("after the wait is answered");
-            call.stage = Stage::Ended;
-            desk.told(rows);
-        }
-        Ok(())
-    }
-
-    /// Starts every call that nothing before it stands in the way of.
+    /// Starts every call that nothing before it stands in the way of. Returns a stop if one of
+    /// them ended this agent.
     async fn start_ready(
         &mut self,
         turn: &Turn,
         round: &mut Round,
         desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<Stop>, EngineError> {
         let mut starting = Vec::new();
         for index in round.ready() {
+            if let Some(tool) = turn.tools.agent_tool(&round.calls[index].open.name) {
+                if let Some(stop) = self.start_deal(tool, index, round, desk).await? {
+                    return Ok(Some(stop));
+                }
+                continue;
+            }
             let Stage::Ready(prepared, _) = &round.calls[index].stage else {
                 continue;
             };
@@ -286,7 +237,7 @@ impl Worker {
         for ((index, given), run) in starting.into_iter().zip(runs) {
             self.start(index, (run, given), turn, round, desk);
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Starts a call that is journalled, if it has to be.

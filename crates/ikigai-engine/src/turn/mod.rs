@@ -1,6 +1,7 @@
 //! A turn: the message is stored, the request projected from the log, the answer streamed into a
 //! draft and stored whole, its calls run and their results stored, until the model calls no more.
 
+mod agent_calls;
 mod ask;
 mod calls;
 mod compact;

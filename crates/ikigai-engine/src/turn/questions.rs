@@ -40,7 +40,7 @@ impl Worker {
         }
         let tools = self.engine.toolset(self.settings()).await;
         for call in open {
-            let Ok(prepared) = tools.prepare(&call.name, &call.arguments) else {
+            let Ok(prepared) = self.prepare_call(&tools, &call).await? else {
                 continue;
             };
             let sandbox = self.engine.sandbox_for(prepared.class).await;

@@ -12,6 +12,7 @@ mod files;
 mod finding;
 mod lists;
 mod other_processes;
+mod permissions_page;
 mod processes;
 mod protected_paths;
 mod races;

@@ -8,6 +8,7 @@ mod mails;
 mod merges;
 mod orders;
 mod others;
+mod permissions;
 mod support;
 mod trees;
 mod waits;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ikigai_core::settings::Approve;
 use ikigai_core::{Row, Seq};
 use ikigai_engine::{EngineError, Errand, Outcome};
 use ikigai_store::{AgentRecord, CommitError, MailState};
@@ -78,6 +79,8 @@ async fn another_process_reads_and_mails_and_does_not_write() {
     let writing = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let mut stranger = other.engine.create_root("/other", "/other").await.unwrap();
+        // Writing to another family is asked about otherwise.
+        stranger.approve_for_now(Approve::All).await.unwrap();
         let refused = other.engine.open(&other.named("parser").await).await;
         assert!(
             matches!(refused, Err(EngineError::Commit(CommitError::Held { .. }))),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ikigai_core::data::Verdict;
+use ikigai_core::settings::Approve;
 use ikigai_engine::{Errand, Outcome};
 use ikigai_testkit::Step;
 use tokio::time::Instant;
@@ -116,6 +117,8 @@ async fn open_wait_resumes_with_what_is_left() {
     // Its mail is there.
     let world = died().await;
     let mut other = world.engine.create_root("/other", "/other").await.unwrap();
+    // Writing to another family is asked about otherwise.
+    other.approve_for_now(Approve::All).await.unwrap();
     world
         .provider
         .will_to("write", calls([super::support::send("parser", "news")]));

@@ -95,7 +95,8 @@ fn modes_decide_by_what_a_call_does() {
     let directory = tempfile::tempdir().unwrap();
     let place = place(directory.path());
     let inside = directory.path().join("a/b.rs");
-    let agent = prepared(EffectClass::Agent, "helper", "*", Touches::default());
+    let family = prepared(EffectClass::Agent, "helper", "*", Touches::default());
+    let others = prepared(EffectClass::Agent, "other", "*", Touches::everything());
     let tool = prepared(EffectClass::Execute, "{}", "*", Touches::everything());
     let table = [
         ("file_read", read(Path::new("/etc/passwd")), ["allow"; 4]),
@@ -120,7 +121,8 @@ fn modes_decide_by_what_a_call_does() {
             fetch("https://docs.rs/a"),
             ["refuse", "ask", "ask", "allow"],
         ),
-        ("fork", agent, ["refuse", "ask", "ask", "allow"]),
+        ("send", family, ["refuse", "allow", "allow", "allow"]),
+        ("send", others, ["refuse", "ask", "ask", "allow"]),
         ("deploy", tool, ["refuse", "ask", "ask", "allow"]),
     ];
 

@@ -1,0 +1,150 @@
+//! Calls of agent tools as the permission decision sees them.
+
+use std::time::Duration;
+
+use ikigai_core::{AgentId, EffectClass};
+use ikigai_store::{AgentRecord, Status};
+use ikigai_tools::arguments::read;
+use ikigai_tools::permission::literal_pattern;
+use ikigai_tools::{BadArguments, Output, Prepared, Run, Touches};
+
+use super::{
+    AgentTool, ForkArguments, KillArguments, RecallArguments, SendArguments, WaitArguments,
+    check_mail,
+};
+use crate::calls::OpenCall;
+use crate::tools::Toolset;
+use crate::{EngineError, Worker};
+
+/// Facts about a call of an agent tool.
+struct AgentCall {
+    class: EffectClass,
+    /// The text that rules are matched with: an agent's name, a prompt, a query.
+    subject: String,
+    /// The call for a person who is asked.
+    shown: String,
+    touches: Touches,
+}
+
+impl Worker {
+    /// Understands a call of any tool. The inner error is for the model.
+    pub(crate) async fn prepare_call(
+        &self,
+        tools: &Toolset,
+        call: &OpenCall,
+    ) -> Result<Result<Prepared, String>, EngineError> {
+        let Some(tool) = tools.agent_tool(&call.name) else {
+            return Ok(tools.prepare(&call.name, &call.arguments));
+        };
+        let facts = self.agent_call(tool, &call.arguments).await?;
+        Ok(facts.map(|facts| Prepared {
+            class: facts.class,
+            touches: facts.touches,
+            pattern: literal_pattern(&facts.subject),
+            subject: facts.subject,
+            shown: facts.shown,
+            preview: None,
+            deadline: Duration::ZERO,
+            needs: Vec::new(),
+            // The worker carries it out, in one transaction with its result.
+            run: Run::Blocking(Box::new(|_| Output::done("", ""))),
+        }))
+    }
+
+    async fn agent_call(
+        &self,
+        tool: AgentTool,
+        arguments: &str,
+    ) -> Result<Result<AgentCall, String>, EngineError> {
+        let understood = match tool {
+            AgentTool::Fork => read(arguments).map(|it: ForkArguments| AgentCall {
+                class: EffectClass::Agent,
+                shown: it.prompt.clone(),
+                subject: it.prompt,
+                touches: Touches::default(),
+            }),
+            AgentTool::Wait => read(arguments).map(|it: WaitArguments| {
+                let names = it.from_agents.join(" ");
+                AgentCall::reading(names)
+            }),
+            AgentTool::Recall => {
+                read(arguments).map(|it: RecallArguments| AgentCall::reading(it.query))
+            }
+            AgentTool::Kill => match read::<KillArguments>(arguments) {
+                Ok(it) => return self.kill_call(&it.agent).await,
+                Err(bad) => Err(bad),
+            },
+            AgentTool::Send => match read::<SendArguments>(arguments) {
+                Ok(it) => return self.send_call(&it).await,
+                Err(bad) => Err(bad),
+            },
+        };
+        Ok(understood.map_err(|BadArguments(reason)| reason))
+    }
+
+    async fn kill_call(&self, name: &str) -> Result<Result<AgentCall, String>, EngineError> {
+        let target = match self.named(name).await? {
+            Ok(target) => target,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        // A call that is known to fail is not asked about.
+        if target.parent.is_none() {
+            return Ok(Err(EngineError::KillsRoot(target.name).to_string()));
+        }
+        if target.status != Status::Running {
+            return Ok(Err(EngineError::Dead(target.name).to_string()));
+        }
+        let shown = format!("{} and its descendants", target.name);
+        Ok(Ok(self.call_to(&target, shown).await?))
+    }
+
+    async fn send_call(
+        &self,
+        arguments: &SendArguments,
+    ) -> Result<Result<AgentCall, String>, EngineError> {
+        let to = match self.named(&arguments.to).await? {
+            Ok(to) => to,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        if let Err(error) = check_mail(&to, &arguments.message) {
+            return Ok(Err(error.to_string()));
+        }
+        let shown = format!("{}: {}", to.name, arguments.message);
+        Ok(Ok(self.call_to(&to, shown).await?))
+    }
+
+    /// A call that acts on another agent.
+    async fn call_to(&self, target: &AgentRecord, shown: String) -> Result<AgentCall, EngineError> {
+        let own = self.root_of(self.agent.state.agent()).await?;
+        let touches = if own == self.root_of(target.id).await? {
+            Touches::default()
+        } else {
+            Touches::everything()
+        };
+        Ok(AgentCall {
+            class: EffectClass::Agent,
+            subject: target.name.clone(),
+            shown,
+            touches,
+        })
+    }
+
+    /// The oldest ancestor of an agent, which names its family.
+    async fn root_of(&self, agent: AgentId) -> Result<AgentId, EngineError> {
+        let kin = self.engine.store.kin(agent, 1).await?;
+        let oldest = kin.and_then(|kin| kin.ancestors.last().copied());
+        Ok(oldest.unwrap_or(agent))
+    }
+}
+
+impl AgentCall {
+    /// A call that changes nothing.
+    fn reading(subject: String) -> Self {
+        Self {
+            class: EffectClass::Read,
+            shown: subject.clone(),
+            subject,
+            touches: Touches::default(),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Running calls of agent tools, and answering waits.
+
+use ikigai_core::RowRef;
+use ikigai_store::CommitError;
+use ikigai_tools::Touches;
+use tokio::time::Instant;
+
+use super::calls::{Call, Round, Stage};
+use super::held::read_held;
+use crate::agents::{AgentTool, Dealt, Moment, Wait, consumed_by_next};
+use crate::calls::OpenCall;
+use crate::front::{Desk, Stop, Update};
+use crate::{EngineError, Worker};
+
+impl Worker {
+    /// Carries out a call of an agent tool at once. Returns a stop if it ended this agent.
+    pub(super) async fn admit_deal(
+        &mut self,
+        tool: AgentTool,
+        open: OpenCall,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        let stage = match self.deal(tool, &open, desk).await? {
+            Dealt::Done => return Ok(None),
+            Dealt::Died(stop) => return Ok(Some(stop)),
+            Dealt::Waits(wait) => self.begin_wait(wait, open.at, desk),
+        };
+        round.calls.push(Call {
+            open,
+            touches: Touches::default(),
+            stage,
+        });
+        Ok(None)
+    }
+
+    /// Carries out a call of an agent tool that the user approved.
+    pub(super) async fn start_deal(
+        &mut self,
+        tool: AgentTool,
+        index: usize,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        let call = &mut round.calls[index];
+        let dealt = self.deal(tool, &call.open, desk).await?;
+        call.stage = Stage::Ended;
+        match dealt {
+            Dealt::Done => Ok(None),
+            Dealt::Died(stop) => Ok(Some(stop)),
+            Dealt::Waits(wait) => {
+                call.stage = self.begin_wait(wait, call.open.at, desk);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Begins to wait for other agents.
+    fn begin_wait(&self, wait: Wait, call: RowRef, desk: &mut Desk<'_>) -> Stage {
+        let until = Instant::now() + wait.left(self.engine.environment.now());
+        desk.tell(Update::Running(call));
+        Stage::Waiting(wait, until)
+    }
+
+    /// Answers the waits that have come to their end.
+    pub(super) async fn answer_waits(
+        &mut self,
+        round: &mut Round,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        for call in &mut round.calls {
+            let Stage::Waiting(wait, until) = &call.stage else {
+                continue;
+            };
+            let moment = if Instant::now() >= *until {
+                Moment::Deadline
+            } else {
+                Moment::Turn
+            };
+            let answer = read_held!(desk, self.answer_wait(&call.open, wait, moment));
+            let Some((result, mail)) = answer else {
+                continue;
+            };
+            let own = self.agent.state.agent();
+            let consume = |head| consumed_by_next(&mail, own, head);
+            self.passes("before the wait is answered");
+            let rows = match self.commit_held_at(vec![result], &consume, desk).await {
+                // It bounced meanwhile, because this agent was killed: that is heard next.
+                Err(EngineError::Commit(CommitError::MailGone(_))) => continue,
+                rows => rows?,
+            };
+            self.passes("after the wait is answered");
+            call.stage = Stage::Ended;
+            desk.told(rows);
+        }
+        Ok(())
+    }
+}
