@@ -52,7 +52,7 @@ pub enum StoreError {
     )]
     Migrated { store: u32, program: u32 },
     /// The server or the file cannot be reached, or another file is there; it may come back.
-    #[error("the event log at {server} is away: {reason}")]
+    #[error("the event log is away: {reason} ({server})")]
     Away { server: String, reason: String },
     /// The server does not let us work, and will not before somebody has changed something.
     #[error("the event log cannot be used at {server}: {reason}")]

@@ -61,17 +61,19 @@ pub(super) enum Absence {
 impl fmt::Display for Absence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Removed(path) => write!(
-                f,
-                "`{}` was removed or renamed; put it back, or restart ikigai",
-                path.display()
-            ),
+            Self::Removed(path) => {
+                let name = name(path);
+                write!(
+                    f,
+                    "`{name}` was removed or renamed; put it back, or restart ikigai"
+                )
+            }
             Self::Replaced(path) => write!(
                 f,
                 "another file is at `{}`; restart ikigai to use it, or put the first one back",
-                path.display()
+                name(path)
             ),
-            Self::Unreachable(path, error) => write!(f, "`{}`: {error}", path.display()),
+            Self::Unreachable(path, error) => write!(f, "`{}`: {error}", name(path)),
         }
     }
 }
@@ -166,10 +168,15 @@ impl Absence {
     /// The error for callers: the store is away.
     pub(super) fn store_error(&self, place: &Place) -> StoreError {
         StoreError::Away {
-            server: format!("`{}`", place.database.display()),
+            server: place.directory().display().to_string(),
             reason: self.to_string(),
         }
     }
+}
+
+/// The file's name; the error says in which directory it is.
+fn name(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
 }
 
 fn compare(path: &Path, known: Option<FileId>) -> Result<(), Absence> {

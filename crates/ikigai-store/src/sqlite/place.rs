@@ -63,6 +63,11 @@ impl Place {
         }
     }
 
+    /// The directory of all these files.
+    pub(super) fn directory(&self) -> &Path {
+        self.database.parent().unwrap_or(Path::new("/"))
+    }
+
     /// The file that is written after each commit, for others to watch.
     pub(super) fn notify(&self) -> PathBuf {
         self.beside("-notify")

@@ -26,7 +26,7 @@ pub(super) enum FileAccess {
 impl FileAccess {
     /// Finds out whether the file and the directory of an existing database can be written.
     pub(super) fn probe(place: &Place) -> Self {
-        let directory = place.database.parent().unwrap_or(Path::new("/"));
+        let directory = place.directory();
         let is_writable = place.network.is_none()
             && access(&place.database, Access::WRITE_OK).is_ok()
             && access(directory, Access::WRITE_OK | Access::EXEC_OK).is_ok();
