@@ -324,6 +324,24 @@ impl AgentState {
         }
     }
 
+    /// Reports a stored rewind that names no row which its agent held.
+    ///
+    /// `row` is an own row, or one on the path. All of the path must be known.
+    pub fn rewind_problem(&self, row: &Row) -> Option<LoadError> {
+        if row.kind != StoredKind::Known(Kind::Rewind) {
+            return None;
+        }
+        let is_held = match bend_of(row) {
+            Some(Bend::To(_)) => true,
+            Some(Bend::IfHeld(target)) => {
+                let is_inherited = row.at.agent == self.agent && self.inherited.contains(target);
+                is_inherited || self.path.contains(target)
+            }
+            Some(Bend::Root) | None => false,
+        };
+        (!is_held).then_some(LoadError::RewindTarget)
+    }
+
     /// The marks on the known path with their labels, oldest first.
     pub fn marks(&self) -> impl DoubleEndedIterator<Item = (RowRef, Option<&str>)> + '_ {
         self.path.notes().filter_map(|(row, note)| match note {

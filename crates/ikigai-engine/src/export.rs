@@ -11,12 +11,12 @@ mod tests;
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use ikigai_core::{AgentId, Direction, PageQuery, Path, Row, RowRef, Seq, Span};
+use ikigai_core::{AgentId, AgentState, Direction, Kind, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_store::{Agent, AgentRecord};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use crate::{Engine, EngineError};
+use crate::{Engine, EngineError, TurnFigures};
 
 use page::Page;
 
@@ -124,6 +124,7 @@ impl Engine {
             done: 0,
             all: page.rows(),
             progress,
+            turn: None,
         };
         writing.whole(whose).await
     }
@@ -199,6 +200,8 @@ struct Writing<'a> {
     done: u64,
     all: u64,
     progress: Progress<'a>,
+    /// The turn whose rows are written.
+    turn: Option<TurnFigures>,
 }
 
 impl Writing<'_> {
@@ -228,7 +231,7 @@ impl Writing<'_> {
         let store = self.engine.store();
         let mut agent = Agent::restore(store, record.id).await?;
         agent.know_all(store).await?;
-        let path = agent.state.path().clone();
+        let state = agent.state;
         let text = match self.format {
             Format::Markdown => markdown::agent(self.page, record),
             _ => html::agent(self.page, record),
@@ -236,12 +239,15 @@ impl Writing<'_> {
         self.write(&text)?;
         // What it inherits is shown with its own agent, unless that is not shown.
         if alone {
-            for span in path.spans().filter(|span| span.agent != record.id) {
-                self.span(span, &path).await?;
+            let spans: Vec<Span> = state.path().spans().collect();
+            for span in spans.into_iter().filter(|span| span.agent != record.id) {
+                self.span(span, &state).await?;
             }
+            self.end_turn()?;
         }
-        self.span(Span::new(record.id, Seq(1), record.head), &path)
+        self.span(Span::new(record.id, Seq(1), record.head), &state)
             .await?;
+        self.end_turn()?;
         let text = match self.format {
             Format::Markdown => String::new(),
             _ => html::agent_end(),
@@ -249,7 +255,7 @@ impl Writing<'_> {
         Ok(self.write(&text)?)
     }
 
-    async fn span(&mut self, span: Span, path: &Path) -> Result<(), ExportError> {
+    async fn span(&mut self, span: Span, state: &AgentState) -> Result<(), ExportError> {
         let mut from = span.from.max(Seq(1));
         while from <= span.to {
             let query = PageQuery {
@@ -263,19 +269,55 @@ impl Writing<'_> {
             };
             from = last.at.seq.next();
             for row in &rows {
-                self.row(row, path.contains(row.at))?;
+                self.row(row, state)?;
             }
         }
         Ok(())
     }
 
-    fn row(&mut self, row: &Row, is_remembered: bool) -> io::Result<()> {
+    fn row(&mut self, row: &Row, state: &AgentState) -> io::Result<()> {
+        self.follow_turn(row)?;
+        let is_remembered = state.path().contains(row.at);
+        let item = page::item(self.page, row, state.rewind_problem(row).as_ref());
         let text = match self.format {
-            Format::Markdown => markdown::row(self.page, row, is_remembered),
-            _ => html::row(self.page, row, is_remembered),
+            Format::Markdown => markdown::row(self.page, row, item, is_remembered),
+            _ => html::row(self.page, row, &item, is_remembered),
         };
         self.done += 1;
         (self.progress)(self.done, self.all.max(self.done));
+        self.write(&text)
+    }
+}
+
+impl Writing<'_> {
+    /// Counts a row to its turn; writes the figures of the turn that ended before it.
+    fn follow_turn(&mut self, row: &Row) -> io::Result<()> {
+        let kind = row.kind.read_as();
+        let ends = self.turn.as_ref().is_some_and(|turn| turn.ends_before(row));
+        if ends || matches!(kind, Some(Kind::Clear | Kind::Rewind)) {
+            self.end_turn()?;
+        }
+        // A turn that is sent again begins with a rewind, but a message after one begins anew.
+        let is_unanswered = self.turn.as_ref().is_none_or(|turn| !turn.answered);
+        if is_unanswered && matches!(kind, Some(Kind::User | Kind::Rewind)) {
+            self.turn = Some(TurnFigures::starting_at(row));
+        }
+        if let Some(turn) = &mut self.turn {
+            turn.add(row);
+        }
+        Ok(())
+    }
+
+    /// Writes the figures of a turn, if anything came of it.
+    fn end_turn(&mut self) -> io::Result<()> {
+        let Some(turn) = self.turn.take().filter(|turn| turn.answered) else {
+            return Ok(());
+        };
+        let line = page::turn_line(self.page, &turn);
+        let text = match self.format {
+            Format::Markdown => markdown::turn(&line),
+            _ => html::turn(&line),
+        };
         self.write(&text)
     }
 }

@@ -1,5 +1,7 @@
 //! Figures for people: tokens, money, and how they are typed.
 
+use std::time::Duration;
+
 use ikigai_core::data::Amounts;
 
 /// Billionths of a dollar in one.
@@ -39,6 +41,26 @@ pub fn amounts(amounts: &Amounts) -> String {
         tokens(amounts.tokens_in()),
         tokens(amounts.output.unwrap_or(0)),
     )
+}
+
+/// A time span: `0.4 s`, `12 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`.
+pub fn duration(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        0 if span.as_millis() >= 50 => format!("0.{} s", (span.as_millis() / 100).clamp(1, 9)),
+        0..60 => format!("{seconds} s"),
+        60..3600 => two(minutes, "min", seconds % 60, "s"),
+        3600..86_400 => two(hours, "h", minutes % 60, "min"),
+        _ => two(days, "d", hours % 24, "h"),
+    }
+}
+
+fn two(large: u64, unit: &str, small: u64, other: &str) -> String {
+    match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {other}"),
+    }
 }
 
 /// Reads a number of tokens as it is typed: `200k`, `1.5M`, `4096`.

@@ -27,6 +27,7 @@ mod stopped;
 mod submissions;
 mod tools;
 mod turn;
+mod turn_figures;
 mod window;
 mod worker;
 
@@ -43,9 +44,10 @@ pub use error::EngineError;
 pub use follow::{Follow, Followed};
 pub use front::{Answer, Desk, INTENTS, Intent, Outcome, Question, Stop, Submission, Update};
 pub use sessions::SessionEntry;
-pub use stopped::{Resume, Stopped};
+pub use stopped::{Resume, Stopped, TurnEnd};
 pub use tools::{Blank, Probe, Safety, Tools};
 pub use turn::Limits;
+pub use turn_figures::TurnFigures;
 pub use worker::Worker;
 
 // What front ends read, so that they need not know where it lies.

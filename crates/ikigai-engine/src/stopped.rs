@@ -43,11 +43,24 @@ pub struct Stopped {
     pub goes_on: bool,
 }
 
+/// How the last turn of an agent ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// With an error.
+    Failed,
+    /// In the middle, because a program ended.
+    Stopped,
+    /// In any other way, or there is no turn.
+    Other,
+}
+
 /// What an agent's newest rows tell of a turn that stopped in the middle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     /// There is none.
     Nothing,
+    /// There is none: the last turn failed.
+    Failed,
     /// There is one; whether a call of it has an unknown outcome.
     Stopped { at: Micros, unknown: bool },
     /// More rows are needed.
@@ -122,14 +135,29 @@ impl Engine {
         &self,
         agent: &AgentRecord,
     ) -> Result<Option<(Micros, bool)>, EngineError> {
+        Ok(match self.read_last_turn(agent).await? {
+            Told::Stopped { at, unknown } => Some((at, unknown)),
+            Told::Nothing | Told::Failed | Told::More => None,
+        })
+    }
+
+    /// Reads how the last turn of an agent ended. One that goes on counts as ended otherwise.
+    pub(crate) async fn last_turn_end(&self, agent: &AgentRecord) -> Result<TurnEnd, EngineError> {
+        Ok(match self.read_last_turn(agent).await? {
+            Told::Stopped { .. } => TurnEnd::Stopped,
+            Told::Failed => TurnEnd::Failed,
+            Told::Nothing | Told::More => TurnEnd::Other,
+        })
+    }
+
+    async fn read_last_turn(&self, agent: &AgentRecord) -> Result<Told, EngineError> {
         let mut agent = Agent::restore(self.store(), agent.id).await?;
         loop {
             let is_whole = agent.view.is_complete(agent.state.path());
             let enough = is_whole || agent.view.entries().len() >= MOST_ROWS;
             match told_by(&agent, enough) {
-                Told::Nothing => return Ok(None),
-                Told::Stopped { at, unknown } => return Ok(Some((at, unknown))),
                 Told::More => {}
+                told => return Ok(told),
             }
             agent.lengthen(self.store(), PAGE_ROWS).await?;
         }
@@ -184,7 +212,13 @@ fn told_by(agent: &Agent, enough: bool) -> Told {
             }
             // What was unknown before it is known to whoever said so.
             Some(Kind::Command) => data::read::<CommandData>(data).resume == Some(true),
-            Some(Kind::Error) => data::read::<ErrorData>(data).omit.is_none(),
+            Some(Kind::Error) => {
+                let fails = data::read::<ErrorData>(data).omit.is_none();
+                if fails && stopped.is_none() {
+                    return Told::Failed;
+                }
+                fails
+            }
             Some(Kind::Fork) => data::read::<ForkData>(data).role == Some(ForkRole::Child),
             Some(Kind::Clear | Kind::Rewind) => true,
             Some(Kind::System | Kind::Mark | Kind::AgentKilled | Kind::Usage | Kind::Summary)

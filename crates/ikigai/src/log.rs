@@ -7,7 +7,7 @@ use ikigai_core::load::LoadError;
 use ikigai_core::load::load;
 use ikigai_core::render::{Shown, render};
 use ikigai_core::spelling::clean_line;
-use ikigai_core::{AgentId, Direction, PageQuery, Row, RowRef, Seq, Span};
+use ikigai_core::{AgentId, AgentState, Direction, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_engine::{Called, Engine};
 use ikigai_store::Agent;
 
@@ -108,6 +108,9 @@ async fn print_around(
     let last = Seq(row.seq.0.saturating_add(ROWS_AROUND).min(head.0));
     let span = Span::new(row.agent, first, last);
     let mut printer = Printer::new(engine, row.agent, order);
+    printer
+        .know(Agent::restore(engine.store(), row.agent).await?)
+        .await?;
     printer.print_span(span).await
 }
 
@@ -117,6 +120,8 @@ struct Printer<'a> {
     order: &'a LogOrder,
     own: AgentId,
     called: Called,
+    /// The agent, with all of its path.
+    state: Option<AgentState>,
 }
 
 impl<'a> Printer<'a> {
@@ -126,7 +131,15 @@ impl<'a> Printer<'a> {
             order,
             own,
             called: Called::default(),
+            state: None,
         }
+    }
+
+    /// Reads the whole path of the agent, by which bad rewinds are found.
+    async fn know(&mut self, mut agent: Agent) -> Result<()> {
+        agent.know_all(self.engine.store()).await?;
+        self.state = Some(agent.state);
+        Ok(())
     }
 
     /// Prints what is there. Returns the newest row that was.
@@ -141,16 +154,22 @@ impl<'a> Printer<'a> {
                     break;
                 }
             }
-            for entry in agent.view.entries() {
-                self.print_row(&entry.row).await?;
+            let rows: Vec<_> = agent
+                .view
+                .entries()
+                .iter()
+                .map(|entry| entry.row.clone())
+                .collect();
+            self.know(agent).await?;
+            for row in &rows {
+                self.print_row(row).await?;
             }
             return Ok(newest);
         }
-        let spans = if self.order.all {
-            vec![Span::new(self.own, Seq(1), newest)]
-        } else {
-            agent.know_all(store).await?;
-            agent.state.path().spans().collect()
+        self.know(agent).await?;
+        let spans = match &self.state {
+            Some(state) if !self.order.all => state.path().spans().collect(),
+            _ => vec![Span::new(self.own, Seq(1), newest)],
         };
         for span in spans {
             self.print_span(span).await?;
@@ -199,9 +218,13 @@ impl<'a> Printer<'a> {
             print_json(&json_of(row))?;
             return Ok(());
         }
-        let shown = match load(row) {
-            Ok(_) => render(row),
-            Err(error) => warning(row, &error),
+        let problem = self
+            .state
+            .as_ref()
+            .and_then(|state| state.rewind_problem(row));
+        let shown = match (load(row), problem) {
+            (Ok(_), None) => render(row),
+            (Err(error), _) | (Ok(_), Some(error)) => warning(row, &error),
         };
         let text = self.called.told(self.engine, self.own, &shown).await?;
         if text.is_empty() {

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::front::{INTENTS, Intent, Stop, Update};
+use crate::stopped::TurnEnd;
 
 /// How often it is looked at most what other processes did: a log that grows all the time must not
 /// be read all the time.
@@ -65,9 +66,8 @@ pub(crate) struct Hub {
     front: Mutex<Front>,
     /// The program leaves: agents that start now end at once.
     leaving: AtomicBool,
-    /// Whether the turns of agents that nobody holds had stopped in the middle, at which row: it is
-    /// asked often, and changes with the log only.
-    stops: Mutex<HashMap<AgentId, (Seq, bool)>>,
+    /// Ends of last turns, each with the head at which it was read.
+    turn_ends: Mutex<HashMap<AgentId, (Seq, TurnEnd)>>,
     /// Agents whose grants from elsewhere were offered to the user.
     offered: Mutex<HashSet<AgentId>>,
 }
@@ -156,7 +156,7 @@ impl Hub {
             door: Semaphore::new(1),
             front: Mutex::default(),
             leaving: AtomicBool::new(false),
-            stops: Mutex::default(),
+            turn_ends: Mutex::default(),
             offered: Mutex::default(),
         }
     }
@@ -167,16 +167,19 @@ impl Hub {
         offered.insert(agent)
     }
 
-    /// Whether an agent's turn had stopped in the middle when this was its newest row, if known.
-    pub(crate) fn stopped_at(&self, agent: AgentId, head: Seq) -> Option<bool> {
-        let stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, stopped) = stops.get(&agent)?;
-        (*at == head).then_some(*stopped)
+    /// The end of an agent's last turn, if it was looked up at this head.
+    pub(crate) fn turn_end_at(&self, agent: AgentId, head: Seq) -> Option<TurnEnd> {
+        let ends = self.turn_ends.lock();
+        let ends = ends.unwrap_or_else(PoisonError::into_inner);
+        let (at, end) = ends.get(&agent)?;
+        (*at == head).then_some(*end)
     }
 
-    pub(crate) fn remember_stop(&self, agent: AgentId, head: Seq, stopped: bool) {
-        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
-        stops.insert(agent, (head, stopped));
+    /// Caches the end of an agent's last turn.
+    pub(crate) fn remember_turn_end(&self, agent: AgentId, head: Seq, end: TurnEnd) {
+        let ends = self.turn_ends.lock();
+        let mut ends = ends.unwrap_or_else(PoisonError::into_inner);
+        ends.insert(agent, (head, end));
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<AgentId, Slot>> {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use ikigai_core::{AgentId, Micros};
 use ikigai_store::{AgentRecord, Status};
 
+use crate::stopped::TurnEnd;
 use crate::{Engine, EngineError};
 
 /// One agent of the tree.
@@ -17,15 +18,25 @@ pub struct Branch {
     pub depth: usize,
     /// Whether it is in the middle of a turn.
     pub works: bool,
-    /// Whether its turn stopped in the middle because a program ended, and waits for `/resume`.
-    pub stopped: bool,
+    /// How its last turn ended, if it does not work. Failures count for children only.
+    pub last_turn: TurnEnd,
     /// Whether its parent has merged all that it did.
     pub merged: bool,
 }
 
 impl Branch {
     fn may_be_merged(&self) -> bool {
-        !self.works && !self.stopped && self.agent.status == Status::Running
+        !self.works && !self.has_stopped() && self.agent.status == Status::Running
+    }
+
+    /// Reports whether its turn stopped in the middle and waits for `/resume`.
+    pub fn has_stopped(&self) -> bool {
+        self.last_turn == TurnEnd::Stopped
+    }
+
+    /// Reports whether it is a child whose last turn failed.
+    pub fn has_failed(&self) -> bool {
+        self.last_turn == TurnEnd::Failed
     }
 
     /// How it is, with its sign.
@@ -33,7 +44,8 @@ impl Branch {
         match self.agent.status {
             Status::Dead | Status::Reaped => "✗ dead",
             Status::Running if self.works => "◐ working",
-            Status::Running if self.stopped => "⏸ stopped",
+            Status::Running if self.has_stopped() => "⏸ stopped",
+            Status::Running if self.has_failed() => "✗ failed",
             Status::Running if self.merged => "✓ merged",
             Status::Running => "· idle",
         }
@@ -63,14 +75,24 @@ impl Engine {
                 Some(owner) => self.store.lives(owner).await?,
                 None => false,
             };
-            // One whose holder lives and does nothing is at rest.
-            let stopped = lives && !works && !is_held && self.is_stopped(&agent).await?;
+            let is_looked_at = lives && !works && (!is_held || agent.parent.is_some());
+            let end = if is_looked_at {
+                self.turn_end(&agent, is_held).await?
+            } else {
+                TurnEnd::Other
+            };
+            let last_turn = match end {
+                // One whose holder lives and does nothing is at rest.
+                TurnEnd::Stopped if is_held => TurnEnd::Other,
+                TurnEnd::Failed if agent.parent.is_none() => TurnEnd::Other,
+                end => end,
+            };
             agent.owner = agent.owner.filter(|_| is_held);
             tree.push(Branch {
                 agent,
                 depth,
                 works,
-                stopped,
+                last_turn,
                 merged: false,
             });
         }
@@ -78,18 +100,20 @@ impl Engine {
         Ok(tree)
     }
 
-    /// Whether the turn of an agent that nobody holds stopped in the middle.
-    async fn is_stopped(&self, agent: &AgentRecord) -> Result<bool, EngineError> {
-        if let Some(known) = self.hub.stopped_at(agent.id, agent.head) {
+    /// Finds out how the last turn of an agent ended that does not work.
+    async fn turn_end(&self, agent: &AgentRecord, is_held: bool) -> Result<TurnEnd, EngineError> {
+        if let Some(known) = self.hub.turn_end_at(agent.id, agent.head) {
             return Ok(known);
         }
-        let is_stopped = match &agent.owner {
-            // Nobody has settled yet what its owner left behind.
-            Some(_) => self.is_in_a_turn(agent.id).await?,
-            None => self.stop_of(agent).await?.is_some(),
+        // Its owner is gone and has not settled what it left behind.
+        let is_unsettled = agent.owner.is_some() && !is_held;
+        let end = if is_unsettled && self.is_in_a_turn(agent.id).await? {
+            TurnEnd::Stopped
+        } else {
+            self.last_turn_end(agent).await?
         };
-        self.hub.remember_stop(agent.id, agent.head, is_stopped);
-        Ok(is_stopped)
+        self.hub.remember_turn_end(agent.id, agent.head, end);
+        Ok(end)
     }
 
     /// Finds out whose work was merged: a merge is newer than what it merges, so only the newest

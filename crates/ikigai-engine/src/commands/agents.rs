@@ -253,8 +253,7 @@ async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     if dead.is_empty() {
         return Trouble::refused("nobody is dead");
     }
-    let names: Vec<_> = dead.iter().map(|agent| agent.name.clone()).collect();
-    let mut reply = Reply::says(format!("reaped {}", names.join(", ")));
+    let mut reply = Reply::says(reaped(worker, &dead).await?);
     reply.effects = dead
         .iter()
         .map(|agent| Effect::SetStatus {
@@ -263,6 +262,27 @@ async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         })
         .collect();
     Ok(reply)
+}
+
+/// The line that says who is reaped, by the directories of their sessions.
+async fn reaped(worker: &Worker, dead: &[AgentRecord]) -> Result<String, EngineError> {
+    let sessions = worker.engine.sessions().await?;
+    let mut lines = Vec::new();
+    for session in &sessions {
+        let members = dead.iter().filter(|agent| agent.session == session.id);
+        let names: Vec<_> = members.map(|agent| agent.name.as_str()).collect();
+        if !names.is_empty() {
+            lines.push(format!(
+                "reaped {} in {}",
+                names.join(", "),
+                session.directory
+            ));
+        }
+    }
+    let is_known = |agent: &&AgentRecord| sessions.iter().any(|one| one.id == agent.session);
+    let others = dead.iter().filter(|agent| !is_known(agent));
+    lines.extend(others.map(|agent| format!("reaped {}", agent.name)));
+    Ok(lines.join("\n"))
 }
 
 async fn mail(worker: &mut Worker) -> Result<Reply, Trouble> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ikigai_core::{AgentId, Row, RowRef};
 use ikigai_store::AgentRecord;
 
-use super::page::{Item, Page, Speaker, is_diff, item, state, visible};
+use super::page::{Item, Page, Speaker, is_diff, state, visible};
 use super::{named, prose};
 
 const STYLE: &str = include_str!("page.css");
@@ -102,9 +102,13 @@ fn row_anchor(row: RowRef) -> String {
     format!("r-{}-{}", row.agent, row.seq)
 }
 
-pub(super) fn row(page: &Page, row: &Row, is_remembered: bool) -> String {
-    let item = item(page, row);
-    let (class, body) = match &item {
+/// The figures of a turn, below it.
+pub(super) fn turn(line: &str) -> String {
+    format!("<p class=turn>{}</p>\n", escape(line))
+}
+
+pub(super) fn row(page: &Page, row: &Row, item: &Item, is_remembered: bool) -> String {
+    let (class, body) = match item {
         Item::Nothing => return String::new(),
         Item::Said {
             who,

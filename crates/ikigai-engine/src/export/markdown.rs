@@ -6,7 +6,7 @@ use ikigai_core::Row;
 use ikigai_store::AgentRecord;
 
 use super::named;
-use super::page::{Item, Page, is_diff, item, state, visible};
+use super::page::{Item, Page, is_diff, state, visible};
 
 pub(super) fn begin(page: &Page) -> String {
     let mut text = format!("# {}\n\nwritten on {}\n", page.title(), page.made());
@@ -35,7 +35,12 @@ pub(super) fn agent(page: &Page, agent: &AgentRecord) -> String {
     )
 }
 
-pub(super) fn row(page: &Page, row: &Row, is_remembered: bool) -> String {
+/// The figures of a turn, below it.
+pub(super) fn turn(line: &str) -> String {
+    format!("\n*{}*\n", escaped(line))
+}
+
+pub(super) fn row(page: &Page, row: &Row, item: Item, is_remembered: bool) -> String {
     let place = named(row.at);
     let time = page.time(row.created_at);
     let off = if is_remembered {
@@ -43,7 +48,7 @@ pub(super) fn row(page: &Page, row: &Row, is_remembered: bool) -> String {
     } else {
         " · no longer remembered"
     };
-    match item(page, row) {
+    match item {
         Item::Nothing => String::new(),
         Item::Said {
             who,

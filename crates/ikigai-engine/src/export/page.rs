@@ -4,11 +4,15 @@ use std::collections::HashMap;
 
 use ikigai_core::data::{ForkRole, Shell};
 use ikigai_core::kind::Kind;
+use ikigai_core::load::LoadError;
 use ikigai_core::render::{Names, Said, Shown, render};
 use ikigai_core::{AgentId, Micros, Row};
 use ikigai_store::{AgentRecord, Status};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+
+use crate::TurnFigures;
+use crate::figures::{dollars, duration, tokens};
 
 /// How much of one output or message is shown; the log and a JSON export have the rest.
 const MOST_BYTES: usize = 256 * 1024;
@@ -135,9 +139,34 @@ pub(super) fn state(agent: &AgentRecord) -> &'static str {
     }
 }
 
-/// What people see of a row.
-pub(super) fn item(page: &Page, row: &Row) -> Item {
-    match render(row) {
+/// The figures of a turn: `demo · 12 s · 3 tools · 2.1k tokens · $0.01 · 2026-11-16 14:03`.
+pub(super) fn turn_line(page: &Page, turn: &TurnFigures) -> String {
+    let mut parts = turn
+        .models
+        .iter()
+        .map(|model| one_line(model))
+        .collect::<Vec<_>>();
+    parts.push(duration(turn.took()));
+    match turn.calls {
+        0 => {}
+        1 => parts.push("1 tool".to_owned()),
+        calls => parts.push(format!("{calls} tools")),
+    }
+    if turn.tokens > 0 {
+        parts.push(format!("{} tokens", tokens(turn.tokens)));
+    }
+    parts.extend(turn.cost.filter(|cost| *cost > 0).map(dollars));
+    parts.push(page.time(turn.ended));
+    parts.join(" · ")
+}
+
+/// What people see of a row, or what is wrong with it.
+pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item {
+    let shown = match problem {
+        Some(problem) => Shown::warning(row, problem),
+        None => render(row),
+    };
+    match shown {
         Shown::Nothing | Shown::Usage(_) => Item::Nothing,
         Shown::System(text) => folded("⚙", "system prompt", "", &text, false),
         Shown::User {
@@ -145,6 +174,11 @@ pub(super) fn item(page: &Page, row: &Row) -> Item {
             said: Said::Shell(shell),
             ..
         } => ran(&shell, &text),
+        Shown::User {
+            text,
+            told: Some(told),
+            said: Said::Merge(_),
+        } => folded("⇐", text.trim_start_matches("⇐ "), "", &told, false),
         Shown::User { text, .. } => said(Speaker::User, &[], &text),
         Shown::Assistant { thinking, text } => said(Speaker::Model, &thinking, &text),
         Shown::ToolCall {

@@ -50,15 +50,17 @@ pub(super) struct Board {
 pub(super) enum Group {
     NeedsYou,
     Working,
+    Failed,
     Done,
     Idle,
     Dead,
 }
 
 impl Group {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::NeedsYou,
         Self::Working,
+        Self::Failed,
         Self::Done,
         Self::Idle,
         Self::Dead,
@@ -68,6 +70,7 @@ impl Group {
         match self {
             Self::NeedsYou => "Needs you",
             Self::Working => "Working",
+            Self::Failed => "Failed",
             Self::Done => "Done, not merged",
             Self::Idle => "Idle",
             Self::Dead => "Dead",
@@ -79,6 +82,7 @@ impl Group {
         match known.state() {
             State::Asks => Self::NeedsYou,
             State::Works => Self::Working,
+            State::Failed => Self::Failed,
             State::Done => Self::Done,
             State::Idle if known.has_result() => Self::Done,
             State::Idle | State::Merged => Self::Idle,

@@ -285,6 +285,7 @@ impl App {
         let look = match group {
             Group::NeedsYou => Role::Question,
             Group::Working => Role::Busy,
+            Group::Failed => Role::Error,
             Group::Done => Role::Good,
             Group::Idle => Role::Text,
             Group::Dead => Role::Faint,
@@ -382,6 +383,7 @@ fn state_word(known: &Known) -> &'static str {
     match (Group::of(known), known.state()) {
         (Group::NeedsYou, _) => "asks",
         (Group::Working, _) => "works",
+        (Group::Failed, _) => "failed",
         (Group::Done, _) => "done",
         (_, State::Merged) => "merged",
         (Group::Idle, _) => "idle",

@@ -76,7 +76,14 @@ impl Layout for Eye<'_> {
             }
             What::Turn(turn) => {
                 let clock = (self.app.around.time_of_day)(turn.ended);
-                vec![rows::turn_line(&turn.told(clock), manner.symbols)]
+                let turn = rows::Turn {
+                    took: turn.took(),
+                    tools: turn.calls,
+                    tokens: turn.tokens,
+                    cost_nano_usd: turn.cost,
+                    clock,
+                };
+                vec![rows::turn_line(&turn, manner.symbols)]
             }
             What::Context => {
                 let cut = Shown::Summary {

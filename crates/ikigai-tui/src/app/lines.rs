@@ -43,8 +43,8 @@ pub(super) fn sign(state: State, symbols: Symbols) -> &'static str {
         (State::Done | State::Merged, Symbols::Ascii) => "+",
         (State::Idle, Symbols::Utf8) => "·",
         (State::Idle, Symbols::Ascii) => ".",
-        (State::Dead, Symbols::Utf8) => "✗",
-        (State::Dead, Symbols::Ascii) => "x",
+        (State::Failed | State::Dead, Symbols::Utf8) => "✗",
+        (State::Failed | State::Dead, Symbols::Ascii) => "x",
     }
 }
 
@@ -193,7 +193,7 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<Span> 
         return None;
     }
     let mut parts = Vec::new();
-    for state in [State::Works, State::Done, State::Asks] {
+    for state in [State::Works, State::Done, State::Failed, State::Asks] {
         let count = states.iter().filter(|one| **one == state).count();
         if count > 0 {
             parts.push(format!("{count}{}", sign(state, symbols)));

@@ -166,6 +166,7 @@ impl App {
                 State::Asks => "asks",
                 State::Works => "works",
                 State::Done => "done",
+                State::Failed => "failed",
                 State::Merged => "merged",
                 State::Idle | State::Dead => "idle",
             };

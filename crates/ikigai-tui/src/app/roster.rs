@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ikigai_core::data::{self, Amounts, ToolCallData, UsageData};
 use ikigai_core::{AgentId, Kind, Row};
-use ikigai_engine::{AgentRecord, Branch, Status, Update};
+use ikigai_engine::{AgentRecord, Branch, Outcome, Status, TurnEnd, Update};
 
 use crate::app::live::Live;
 
@@ -26,6 +26,8 @@ pub enum State {
     Done,
     /// It has ended its work, and its parent has taken over what came of it.
     Merged,
+    /// Its last turn failed.
+    Failed,
     /// It has nothing to do.
     Idle,
     /// It is dead.
@@ -91,7 +93,11 @@ impl Known {
 
     /// Whether its parent's screen shows it: it works, asks, or has just ended its work.
     pub fn is_worth_a_row(&self) -> bool {
-        matches!(self.state(), State::Works | State::Asks | State::Done)
+        match self.state() {
+            State::Works | State::Asks | State::Done => true,
+            State::Failed => self.is_news,
+            State::Merged | State::Idle | State::Dead => false,
+        }
     }
 
     /// Whether there is something of it that its parent has not taken over.
@@ -110,6 +116,7 @@ impl Known {
             Status::Dead | Status::Reaped => State::Dead,
             Status::Running if !self.live.questions.is_empty() => State::Asks,
             Status::Running if self.works() => State::Works,
+            Status::Running if self.branch.has_failed() => State::Failed,
             Status::Running if self.branch.merged => State::Merged,
             Status::Running if self.is_news && self.branch.agent.parent.is_some() => State::Done,
             Status::Running => State::Idle,
@@ -149,7 +156,7 @@ impl Roster {
             agent,
             depth,
             works: false,
-            stopped: false,
+            last_turn: TurnEnd::Other,
             merged: false,
         };
         let known = self.met(branch);
@@ -298,9 +305,14 @@ impl Known {
             Update::Began => {
                 self.is_ours = true;
                 self.is_news = false;
+                self.branch.last_turn = TurnEnd::Other;
             }
-            Update::Ended(_) => {
+            Update::Ended(outcome) => {
                 self.is_news = !note.is_looked_at;
+                let is_child = self.branch.agent.parent.is_some();
+                if is_child && matches!(outcome, Outcome::Failed(_)) {
+                    self.branch.last_turn = TurnEnd::Failed;
+                }
             }
             Update::Stored(row) | Update::Settled(row) => self.stored(row),
             Update::Text(text) => append_last(&mut self.last, text),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use ikigai_engine::figures::duration;
 use ikigai_engine::figures::{dollars, tokens};
 
 use super::signs::{Sign, Symbols};
@@ -28,26 +29,6 @@ pub fn bytes(count: u64) -> String {
         return format!("{}{name}", count.saturating_add(unit / 2) / unit);
     }
     format!("{}.{}{name}", tenths / 10, tenths % 10)
-}
-
-/// A time span: `0.4 s`, `12 s`, `2 min 5 s`, `3 h 20 min`, `2 d 4 h`.
-pub fn duration(span: Duration) -> String {
-    let seconds = span.as_secs();
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    match seconds {
-        0 if span.as_millis() >= 50 => format!("0.{} s", (span.as_millis() / 100).clamp(1, 9)),
-        0..60 => format!("{seconds} s"),
-        60..3600 => two(minutes, "min", seconds % 60, "s"),
-        3600..86_400 => two(hours, "h", minutes % 60, "min"),
-        _ => two(days, "d", hours % 24, "h"),
-    }
-}
-
-fn two(large: u64, unit: &str, small: u64, other: &str) -> String {
-    match small {
-        0 => format!("{large} {unit}"),
-        _ => format!("{large} {unit} {small} {other}"),
-    }
 }
 
 /// What a turn took.

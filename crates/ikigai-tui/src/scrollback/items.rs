@@ -3,14 +3,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use ikigai_core::data::{self, CommandData, UsageData};
+use ikigai_core::data::{self, CommandData};
 use ikigai_core::view::Entry;
-use ikigai_core::{AgentState, Kind, Micros, Row, RowRef, View};
-use ikigai_engine::Agent;
-
-use crate::rows;
+use ikigai_core::{AgentState, Kind, Row, RowRef, View};
+use ikigai_engine::{Agent, TurnFigures};
 
 /// Names an item, whatever else comes and goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,72 +76,9 @@ pub enum What {
         problem: Option<String>,
     },
     /// What a turn used.
-    Turn(Turn),
+    Turn(TurnFigures),
     /// The window begins below.
     Context,
-}
-
-/// What a turn used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
-    /// When it began.
-    pub began: Micros,
-    /// When its last row was stored.
-    pub ended: Micros,
-    /// How many calls were made.
-    pub calls: usize,
-    /// How many tokens were read and written.
-    pub tokens: u64,
-    /// What that cost, in 10⁻⁹ dollars, as far as it is known.
-    pub cost: Option<u64>,
-    /// Whether anything came of it.
-    pub answered: bool,
-}
-
-impl Turn {
-    /// For the line that tells it.
-    pub fn told(&self, clock: String) -> rows::Turn {
-        let took = self.ended.0.saturating_sub(self.began.0);
-        rows::Turn {
-            took: Duration::from_micros(u64::try_from(took).unwrap_or(0)),
-            tools: self.calls,
-            tokens: self.tokens,
-            cost_nano_usd: self.cost,
-            clock,
-        }
-    }
-
-    fn add(&mut self, entry: &Entry) {
-        if is_of_turn(entry.kind()) {
-            self.ended = entry.row.created_at;
-        }
-        match entry.kind() {
-            Some(Kind::ToolCall) => {
-                self.calls += 1;
-                self.answered = true;
-            }
-            Some(Kind::Assistant) => self.answered = true,
-            Some(Kind::Rewind) if !self.answered => self.began = entry.row.created_at,
-            Some(Kind::Usage) => {
-                let used: UsageData = data::read(entry.row.data.as_deref());
-                let amounts = used.amounts;
-                let parts = [
-                    amounts.input,
-                    amounts.cache_read,
-                    amounts.cache_write,
-                    amounts.output,
-                ];
-                self.tokens = parts
-                    .into_iter()
-                    .flatten()
-                    .fold(self.tokens, u64::saturating_add);
-                if let Some(cost) = amounts.cost_nano_usd {
-                    self.cost = Some(self.cost.unwrap_or(0).saturating_add(cost));
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 /// What there is to see, oldest first.
@@ -161,21 +95,20 @@ pub(super) fn items(state: &AgentState, view: &View, beside: Option<Beside<'_>>)
 fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Option<Beside<'_>>) {
     let mut starts = view.turn_starts(state.path()).into_iter().peekable();
     let window = window_begins_after(state, view);
-    let mut turn: Option<(RowRef, Turn)> = None;
+    let mut turn: Option<(RowRef, TurnFigures)> = None;
     // Behind the newest row of the turn: what was said beside it comes below what it used.
     let mut end = items.len();
     for (index, entry) in view.entries().iter().enumerate() {
         let at = entry.at();
         if starts.next_if_eq(&at).is_some() {
             add_turn(items, end, turn.take());
-            let new = Turn {
-                began: entry.row.created_at,
-                ..Turn::default()
-            };
-            turn = Some((at, new));
+            turn = Some((at, TurnFigures::starting_at(&entry.row)));
         }
+        let is_after = turn
+            .as_ref()
+            .is_some_and(|(_, turn)| turn.ends_before(&entry.row));
         if let Some((_, turn)) = &mut turn {
-            turn.add(entry);
+            turn.add(&entry.row);
         }
         let problem = view.problem(index).map(|problem| problem.to_string());
         if problem.is_some() || is_drawn(entry) {
@@ -185,7 +118,7 @@ fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Opti
                 what: What::Row { row, problem },
             });
         }
-        if is_of_turn(entry.kind()) {
+        if is_of_turn(entry.kind()) && !is_after {
             end = items.len();
         }
         let left = beside.and_then(|beside| beside.left.get(&at));
@@ -237,7 +170,7 @@ fn is_of_turn(kind: Option<Kind>) -> bool {
 }
 
 /// Adds what a turn used, if anything came of it.
-fn add_turn(items: &mut Vec<Item>, at: usize, turn: Option<(RowRef, Turn)>) {
+fn add_turn(items: &mut Vec<Item>, at: usize, turn: Option<(RowRef, TurnFigures)>) {
     if let Some((start, turn)) = turn.filter(|(_, turn)| turn.answered) {
         let used = Item {
             id: Id::Turn(start),

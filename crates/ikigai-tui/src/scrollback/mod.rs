@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use ikigai_core::{AgentState, View};
 
-pub use items::{Beside, Id, Item, Turn, What};
+pub use items::{Beside, Id, Item, What};
 pub use select::{Place, Selection, joined};
 
 use crate::line::Line;

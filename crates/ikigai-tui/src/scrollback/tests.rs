@@ -1,4 +1,6 @@
-use ikigai_core::data::{AssistantData, RewindData, UserData, UserOrigin};
+use ikigai_core::data::{
+    Amounts, AssistantData, ErrorData, RewindData, UsageData, UserData, UserOrigin,
+};
 use ikigai_core::{AgentId, Event};
 use ikigai_testkit::{TestLog, cases};
 use proptest::prelude::*;
@@ -253,6 +255,53 @@ fn a_turn_that_is_sent_again_took_as_long_as_that_did() {
         (turn.began, turn.ended),
         (rows[1].created_at, rows[2].created_at)
     );
+}
+
+/// `/compact` stores what its summary cost, long after the turn.
+#[test]
+fn what_comes_after_a_turn_does_not_change_its_figures() {
+    let usage = |response, output| {
+        Event::Usage(UsageData {
+            response: Some(response),
+            amounts: Amounts {
+                output: Some(output),
+                ..Amounts::default()
+            },
+            ..UsageData::default()
+        })
+    };
+    let mut log = TestLog::default();
+    let agent = log.root();
+    let at = |seq| ikigai_core::RowRef::new(agent, ikigai_core::Seq(seq));
+    log.append(agent, user("hello"));
+    log.append(agent, assistant("hi"));
+    log.append(agent, usage(1, 7));
+    let figures = |log: &TestLog| {
+        let mut scrollback = Scrollback::default();
+        take_in(log, agent, &mut scrollback);
+        let item = scrollback
+            .item(Id::Turn(at(1)))
+            .map(|item| item.what.clone());
+        let items: Vec<_> = scrollback.items().iter().map(|item| item.id).collect();
+        (item, items.iter().position(|id| *id == Id::Turn(at(1))))
+    };
+    let before = figures(&log);
+
+    log.append(agent, usage(2, 1000));
+    log.append(
+        agent,
+        Event::Error {
+            text: "the summary failed".to_owned(),
+            data: ErrorData::default(),
+        },
+    );
+    let after = figures(&log);
+
+    let (Some(What::Turn(turn)), _) = &before else {
+        panic!("{before:?}");
+    };
+    assert_eq!(turn.tokens, 7);
+    assert_eq!(after, before);
 }
 
 #[test]

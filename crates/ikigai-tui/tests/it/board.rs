@@ -300,3 +300,20 @@ async fn what_somebody_said_last_begins_with_a_word() {
 
     assert!(board.contains(" …remarkable remarkable"), "{board}");
 }
+
+#[tokio::test]
+async fn a_failed_child_has_a_cross_in_the_tree_and_on_the_board() {
+    let mut stage = Stage::new((80, 24)).await;
+    stage.talk("hello", "Hi.").await;
+    let fails = [Step::Fail("no such model".to_owned())];
+    stage.provider.will_to("break it", fails);
+
+    stage.line("/fork --name docs break it").await;
+    let tree = stage.until(|text| text.contains("(1✗)")).await;
+    stage.press("ctrl-x a").await;
+    let board = stage.sees("✗ failed").await;
+
+    assert!(tree.contains("  ✗ docs"), "{tree}");
+    assert!(!tree.contains('✓'), "{tree}");
+    assert!(board.contains("Failed\n"), "{board}");
+}

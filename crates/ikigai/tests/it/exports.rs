@@ -147,3 +147,82 @@ fn a_page_names_agents_that_are_not_on_it() {
     assert!(parent.out.contains("✗ killed helper"), "{}", parent.out);
     assert!(child.out.contains("↶ back to \\#project."), "{}", child.out);
 }
+
+#[test]
+fn exports_have_merged_texts_and_the_figures_of_turns() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "/fork --fresh --name helper"]);
+    newcomer.ikigai(&["run", "--agent", "helper", "count to 3"]);
+    newcomer.ikigai(&["run", "/merge helper"]);
+
+    let text = newcomer.ikigai(&["export", "project"]).out;
+    let html = newcomer
+        .ikigai(&["export", "project", "--format", "html"])
+        .out;
+
+    for page in [&text, &html] {
+        assert!(page.contains("Result of the child agent helper:"), "{page}");
+        assert!(page.contains("1 2 3"), "{page}");
+    }
+    let footer = text.lines().find(|line| line.starts_with("*demo · "));
+    let footer = footer.unwrap_or_else(|| panic!("{text}"));
+    assert!(footer.contains(" tokens · 20"), "{footer}");
+    assert!(html.contains("<p class=turn>demo · "), "{html}");
+}
+
+#[test]
+fn a_bad_stored_rewind_is_reported_by_log_and_export() {
+    let newcomer = Newcomer::with_file();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "/mark a"]);
+    newcomer.ikigai(&["run", "count to 3"]);
+    newcomer.ikigai(&["run", "/rewind a"]);
+    let good = newcomer.ikigai(&["log", "--all"]);
+    assert!(!good.out.contains("is skipped"), "{}", good.out);
+    let dump = newcomer
+        .ikigai(&["export", "--all", "--format", "json"])
+        .out;
+    let own = newcomer.ikigai(&["agents", "--json"]).out;
+    let own: serde_json::Value = serde_json::from_str(own.lines().next().unwrap()).unwrap();
+    let own = own["id"].as_str().unwrap();
+    let bad = dump
+        .lines()
+        .map(|line| {
+            if line.contains("\\\"target\\\"") {
+                let at = line.find("target").unwrap();
+                let (before, after) = line.split_at(at);
+                format!(
+                    "{before}{}\n",
+                    after.replacen(own, "AAAAAAAAAAAAAAAAAAAAAA", 1)
+                )
+            } else {
+                format!("{line}\n")
+            }
+        })
+        .collect::<Vec<_>>()
+        .concat();
+    assert_ne!(bad, dump);
+    let path = newcomer.home().join("bad.json");
+    fs::write(&path, bad).unwrap();
+    let other = newcomer.home().join("other.db");
+    let other = other.to_str().unwrap();
+    let taken = newcomer.ikigai(&["import", "--db", other, path.to_str().unwrap()]);
+    assert_eq!(taken.code, Some(0), "{}", taken.err);
+
+    for arguments in [
+        &["log", "project", "--db", other][..],
+        &["log", "project", "--all", "--db", other],
+        &["log", "project", "--tail", "3", "--db", other],
+        &["export", "project", "--db", other],
+        &["export", "project", "--format", "html", "--db", other],
+    ] {
+        let said = newcomer.ikigai(arguments);
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let shown = said.out.replace("&#39;", "'").replace('\\', "");
+        assert!(
+            shown.contains("of kind `rewind` is skipped"),
+            "{arguments:?}: {shown}"
+        );
+    }
+}

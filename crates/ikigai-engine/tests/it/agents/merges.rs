@@ -1,6 +1,7 @@
 //! Merging: what children came to, once, in their parent's conversation.
 
 use ikigai_engine::{Desk, INTENTS, MergeOf, Outcome, Update};
+use ikigai_testkit::Step;
 use tokio::sync::mpsc;
 
 use super::support::{see_out, typed, work};
@@ -113,4 +114,26 @@ async fn a_child_that_went_on_is_merged_from_where_it_was() {
     let said = world.texts(root, "user").await;
     assert_eq!(said[1], "Result of the child agent one:\nin my words");
     assert_eq!(states(&world).await[1].1, "✓ merged");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_whose_turn_failed_is_shown_as_failed() {
+    let world = World::new();
+    let mut worker = world.root().await;
+    world
+        .provider
+        .will_to("bad", [Step::Fail("no such model".to_owned())]);
+    world.provider.will_say_to("good", "done");
+    for name in ["bad", "good"] {
+        typed(&mut worker, &format!("/fork --fresh --name {name} {name}")).await;
+    }
+    see_out(&mut worker).await;
+
+    let live = states(&world).await;
+    drop(worker);
+    let restarted = states(&world.restarted()).await;
+
+    let expected = [("bad".into(), "✗ failed"), ("good".into(), "· idle")];
+    assert_eq!(live[1..], expected);
+    assert_eq!(restarted[1..], expected);
 }
