@@ -11,6 +11,9 @@ use super::errors::{Cause, said};
 use super::store::PostgresStore;
 use crate::sql::{Cell, GRACE, MOST_BYTES, QueryError, QueryLimits, Table};
 
+/// Has the server end a query whose client left, as with Ctrl-C.
+const NOTICE_LEFT_CLIENT: &str = "SET client_connection_check_interval = 2000";
+
 /// How many rows are fetched at a time.
 const FETCHED: usize = 500;
 
@@ -70,14 +73,15 @@ async fn ask(link: &Link, sql: &str, limits: QueryLimits) -> Result<Table, Query
         Some(&SqlState::QUERY_CANCELED) => QueryError::TimedOut(limits.time),
         _ => QueryError::Refused(said(&error)),
     };
-    // The server's settings decide what is a string, and when it ends a query whose client left.
+    // The server's settings decide what is a string.
     let milliseconds = limits.time.as_millis().clamp(1, 0x7fff_ffff);
     let begin = format!(
         "SET standard_conforming_strings = on;
-         SET client_connection_check_interval = 2000;
          SET statement_timeout = {milliseconds};
          BEGIN READ ONLY"
     );
+    // Servers on some systems cannot see that a client left; the timeout ends the query there.
+    let _ = client.batch_execute(NOTICE_LEFT_CLIENT).await;
     client.batch_execute(&begin).await.map_err(fail)?;
     refuse_acting(link, sql).await?;
     let prepared = client.prepare(sql).await.map_err(fail)?;
