@@ -36,6 +36,7 @@ pub use agents::{
 };
 pub use asked::Asked;
 pub use called::Called;
+pub use commands::TerminalRun;
 pub use context::{Context, ContextEstimate, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::{Crowd, Engine};

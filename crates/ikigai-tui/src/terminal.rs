@@ -27,6 +27,7 @@ pub use input::Input;
 pub use modes::restore;
 pub use panic::{hold_panics, take_panic};
 pub use signals::{Signals, Told};
+pub(crate) use signals::{is_watched, stop_group};
 pub use wire::{BELL, LONGEST_COPY, clipboard, copy_to_tmux, notification, title};
 
 /// The largest screen that is drawn. A terminal may say anything about its size.

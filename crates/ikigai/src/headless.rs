@@ -84,6 +84,10 @@ async fn go(stage: &mut Stage, mut signals: Signals, mode: Mode) {
             match wish {
                 Wish::Quit | Wish::Background => return,
                 Wish::Edit(_) => stage.driver.app.say("⚠ there is no terminal for an editor"),
+                Wish::RunOnTerminal { command, .. } => {
+                    let app = &mut stage.driver.app;
+                    app.say(format!("⚠ there is no terminal for `{command}`"));
+                }
                 Wish::Suspend => stage.driver.app.say("there is no shell to go back to"),
                 // There is nothing to write to, and nobody to tell.
                 _ => {}

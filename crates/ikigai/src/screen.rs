@@ -24,7 +24,7 @@ use crate::control::{Clients, Server};
 use crate::last_agent::LastAgent;
 use crate::log::row_named;
 use crate::output::print;
-use crate::place::{self, Here};
+use crate::place::{self, Here, Place};
 use crate::run::hidden::hold_key_back;
 use crate::world::{World, configuration, nothing_to_continue};
 
@@ -55,7 +55,7 @@ fn show(
         if order.at.is_some() {
             bail!("--at needs a screen\nhint: ikigai log --around");
         }
-        return plain(&world, order);
+        return plain(&world, &store, order);
     }
     around.secrets = world.registry.secret_variables();
     hold_panics();
@@ -124,11 +124,12 @@ fn is_plain(order: &ScreenOrder) -> bool {
     order.plain || is_dumb || is_piped
 }
 
-fn plain(world: &World, order: &ScreenOrder) -> Result<ExitCode> {
+fn plain(world: &World, store: &Place, order: &ScreenOrder) -> Result<ExitCode> {
     let talk = async {
         let (whom, _) = whom(world, order).await?;
         let (engine, prompt) = (world.engine.clone(), order.prompt.clone());
-        let talk = plain::run(engine, whom, prompt, PROGRAM, io::stdout());
+        let drafts = place::drafts(store).map(DraftFiles::at);
+        let talk = plain::run(engine, whom, prompt, PROGRAM, drafts, io::stdout());
         anyhow::Ok(Box::pin(talk).await?)
     };
     world.block_on(talk)?;

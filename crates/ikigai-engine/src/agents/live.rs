@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::MergePreview;
 use super::hub::Seat;
-use crate::commands::{Line, parse};
+use crate::commands::{Line, TerminalRun, parse};
 use crate::front::{Desk, Intent, Outcome, Stop, Submission, Update, WaitingLine};
 use crate::turn::failure;
 use crate::{EngineError, Worker};
@@ -37,6 +37,8 @@ pub enum Errand {
     Line(String),
     /// To answer or carry out a submitted line.
     Submit(Submission),
+    /// To store that a program of the user ran on the terminal.
+    TerminalRan(TerminalRun),
     /// To take over what came of a child, in these words.
     Merge(Box<MergePreview>, String),
 }
@@ -299,6 +301,10 @@ impl Worker {
                     return self.submitted(submission, desk).await;
                 }
                 desk.at_break.push_back(submission.into());
+                Ok(Outcome::Completed)
+            }
+            Errand::TerminalRan(run) => {
+                self.store_terminal_run(run, desk).await?;
                 Ok(Outcome::Completed)
             }
             Errand::Merge(preview, text) => {

@@ -50,6 +50,7 @@ pub use reply::Next;
 pub(crate) use reply::{Reply, Trouble};
 pub(crate) use rows::shortened;
 pub use screen::THEMES;
+pub use shell::TerminalRun;
 pub(crate) use time::leave_for;
 
 /// All commands, in the order in which help shows them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::Event;
-use ikigai_core::data::{Shell, UserData, UserOrigin};
+use ikigai_core::data::{CommandData, Shell, UserData, UserOrigin};
 use ikigai_tools::Confinement;
 use ikigai_tools::output::{MOST_KEPT_BYTES, present};
 use ikigai_tools::process::{self, Cause, Ended, Errors, Job};
@@ -60,7 +60,54 @@ impl Ran {
     }
 }
 
+/// A line of the user's shell that a front end ran on its terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TerminalRun {
+    /// The command line.
+    pub command: String,
+    /// Exit code; none if it is not known.
+    pub exit: Option<i32>,
+    /// Whether the model sees that it ran.
+    pub sent: bool,
+}
+
 impl Worker {
+    /// Stores that a line ran on the terminal; nobody has its output.
+    pub(crate) async fn store_terminal_run(
+        &mut self,
+        run: TerminalRun,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let TerminalRun {
+            command,
+            exit,
+            sent,
+        } = run;
+        let word = exit.map_or_else(|| "ended".to_owned(), |exit| format!("exit {exit}"));
+        let text = format!("$ {command}\n(ran on the terminal, {word})");
+        let event = if sent {
+            let ran = Ran {
+                text,
+                exit,
+                stopped: None,
+            };
+            ran.for_the_model(&command)
+        } else {
+            let data = CommandData {
+                command: Some("!!".to_owned()),
+                echo: Some(format!("!!{command}")),
+                args: Some(command),
+                ..CommandData::default()
+            };
+            let output = Some(text);
+            Event::Command { output, data }
+        };
+        let rows = self.commit_held(vec![event], Vec::new(), desk).await?;
+        desk.told(rows);
+        desk.tell(Update::ShellEnded);
+        Ok(())
+    }
+
     /// Runs a line as the user, in the agent's directory. It is the user's own command, so it is
     /// neither asked about nor confined; it has no terminal, and ends with all that it started.
     pub(super) async fn run_in_shell(

@@ -32,6 +32,7 @@ mod question_rows;
 mod roster;
 mod secret;
 mod tail;
+mod terminal_programs;
 mod told;
 mod tool_output;
 mod typing;
@@ -136,6 +137,13 @@ pub enum Wish {
     Copy(String),
     /// Let the user edit the input in their editor.
     Edit(String),
+    /// Run a line of the user's shell that needs the terminal.
+    RunOnTerminal {
+        /// The command line.
+        command: String,
+        /// Whether the model sees that it ran.
+        sent: bool,
+    },
     /// Let the user read this in their pager.
     Page(String),
     /// Read what is in a directory that was typed so, for completion.

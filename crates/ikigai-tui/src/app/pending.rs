@@ -264,8 +264,12 @@ fn pending_row(entry: &OutboxEntry) -> String {
         ""
     };
     let reason = entry.reason().unwrap_or_default();
+    let (reason, detail) = match reason.split_once(": ") {
+        Some((reason, detail)) => (reason, format!(" · {detail}")),
+        None => (reason, String::new()),
+    };
     let text = lines::first_line(&entry.submission.line);
-    clean(&format!("⏸ pending: {reason} · {memory}{text}")).into_owned()
+    clean(&format!("⏸ pending: {reason} · {memory}{text}{detail}")).into_owned()
 }
 
 fn joined(first: &str, second: &str) -> String {

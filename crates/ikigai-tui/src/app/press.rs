@@ -9,6 +9,7 @@ use ikigai_engine::commands::{Command, Line, parse};
 use ikigai_engine::{Intent, Stop};
 
 use super::overlay::help;
+use super::terminal_programs::wants_terminal;
 use super::typing::Way;
 use super::{App, Choosing, Mode, Phase, Wish};
 use crate::input::Edit;
@@ -242,6 +243,12 @@ impl App {
             && self.submit_here(command, rest)
         {
             return;
+        }
+        if let Line::Shell { command, sent } = parse(&text)
+            && wants_terminal(command)
+        {
+            let command = command.to_owned();
+            return self.wishes.push(Wish::RunOnTerminal { command, sent });
         }
         let intent = match parse(&text) {
             Line::Command(command, rest) if command.only_shows(rest) => Intent::Preview(text),

@@ -302,6 +302,7 @@ impl Known {
     fn note(&mut self, note: &Note) {
         self.heard = Some(note.at);
         match &note.update {
+            Update::ShellStarted { .. } | Update::ShellEnded => self.is_ours = true,
             Update::Began => {
                 self.is_ours = true;
                 self.is_news = false;

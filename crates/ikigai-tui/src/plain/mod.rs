@@ -1,6 +1,7 @@
 //! Without a screen: lines that are only appended, words for signs, questions answered by number.
 //! For screen readers, terminals that can do nothing else, and scrollback of the terminal's own.
 
+mod submissions;
 mod talk;
 mod words;
 
@@ -10,8 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
-use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, Engine, EngineError, Intent};
+use ikigai_engine::{Engine, EngineError, Intent};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, Termios};
 use thiserror::Error;
@@ -20,8 +20,10 @@ use tokio::time::sleep_until;
 
 use self::talk::{Talk, Want};
 use crate::app::Pane;
+use crate::drafts::{DraftFiles, DraftWriter};
+use crate::outbox::Outbox;
 use crate::screen::mailbox::{Letter, Mailbox};
-use crate::screen::{LEFT_LATE, Whom};
+use crate::screen::{LEFT_LATE, Whom, at};
 use crate::terminal::{Hidden, Signals, Told, begin_exit, is_exiting, treat_interrupt_as_key};
 
 /// What goes on is told at most so often.
@@ -53,6 +55,7 @@ pub async fn run(
     whom: Whom,
     prompt: Option<String>,
     program: &str,
+    drafts: Option<DraftFiles>,
     out: impl Write,
 ) -> Result<(), PlainError> {
     let mailbox = Arc::<Mailbox>::default();
@@ -68,15 +71,19 @@ pub async fn run(
         out,
         told_at: Instant::now(),
         hidden: None,
+        outbox: Outbox::default(),
+        drafts: None,
     };
     plain.talk.add(&format!(
         "{program}, plain: lines are only appended. /help lists commands, Ctrl-D leaves."
     ));
     plain.begin(agent).await?;
+    plain.start_drafts(drafts);
     let ended = plain.go(prompt).await;
     begin_exit(LEFT_LATE);
     plain.engine.leave().await;
     plain.take_in();
+    plain.keep_all().await;
     plain.talk.add_farewell();
     plain.write()?;
     ended
@@ -91,6 +98,9 @@ struct Plain<W> {
     told_at: Instant,
     /// While a key is typed.
     hidden: Option<Hidden>,
+    /// Typed lines that are not in the log yet.
+    outbox: Outbox,
+    drafts: Option<DraftWriter>,
 }
 
 impl<W: Write> Plain<W> {
@@ -135,7 +145,9 @@ impl<W: Write> Plain<W> {
             if is_exiting() || !self.carry_out().await? {
                 return Ok(());
             }
+            self.keep_typed();
             self.write()?;
+            let typed = self.outbox.due();
             let due = self.told_at + PROGRESS;
             let is_busy = self.talk.is_busy();
             tokio::select! {
@@ -150,6 +162,7 @@ impl<W: Write> Plain<W> {
                     Told::Resized | Told::Continued => {}
                 },
                 () = self.mailbox.came() => self.take_in(),
+                () = at(typed), if typed.is_some() => {}
                 () = sleep_until(due.into()), if is_busy => self.talk.add_progress(Instant::now()),
             }
         }
@@ -157,8 +170,12 @@ impl<W: Write> Plain<W> {
 
     fn take_in(&mut self) {
         for letter in self.mailbox.take() {
-            if let Letter::Told(agent, update) = letter {
-                self.talk.told(agent, &update, Instant::now());
+            match letter {
+                Letter::Told(agent, update) => {
+                    self.talk.told(agent, &update, Instant::now());
+                    self.take_update(&update);
+                }
+                Letter::Found(found) => self.take_found(found),
             }
         }
     }
@@ -193,26 +210,13 @@ impl<W: Write> Plain<W> {
     }
 
     async fn say(&mut self, agent: AgentId, intent: Intent) {
-        let message = match &intent {
-            Intent::Say(text) | Intent::Command(text) => match parse(text) {
-                Line::Message(text) => Some(text.to_owned()),
-                _ => None,
-            },
-            _ => None,
+        let intent = match intent {
+            Intent::Say(line) | Intent::Command(line) => return self.submit(agent, line).await,
+            intent => intent,
         };
-        let Err(error) = self.engine.say(agent, intent).await else {
-            return;
-        };
-        let is_held = matches!(&error, EngineError::Commit(CommitError::Held { .. }));
-        let posted = match message.filter(|_| is_held) {
-            Some(text) => Some(self.engine.post(agent, &text).await),
-            None => None,
-        };
-        self.talk.not_said(&match posted {
-            Some(Ok(())) => "another process holds this agent: left as mail".to_owned(),
-            Some(Err(error)) => format!("warning: {error}"),
-            None => format!("warning: {error}"),
-        });
+        if let Err(error) = self.engine.say(agent, intent).await {
+            self.talk.not_said(&format!("warning: {error}"));
+        }
     }
 
     async fn read_names(&mut self) -> Result<(), PlainError> {

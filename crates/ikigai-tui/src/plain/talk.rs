@@ -110,7 +110,9 @@ impl Talk {
     /// A line could not be said, for this reason.
     pub(super) fn not_said(&mut self, reason: &str) {
         self.is_said = false;
-        self.add(reason);
+        if !reason.is_empty() {
+            self.add(reason);
+        }
     }
 
     pub(super) fn set_names(&mut self, names: HashMap<AgentId, String>) {
@@ -248,7 +250,10 @@ impl Talk {
         // The row of a message comes before its turn begins, what a command did before its output.
         self.is_said &= match update {
             Update::Stored(row) => is_typed(row) || is_deed(row),
-            Update::Printed(_) => true,
+            Update::Printed(_)
+            | Update::ShellStarted { .. }
+            | Update::Received(_)
+            | Update::Delivered(_) => true,
             _ => false,
         };
         match update {

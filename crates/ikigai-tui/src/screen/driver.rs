@@ -277,7 +277,7 @@ impl Driver {
         }
     }
 
-    async fn say(&mut self, agent: AgentId, intent: Intent) {
+    pub(super) async fn say(&mut self, agent: AgentId, intent: Intent) {
         let merged = match intent {
             Intent::Say(line) | Intent::Command(line) => return self.submit(agent, line).await,
             Intent::Do(Errand::Merge(_, ref text)) => Some(text.clone()),
@@ -497,7 +497,7 @@ impl Driver {
     }
 
     /// Where the tools of the agent that is shown run.
-    fn workdir(&self) -> String {
+    pub(super) fn workdir(&self) -> String {
         let settings = self.app.pane().map(|pane| pane.agent.state.settings());
         let workdir = settings.and_then(|settings| settings.workdir.clone());
         workdir.unwrap_or_default()

@@ -3,6 +3,7 @@
 mod around;
 mod choices;
 mod driver;
+mod foreground;
 mod held;
 pub(crate) mod mailbox;
 mod outside;
@@ -11,18 +12,21 @@ mod stage;
 mod submissions;
 
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
-use ikigai_engine::{Intent, Stop};
+use ikigai_engine::{Errand, Intent, Stop, TerminalRun};
 
+pub(crate) use around::Found;
 pub use driver::{Driver, Whom};
 pub use held::{Asked, Neighbours};
 pub use outside::Notify;
 pub(crate) use stage::LEFT_LATE;
 pub use stage::Stage;
-use stage::at;
+pub(crate) use stage::at;
 
 use crate::app::{Farewell, Fate, Wish};
 use crate::key::{Happening, Key};
@@ -322,6 +326,9 @@ impl Screen {
                 Wish::Copy(text) => self.copy(&text).await?,
                 Wish::Edit(text) => self.edit(&text).await?,
                 Wish::Page(text) => self.page(&text).await?,
+                Wish::RunOnTerminal { command, sent } => {
+                    self.run_on_terminal(command, sent).await?;
+                }
                 Wish::Notify(text) => {
                     let secrets = self.stage.driver.app.secrets();
                     outside::notify(&mut self.terminal, &self.notify, &text, secrets)?;
@@ -352,10 +359,42 @@ impl Screen {
         Ok(())
     }
 
+    /// Gives the terminal to a program of the user, and has what became of it stored.
+    async fn run_on_terminal(&mut self, command: String, sent: bool) -> Result<(), TerminalError> {
+        self.terminal.hide();
+        let app = &self.stage.driver.app;
+        let (agent, workdir) = (app.current(), self.stage.driver.workdir());
+        let ran = foreground::run_line(&command, Path::new(&workdir), app.secrets()).await;
+        self.take_terminal()?;
+        match ran {
+            Ok(status) => {
+                let exit = status.code().or_else(|| Some(128 + status.signal()?));
+                let run = TerminalRun {
+                    command,
+                    exit,
+                    sent,
+                };
+                let store = Intent::Do(Errand::TerminalRan(run));
+                self.stage.driver.say(agent, store).await;
+            }
+            Err(error) => {
+                let app = &mut self.stage.driver.app;
+                app.say(format!("⚠ `{command}` cannot be run: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the terminal back from another program.
+    fn take_terminal(&mut self) -> Result<(), TerminalError> {
+        self.signals.forget_stops().map_err(TerminalError::SetUp)?;
+        self.resume()
+    }
+
     async fn page(&mut self, text: &str) -> Result<(), TerminalError> {
         self.terminal.hide();
         let paged = outside::page(text, self.stage.driver.app.secrets()).await;
-        self.resume()?;
+        self.take_terminal()?;
         if let Err(error) = paged {
             self.stage.driver.app.say(format!("⚠ {error}"));
         }
@@ -365,7 +404,7 @@ impl Screen {
     async fn edit(&mut self, text: &str) -> Result<(), TerminalError> {
         self.terminal.hide();
         let edited: io::Result<String> = outside::edit(text, self.stage.driver.app.secrets()).await;
-        self.resume()?;
+        self.take_terminal()?;
         match edited {
             Ok(text) => self.stage.driver.app.set_input(&text),
             Err(error) => self.stage.driver.app.say(format!("⚠ {error}")),

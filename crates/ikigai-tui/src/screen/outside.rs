@@ -7,6 +7,7 @@ use std::process::Stdio;
 use rustix::fs::{Mode, OFlags};
 use tokio::process::Command;
 
+use super::foreground;
 use crate::terminal::{BELL, Terminal, TerminalError, clipboard, copy_to_tmux, notification};
 use crate::text::clean;
 
@@ -129,14 +130,14 @@ fn chosen(variables: &[&str], usual: &str) -> String {
 /// Runs a program on a file, without the variables that hold secrets; says whether it ended well.
 async fn run(program: &str, file: &Scratch, secrets: &[String]) -> io::Result<bool> {
     // As a shell reads it, because people put arguments into it.
-    let mut command = Command::new("sh");
+    let mut command = std::process::Command::new("sh");
     command
         .args(["-c", "exec $0 \"$1\"", program])
         .arg(&file.path);
     for name in secrets {
         command.env_remove(name);
     }
-    Ok(command.status().await?.success())
+    Ok(foreground::run(command).await?.success())
 }
 
 /// A file for one text, which only its user can read and which does not stay.

@@ -74,7 +74,7 @@ impl Stage {
     }
 }
 
-pub(super) async fn at(time: Option<Instant>) {
+pub(crate) async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time.into()).await,
         None => std::future::pending().await,

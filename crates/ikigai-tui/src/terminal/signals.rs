@@ -52,6 +52,15 @@ impl Signals {
         })
     }
 
+    /// Forgets what was told to this process and to a program that had the terminal alike.
+    pub fn forget_stops(&mut self) -> io::Result<()> {
+        let fresh = Self::new()?;
+        self.continued = fresh.continued;
+        self.stop = fresh.stop;
+        self.interrupt = fresh.interrupt;
+        Ok(())
+    }
+
     /// Waits for the next. May be dropped at any time.
     pub async fn next(&mut self) -> Told {
         tokio::select! {
@@ -67,7 +76,7 @@ impl Signals {
 }
 
 /// Stops this process and all of its group, until somebody continues them.
-pub(super) fn stop_group() -> io::Result<()> {
+pub(crate) fn stop_group() -> io::Result<()> {
     // Not the signal of Ctrl-Z, for that one is listened to.
     rustix::process::kill_current_process_group(Number::STOP)?;
     Ok(())
@@ -75,7 +84,7 @@ pub(super) fn stop_group() -> io::Result<()> {
 
 /// Whether a shell waits for this process's group: some ancestor in the same session is in another
 /// group. Without one nobody would ever continue it.
-pub(super) fn is_watched() -> bool {
+pub(crate) fn is_watched() -> bool {
     Standing::own().is_some_and(|own| is_watched_by(own, Standing::of))
 }
 

@@ -12,6 +12,7 @@ mod context;
 mod control;
 mod crashes;
 mod diagnostics;
+mod drafts;
 mod e2e;
 mod endurance;
 mod exports;

@@ -110,6 +110,66 @@ fn a_shell_suspends_the_screen_and_continues_it() {
     pty.wait_for_text("❯ not sent!");
 }
 
+/// An editor that says that it runs, and reads a line.
+const EDITOR: &str = "#!/bin/sh\necho EDITING; read line; printf '%s' \"$line\" > \"$1\"\n";
+
+fn with_editor(newcomer: &Newcomer) -> String {
+    use std::os::unix::fs::PermissionsExt as _;
+    let editor = newcomer.home().join("editor");
+    std::fs::write(&editor, EDITOR).unwrap();
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&editor, executable).unwrap();
+    editor.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_editor_is_stopped_and_continued_with_the_screen() {
+    let newcomer = Newcomer::new();
+    let editor = with_editor(&newcomer);
+    let mut pty = newcomer.in_terminal("sh", &["-i"], 80, 24);
+    pty.wait_for_text("$");
+    pty.send(format!("EDITOR={editor} {PROGRAM}\r"));
+    wait_for_screen(&mut pty);
+    pty.send("\x07");
+    pty.wait_for_text("EDITING");
+
+    pty.send("\x1a");
+    pty.wait_for_text("Stopped");
+    pty.send("echo =$((40 + 2))=\r");
+    pty.wait_for_text("=42=");
+    pty.send("fg\r");
+    pty.wait_for("the job", |screen| {
+        screen.contents().matches("ikigai").count() > 1
+    });
+    pty.send("written there\r");
+
+    pty.wait_for("the screen", |screen| {
+        screen.alternate_screen() && screen.contents().contains("❯ written there")
+    });
+    pty.send("!");
+    pty.wait_for_text("❯ written there!");
+}
+
+#[test]
+fn a_program_that_wants_the_terminal_gets_it() {
+    let newcomer = Newcomer::new();
+    let vi = newcomer.home().join("vi");
+    std::fs::copy(with_editor(&newcomer), &vi).unwrap();
+    let mut pty = newcomer.screen(80, 24);
+
+    pty.send(format!("!{} notes\r", vi.display()));
+    pty.wait_for("the program", |screen| {
+        !screen.alternate_screen() && screen.contents().contains("EDITING")
+    });
+    pty.send("from the terminal\r");
+    pty.wait_for("the screen", |screen| {
+        screen.alternate_screen() && screen.contents().contains("vi notes")
+    });
+
+    let notes = std::fs::read_to_string(newcomer.home().join("project/notes"));
+    assert_eq!(notes.unwrap(), "from the terminal");
+}
+
 #[test]
 fn in_the_background_agents_work_and_nothing_is_written() {
     let newcomer = Newcomer::new();

@@ -1,0 +1,208 @@
+//! Typed lines of the plain front end: pending messages are reported, saved and stored later.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use ikigai_core::AgentId;
+use ikigai_engine::commands::{Line, parse};
+use ikigai_engine::{CommitError, EngineError, Intent, MailId, Submission, Update};
+use tokio::sync::oneshot;
+
+use super::Plain;
+use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
+use crate::outbox::OutboxAction;
+use crate::screen::Found;
+use crate::text::clean_line;
+
+/// Longest time for which leaving waits until everything typed is on disk.
+const LAST_WRITES: Duration = Duration::from_millis(300);
+
+impl<W: Write> Plain<W> {
+    /// Begins to keep pending messages, and takes over those of dead processes.
+    pub(super) fn start_drafts(&mut self, files: Option<DraftFiles>) {
+        let mailbox = self.mailbox.clone();
+        let writer = DraftWriter::start(files, move |report| mailbox.found(Found::Kept(report)));
+        writer.queue(DraftJob::ClaimPending);
+        self.drafts = Some(writer);
+    }
+
+    /// Gives a typed line to an agent.
+    pub(super) async fn submit(&mut self, agent: AgentId, line: String) {
+        let submission = self.engine.submission(line);
+        if self.outbox.send_behind(agent, &submission, Instant::now()) {
+            self.talk.not_said("");
+            return self.report_pending(submission.id);
+        }
+        self.outbox.send(agent, submission.clone(), Instant::now());
+        let intent = Intent::Submit(submission.clone());
+        let error = match self.engine.say(agent, intent).await {
+            Ok(()) => return self.outbox.delivered(submission.id),
+            Err(error) => error,
+        };
+        let is_message = matches!(parse(&submission.line), Line::Message(_));
+        let is_held = matches!(&error, EngineError::Commit(CommitError::Held { .. }));
+        if !is_held || !is_message {
+            return self.not_submitted(&submission, &error);
+        }
+        match self.engine.store_pending(agent, &submission).await {
+            Ok(()) => {
+                self.outbox.received(submission.id);
+                let told = "another process holds this agent: left as mail";
+                self.talk.not_said(told);
+            }
+            Err(error) => self.not_submitted(&submission, &error),
+        }
+    }
+
+    /// Keeps a message that the store could not take; reports any other line as not stored.
+    fn not_submitted(&mut self, submission: &Submission, error: &EngineError) {
+        let (id, reason) = (submission.id, error.to_string());
+        let is_message = matches!(parse(&submission.line), Line::Message(_));
+        if is_message && error.may_pass() {
+            return self.unstored(id, &reason);
+        }
+        self.outbox.returned(id, &reason);
+        let line = clean_line(&submission.line);
+        self.talk
+            .not_said(&format!("not stored ({reason}): {line}"));
+    }
+
+    fn unstored(&mut self, id: MailId, reason: &str) {
+        let is_new = !self.outbox.pending().any(|one| one.submission.id == id);
+        let reason = format!("store is away: {reason}");
+        self.outbox.unstored(id, &reason, Instant::now());
+        if is_new {
+            self.report_pending(id);
+        }
+    }
+
+    fn report_pending(&mut self, id: MailId) {
+        let pending = self.outbox.pending().find(|one| one.submission.id == id);
+        let Some(entry) = pending else {
+            return;
+        };
+        let text = clean_line(&entry.submission.line);
+        let reason = entry.reason().unwrap_or_default();
+        self.talk.not_said(&format!("pending: {reason}: {text}"));
+    }
+
+    /// Takes in what the engine reports of lines.
+    pub(super) fn take_update(&mut self, update: &Update) {
+        match update {
+            Update::Received(id) => {
+                self.outbox.received(*id);
+            }
+            Update::Unstored { id, reason } => self.unstored(*id, reason),
+            Update::NotStored {
+                id: Some(id),
+                reason,
+                ..
+            } => {
+                self.outbox.returned(*id, reason);
+            }
+            Update::ShellStarted { id: Some(id), .. } => self.outbox.running(*id),
+            _ => {}
+        }
+    }
+
+    /// Takes in what became of pending messages and of their files.
+    pub(super) fn take_found(&mut self, found: Found) {
+        match found {
+            Found::PendingStored(_, submission, Ok(())) => {
+                self.outbox.received(submission.id);
+                let text = clean_line(&submission.line);
+                self.talk.add(&format!("stored: {text}"));
+            }
+            Found::PendingStored(_, submission, Err(error)) => {
+                self.not_submitted(&submission, &error);
+            }
+            Found::Kept(DraftReport::Saved(id, on_disk)) => {
+                let is_pending = self.outbox.pending().any(|one| one.submission.id == id);
+                self.outbox.saved(id, on_disk);
+                if is_pending && !on_disk {
+                    self.talk
+                        .add("in memory only: it is lost if the program ends");
+                }
+            }
+            Found::Kept(DraftReport::Pending(pending)) => {
+                for message in &pending {
+                    let text = clean_line(&message.submission.line);
+                    self.talk.add(&format!("kept from the last run: {text}"));
+                }
+                self.outbox.restore(pending, Instant::now());
+            }
+            _ => {}
+        }
+    }
+
+    /// Saves and stores what is due.
+    pub(super) fn keep_typed(&mut self) {
+        self.outbox.tick(Instant::now());
+        for agent in self.outbox.agents() {
+            if self.engine.is_working(agent).is_none() {
+                for id in self.outbox.sent_to(agent) {
+                    self.lost_by_agent(id);
+                }
+            }
+        }
+        for action in self.outbox.take_actions() {
+            self.do_outbox(action);
+        }
+    }
+
+    /// Takes in that an agent ended with a line.
+    fn lost_by_agent(&mut self, id: MailId) {
+        let line = self.outbox.line(id).unwrap_or_default().to_owned();
+        if matches!(parse(&line), Line::Message(_)) {
+            return self.outbox.unstored(id, "the agent ended", Instant::now());
+        }
+        self.outbox.returned(id, "the agent ended");
+        let line = clean_line(&line);
+        self.talk
+            .not_said(&format!("not stored, the agent ended: {line}"));
+    }
+
+    fn do_outbox(&mut self, action: OutboxAction) {
+        let job = match action {
+            OutboxAction::Save(pending) => DraftJob::SavePending(pending),
+            OutboxAction::Drop(id) => DraftJob::DropPending(id),
+            OutboxAction::Store(pending) => {
+                let (engine, mailbox) = (self.engine.clone(), self.mailbox.clone());
+                tokio::spawn(async move {
+                    let (agent, submission) = (pending.agent, pending.submission);
+                    let stored = engine.store_pending(agent, &submission).await;
+                    mailbox.found(Found::PendingStored(agent, submission, stored));
+                });
+                return;
+            }
+        };
+        if let Some(writer) = &self.drafts {
+            writer.queue(job);
+        }
+    }
+
+    /// Saves what is not in the log, because the program ends, and says so.
+    pub(super) async fn keep_all(&mut self) {
+        self.outbox.save_all();
+        for action in self.outbox.take_actions() {
+            if !matches!(action, OutboxAction::Store(_)) {
+                self.do_outbox(action);
+            }
+        }
+        if let Some(writer) = &self.drafts {
+            let (done, is_done) = oneshot::channel();
+            writer.queue(DraftJob::Flush(done));
+            let _ = tokio::time::timeout(LAST_WRITES, is_done).await;
+        }
+        self.take_in();
+        for entry in self.outbox.pending() {
+            let text = clean_line(&entry.submission.line);
+            let fate = if entry.is_in_memory() {
+                "lost"
+            } else {
+                "sent at the next start"
+            };
+            self.talk.add(&format!("not stored, {fate}: {text}"));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Nothing typed is lost: a killed screen, and a store that is away.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ikigai_testkit::pty::Pty;
+use rusqlite::Connection;
+use rustix::process::Signal;
+
+use crate::support::{Newcomer, PROGRAM};
+
+/// Nothing here takes as long, unless it never comes.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn screen(newcomer: &Newcomer) -> Pty {
+    let mut pty = newcomer.in_terminal(PROGRAM, &[], 80, 24);
+    pty.wait_for("the screen", |screen| {
+        screen.alternate_screen() && screen.contents().contains('❯')
+    });
+    pty
+}
+
+/// Files of drafts that end so.
+fn kept(newcomer: &Newcomer, ending: &str) -> Vec<PathBuf> {
+    let stores = fs::read_dir(newcomer.home().join(".local/state/ikigai/drafts"));
+    let stores = stores.into_iter().flatten().flatten();
+    let files = stores.flat_map(|store| fs::read_dir(store.path()).into_iter().flatten().flatten());
+    let paths = files.map(|file| file.path());
+    let ends = |path: &PathBuf| path.extension().is_some_and(|end| end == ending);
+    paths.filter(ends).collect()
+}
+
+fn wait_until(what: &str, is_it: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_it() {
+        assert!(Instant::now() < end, "{what} never comes");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Number of rows with this text.
+fn messages(newcomer: &Newcomer, text: &str) -> i64 {
+    let log = Connection::open(newcomer.database()).unwrap();
+    let count = "SELECT count(*) FROM messages WHERE content = ?1";
+    log.query_row(count, [text], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_draft_survives_a_killed_screen() {
+    let newcomer = Newcomer::with_file();
+    let mut pty = screen(&newcomer);
+    pty.send("half a sen");
+    wait_until("the draft", || !kept(&newcomer, "draft").is_empty());
+    pty.signal(Signal::KILL);
+    pty.wait_end();
+
+    let mut pty = screen(&newcomer);
+    pty.wait_for_text("❯ half a sen");
+    pty.send("tence\r");
+    pty.wait_for_text("●");
+
+    wait_until("the end of the draft", || {
+        kept(&newcomer, "draft").is_empty()
+    });
+    assert_eq!(messages(&newcomer, "half a sentence"), 1);
+}
+
+#[test]
+fn a_message_sent_while_the_store_is_away_is_stored_once_after_a_kill() {
+    let newcomer = Newcomer::with_file();
+    let mut pty = screen(&newcomer);
+    pty.send("first\r");
+    pty.wait_for_text("●");
+    pty.wait_for("the end of the turn", |screen| {
+        !screen.contents().contains('◐')
+    });
+    let lock = Connection::open(newcomer.database()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    pty.send("hello out there\r");
+    wait_until("the pending file", || {
+        !kept(&newcomer, "pending").is_empty()
+    });
+    pty.wait_for_text("pending: store is away");
+    let shown = pty.text();
+    pty.signal(Signal::KILL);
+    pty.wait_end();
+    lock.execute_batch("ROLLBACK").unwrap();
+    let mut pty = screen(&newcomer);
+    pty.wait_for_text("hello out there");
+    wait_until("the end of it", || kept(&newcomer, "pending").is_empty());
+    pty.send("\x04");
+    pty.wait_end();
+
+    assert!(shown.contains("hello out there"), "{shown}");
+    assert_eq!(messages(&newcomer, "hello out there"), 1);
+}
