@@ -15,8 +15,11 @@ use crate::{Engine, EngineError, Errand, Worker};
 /// Time for an agent to store how it ended before its lease is given to another process.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
+/// Longest wait for an agent that is being opened when the program leaves.
+const DOOR_WITHIN: Duration = Duration::from_millis(200);
+
 /// Longest wait for agents when the program leaves: less than the two seconds of leaving.
-const LEAVE_WITHIN: Duration = Duration::from_millis(1300);
+const LEAVE_WITHIN: Duration = Duration::from_millis(1100);
 
 impl Engine {
     /// Takes care of an agent: takes its lease, settles what a former process left unfinished, and
@@ -59,7 +62,10 @@ impl Engine {
 
     /// Says something to an agent, taking care of it first if nobody does.
     pub async fn say(&self, agent: AgentId, intent: Intent) -> Result<(), EngineError> {
-        if matches!(intent, Intent::Say(_) | Intent::Command(_)) {
+        if matches!(
+            intent,
+            Intent::Say(_) | Intent::Command(_) | Intent::Submit(_)
+        ) {
             self.note_use(agent);
         }
         if self.hub.is_working(agent).is_none() {
@@ -164,6 +170,8 @@ impl Engine {
     /// Interrupts all agents of this process and waits, for a little more than a second, until they have
     /// stored how they ended and given their leases back. Agents that start later end at once.
     pub async fn leave(&self) {
+        // A line may be on its way to an agent that is being opened.
+        let _ = tokio::time::timeout(DOOR_WITHIN, self.hub.door.acquire()).await;
         let mut changes = self.hub.stirs();
         self.hub.dismiss_all();
         let gone = async {

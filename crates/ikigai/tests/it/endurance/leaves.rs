@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -217,7 +218,7 @@ impl Person {
         self.longest = self.longest.max(took);
     }
 
-    /// Every line that was typed is a row or waits as mail.
+    /// Every line that was typed is a row, waits as mail, or is in the file of drafts.
     fn check(&self) {
         self.ledger.check(&self.newcomer);
         let texts = "SELECT content FROM messages UNION ALL SELECT data FROM messages \
@@ -226,8 +227,22 @@ impl Person {
             .newcomer
             .ikigai(&["sql", "--limit", "1000000", "--json", texts]);
         assert_eq!(stored.code, Some(0), "{}", stored.err);
+        let mut kept = stored.out;
+        let drafts = self.newcomer.home().join(".local/state/ikigai/drafts");
+        read_files(&drafts, &mut kept);
         for text in &self.typed {
-            assert!(stored.out.contains(text), "lost: {text}");
+            assert!(kept.contains(text), "lost: {text}");
+        }
+    }
+}
+
+/// Adds the texts of all files below a directory.
+fn read_files(directory: &Path, texts: &mut String) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            read_files(&entry.path(), texts);
+        } else if let Ok(text) = fs::read_to_string(entry.path()) {
+            texts.push_str(&text);
         }
     }
 }
