@@ -13,6 +13,7 @@ use ikigai_store::{Pulse, Store, Watch};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::open_questions::OpenQuestions;
 use crate::front::{INTENTS, Intent, Stop, Update};
 use crate::stopped::TurnEnd;
 
@@ -50,6 +51,8 @@ pub struct Opening {
 
 /// What this process's agents share.
 pub(crate) struct Hub {
+    /// Calls of children that wait for an answer.
+    pub(crate) open_questions: Arc<OpenQuestions>,
     slots: Mutex<HashMap<AgentId, Slot>>,
     /// Number of the newest seat.
     seats: AtomicU64,
@@ -147,6 +150,7 @@ struct Front {
 impl Hub {
     pub(crate) fn new(requests: usize) -> Self {
         Self {
+            open_questions: Arc::default(),
             slots: Mutex::default(),
             seats: AtomicU64::new(0),
             changes: watch::channel(0).0,

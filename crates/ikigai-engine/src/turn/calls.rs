@@ -21,7 +21,7 @@ use super::deed::{BROKE_DOWN, GRACE, carry_out, cookie_of};
 use super::held::read_held;
 use super::queue::withdrawn;
 use super::{Step, Turn, failed_report, failure};
-use crate::agents::Wait;
+use crate::agents::{OpenQuestion, Wait};
 use crate::calls::{Came, OpenCall, close};
 use crate::front::{Desk, Intent, Question, Stop, Update};
 use crate::tools::Freedom;
@@ -36,6 +36,8 @@ const PROGRESS_LINES: usize = 64;
 /// The calls of one answer.
 pub(super) struct Round {
     pub(super) calls: Vec<Call>,
+    /// Those of the calls that siblings may settle.
+    pub(super) open_questions: Vec<OpenQuestion>,
     tasks: JoinSet<Output>,
     /// Which call a task is of.
     running: HashMap<Id, usize>,
@@ -89,6 +91,7 @@ impl Worker {
         let (progress, mut lines) = mpsc::channel(PROGRESS_LINES);
         let mut round = Round {
             calls: Vec::new(),
+            open_questions: Vec::new(),
             tasks: JoinSet::new(),
             running: HashMap::new(),
             progress,
@@ -190,10 +193,13 @@ impl Worker {
                     }
                     Err(output) => return Box::pin(self.fail(&open, *output, desk)).await,
                 };
-                desk.tell(Update::Question(Question {
+                let question = Question {
                     preview,
                     ..question
-                }));
+                };
+                let open = read_held!(desk, self.register(&question));
+                round.open_questions.extend(open);
+                desk.tell(Update::Question(question));
                 Stage::Asked(prepared)
             }
         };

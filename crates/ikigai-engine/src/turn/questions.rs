@@ -11,8 +11,9 @@ use ikigai_tools::{Need, Output, Place, Prepared, Preview, Touches};
 use super::Turn;
 use super::calls::{Call, Round, Stage};
 use super::held::read_held;
+use crate::agents::OpenQuestion;
 use crate::calls::{Came, OpenCall};
-use crate::front::{Answer, Desk, Question, Stop, Update};
+use crate::front::{Answer, Desk, Intent, Question, Stop, Update};
 use crate::grants::pending_tag;
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
@@ -141,17 +142,57 @@ impl Worker {
         let rows = self.commit_held(events, Vec::new(), desk).await?;
         self.passes("after the permission is stored");
         desk.told(rows);
+        let covers = self.is_free(turn, &mut round.calls[index]).await;
         if let Answer::Always(pattern) = &answer
-            && !self.is_free(turn, &mut round.calls[index]).await
+            && !covers
         {
             let text = format!("\"{pattern}\" does not fit this call: it runs this once");
             desk.tell(Update::Warning(text));
         }
         round.calls[index].answer(&answer);
         if let Answer::Always(_) = answer {
+            if covers {
+                self.answer_siblings(call, &answer, by, desk);
+            }
             self.ask_no_more(turn, round, desk).await;
         }
+        round
+            .open_questions
+            .retain(|question| question.call != call);
         Ok(())
+    }
+
+    /// Registers the question of a child, so that siblings can settle it.
+    pub(super) async fn register(
+        &self,
+        question: &Question,
+    ) -> Result<Option<OpenQuestion>, EngineError> {
+        let own = self.engine.store.agent(question.call.agent).await?;
+        let parent = own.and_then(|own| own.parent);
+        let all = &self.engine.hub.open_questions;
+        Ok(parent.map(|parent| all.add(question, parent)))
+    }
+
+    /// Gives the same answer to identical questions of siblings in this process.
+    ///
+    /// Each sibling stores its own answer, and gets the rule by it.
+    fn answer_siblings(&self, call: RowRef, answer: &Answer, by: AnsweredBy, desk: &mut Desk<'_>) {
+        let hub = &self.engine.hub;
+        let mut names = Vec::new();
+        for (call, name) in hub.open_questions.take_identical(call) {
+            let answer = answer.clone();
+            if hub.deliver(call.agent, Intent::Answer { call, answer, by }) {
+                desk.tell(Update::Unasked(call));
+                names.push(name);
+            }
+        }
+        let questions = match names.len() {
+            0 => return,
+            1 => "1 identical question".to_owned(),
+            several => format!("{several} identical questions"),
+        };
+        let text = format!("also answered {questions}: {}", names.join(", "));
+        desk.tell(Update::Notice(text));
     }
 
     /// Whether the rules allow by now a call about which somebody is asked.

@@ -271,6 +271,7 @@ pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
                 tell(&visible(&format!("  {name}  {line}")));
             }
         }
+        Update::Notice(text) => tell(&visible(&format!("  {name}  {text}"))),
         Update::Warning(text) => tell(&visible(&format!("  {name}  ⚠ {text}"))),
         _ => {}
     })

@@ -9,6 +9,7 @@ mod merges;
 mod orders;
 mod others;
 mod permissions;
+mod siblings;
 mod support;
 mod trees;
 mod waits;

@@ -1,0 +1,80 @@
+//! One answer for identical questions of siblings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ikigai_core::data::AnsweredBy;
+use ikigai_engine::{Answer, Intent, Question, Update};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::support::typed;
+use crate::fakes::{Deed, calling};
+use crate::support::World;
+
+/// Nothing in this test takes as long, unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn next(told: &mut UnboundedReceiver<Update>) -> Update {
+    let update = tokio::time::timeout(PATIENCE, told.recv()).await;
+    update.expect("something is told").unwrap()
+}
+
+async fn answer_rows(world: &World, name: &str) -> usize {
+    let rows = world.rows(world.id_of(name).await).await;
+    let data = rows.iter().filter_map(|row| row.data.as_deref());
+    data.filter(|data| data.contains(r#""command":"answer""#))
+        .count()
+}
+
+#[tokio::test]
+async fn always_settles_identical_questions_of_siblings() {
+    let (world, diary) = World::with_fakes();
+    let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let observer = move |_, _: &str, update: &Update| drop(sender.send(update.clone()));
+    world.engine.observe(Arc::new(observer), true);
+    let mut root = world.root().await;
+    let children = [
+        ("alpha", "test it"),
+        ("beta", "test it"),
+        ("gamma", "test that"),
+    ];
+    for (name, label) in children {
+        let deed = Deed::new("act", label);
+        world.provider.will_to(name, calling(&[deed]));
+        world.provider.will_say_to(name, "done");
+        typed(&mut root, &format!("/fork --fresh --name {name} {name}")).await;
+    }
+    let mut questions: Vec<Question> = Vec::new();
+    while questions.len() < 3 {
+        if let Update::Question(question) = next(&mut told).await {
+            questions.push(question);
+        }
+    }
+
+    let alpha = questions.iter().find(|question| question.agent == "alpha");
+    let alpha = alpha.unwrap();
+    let answer = Intent::Answer {
+        call: alpha.call,
+        answer: Answer::Always(alpha.pattern.clone()),
+        by: AnsweredBy::User,
+    };
+    assert!(world.engine.tell(alpha.call.agent, answer));
+    let mut notices = Vec::new();
+    let mut ended = 0;
+    while ended < 2 {
+        match next(&mut told).await {
+            Update::Notice(text) => notices.push(text),
+            Update::Ended(_) => ended += 1,
+            _ => {}
+        }
+    }
+
+    assert_eq!(notices, ["also answered 1 identical question: beta"]);
+    assert_eq!(diary.began(), ["test it", "test it"]);
+    let rows = [
+        answer_rows(&world, "alpha").await,
+        answer_rows(&world, "beta").await,
+        answer_rows(&world, "gamma").await,
+    ];
+    assert_eq!(rows, [1, 1, 0]);
+}
