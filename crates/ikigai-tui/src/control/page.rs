@@ -164,7 +164,11 @@ fn of_agents() -> Vec<Entry> {
     let agent = || Some(NAME.to_owned());
     vec![
         Entry {
-            about: "Says something to an agent, or has a command carried out, as if it had been typed for it.",
+            about: "Says something to an agent, or has a command carried out, as if it had been typed for it.
+
+The answer is `ok` once the line is stored, queued or carried out. A line that is not is answered with
+`{\"type\":\"pending\",\"reason\":\"store is away: …\"}`: it is kept, shown above the input, and stored once when the store is back. A
+command that could not be stored, or a message that names a missing file, is an error, and its text is back in the input.",
             request: Request::Submit {
                 text: "add tests".to_owned(),
                 agent: agent(),

@@ -322,7 +322,7 @@ fn what_says_nothing_has_its_sign() {
             .collect::<Vec<_>>()
     });
 
-    assert_eq!(silent[0], ["system", "assistant", "command", "usage"]);
+    assert_eq!(silent[0], ["system", "command", "usage"]);
     assert_eq!(silent[1], ["usage"]);
 }
 
