@@ -60,6 +60,25 @@ fn process() -> ikigai_core::ProcessId {
     IdSource::new(10_000 + SCREENS.fetch_add(1, Ordering::Relaxed)).process()
 }
 
+/// Waits until the thread that writes drafts has ended, as it does with a real process.
+async fn wait_for_free_locks(drafts: &Path) {
+    use rustix::fs::{FlockOperation, flock};
+    let is_held = |path: &Path| {
+        let is_lock = path.extension().is_some_and(|end| end == "lock");
+        let file = std::fs::File::open(path).unwrap();
+        is_lock && flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+    };
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let entries = std::fs::read_dir(drafts).unwrap().flatten();
+        if !entries.map(|entry| entry.path()).any(|path| is_held(&path)) {
+            return;
+        }
+        assert!(Instant::now() < end, "the writer of drafts never ends");
+        tokio::time::sleep(MOMENT).await;
+    }
+}
+
 fn new_root() -> Whom {
     Whom::New {
         session: HERE.to_owned(),
@@ -134,6 +153,7 @@ impl Stage {
         log.die();
         let (log, provider) = (log.other_process(process()), self.provider.clone());
         drop(self);
+        wait_for_free_locks(drafts).await;
         Self::on_faulty(log, provider, whom, Some(drafts)).await
     }
 
