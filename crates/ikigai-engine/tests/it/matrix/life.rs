@@ -154,6 +154,23 @@ struct Mortal {
     goes_on_at: &'static str,
 }
 
+/// The real world of the user who granted what the killed process did.
+struct SameUser;
+
+impl Environment for SameUser {
+    fn now(&self) -> Micros {
+        System.now()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        System.random()
+    }
+
+    fn grant_key(&self) -> GrantKey {
+        OWN_KEY
+    }
+}
+
 impl Environment for Mortal {
     fn now(&self) -> Micros {
         System.now()
@@ -195,7 +212,7 @@ impl World {
     /// The world of a process that lives on.
     pub(crate) fn new(directory: &Path, scenario: Scenario) -> Self {
         let provider = scenario.provider();
-        Self::with(directory, provider, Arc::new(System)).unwrap()
+        Self::with(directory, provider, Arc::new(SameUser)).unwrap()
     }
 
     fn with(
