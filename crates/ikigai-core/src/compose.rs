@@ -107,7 +107,7 @@ impl Event {
         let data = SummaryData {
             from: Some(from),
             to: Some(to),
-            undo: None,
+            ..SummaryData::default()
         };
         Self::Summary {
             text: text.map(str::to_owned),

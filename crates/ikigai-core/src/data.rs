@@ -549,12 +549,27 @@ data_type! {
     }
 }
 data_type! {
+    /// Lines that an elided tool output keeps.
+    Elide {
+        /// Number of first lines.
+        head: u32,
+        /// Number of last lines.
+        tail: u32,
+    }
+}
+data_type! {
     /// Data of `summary`.
     SummaryData {
         /// First row of the range.
         from: RowRef,
         /// Last row of the range.
         to: RowRef,
+        /// Oldest of the user's own messages in the range that are sent as typed.
+        verbatim_from: RowRef,
+        /// Shortens the tool outputs of the range instead of replacing it.
+        elide: Elide,
+        /// Replaces the range with a note instead of a text.
+        cut: bool,
         /// The summary that is taken back.
         undo: RowRef,
     }

@@ -1,8 +1,10 @@
 //! The projection: from an agent to the request that a provider is sent. Pure and total.
 
 mod budget;
+mod context_rows;
 mod filling;
 mod pairing;
+mod plan;
 mod scale;
 mod window;
 
@@ -13,16 +15,19 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::ids::RowRef;
-use crate::kind::Kind;
 use crate::message::{Message, Role};
 use crate::project::pairing::Sent;
 use crate::state::AgentState;
 use crate::view::View;
 
 pub use budget::{Budget, Fixed, block_tokens, estimate_request, estimate_tokens};
-pub use filling::{Filling, Story, TurnSize, story};
+pub use filling::{Filling, TurnSize};
+pub use plan::{
+    ContextLimits, Elision, Keep, SummaryRange, messages_up_to, plan_elision, plan_summary,
+    used_tokens,
+};
 pub use scale::{SCALE_ROWS, Scale, expected_tokens};
-pub use window::{Window, covered_since, cut_for, is_full};
+pub use window::{Window, covered_since, is_full, missing_messages};
 
 /// For whom a request is made, and what goes with it beside the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,8 +102,7 @@ pub fn project(
     let sent = send(state, view, target, budget)?;
     let asks = sent.last().is_some_and(|last| match last.message.role {
         Role::Tool => true,
-        // What stands for turns that were answered is no question.
-        Role::User => !last.rows.iter().any(|row| is_summary(view, *row)),
+        Role::User => !last.quoted,
         Role::Assistant => false,
     });
     if asks {
@@ -106,12 +110,6 @@ pub fn project(
     } else {
         Err(CannotProject::NoUserMessage)
     }
-}
-
-fn is_summary(view: &View, row: RowRef) -> bool {
-    let mut newest_first = view.entries().iter().rev();
-    let found = newest_first.find(|entry| entry.at() == row);
-    found.is_some_and(|entry| entry.kind() == Some(Kind::Summary))
 }
 
 /// Makes what a request would hold now, also when there is nothing to answer.

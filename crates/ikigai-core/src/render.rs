@@ -93,6 +93,8 @@ pub enum Shown {
     Summary {
         range: Option<(RowRef, RowRef)>,
         text: Option<String>,
+        /// Whether the row only shortens the tool outputs of the range.
+        elides: bool,
         /// The summary that is taken back, if the row does that.
         undo: Option<RowRef>,
     },
@@ -201,6 +203,7 @@ pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Sh
             Shown::Summary {
                 range: summary.from.zip(summary.to),
                 text: row.content.clone(),
+                elides: summary.elide.is_some(),
                 undo: summary.undo,
             }
         }
@@ -401,6 +404,7 @@ impl fmt::Display for Told<'_> {
             Shown::Summary {
                 text: Some(text), ..
             } => write!(f, "── summary ──\n{text}"),
+            Shown::Summary { elides: true, .. } => f.write_str("── old tool output shortened ──"),
             Shown::Summary { range: None, .. } => f.write_str("── context, as it was before ──"),
             Shown::Summary { text: None, .. } => f.write_str("── context ──"),
             Shown::Warning(text) => write!(f, "⚠ {text}"),

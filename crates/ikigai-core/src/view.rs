@@ -59,10 +59,21 @@ pub enum Wants {
     Nothing,
 }
 
+/// User rows that lie before a view and are sent as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct OlderMessages {
+    /// The first row asked for.
+    from: RowRef,
+    /// The first row of the view they were read for.
+    before: RowRef,
+    rows: Vec<Entry>,
+}
+
 /// The tail of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     entries: VecDeque<Entry>,
+    older: Option<Box<OlderMessages>>,
 }
 
 impl View {
@@ -101,6 +112,21 @@ impl View {
         for row in rows {
             self.entries.push_front(Entry::of(row));
         }
+    }
+
+    /// Takes in the user rows from `from` up to the view's first row, oldest first.
+    pub fn set_older_messages(&mut self, from: RowRef, rows: Vec<Row>) {
+        let before = self.entries.front().map(Entry::at);
+        let rows = rows.into_iter().map(Entry::of).collect();
+        let older = before.map(|before| OlderMessages { from, before, rows });
+        self.older = older.map(Box::new);
+    }
+
+    /// The user rows from `from` up to the view's first row, if they were read for this view.
+    pub(crate) fn older_messages(&self, from: RowRef) -> Option<&[Entry]> {
+        let older = self.older.as_ref()?;
+        let fits = older.from == from && Some(older.before) == self.entries.front().map(Entry::at);
+        fits.then_some(older.rows.as_slice())
     }
 
     /// Says whether the view holds the whole path.

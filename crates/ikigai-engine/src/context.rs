@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use ikigai_core::data::{self, UserData};
+use ikigai_core::load::Loaded;
 use ikigai_core::project::{Filling, Fixed, Scale, TurnSize, expected_tokens};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::view::Entry;
@@ -129,9 +130,8 @@ impl Engine {
             if let Some(used) = expected_tokens(&agent.view) {
                 let settings = agent.state.settings();
                 let choice = self.choice(settings)?;
-                let budget = self
-                    .budget(settings, self.models.window_tokens(&choice))
-                    .cap;
+                let window = self.models.window_tokens(&choice);
+                let budget = self.budget(settings, &choice, window).cap;
                 return Ok(ContextEstimate { used, budget });
             }
             rows *= 2;
@@ -158,7 +158,7 @@ impl Engine {
             documents: self.documents(&settings).await?,
             ..target_of(choice, &tools)
         };
-        let counted = self.budget(&settings, self.models.window_tokens(choice));
+        let counted = self.budget(&settings, choice, self.models.window_tokens(choice));
         let first = self.models.token_scale(choice);
         let budget = window::read(self.store(), &mut agent, &target, counted, first).await?;
         Ok(Ready {
@@ -241,10 +241,14 @@ fn title(agent: &Agent, size: &TurnSize) -> String {
     if size.is_summary {
         return "summary".to_owned();
     }
-    let since = agent.view.entries().iter();
-    let mut since = since.skip_while(|entry| entry.at() != size.from);
-    let said = since.find(|entry| entry.kind() == Some(Kind::User));
-    said.map(words_of).unwrap_or_default()
+    let entries = agent.view.entries().iter();
+    let mut since = entries.skip_while(|entry| entry.at() != size.from);
+    let speaks = |entry: &&Entry| matches!(&entry.loaded, Ok(Loaded::Message(_)));
+    match since.find(speaks) {
+        Some(entry) if entry.kind() == Some(Kind::User) => words_of(entry),
+        // The rest of a turn whose beginning a summary replaces.
+        _ => "…".to_owned(),
+    }
 }
 
 /// The most characters of a title.

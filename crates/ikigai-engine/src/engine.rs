@@ -1,9 +1,11 @@
 //! The engine: finds, makes and opens agents, and reads them without touching them.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::names::name_from;
+use ikigai_core::project::ContextLimits;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Budget, Epoch, Event, Micros, Seq, Settings, Target};
 use ikigai_providers::{Models, Offer, TypedKey};
@@ -72,8 +74,8 @@ pub struct Engine {
     pub(crate) models: Arc<dyn Models>,
     /// A smaller window than the model's, if the user wants one.
     pub(crate) window_tokens: Option<u64>,
-    /// How much of that may be used, in percent, before a conversation is summarised by itself.
-    pub(crate) summarise_at: Option<u64>,
+    /// Shares of the budget at which conversations are shortened.
+    pub(crate) context_limits: ContextLimits,
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) safety: Safety,
     pub(crate) limits: Limits,
@@ -81,6 +83,9 @@ pub struct Engine {
     pub(crate) hub: Arc<Hub>,
     /// What is done at start with turns that stopped in the middle.
     pub(crate) resume: Resume,
+    /// Windows that servers turned out to have, by provider and model, where that is less than
+    /// they were thought to have.
+    pub(crate) smaller_windows: Arc<Mutex<HashMap<(String, String), u64>>>,
     /// What was counted of paths.
     pub(crate) counted: Arc<Counted>,
     /// Whether processes can be confined here, once that is known.
@@ -99,13 +104,17 @@ impl Engine {
             environment,
             models,
             window_tokens: None,
-            summarise_at: None,
+            context_limits: ContextLimits {
+                summarise_above: None,
+                ..ContextLimits::default()
+            },
             tools: Arc::new(Vec::new()),
             safety: Safety::default(),
             limits: Limits::default(),
             crowd: Crowd::default(),
             hub: Arc::new(Hub::new(Crowd::default().requests)),
             resume: Resume::default(),
+            smaller_windows: Arc::default(),
             counted: Arc::default(),
             confines: Arc::default(),
         }
@@ -133,11 +142,17 @@ impl Engine {
         self
     }
 
-    /// Has conversations summarised by themselves when a turn begins and so much of the budget is
-    /// used, in percent.
+    /// Summarises conversations that use more than this share of the budget, in percent.
     #[must_use]
     pub fn with_summaries_at(mut self, percent: Option<u64>) -> Self {
-        self.summarise_at = percent;
+        self.context_limits.summarise_above = percent;
+        self
+    }
+
+    /// Shortens conversations at these shares of the budget.
+    #[must_use]
+    pub fn with_context_limits(mut self, limits: ContextLimits) -> Self {
+        self.context_limits = limits;
         self
     }
 
@@ -405,10 +420,28 @@ impl Engine {
     }
 
     /// How large requests may be under these settings, of a model that takes `window` tokens.
-    pub(crate) fn budget(&self, settings: &Settings, window: u64) -> Budget {
+    pub(crate) fn budget(&self, settings: &Settings, choice: &ModelChoice, window: u64) -> Budget {
         let cap = settings.budget_tokens.or(self.window_tokens);
-        Budget::new(window, cap)
+        let known = self.windows().get(&key_of(choice)).copied();
+        Budget::new(known.map_or(window, |known| known.min(window)), cap)
     }
+
+    /// Remembers that a model takes no more than this many tokens.
+    pub(crate) fn correct_window(&self, choice: &ModelChoice, tokens: u64) {
+        self.windows().insert(key_of(choice), tokens);
+    }
+
+    fn windows(&self) -> MutexGuard<'_, HashMap<(String, String), u64>> {
+        let windows = self.smaller_windows.lock();
+        windows.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key_of(choice: &ModelChoice) -> (String, String) {
+    let ModelChoice {
+        provider, model, ..
+    } = choice.clone();
+    (provider.unwrap_or_default(), model.unwrap_or_default())
 }
 
 /// For whom requests are made, and with which tools.

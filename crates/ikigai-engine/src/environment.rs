@@ -72,6 +72,8 @@ pub const POINTS: &[&str] = &[
     "after the message is queued",
     "before the queue is taken in",
     "after the queue is taken in",
+    "before the elision is stored",
+    "after the elision is stored",
     "before the stop is stored",
     "after the stop is stored",
     "before the failure is stored",

@@ -25,6 +25,11 @@ const MOST_OTHERS: usize = 64;
 /// The name of the tool whose answers are the agent's to-do list.
 const LIST_TOOL: &str = "list";
 
+/// Says whether a tool's answers are the agent's to-do list.
+pub(crate) fn is_list(tool: &str) -> bool {
+    tool == LIST_TOOL
+}
+
 impl Worker {
     /// Finds what a call must be told.
     pub(crate) async fn given(&self, needs: &[Need]) -> Result<Given, EngineError> {

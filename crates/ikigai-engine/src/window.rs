@@ -1,7 +1,7 @@
 //! Reading as much of an agent's path as a request can hold, and no more.
 
 use ikigai_core::path::is_root;
-use ikigai_core::project::{SCALE_ROWS, Scale, covered_since, is_full};
+use ikigai_core::project::{SCALE_ROWS, Scale, covered_since, is_full, missing_messages};
 use ikigai_core::{Budget, RowRef, Target};
 use ikigai_store::{Agent, Store, StoreError, history};
 
@@ -28,10 +28,17 @@ pub(crate) async fn read(
         rows *= 2;
     }
     let budget = Scale::of(&agent.state, &agent.view, target, first).apply_to(budget);
-    while !is_enough(store, agent, target, &budget).await? && lengthen(store, agent, rows).await? {
+    loop {
+        if let Some(from) = missing_messages(&agent.state, &agent.view)
+            && is_covered_from_root(store, agent).await?
+        {
+            agent.read_older_messages(store, from).await?;
+        }
+        if is_enough(store, agent, target, &budget).await? || !lengthen(store, agent, rows).await? {
+            return Ok(budget);
+        }
         rows = (rows * 2).min(LONGEST_PAGE_ROWS);
     }
-    Ok(budget)
 }
 
 /// Reads `rows` more; `false` if there are none. One read ends where the path bends, and to look
@@ -60,6 +67,11 @@ async fn is_enough(
     if is_full(&agent.state, &agent.view, target, budget) {
         return Ok(true);
     }
+    is_covered_from_root(store, agent).await
+}
+
+/// Says whether a summary replaces all rows from the path's root into the view.
+async fn is_covered_from_root(store: &dyn Store, agent: &Agent) -> Result<bool, StoreError> {
     match covered_since(&agent.state, &agent.view) {
         Some(from) => is_root_row(store, from).await,
         None => Ok(false),

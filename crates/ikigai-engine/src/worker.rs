@@ -75,8 +75,10 @@ pub struct Worker {
     pub(crate) children: Vec<Started>,
     /// The summary that is being written beside its work.
     pub(crate) summary: Option<Summary>,
-    /// How many turns begin before another summary is tried by itself.
-    pub(crate) summary_rest: usize,
+    /// Most bytes that the model is given of each result of the newest response.
+    pub(crate) result_bytes: usize,
+    /// Summaries that failed one after the other.
+    pub(crate) summary_failures: u32,
     /// Why its last turn was stopped, if it was.
     pub(crate) stopped: Option<Stop>,
     /// What was stored to settle a former process's work and was not told yet.
@@ -110,7 +112,8 @@ impl Worker {
             approve: None,
             children: Vec::new(),
             summary: None,
-            summary_rest: 0,
+            result_bytes: usize::MAX,
+            summary_failures: 0,
             stopped: None,
             settled: Vec::new(),
             unsettled: false,

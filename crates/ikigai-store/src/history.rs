@@ -16,6 +16,9 @@ const CONTROL_PAGE: usize = 256;
 /// them: each lies on a page of its own.
 pub const CONTROL_ROWS_PER_SNAPSHOT: usize = 8;
 
+/// Most user rows that are read before a view, whatever a stored summary says.
+const MOST_OLDER_MESSAGES: usize = 4096;
+
 /// How many rows, most of which are no control rows, are gone through between two commits.
 const WINDOW_ROWS: u64 = 4096;
 
@@ -130,6 +133,32 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// Reads the user rows from `from` up to the view, which a summary keeps as typed.
+    pub async fn read_older_messages(
+        &mut self,
+        store: &dyn Store,
+        from: RowRef,
+    ) -> Result<(), StoreError> {
+        while !self.state.path().contains(from) && !self.state.path().is_complete() {
+            extend(store, self.state.path_mut()).await?;
+        }
+        let front = self.view.entries().front().map(Entry::at);
+        let mut spans = Vec::new();
+        if self.state.path().contains(from) {
+            for span in self.state.path().spans_before(front, usize::MAX) {
+                if span.contains(from) {
+                    spans.push(Span::new(span.agent, from.seq, span.to));
+                    break;
+                }
+                spans.push(span);
+            }
+        }
+        let mut rows = store.user_rows(spans, MOST_OLDER_MESSAGES).await?;
+        rows.reverse();
+        self.view.set_older_messages(from, rows);
+        Ok(())
     }
 
     /// Reads the whole path.

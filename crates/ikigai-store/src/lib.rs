@@ -20,7 +20,9 @@ mod watch;
 use std::future::Future;
 use std::pin::Pin;
 
-use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
+use ikigai_core::{
+    AgentId, ControlQuery, Direction, Kind, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
+};
 
 use tokio::sync::mpsc;
 
@@ -80,6 +82,26 @@ pub trait Store: Send + Sync {
 
     /// How many rows of kind `user` these spans hold.
     fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64>;
+
+    /// The newest `limit` rows of kind `user` of several spans, which are told newest first.
+    ///
+    /// Engines read them by an index; this default reads all rows.
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        Box::pin(async move {
+            let mut found = Vec::new();
+            for span in spans {
+                let query = PageQuery {
+                    span,
+                    direction: Direction::Backwards,
+                    limit: usize::MAX,
+                };
+                let rows = self.page(query).await?.into_iter();
+                found.extend(rows.filter(|row| row.kind.read_as() == Some(Kind::User)));
+                found.truncate(limit);
+            }
+            Ok(found)
+        })
+    }
 
     /// The newest snapshot of an agent at or before a row.
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>>;

@@ -199,6 +199,10 @@ impl Store for ChosenStore {
         self.read(|store| now(store.newest_usage(agents)))
     }
 
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.read(|store| now(store.user_rows(spans, limit)))
+    }
+
     fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
         self.read(|store| now(store.count_messages(spans)))
     }

@@ -253,6 +253,10 @@ impl Store for FaultyStore {
         self.read_rows(move |store| store.newest_usage(agents))
     }
 
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.read(move |store| store.user_rows(spans, limit))
+    }
+
     fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
         self.read(move |store| store.count_messages(spans))
     }

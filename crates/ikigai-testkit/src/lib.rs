@@ -42,4 +42,4 @@ pub use log::{TestLog, target};
 pub use memory::MemoryStore;
 pub use oracle::Oracle;
 pub use player::{Player, part, tell, wait_for_parent};
-pub use provider::{ScriptedProvider, Step};
+pub use provider::{ScriptedProvider, Step, is_summary_request};

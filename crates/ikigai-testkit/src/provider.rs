@@ -9,12 +9,16 @@ use ikigai_core::data::Amounts;
 use ikigai_core::message::Block;
 use ikigai_core::project::estimate_request;
 use ikigai_core::settings::ModelChoice;
+use ikigai_core::summary::{SUMMARY_PROMPT, SUMMARY_REQUEST};
 use ikigai_providers::answer::PATIENCE;
 use ikigai_providers::{
     Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
     Response, StopReason, Wait,
 };
 use tokio::sync::Notify;
+
+/// Key of the answers to requests for a summary.
+const SUMMARY: &str = "<summary>";
 
 /// One step of a scripted answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +37,8 @@ pub enum Step {
     TryAgain(String),
     /// Fails with these words.
     Fail(String),
+    /// Refuses the request as too long for the model.
+    Overflow(String),
     /// The answer begins anew; follows [`Step::TryAgain`] by itself.
     Restart,
     /// Says nothing until it is told to go on.
@@ -108,13 +114,28 @@ impl ScriptedProvider {
         self.will_to(word, [Step::Say(text.to_owned()), Step::Finish]);
     }
 
+    /// Will answer the next request for a summary so.
+    pub fn will_summarise(&self, steps: impl IntoIterator<Item = Step>) {
+        self.will_to(SUMMARY, steps);
+    }
+
+    /// Will write this summary when it is asked for one.
+    pub fn will_summarise_as(&self, text: &str) {
+        self.will_say_to(SUMMARY, text);
+    }
+
     /// The next answer in a conversation.
     fn next_script(&self, request: &Request, conversation: &str) -> Option<Vec<Step>> {
         let mut told = locked(&self.shared.told);
+        if is_summary_request(request) {
+            let scripted = told.get_mut(SUMMARY).and_then(VecDeque::pop_front);
+            return scripted.or_else(|| locked(&self.shared.answers).pop_front());
+        }
         let mut begun = locked(&self.shared.begun);
         if !begun.contains_key(conversation) {
             let newest = newest_text(request);
-            let mut words = told.keys().filter(|word| newest.contains(word.as_str()));
+            let words = told.keys().filter(|word| *word != SUMMARY);
+            let mut words = words.filter(|word| newest.contains(word.as_str()));
             if let Some(word) = words.next() {
                 begun.insert(conversation.to_owned(), word.clone());
             }
@@ -150,6 +171,12 @@ impl ScriptedProvider {
     pub fn requests(&self) -> Vec<Request> {
         locked(&self.shared.requests).clone()
     }
+}
+
+/// Says whether a request asks for a summary, in either form.
+pub fn is_summary_request(request: &Request) -> bool {
+    request.system.as_deref() == Some(SUMMARY_PROMPT)
+        || newest_text(request).starts_with(SUMMARY_REQUEST)
 }
 
 impl Models for ScriptedProvider {
@@ -275,6 +302,7 @@ impl Script {
             }),
             Step::Restart => Ok(Delta::Again),
             Step::Fail(message) => Err(failed(message)),
+            Step::Overflow(message) => Err(ProviderError::new(FailureKind::TooLong, message)),
             Step::Panic(reason) => panic!("{reason}"),
             Step::Wait | Step::Hang | Step::Sleep(_) => return None,
         })

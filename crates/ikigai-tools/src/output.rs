@@ -10,7 +10,7 @@ use ikigai_core::data::TouchedFile;
 
 pub use clean::{clean, visible};
 pub use collect::Collector;
-pub use present::{Presented, present};
+pub use present::{Presented, present, present_within};
 
 /// How much of one output is kept; of more, the head and the tail.
 pub const MOST_KEPT_BYTES: usize = 16 * 1024 * 1024;

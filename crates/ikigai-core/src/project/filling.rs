@@ -1,7 +1,6 @@
 //! What fills the window: the same reckoning by which it is cut, told part by part.
 
 use crate::ids::RowRef;
-use crate::message::Message;
 use crate::project::budget::{Budget, fixed_parts};
 use crate::project::window::Window;
 use crate::project::{Fixed, Target};
@@ -51,44 +50,4 @@ impl Filling {
     pub fn turn_tokens(&self) -> u64 {
         self.turns.iter().map(|turn| turn.tokens).sum()
     }
-}
-
-/// What a summary of the conversation is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Story {
-    /// The last row that the summary will stand for.
-    pub to: RowRef,
-    /// What was said up to there, as it is sent now: earlier summaries stand for what they cover.
-    pub messages: Vec<Message>,
-    /// The tokens of these messages.
-    pub tokens: u64,
-    /// How many turns they are, earlier summaries not counted.
-    pub turns: usize,
-}
-
-/// What there is to summarise: all turns that are whole, so not the one that is going on. None if
-/// nothing was said in them that is still sent as it was.
-pub fn story(state: &AgentState, view: &View, target: &Target, budget: &Budget) -> Option<Story> {
-    let mut window = Window::of(state, view, target);
-    // A view that is too short to tell is of an agent that has been at it for long.
-    let is_idle = view.is_busy(state.path()) == Some(false);
-    let to = if is_idle {
-        view.entries().back()?.at()
-    } else {
-        let first_left = window.drop_last_turn()?;
-        view.entries().get(first_left.checked_sub(1)?)?.at()
-    };
-    window.fit(budget.window);
-    let sizes = window.sizes(view);
-    let turns = sizes.iter().filter(|turn| !turn.is_summary).count();
-    (turns > 0).then(|| Story {
-        to,
-        tokens: sizes.iter().map(|turn| turn.tokens).sum(),
-        turns,
-        messages: window
-            .into_messages()
-            .into_iter()
-            .map(|sent| sent.message)
-            .collect(),
-    })
 }

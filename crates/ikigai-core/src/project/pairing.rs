@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::data::{self, Cause, ForkData, InterruptedData};
+use crate::data::{self, Cause, Elide, ForkData, InterruptedData};
 use crate::ids::{AgentId, RowRef};
 use crate::kind::Kind;
 use crate::load::{Loaded, Part};
 use crate::message::{Block, BlockItem, Message, Payload, Role};
 use crate::project::Target;
 use crate::project::budget::{TOKENS_PER_BLOCK, estimate_tokens};
+use crate::project::context_rows::{elided, row_name};
 use crate::state::AgentState;
 use crate::view::{Entry, View};
 
@@ -17,6 +18,8 @@ use crate::view::{Entry, View};
 pub(crate) enum Exchange {
     /// A text in the user's role, and the row that says it.
     User(String, RowRef),
+    /// A text in the user's role that needs no answer: a summary, or a message it keeps.
+    Quoted(String, RowRef),
     /// A note in the user's role; never the first thing of a request.
     Note(String),
     /// A response of the model.
@@ -39,6 +42,8 @@ pub(crate) struct Sent {
     pub(crate) message: Message,
     /// What to leave out if the provider refuses it.
     pub(crate) rows: Vec<RowRef>,
+    /// Set for texts that need no answer.
+    pub(crate) quoted: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -99,6 +104,8 @@ pub(crate) struct Pairing<'a> {
     state: &'a AgentState,
     target: &'a Target,
     omitted: HashSet<RowRef>,
+    /// Tool results → lines that are kept of their output.
+    elided: HashMap<RowRef, Elide>,
     /// The call that each result answers.
     pairs: HashMap<RowRef, RowRef>,
     /// What came of the calls, by their rows.
@@ -119,6 +126,7 @@ impl<'a> Pairing<'a> {
         view: &View,
         target: &'a Target,
         omitted: HashSet<RowRef>,
+        elided: HashMap<RowRef, Elide>,
     ) -> Self {
         let own = state.fork().map(|fork| (state.agent(), fork.clone()));
         let forks = own
@@ -128,6 +136,7 @@ impl<'a> Pairing<'a> {
             state,
             target,
             omitted,
+            elided,
             pairs: pairs_of(view),
             results: HashMap::new(),
             forks: forks.collect(),
@@ -136,11 +145,14 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// Takes in an entry that a summary covers, with the text that stands for the range there.
-    pub(crate) fn add_covered(&mut self, index: usize, summary: RowRef, text: Option<String>) {
+    /// Passes over an entry that a context row replaces.
+    pub(crate) fn skip(&mut self) {
         self.in_response = false;
-        let said = text.map(|text| (index, Exchange::User(text, summary)));
-        self.exchanges.extend(said);
+    }
+
+    /// Adds a text that a context row sends at the entry `index`.
+    pub(crate) fn quote(&mut self, index: usize, text: String, row: RowRef) {
+        self.exchanges.push((index, Exchange::Quoted(text, row)));
     }
 
     /// Takes in the entry at `index`.
@@ -226,9 +238,15 @@ impl<'a> Pairing<'a> {
         }) = part.message.blocks.first()
             && let Some(call) = self.pairs.get(&at)
         {
-            let content = if omitted { OMITTED } else { content };
-            self.results
-                .insert(*call, (at, content.to_owned(), *is_error));
+            let content = if omitted {
+                OMITTED.to_owned()
+            } else {
+                let lines = self.elided.get(&at);
+                let name = row_name(at, self.state.agent());
+                let short = lines.and_then(|lines| elided(content, lines, &name));
+                short.unwrap_or_else(|| content.clone())
+            };
+            self.results.insert(*call, (at, content, *is_error));
         }
     }
 
@@ -373,9 +391,20 @@ impl Response {
     }
 
     /// Says whether there is more than thinking in it, so that it is sent.
-    fn speaks(&self) -> bool {
+    pub(crate) fn speaks(&self) -> bool {
         let speaks = |piece: &Piece| !matches!(piece, Piece::Thinking { .. });
         self.pieces.iter().any(speaks)
+    }
+
+    /// The results with their rows, in call order.
+    pub(crate) fn results(&self) -> impl Iterator<Item = (RowRef, &str)> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Call(call) => {
+                let (content, _) = call.result.as_ref()?;
+                Some((call.answered_by?, content.as_str()))
+            }
+            Piece::Thinking { .. } | Piece::Text { .. } => None,
+        })
     }
 
     /// The results' texts, for cutting them.
@@ -400,7 +429,7 @@ impl Response {
             sent.push(Sent::nothing(Role::Assistant));
         }
         let mut results = Sent::nothing(Role::Tool);
-        if let Some(Sent { message, rows }) = sent.last_mut() {
+        if let Some(Sent { message, rows, .. }) = sent.last_mut() {
             // What a provider refuses of an assistant's message is what it made itself.
             rows.extend(if self.opaque_rows.is_empty() {
                 self.rows
@@ -434,6 +463,7 @@ impl Sent {
         Self {
             message,
             rows: Vec::new(),
+            quoted: false,
         }
     }
 }

@@ -1,14 +1,14 @@
 //! The window: which turns are sent, and what stands in the place of those that are not.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use crate::data::{self, ErrorData, SummaryData};
 use crate::ids::RowRef;
 use crate::kind::Kind;
 use crate::message::{Message, Role};
-use crate::path::Path;
 use crate::project::Target;
 use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
+use crate::project::context_rows::{ContextRows, replacement};
 use crate::project::filling::TurnSize;
 use crate::project::pairing::{CallIds, Exchange, Pairing, Response, Sent};
 use crate::state::AgentState;
@@ -16,15 +16,14 @@ use crate::summary::cut_middle;
 use crate::turns::turn_starts;
 use crate::view::View;
 
-/// A cut goes down to this share of the budget, so that the next one is some turns away.
-const CUT_TO_PERCENT: u64 = 60;
-
 /// No tool output is cut below this, so that something can still be read.
 const SHORTEST_OUTPUT_BYTES: usize = 512;
 
 /// The conversation as it can be sent, turn by turn.
 pub struct Window {
     turns: Vec<WindowTurn>,
+    /// Index of the entry with which the newest response that is sent begins.
+    newest_response: Option<usize>,
 }
 
 struct WindowTurn {
@@ -33,37 +32,55 @@ struct WindowTurn {
     /// Whether a summary covers it.
     covered: bool,
     exchanges: Vec<Exchange>,
+    /// Index of the entry with which each exchange begins.
+    places: Vec<usize>,
     tokens: u64,
 }
 
+/// Size of one exchange of a window.
+pub(crate) struct EntrySize {
+    /// Index of the entry with which it begins.
+    pub(crate) index: usize,
+    /// Whether a context row sends it.
+    pub(crate) quoted: bool,
+    pub(crate) tokens: u64,
+}
+
 impl Window {
-    /// Reads the window off a view: rows in the range of a summary are replaced by its text.
+    /// Reads the window off a view: the text of a context row replaces the rows of its range.
     ///
     /// The text stands where the range ends and is a turn of its own: so a view that begins inside
-    /// the range yields the same from there on.
+    /// the range yields the same from there on. The user's own messages that the row keeps follow
+    /// the text.
     pub fn of(state: &AgentState, view: &View, target: &Target) -> Self {
-        let covers = Covers::of(view, state.path());
-        let mut pairing = Pairing::new(state, view, target, omitted_rows(view));
-        let ends = covers.ends();
+        let mut context = ContextRows::of(view, state.path());
+        let elided = context.take_elided();
+        let mut pairing = Pairing::new(state, view, target, omitted_rows(view), elided);
+        let ends = context.ends();
         for (index, entry) in view.entries().iter().enumerate() {
-            match covers.by.get(&index) {
-                None => pairing.add(index, entry),
-                Some(summary) => {
-                    let ends_here = ends.get(summary) == Some(&index);
-                    let text = ends_here.then(|| summary_text(view, *summary));
-                    let row = view.entries()[*summary].at();
-                    pairing.add_covered(index, row, text.flatten());
+            let Some(summary) = context.replacing(index) else {
+                pairing.add(index, entry);
+                continue;
+            };
+            pairing.skip();
+            if ends.get(&summary) == Some(&index) {
+                let row = view.entries()[summary].at();
+                if let Some(text) = replacement(view, summary, state.agent()) {
+                    pairing.quote(index, text, row);
+                }
+                for (text, row) in context.verbatim(view, summary) {
+                    pairing.quote(index, text, row);
                 }
             }
         }
-        let covered = |index: usize| covers.by.get(&index);
+        let covered = |index: usize| context.replacing(index);
         let changes = |at: usize| at > 0 && covered(at) != covered(at - 1);
         let is_after_range = |at: usize| changes(at) && covered(at - 1).is_some();
         let mut starts = turn_starts(view, state.path(), is_after_range);
         starts.extend((0..view.entries().len()).filter(|at| changes(*at)));
         // What precedes the first turn goes with the first row, unless the view begins somewhere
         // in the middle: then it is part of a turn that is not whole.
-        if view.is_complete(state.path()) || covers.by.contains_key(&0) {
+        if view.is_complete(state.path()) || covered(0).is_some() {
             starts.push(0);
         }
         starts.sort_unstable();
@@ -82,19 +99,67 @@ impl Window {
                 start: *start,
                 covered: is_covered(*start),
                 exchanges: Vec::new(),
+                places: Vec::new(),
                 tokens: 0,
             })
             .collect();
+        let mut newest_response = None;
         for (index, exchange) in exchanges {
+            if matches!(&exchange, Exchange::Response(response) if response.speaks()) {
+                newest_response = Some(index);
+            }
             let turn = starts
                 .partition_point(|start| *start <= index)
                 .checked_sub(1);
             if let Some(turn) = turn.and_then(|turn| turns.get_mut(turn)) {
                 turn.tokens += tokens_of(&exchange);
                 turn.exchanges.push(exchange);
+                turn.places.push(index);
             }
         }
-        Self { turns }
+        Self {
+            turns,
+            newest_response,
+        }
+    }
+
+    /// Index of the entry with which the newest response that is sent begins.
+    pub(crate) fn newest_response(&self) -> Option<usize> {
+        self.newest_response
+    }
+
+    /// The responses that are sent, oldest first.
+    pub(crate) fn responses(&self) -> impl Iterator<Item = &Response> {
+        let exchanges = self.turns.iter().flat_map(|turn| &turn.exchanges);
+        exchanges.filter_map(|exchange| match exchange {
+            Exchange::Response(response) => Some(response),
+            Exchange::User(..) | Exchange::Quoted(..) | Exchange::Note(_) => None,
+        })
+    }
+
+    /// Sizes of the exchanges, oldest first.
+    pub(crate) fn entry_sizes(&self) -> impl Iterator<Item = EntrySize> {
+        let exchanges = self
+            .turns
+            .iter()
+            .flat_map(|turn| turn.places.iter().zip(&turn.exchanges));
+        exchanges.map(|(index, exchange)| EntrySize {
+            index: *index,
+            quoted: matches!(exchange, Exchange::Quoted(..)),
+            tokens: tokens_of(exchange),
+        })
+    }
+
+    /// The part of the window before the entry at `end`.
+    pub(crate) fn before(mut self, end: usize) -> Self {
+        for turn in &mut self.turns {
+            let kept = turn.places.iter().filter(|place| **place < end).count();
+            turn.exchanges.truncate(kept);
+            turn.places.truncate(kept);
+            turn.tokens = turn.exchanges.iter().map(tokens_of).sum();
+        }
+        self.begin_with_user();
+        self
     }
 
     /// What the turns need together.
@@ -113,15 +178,6 @@ impl Window {
             })
         });
         sizes.collect()
-    }
-
-    /// Leaves out the last turn in which the user says anything, and what follows it; returns the
-    /// index of the entry with which it begins.
-    pub(crate) fn drop_last_turn(&mut self) -> Option<usize> {
-        let last = self.last_of_user()?;
-        let first_left = self.turns.get(last)?.start;
-        self.turns.truncate(last);
-        Some(first_left)
     }
 
     /// The last turn in which the user says anything: without it there would be no request.
@@ -157,6 +213,7 @@ impl Window {
             let first = turn.exchanges.iter().position(is_of_user);
             let silent = first.unwrap_or(turn.exchanges.len());
             turn.exchanges.drain(..silent);
+            turn.places.drain(..silent);
             turn.tokens = turn.exchanges.iter().map(tokens_of).sum();
             if first.is_some() {
                 return;
@@ -185,7 +242,7 @@ impl Window {
         let exchanges = self.turns.iter_mut().flat_map(|turn| &mut turn.exchanges);
         let responses = exchanges.filter_map(|exchange| match exchange {
             Exchange::Response(response) => Some(response),
-            Exchange::User(..) | Exchange::Note(_) => None,
+            Exchange::User(..) | Exchange::Quoted(..) | Exchange::Note(_) => None,
         });
         responses.flat_map(Response::outputs_mut)
     }
@@ -200,10 +257,17 @@ impl Window {
                 Exchange::User(text, row) => sent.push(Sent {
                     message: Message::text(Role::User, text),
                     rows: vec![row],
+                    quoted: false,
+                }),
+                Exchange::Quoted(text, row) => sent.push(Sent {
+                    message: Message::text(Role::User, text),
+                    rows: vec![row],
+                    quoted: true,
                 }),
                 Exchange::Note(text) => sent.push(Sent {
                     message: Message::text(Role::User, text),
                     rows: Vec::new(),
+                    quoted: false,
                 }),
                 Exchange::Response(response) => response.emit(&mut ids, &mut sent),
             }
@@ -214,75 +278,15 @@ impl Window {
 
 fn tokens_of(exchange: &Exchange) -> u64 {
     match exchange {
-        Exchange::User(text, _) | Exchange::Note(text) => estimate_tokens(text) + TOKENS_PER_BLOCK,
+        Exchange::User(text, _) | Exchange::Quoted(text, _) | Exchange::Note(text) => {
+            estimate_tokens(text) + TOKENS_PER_BLOCK
+        }
         Exchange::Response(response) => response.tokens(),
     }
 }
 
 fn is_of_user(exchange: &Exchange) -> bool {
-    matches!(exchange, Exchange::User(..))
-}
-
-/// Which entries are in the range of which summary.
-struct Covers {
-    /// Index of an entry → index of the newest summary that covers it.
-    by: HashMap<usize, usize>,
-}
-
-impl Covers {
-    fn of(view: &View, path: &Path) -> Self {
-        let place: HashMap<RowRef, usize> = view
-            .entries()
-            .iter()
-            .enumerate()
-            .map(|(index, entry)| (entry.at(), index))
-            .collect();
-        let mut active: Vec<(usize, SummaryData)> = Vec::new();
-        for (index, entry) in view.entries().iter().enumerate() {
-            if entry.kind() == Some(Kind::Summary) {
-                let summary: SummaryData = data::read(entry.row.data.as_deref());
-                match summary.undo {
-                    Some(undone) => {
-                        let undone = place.get(&undone);
-                        active.retain(|(other, _)| Some(other) != undone);
-                    }
-                    None => active.push((index, summary)),
-                }
-            }
-        }
-        let mut by = HashMap::new();
-        for (index, summary) in active {
-            let Some((from, to)) = summary.from.zip(summary.to) else {
-                continue;
-            };
-            let Some(last) = place.get(&to).filter(|last| **last < index) else {
-                continue;
-            };
-            // A range whose beginning is not in the view began before it, or never was one.
-            let first = match place.get(&from) {
-                Some(first) => *first,
-                None if path.is_complete() && !path.contains(from) => continue,
-                None => 0,
-            };
-            by.extend((first..=*last).map(|covered| (covered, index)));
-        }
-        Self { by }
-    }
-
-    /// The last entry that each summary covers.
-    fn ends(&self) -> HashMap<usize, usize> {
-        let mut ends = HashMap::new();
-        for (index, summary) in &self.by {
-            let end = ends.entry(*summary).or_insert(*index);
-            *end = *index.max(end);
-        }
-        ends
-    }
-}
-
-fn summary_text(view: &View, summary: usize) -> Option<String> {
-    let text = view.entries().get(summary)?.row.content.clone();
-    text.filter(|text| !text.trim().is_empty())
+    matches!(exchange, Exchange::User(..) | Exchange::Quoted(..))
 }
 
 fn omitted_rows(view: &View) -> HashSet<RowRef> {
@@ -296,36 +300,26 @@ fn omitted_rows(view: &View) -> HashSet<RowRef> {
         .collect()
 }
 
-/// The last row that a turn's start has to cut off the window, if the request would exceed the
-/// budget; none if it does not, or if there is only one turn.
-pub fn cut_for(
-    state: &AgentState,
-    view: &View,
-    target: &Target,
-    budget: &Budget,
-) -> Option<RowRef> {
-    let fixed = fixed_tokens(state, target);
-    let window = Window::of(state, view, target);
-    if fixed + window.tokens() <= budget.cap {
-        return None;
-    }
-    let surplus = window.surplus((budget.cap * CUT_TO_PERCENT / 100).saturating_sub(fixed));
-    let first_kept = window.turns.get(surplus).filter(|_| surplus > 0)?.start;
-    Some(view.entries().get(first_kept.checked_sub(1)?)?.at())
-}
-
 /// Says whether nothing older than the view could change the request: its turns fill the model's
 /// window already, and the user says something in them.
 pub fn is_full(state: &AgentState, view: &View, target: &Target, budget: &Budget) -> bool {
+    if missing_messages(state, view).is_some() {
+        return false;
+    }
     let window = Window::of(state, view, target);
     let fills = fixed_tokens(state, target) + window.tokens() > budget.window;
     fills && window.last_of_user().is_some()
 }
 
 /// The row at which the summary begins that covers the view's first row. If that row is a root,
-/// nothing older than the view is sent.
+/// nothing older than the view is sent but the messages of [`missing_messages`].
 pub fn covered_since(state: &AgentState, view: &View) -> Option<RowRef> {
-    let summary = Covers::of(view, state.path()).by.get(&0).copied()?;
+    let summary = ContextRows::of(view, state.path()).replacing(0)?;
     let data = view.entries().get(summary)?.row.data.as_deref();
     data::read::<SummaryData>(data).from
+}
+
+/// First of the user rows before the view that must be supplied by [`View::set_older_messages`].
+pub fn missing_messages(state: &AgentState, view: &View) -> Option<RowRef> {
+    ContextRows::of(view, state.path()).missing_from(view)
 }

@@ -1,6 +1,6 @@
 //! What a model is told that writes a summary.
 
-use super::{SUMMARY_PROMPT, summary_request};
+use super::{SUMMARY_PROMPT, chunk_request, summary_chunks};
 use crate::message::{Block, Message, Role};
 use crate::project::{Request, estimate_request};
 
@@ -27,7 +27,12 @@ fn conversation() -> Vec<Message> {
 
 #[test]
 fn a_conversation_is_told_as_text_without_tools() {
-    let request = summary_request(&conversation(), Some("keep the names"), 10_000);
+    let chunks = summary_chunks(&conversation(), 10_000);
+    let [chunk] = chunks.as_slice() else {
+        panic!("{chunks:?}")
+    };
+
+    let request = chunk_request(chunk, None, Some("keep the names"));
 
     let expected = "<conversation>\n\
         user: list the files\n\
@@ -37,27 +42,29 @@ fn a_conversation_is_told_as_text_without_tools() {
         </conversation>\n\
         \n\
         The user says about the summary: keep the names\n\
-        \n\
-        Write the summary.";
-    assert_eq!(text_of(&request), expected);
+        Write the summary of all of it.";
+    assert!(text_of(&request).starts_with(expected), "{request:?}");
     assert_eq!(request.system.as_deref(), Some(SUMMARY_PROMPT));
     assert_eq!(request.tools, []);
 }
 
-/// Long pieces are cut first, then the oldest messages go; whatever is said, it fits.
+/// Every message is in some chunk, and every request fits with a summary of the chunks before it.
 #[test]
-fn a_request_for_a_summary_fits() {
+fn chunks_hold_all_messages_and_fit() {
     let mut messages = Vec::new();
     for n in 0..200 {
         messages.push(Message::text(Role::User, format!("question {n} é")));
         messages.push(Message::text(Role::Assistant, "word ".repeat(4_000)));
     }
-    for room in [400, 1_000, 20_000, 1_000_000] {
-        let request = summary_request(&messages, None, room);
+    let earlier = "fact ".repeat(3_000);
+    for room in [6_000, 20_000, 1_000_000] {
+        let chunks = summary_chunks(&messages, room);
 
-        assert!(estimate_request(&request) <= room + 8, "{room}");
-        let text = text_of(&request);
-        assert!(text.contains("question 199"), "the newest are kept");
-        assert_eq!(text.contains("question 0 "), room >= 20_000, "{room}");
+        let all = chunks.concat();
+        assert!((0..200).all(|n| all.contains(&format!("question {n} é"))));
+        for chunk in &chunks {
+            let request = chunk_request(chunk, Some(&earlier), None);
+            assert!(estimate_request(&request) <= room, "{room}");
+        }
     }
 }

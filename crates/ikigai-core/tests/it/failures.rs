@@ -191,6 +191,7 @@ fn one_of_each(agent: AgentId) -> Vec<(Event, Shown)> {
             Shown::Summary {
                 range: Some((first, first)),
                 text: Some(word("short")),
+                elides: false,
                 undo: None,
             },
         ),

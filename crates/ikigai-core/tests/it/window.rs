@@ -162,6 +162,7 @@ fn summary_is_undone_and_follows_the_path() {
         from: Some(one.0),
         to: Some(two.1),
         undo: Some(two.0),
+        ..SummaryData::default()
     };
     let text = Some("neither".to_owned());
     let both = log.append(agent, Event::Summary { text, data });

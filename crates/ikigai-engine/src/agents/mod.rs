@@ -11,6 +11,7 @@ mod names;
 mod open_questions;
 mod prepare;
 mod recall;
+mod row_pages;
 mod tree;
 mod wait;
 
@@ -112,7 +113,14 @@ struct WaitArguments {
 struct RecallArguments {
     /// Words that must all be there. `"in quotes"` as they stand, `begin*`, `after:7d`,
     /// `before:2026-11-30`.
+    #[serde(default)]
     query: String,
+    /// Opens one row instead of searching: `#12` of your own, `#name.12` of another agent.
+    #[serde(default)]
+    row: Option<String>,
+    /// Page of that row, from 1 on.
+    #[serde(default)]
+    page: Option<usize>,
     /// Only what this agent has, dead or alive.
     #[serde(default)]
     agent: Option<String>,
@@ -168,7 +176,8 @@ impl AgentTool {
                 schema_of::<WaitArguments>(),
             ),
             Self::Recall => (
-                "Finds words in everything that was ever said, done or printed, here and by other agents.",
+                "Finds words in everything that was ever said, done or printed, here and by other agents; \
+                 with `row`, opens a whole row in pages, such as an output that was shortened.",
                 schema_of::<RecallArguments>(),
             ),
         };

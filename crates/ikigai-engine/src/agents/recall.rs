@@ -30,6 +30,12 @@ impl Worker {
         call: &OpenCall,
         desk: &mut Desk<'_>,
     ) -> Deal {
+        if let Some(row) = &arguments.row {
+            return self.deal_row(row, arguments.page, call, desk).await;
+        }
+        if arguments.query.trim().is_empty() {
+            return Ok(Err("`query` or `row` is missing".to_owned()));
+        }
         let found = match self.recall(&arguments).await? {
             Ok(found) => found,
             Err(reason) => return Ok(Err(reason)),
@@ -50,11 +56,7 @@ impl Worker {
                 let _ = write!(typed, " {name}:\"{}\"", value.replace('"', ""));
             }
         }
-        // Reading mode is for looking at this project, and other projects have their own secrets.
-        let session = match self.grant().mode {
-            Approve::Read => Some(self.session().await?),
-            Approve::Ask | Approve::Edits | Approve::All => None,
-        };
+        let session = self.recall_scope().await?;
         let workdir = workdir(self);
         let asked = Asked {
             limit: arguments.limit.unwrap_or(HITS).clamp(1, MOST_HITS),
@@ -65,6 +67,16 @@ impl Worker {
             ..Asked::default()
         };
         self.engine.search(&typed, asked).await
+    }
+
+    /// The session that `recall` is limited to; none if it may look everywhere.
+    ///
+    /// Reading mode is for looking at this project, and other projects have their own secrets.
+    pub(super) async fn recall_scope(&self) -> Result<Option<SessionId>, EngineError> {
+        match self.grant().mode {
+            Approve::Read => Ok(Some(self.session().await?)),
+            Approve::Ask | Approve::Edits | Approve::All => Ok(None),
+        }
     }
 
     async fn session(&self) -> Result<SessionId, EngineError> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ikigai_core::data::SummaryData;
+use ikigai_core::data::{self, SummaryData};
 use ikigai_core::{Event, RowRef, Settings};
 use ikigai_store::history;
 use serde_json::{Map, Value};
@@ -93,10 +93,10 @@ async fn compact(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             if let Some(reason) = worker.used_up().await? {
                 return Trouble::refused(reason);
             }
-            let Some(story) = worker.story().await? else {
+            let Some(range) = worker.summary_range().await? else {
                 return Trouble::refused(NOTHING);
             };
-            let output = format!("summarising {}", turns(story.turns));
+            let output = format!("summarising {}", turns(range.turns));
             let wishes = wishes.map(str::to_owned);
             let later: Later = Box::new(move |worker, desk| Box::pin(write(worker, wishes, desk)));
             Ok(Reply::says(output).then(Then::Later(later)))
@@ -205,7 +205,14 @@ pub(super) async fn undo(worker: &mut Worker, which: Newest) -> Result<Reply, Tr
             Newest::Text => "nothing was summarised",
         });
     };
-    let what = if text.is_some() { "summary" } else { "cut" };
+    let row = history::row_at(worker.engine.store(), at).await;
+    let row = row.map_err(EngineError::from)?;
+    let stored: SummaryData = data::read(row.as_ref().and_then(|row| row.data.as_deref()));
+    let what = match (text, stored.elide) {
+        (Some(_), _) => "summary",
+        (None, Some(_)) => "shortening",
+        (None, None) => "cut",
+    };
     let data = SummaryData {
         undo: Some(at),
         ..SummaryData::default()
@@ -243,12 +250,9 @@ fn table(worker: &Worker, context: &Context) -> String {
     }
     match context.start_index {
         0 => {}
-        1 => text.push_str("\n1 earlier message is not sent as it was · /context undo"),
+        1 => text.push_str("\n1 earlier turn is replaced · /context undo"),
         some => {
-            let _ = write!(
-                text,
-                "\n{some} earlier messages are not sent as they were · /context undo"
-            );
+            let _ = write!(text, "\n{some} earlier turns are replaced · /context undo");
         }
     }
     text

@@ -69,6 +69,13 @@ impl Worker {
             .stream(&mut *answer, turn.deadline, &mut draft, desk)
             .await?;
         release(answer);
+        if let Ending::Failed(error) = &ending
+            && !draft.is_stored()
+            && self.shrink_window(turn, error, desk)
+        {
+            return Ok(Step::Ask);
+        }
+        turn.overflowed = false;
         if let Some(omitted) = self.refused_item(turn, &ending) {
             let drop = draft.is_stored().then(|| self.drop_draft());
             self.passes("before the failure is stored");

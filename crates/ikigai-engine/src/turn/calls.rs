@@ -8,7 +8,7 @@ use ikigai_core::data::{BlobRef, Category, Cause, Verdict};
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{EffectClass, Event};
 use ikigai_store::{Effect, RunId};
-use ikigai_tools::output::present;
+use ikigai_tools::output::present_within;
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::OutputListener;
 use ikigai_tools::{Confinement, Context, Ending, Given, Output, Prepared, Touches};
@@ -79,6 +79,7 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Step, EngineError> {
         turn.calls += open.len();
+        self.share_results(turn, open.len());
         if turn.calls > self.engine.limits.calls {
             let text = format!(
                 "the model made more than {} calls in one turn",
@@ -324,7 +325,7 @@ impl Worker {
             output.body.splice(0..0, line.into_bytes());
         }
         let blank = self.engine.safety.blank.clone();
-        let presented = present(&output.body, &*blank);
+        let presented = present_within(&output.body, &*blank, self.result_limit(open));
         let blob = match &presented.blob {
             Some(bytes) => Some(BlobRef {
                 hash: Some(self.put_blob_held(bytes, desk).await?),

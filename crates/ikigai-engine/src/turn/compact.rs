@@ -1,15 +1,19 @@
-//! Summaries: a model writes a text that stands for whole turns, beside the agent's work.
+//! Summaries: the model writes a text that replaces older rows, beside the agent's work.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_core::data::{SummaryData, UsageData};
-use ikigai_core::project::{Filling, Scale, Story, estimate_tokens, story};
-use ikigai_core::summary::{summary_request, summary_text};
+use ikigai_core::data::{Amounts, SummaryData, UsageData};
+use ikigai_core::project::{
+    Keep, Scale, SummaryRange, assemble, estimate_request, estimate_tokens, messages_up_to,
+    plan_summary,
+};
+use ikigai_core::summary::{chunk_request, summary_chunks, summary_message, summary_text};
 use ikigai_core::{Event, Request, RowRef};
 use ikigai_providers::{AnswerBlock, Delta, Model, Response, StopReason};
-use ikigai_store::{Agent, history};
+use ikigai_store::{Agent, Status, history};
+use ikigai_tools::Need;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -21,23 +25,26 @@ use crate::figures::tokens;
 use crate::front::{Desk, Stop, Update};
 use crate::{EngineError, Worker, window};
 
-/// How long a summary may take; turns go on meanwhile.
+/// Longest time for one summary; turns continue meanwhile where they can.
 const LONGEST: Duration = Duration::from_mins(15);
 
-/// After a summary that came to nothing so many turns begin before another one is tried.
-const TURNS_OF_REST: usize = 8;
+/// Failed summaries after which the conversation is cut instead.
+pub(super) const MOST_FAILURES: u32 = 3;
 
-/// By itself only what is at least this part of the budget is summarised.
-const LEAST_SHARE: u64 = 5;
+/// Room for the summary in a request that repeats the conversation, in tokens.
+const ANSWER_ROOM_TOKENS: u64 = 4_000;
+
+/// `/compact` leaves the newest response alone if at least this much else is replaced.
+const LEAST_REPLACED_TOKENS: u64 = 100;
+
+/// Most running children that a summary names.
+const MOST_CHILDREN: usize = 20;
 
 /// A summary that is being written. Dropped, it is written no further.
 pub(crate) struct Summary {
-    /// The range it will stand for.
+    /// First row of the range; none if the path has no root.
     from: Option<RowRef>,
-    to: RowRef,
-    /// What is sent of that range now.
-    pub(crate) tokens: u64,
-    pub(crate) turns: usize,
+    range: SummaryRange,
     /// What the model counts for a token that is estimated.
     scale: Scale,
     provider: String,
@@ -52,13 +59,21 @@ impl Drop for Summary {
 }
 
 impl Summary {
-    /// What came of it, or why nothing did. Safe to drop before it is ready.
-    async fn came(&mut self) -> Result<Response, String> {
+    /// Waits for the response, or the reason why there is none. Safe to drop before it is ready.
+    async fn response(&mut self) -> Result<Response, String> {
         match (&mut self.writing).await {
-            Ok(came) => came,
-            Err(_) => Err("it broke down, which is a mistake in ikigai".to_owned()),
+            Ok(response) => response,
+            Err(_) => Err("internal error in ikigai (please report)".to_owned()),
         }
     }
+}
+
+/// Requests that lead to a summary.
+enum Asking {
+    /// The conversation as it is sent, with one more message: a prompt cache has most of it.
+    Conversation(Request),
+    /// The conversation as text, chunk by chunk.
+    Chunks(Vec<String>, Option<String>),
 }
 
 /// What came of a summary that the user asked for.
@@ -92,16 +107,26 @@ impl fmt::Display for Shrunk {
 }
 
 impl Worker {
-    /// What there is to summarise, in the whole conversation.
-    pub(crate) async fn story(&mut self) -> Result<Option<Story>, EngineError> {
-        let mut turn = self.prepare_turn().await?;
-        self.read_window(&mut turn).await?;
+    /// The rows that `/compact` would have summarised: all but the newest response, or all if that
+    /// leaves nothing.
+    fn compactable(&self, turn: &Turn) -> Option<SummaryRange> {
         let Agent { state, view, .. } = &self.agent;
-        Ok(story(state, view, &turn.target, &turn.window))
+        let limits = &self.engine.context_limits;
+        let plan = |keep| plan_summary(state, view, &turn.target, &turn.window, limits, keep);
+        let is_worth_it =
+            |range: &SummaryRange| range.tokens >= range.verbatim + LEAST_REPLACED_TOKENS;
+        let part = plan(Keep::NewestResponse).filter(is_worth_it);
+        part.or_else(|| plan(Keep::Nothing))
     }
 
-    /// Begins to have a summary written of all turns that are whole, at a user's wish. One that was
-    /// begun before is given up.
+    /// The rows that `/compact` would have summarised now.
+    pub(crate) async fn summary_range(&mut self) -> Result<Option<SummaryRange>, EngineError> {
+        let mut turn = self.prepare_turn().await?;
+        self.read_window(&mut turn).await?;
+        Ok(self.compactable(&turn))
+    }
+
+    /// Starts a summary that the user asked for. One that was started before is dropped.
     pub(crate) async fn begin_summary(
         &mut self,
         instructions: Option<&str>,
@@ -109,85 +134,51 @@ impl Worker {
         self.summary = None;
         let mut turn = self.prepare_turn().await?;
         self.read_window(&mut turn).await?;
-        let Agent { state, view, .. } = &self.agent;
-        let Some(story) = story(state, view, &turn.target, &turn.window) else {
+        let Some(range) = self.compactable(&turn) else {
             return Ok(None);
         };
-        Ok(Some(self.write_summary(&turn, &story, instructions).await?))
+        Ok(Some(self.write_summary(&turn, range, instructions).await?))
     }
 
-    async fn write_summary(
+    pub(super) async fn write_summary(
         &mut self,
         turn: &Turn,
-        story: &Story,
+        range: SummaryRange,
         instructions: Option<&str>,
     ) -> Result<Summary, EngineError> {
-        let request = summary_request(&story.messages, instructions, turn.window.window);
+        let asking = self.summary_requests(turn, &range, instructions);
         let Worker { agent, engine, .. } = &mut *self;
-        // No other request of the agent begins like this one.
-        let conversation = format!("{}-summary", agent.state.agent());
-        let writing = write(
-            turn.model.clone(),
-            request,
-            conversation,
-            engine.hub.clone(),
-        );
+        let conversation = agent.state.agent().to_string();
+        let writing = write(turn.model.clone(), asking, conversation, engine.hub.clone());
         let scale = Scale::of(&agent.state, &agent.view, &turn.target, turn.scale);
         Ok(Summary {
             scale,
             from: window::root_of(engine.store(), agent).await?,
-            to: story.to,
-            tokens: story.tokens,
-            turns: story.turns,
+            range,
             provider: turn.target.provider.clone(),
             model: turn.target.model.clone(),
             writing: tokio::spawn(writing),
         })
     }
 
-    /// Has the conversation summarised beside the turn that begins, if it fills as much of the
-    /// budget as is configured.
-    pub(super) async fn summarise_if_full(
-        &mut self,
+    fn summary_requests(
+        &self,
         turn: &Turn,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
-        let Some(percent) = self.engine.summarise_at else {
-            return Ok(());
-        };
-        if self.summary.is_some() {
-            return Ok(());
-        }
-        self.summary_rest = self.summary_rest.saturating_sub(1);
-        if self.summary_rest > 0 {
-            return Ok(());
-        }
+        range: &SummaryRange,
+        instructions: Option<&str>,
+    ) -> Asking {
         let Agent { state, view, .. } = &self.agent;
-        let filling = Filling::of(state, view, &turn.target, &turn.window);
-        let (used, cap) = (
-            filling.fixed_tokens() + filling.turn_tokens(),
-            turn.window.cap.max(1),
-        );
-        if used.saturating_mul(100) <= cap.saturating_mul(percent) {
-            return Ok(());
+        let room = turn.window.cap;
+        if let Ok(mut request) = assemble(state, view, &turn.target, &turn.window) {
+            request.messages.push(summary_message(instructions));
+            let size = estimate_request(&request);
+            if size <= room && size + ANSWER_ROOM_TOKENS <= turn.window.window {
+                return Asking::Conversation(request);
+            }
         }
-        let Some(story) = story(state, view, &turn.target, &turn.window) else {
-            return Ok(());
-        };
-        if story.tokens.saturating_mul(LEAST_SHARE) < cap
-            || read_held!(desk, self.used_up()).is_some()
-        {
-            return Ok(());
-        }
-        let share = used.saturating_mul(100) / cap;
-        let text = format!(
-            "the conversation fills {share}% of {} tokens: {} are being summarised",
-            tokens(turn.budget.cap),
-            turns(story.turns)
-        );
-        self.summary = Some(read_held!(desk, self.write_summary(turn, &story, None)));
-        desk.tell(Update::Notice(text));
-        Ok(())
+        let messages = messages_up_to(state, view, &turn.target, range.to);
+        let chunks = summary_chunks(&messages, room);
+        Asking::Chunks(chunks, instructions.map(str::to_owned))
     }
 
     /// Stores a summary that was written beside the turn, if it is there.
@@ -198,6 +189,30 @@ impl Worker {
         {
             Some(summary) => self.end_summary(summary, desk).await,
             None => Ok(()),
+        }
+    }
+
+    /// Waits inside a turn for a summary without which the next request is too large. Returns why
+    /// the turn is to stop, if it is.
+    pub(super) async fn finish_summary(
+        &mut self,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        let Some(mut summary) = self.summary.take() else {
+            return Ok(None);
+        };
+        loop {
+            tokio::select! {
+                biased;
+                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
+                    return Ok(Some(stop));
+                },
+                response = summary.response() => {
+                    let ended = self.store_summary(&summary, response, desk).await?;
+                    self.report_summary(ended, desk);
+                    return Ok(None);
+                }
+            }
         }
     }
 
@@ -218,9 +233,9 @@ impl Worker {
                     }
                     self.summary = Some(summary);
                 }
-                came = summary.came() => {
-                    let ended = self.store_summary(&summary, came, desk).await?;
-                    self.tell_summary(ended, desk);
+                response = summary.response() => {
+                    let ended = self.store_summary(&summary, response, desk).await?;
+                    self.report_summary(ended, desk);
                 }
             }
         }
@@ -232,17 +247,20 @@ impl Worker {
         mut summary: Summary,
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
-        let came = summary.came().await;
-        let ended = self.store_summary(&summary, came, desk).await?;
-        self.tell_summary(ended, desk);
+        let response = summary.response().await;
+        let ended = self.store_summary(&summary, response, desk).await?;
+        self.report_summary(ended, desk);
         Ok(())
     }
 
-    fn tell_summary(&mut self, ended: Result<Shrunk, String>, desk: &mut Desk<'_>) {
+    fn report_summary(&mut self, ended: Result<Shrunk, String>, desk: &mut Desk<'_>) {
         match ended {
-            Ok(shrunk) => desk.tell(Update::Notice(shrunk.to_string())),
+            Ok(shrunk) => {
+                self.summary_failures = 0;
+                desk.tell(Update::Notice(shrunk.to_string()));
+            }
             Err(reason) => {
-                self.summary_rest = TURNS_OF_REST;
+                self.summary_failures += 1;
                 let text = format!("no summary: {reason} · the conversation is sent as before");
                 desk.tell(Update::Warning(text));
             }
@@ -261,8 +279,8 @@ impl Worker {
                 intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
                     return Ok(Written::Stopped(stop));
                 },
-                came = summary.came() => {
-                    return Ok(match self.store_summary(&summary, came, desk).await? {
+                response = summary.response() => {
+                    return Ok(match self.store_summary(&summary, response, desk).await? {
                         Ok(shrunk) => Written::Shrunk(shrunk),
                         Err(reason) => Written::Nothing(reason),
                     });
@@ -271,15 +289,15 @@ impl Worker {
         }
     }
 
-    /// Stores what a summary cost, and the summary itself if it is any good. Otherwise says why it
-    /// is not; the conversation is sent as before then.
+    /// Stores the cost of a summary, and the summary itself if it is usable; otherwise returns why
+    /// it is not, and the conversation is sent as before.
     async fn store_summary(
         &mut self,
         summary: &Summary,
-        came: Result<Response, String>,
+        response: Result<Response, String>,
         desk: &mut Desk<'_>,
     ) -> Result<Result<Shrunk, String>, EngineError> {
-        let response = match came {
+        let response = match response {
             Ok(response) => response,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -290,10 +308,11 @@ impl Worker {
             sum: Some(self.tally.spent.plus(&response.usage)),
             amounts: response.usage.clone(),
         });
-        let judged = match judge(summary, &response) {
-            // Whoever went back or began anew does not want it.
-            Ok(_) if !read_held!(desk, self.is_on_path(summary.to)) => {
-                Err("what it stands for is not remembered any more".to_owned())
+        let open = read_held!(desk, self.still_open());
+        let judged = match judge(&summary.range, &response, &open) {
+            // Rewound or cleared meanwhile.
+            Ok(_) if !read_held!(desk, self.is_on_path(summary.range.to)) => {
+                Err("its rows are not in context any more".to_owned())
             }
             judged => judged,
         };
@@ -301,8 +320,9 @@ impl Worker {
             text: Some(text.clone()),
             data: SummaryData {
                 from: summary.from,
-                to: Some(summary.to),
-                undo: None,
+                to: Some(summary.range.to),
+                verbatim_from: summary.range.verbatim_from,
+                ..SummaryData::default()
             },
         });
         self.passes("before the summary is stored");
@@ -311,10 +331,37 @@ impl Worker {
         self.passes("after the summary is stored");
         desk.told(rows);
         Ok(judged.map(|(_, after)| Shrunk {
-            turns: summary.turns,
-            before: summary.scale.counted(summary.tokens),
+            turns: summary.range.turns,
+            before: summary.scale.counted(summary.range.tokens),
             after: summary.scale.counted(after),
         }))
+    }
+
+    /// The to-do list and the children that still run, for the end of a summary.
+    async fn still_open(&self) -> Result<String, EngineError> {
+        let mut open = String::new();
+        if let Some(list) = self.given(&[Need::List]).await?.list
+            && !list.trim().is_empty()
+        {
+            open.push_str("To-do list:\n");
+            open.push_str(list.trim());
+        }
+        let own = self.agent.state.agent();
+        let mut running = Vec::new();
+        for child in self.engine.agents().await? {
+            let is_child = child.parent == Some(own) && child.status == Status::Running;
+            if is_child && running.len() < MOST_CHILDREN && self.engine.works(child.id).await? {
+                running.push(child.name);
+            }
+        }
+        if !running.is_empty() {
+            if !open.is_empty() {
+                open.push_str("\n\n");
+            }
+            open.push_str("Child agents still running: ");
+            open.push_str(&running.join(", "));
+        }
+        Ok(open)
     }
 
     /// Says whether a row is on the agent's path, wherever that has to be looked for.
@@ -333,24 +380,16 @@ impl Worker {
 /// Has a summary written. Nothing is stored.
 async fn write(
     model: Arc<dyn Model>,
-    request: Request,
+    asking: Asking,
     conversation: String,
     hub: Arc<Hub>,
 ) -> Result<Response, String> {
     let written = async {
         let _permit = hub.requests.acquire().await;
-        let mut answer = model.answer(request, &conversation);
-        let patience = answer.patience();
-        loop {
-            match timeout(patience, answer.next()).await {
-                Ok(Some(Ok(Delta::Finished(response)))) => {
-                    release(answer);
-                    return Ok(priced(response, &*model));
-                }
-                Ok(Some(Ok(_))) => {}
-                Ok(Some(Err(error))) => return Err(error.message),
-                Ok(None) => return Err("the answer ended before it was whole".to_owned()),
-                Err(_) => return Err(silent(patience).message),
+        match asking {
+            Asking::Conversation(request) => respond(&*model, request, &conversation).await,
+            Asking::Chunks(chunks, instructions) => {
+                write_chunks(&*model, &chunks, instructions.as_deref(), &conversation).await
             }
         }
     };
@@ -359,8 +398,63 @@ async fn write(
     written.unwrap_or_else(|_| Err(format!("it was not written within {most} s")))
 }
 
-/// The text that is stored, with its tokens, or why it is no summary.
-fn judge(summary: &Summary, response: &Response) -> Result<(String, u64), String> {
+/// Summarises one chunk after the other; the last response has the sum of all usage.
+async fn write_chunks(
+    model: &dyn Model,
+    chunks: &[String],
+    instructions: Option<&str>,
+    conversation: &str,
+) -> Result<Response, String> {
+    // Requests of this form share no prefix with those of the agent.
+    let conversation = format!("{conversation}-summary");
+    let mut spent = Amounts::default();
+    let mut newest: Option<Response> = None;
+    for chunk in chunks {
+        let earlier = newest.as_ref().map(text_of);
+        let request = chunk_request(chunk, earlier.as_deref(), instructions);
+        let response = respond(model, request, &conversation).await?;
+        spent = spent.plus(&response.usage);
+        newest = Some(response);
+    }
+    let newest = newest.ok_or_else(|| "there is nothing to summarise".to_owned())?;
+    Ok(Response {
+        usage: spent,
+        ..newest
+    })
+}
+
+/// One whole response of the model.
+async fn respond(
+    model: &dyn Model,
+    request: Request,
+    conversation: &str,
+) -> Result<Response, String> {
+    let mut answer = model.answer(request, conversation);
+    let patience = answer.patience();
+    loop {
+        match timeout(patience, answer.next()).await {
+            Ok(Some(Ok(Delta::Finished(response)))) => {
+                release(answer);
+                return Ok(priced(response, model));
+            }
+            Ok(Some(Ok(_))) => {}
+            Ok(Some(Err(error))) => return Err(error.message),
+            Ok(None) => return Err("the answer ended before it was whole".to_owned()),
+            Err(_) => return Err(silent(patience).message),
+        }
+    }
+}
+
+fn text_of(response: &Response) -> String {
+    let texts = response.blocks.iter().filter_map(|block| match block {
+        AnswerBlock::Text { text, .. } => Some(text.as_str()),
+        AnswerBlock::Thinking { .. } | AnswerBlock::Call { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The text to store and the tokens that replace the range, or why it is no summary.
+fn judge(range: &SummaryRange, response: &Response, open: &str) -> Result<(String, u64), String> {
     match response.stop {
         StopReason::Length => return Err("it is too long".to_owned()),
         StopReason::ContextFull => return Err("the model's context is full".to_owned()),
@@ -368,17 +462,13 @@ fn judge(summary: &Summary, response: &Response) -> Result<(String, u64), String
         StopReason::Paused => return Err("the provider paused in the middle of it".to_owned()),
         StopReason::End | StopReason::Calls | StopReason::Other(_) => {}
     }
-    let texts = response.blocks.iter().filter_map(|block| match block {
-        AnswerBlock::Text { text, .. } => Some(text.as_str()),
-        AnswerBlock::Thinking { .. } | AnswerBlock::Call { .. } => None,
-    });
-    let written = texts.collect::<Vec<_>>().join("\n");
+    let written = text_of(response);
     if written.trim().is_empty() {
         return Err("the model wrote nothing".to_owned());
     }
-    let text = summary_text(&written);
-    let after = estimate_tokens(&text);
-    if after >= summary.tokens {
+    let text = summary_text(&written, open);
+    let after = estimate_tokens(&text) + range.verbatim;
+    if after >= range.tokens {
         return Err("it is no shorter than what it stands for".to_owned());
     }
     Ok((text, after))

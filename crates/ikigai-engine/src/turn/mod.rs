@@ -5,6 +5,7 @@ mod agent_calls;
 mod ask;
 mod calls;
 mod compact;
+mod context_budget;
 mod deed;
 mod draft;
 mod held;
@@ -19,8 +20,9 @@ pub(crate) use deed::cookie_of;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ikigai_core::data::{self, Category, ErrorData, SummaryData, UserData, Via};
-use ikigai_core::project::{Scale, cut_for};
+use ikigai_core::data::{self, Category, ErrorData, UserData, Via};
+use ikigai_core::project::Scale;
+use ikigai_core::settings::ModelChoice;
 use ikigai_core::{Budget, Event, Kind, Micros, Row, RowRef, Seq, Settings, Target};
 use ikigai_providers::Model;
 use ikigai_store::CommitError;
@@ -81,6 +83,10 @@ struct Turn {
     tools: Toolset,
     /// The settings under which it was prepared.
     settings: Settings,
+    /// The model as it is chosen.
+    choice: ModelChoice,
+    /// Whether the newest request was refused as too long, and shortened.
+    overflowed: bool,
     /// Whether it starts, or goes on.
     starts: bool,
     requests: usize,
@@ -257,7 +263,7 @@ impl Worker {
         let choice = self.engine.choice(settings)?;
         let model = self.engine.models.resolve(&choice)?;
         let tools = self.engine.toolset(settings).await;
-        let budget = self.engine.budget(settings, model.window_tokens());
+        let budget = self.engine.budget(settings, &choice, model.window_tokens());
         Ok(Turn {
             target: Target {
                 documents: self.engine.documents(settings).await?,
@@ -270,6 +276,8 @@ impl Worker {
             scale: self.engine.models.token_scale(&choice),
             model,
             tools,
+            choice,
+            overflowed: false,
             requests: 0,
             calls: 0,
             deadline: Instant::now() + self.engine.limits.time,
@@ -288,7 +296,7 @@ impl Worker {
         desk.tell(Update::Began);
         let begun = self.begin_turn(&mut turn, desk).await;
         let ended = match begun {
-            Ok(()) => self.steps(turn, first, desk).await,
+            Ok(()) => Box::pin(self.steps(turn, first, desk)).await,
             Err(error) => Err(error),
         };
         match &ended {
@@ -307,7 +315,7 @@ impl Worker {
         ended
     }
 
-    /// Reads what the first request needs, and moves the window if it is too much.
+    /// Reads pinned documents again if a turn starts.
     async fn begin_turn(
         &mut self,
         turn: &mut Turn,
@@ -316,22 +324,6 @@ impl Worker {
         if turn.starts {
             self.read_pins(turn, desk).await?;
         }
-        read_held!(desk, self.read_window(turn));
-        let Worker { agent, engine, .. } = &mut *self;
-        let Turn { target, window, .. } = turn;
-        let Some(to) = cut_for(&agent.state, &agent.view, target, window) else {
-            return self.summarise_if_full(turn, desk).await;
-        };
-        let data = SummaryData {
-            from: read_held!(desk, window::root_of(engine.store(), agent)),
-            to: Some(to),
-            undo: None,
-        };
-        let cut = vec![Event::Summary { text: None, data }];
-        self.passes("before the window is cut");
-        let rows = self.commit_held(cut, Vec::new(), desk).await?;
-        self.passes("after the window is cut");
-        desk.told(rows);
         Ok(())
     }
 
@@ -359,9 +351,11 @@ impl Worker {
             step = match step {
                 Step::Ask => {
                     self.carry_out_at_break(desk).await;
-                    self.take_in_summary(desk).await?;
                     self.keep_up(&mut turn, desk).await?;
-                    self.ask(&mut turn, desk).await?
+                    match Box::pin(self.fit_context(&mut turn, desk)).await? {
+                        Some(reason) => self.stop_here(&reason, desk).await?,
+                        None => self.ask(&mut turn, desk).await?,
+                    }
                 }
                 Step::RunTools(calls) => self.run_tools(&mut turn, calls, desk).await?,
                 Step::Done(outcome) => return Ok(outcome),
@@ -377,12 +371,12 @@ impl Worker {
         let fresh = read_held!(desk, self.prepare_turn());
         *turn = Turn {
             starts: turn.starts,
+            overflowed: turn.overflowed,
             requests: turn.requests,
             calls: turn.calls,
             deadline: turn.deadline,
             ..fresh
         };
-        read_held!(desk, self.read_window(turn));
         Ok(())
     }
 

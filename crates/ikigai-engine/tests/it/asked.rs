@@ -1,9 +1,9 @@
 //! What was asked is told again, of any turn, exactly.
 
 use ikigai_core::data::{self, AssistantData};
-use ikigai_core::summary::SUMMARY_PROMPT;
 use ikigai_core::{Row, RowRef, Seq};
 use ikigai_engine::EngineError;
+use ikigai_testkit::is_summary_request;
 
 use crate::fakes::{Deed, calling};
 use crate::support::{World, say};
@@ -36,7 +36,7 @@ async fn every_request_that_was_made_can_be_made_again() {
             3 => typed(&mut worker, &format!("/system Prompt {turn}.")).await,
             5 => typed(&mut worker, "/undo").await,
             7 => {
-                world.provider.will_say_to("<conversation>", "short");
+                world.provider.will_summarise_as("short");
                 typed(&mut worker, "/compact").await;
             }
             _ => {}
@@ -51,7 +51,7 @@ async fn every_request_that_was_made_can_be_made_again() {
             .unwrap();
     }
     let mut sent = world.provider.requests();
-    sent.retain(|request| request.system.as_deref() != Some(SUMMARY_PROMPT));
+    sent.retain(|request| !is_summary_request(request));
     let rows = world.rows(id).await;
     let summaries = rows.iter().filter(|row| row.kind.name() == "summary");
     let (written, cuts): (Vec<_>, Vec<_>) = summaries.partition(|row| row.content.is_some());

@@ -18,6 +18,7 @@ mod grants;
 mod interrupts;
 mod limits;
 mod matrix;
+mod memory;
 mod questions;
 mod queue;
 mod restarts;

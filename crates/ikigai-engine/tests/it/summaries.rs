@@ -3,17 +3,14 @@
 use std::time::Duration;
 
 use ikigai_core::data::{self, SummaryData, UsageData};
-use ikigai_core::summary::SUMMARY_PROMPT;
-use ikigai_core::{AgentId, Request};
+use ikigai_core::summary::SUMMARY_REQUEST;
+use ikigai_core::{AgentId, Block, Request};
 use ikigai_engine::{Desk, Errand, INTENTS, Intent, Outcome, Update, Worker};
 use ikigai_providers::AnswerBlock;
-use ikigai_testkit::Step;
+use ikigai_testkit::{Step, is_summary_request};
 use tokio::sync::mpsc;
 
 use crate::support::{World, attended_line, interrupt, say};
-
-/// What every request for a summary has in it.
-const ASKED: &str = "<conversation>";
 
 /// What stands before a summary.
 const HEADING: &str = "Summary of the conversation so far, which is not shown any more:\n\n";
@@ -45,7 +42,7 @@ fn texts(request: &Request) -> Vec<&str> {
     let blocks = request.messages.iter().flat_map(|message| &message.blocks);
     blocks
         .filter_map(|block| match block {
-            ikigai_core::Block::Text { text } => Some(text.as_str()),
+            Block::Text { text } => Some(text.as_str()),
             _ => None,
         })
         .collect()
@@ -80,54 +77,65 @@ async fn a_conversation_is_compacted_and_brought_back() {
     let before = request(&world, &worker).await;
     world
         .provider
-        .will_say_to(ASKED, "  They talked about words.\n");
+        .will_summarise_as("  They talked about words.\n");
 
     let output = printed(&mut worker, "/compact keep the words").await;
 
     assert_eq!(
         output,
-        "summarising 3 turns\n3 turns summarised: 816 → 23 tokens · /compact --undo"
+        "summarising 3 turns\n3 turns summarised: 680 → 431 tokens · /compact --undo"
     );
     let asked = world.provider.requests().pop().unwrap();
-    assert_eq!(asked.system.as_deref(), Some(SUMMARY_PROMPT));
-    assert_eq!(asked.tools, []);
-    let [told] = texts(&asked)[..] else {
-        panic!("one text")
-    };
-    assert!(
-        told.contains("user: question 0") && told.contains("agent: answer 2"),
-        "{told}"
+    let (last, conversation) = asked.messages.split_last().unwrap();
+    assert_eq!(conversation, before.messages, "asked on the same prefix");
+    assert_eq!(
+        (&asked.system, &asked.tools),
+        (&before.system, &before.tools)
     );
+    let [Block::Text { text: told }] = last.blocks.as_slice() else {
+        panic!("{last:?}")
+    };
+    assert!(told.starts_with(SUMMARY_REQUEST), "{told}");
     assert!(
-        told.contains("The user says about the summary: keep the words"),
+        told.ends_with("The user says about the summary: keep the words"),
         "{told}"
     );
     let compacted = request(&world, &worker).await;
     let first = format!("{HEADING}They talked about words.");
-    assert_eq!(texts(&compacted), [first.as_str()]);
+    let kept: Vec<_> = (0..3)
+        .map(|turn| long(&format!("question {turn}")))
+        .collect();
+    let newest = long("answer 2");
+    assert_eq!(
+        texts(&compacted),
+        [first.as_str(), &kept[0], &kept[1], &kept[2], &newest],
+        "the user's messages and the newest answer stay"
+    );
     assert_eq!(
         (&compacted.system, &compacted.tools),
         (&before.system, &before.tools)
     );
     let context = printed(&mut worker, "/context").await;
-    let truth = "3 earlier messages are not sent as they were · /context undo";
-    assert!(context.ends_with(truth), "{context}");
+    assert!(context.contains("summaries"), "{context}");
     let shown = printed(&mut worker, "/compact --show").await;
     assert!(shown.ends_with(&first), "{shown}");
 
     talk(&world, &mut worker, 1).await;
     let grown = request(&world, &worker).await;
-    assert_eq!(texts(&grown).len(), 3);
-    world.provider.will_say_to(ASKED, "All of it.");
+    assert_eq!(texts(&grown).len(), 7);
+    world.provider.will_summarise_as("All of it.");
     printed(&mut worker, "/compact").await;
     let asked = world.provider.requests().pop().unwrap();
     assert!(
         texts(&asked)[0].contains("They talked about words."),
         "a summary is summarised"
     );
+    let second = request(&world, &worker).await;
+    assert_eq!(texts(&second)[0], format!("{HEADING}All of it."));
     assert_eq!(
-        texts(&request(&world, &worker).await),
-        [format!("{HEADING}All of it.")]
+        texts(&second).len(),
+        6,
+        "four messages and the newest answer"
     );
 
     let undone = printed(&mut worker, "/compact --undo").await;
@@ -153,7 +161,7 @@ async fn a_summary_costs_and_leaves_the_estimates_alone() {
     world.provider.will_count(1000);
     talk(&world, &mut worker, 3).await;
     let before = worker.context().await.unwrap();
-    world.provider.will_say_to(ASKED, &"long ".repeat(10_000));
+    world.provider.will_summarise_as(&"long ".repeat(10_000));
 
     printed(&mut worker, "/compact").await;
 
@@ -208,7 +216,7 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
         ),
         (
             vec![Step::Panic("broken".to_owned())],
-            "it broke down, which is a mistake in ikigai",
+            "internal error in ikigai (please report)",
             0,
         ),
     ];
@@ -218,7 +226,7 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
         let id = worker.agent().state.agent();
         talk(&world, &mut worker, 2).await;
         let before = request(&world, &worker).await;
-        world.provider.will_to(ASKED, steps);
+        world.provider.will_summarise(steps);
 
         let (done, told) = attended_line(&mut worker, "/compact", |_| Vec::new()).await;
 
@@ -251,7 +259,7 @@ async fn nothing_is_summarised_where_nothing_is_to_be() {
     let nothing = "⚠ there is nothing to summarise";
     assert_eq!(printed(&mut worker, "/compact").await, nothing);
     talk(&world, &mut worker, 1).await;
-    world.provider.will_say_to(ASKED, "short");
+    world.provider.will_summarise_as("short");
     printed(&mut worker, "/compact").await;
 
     assert_eq!(printed(&mut worker, "/compact").await, nothing);
@@ -277,7 +285,7 @@ async fn a_summary_is_interrupted() {
     let mut worker = world.root().await;
     talk(&world, &mut worker, 2).await;
     let before = request(&world, &worker).await;
-    world.provider.will_to(ASKED, [Step::Hang]);
+    world.provider.will_summarise([Step::Hang]);
     let is_begun =
         |update: &Update| matches!(update, Update::Stored(row) if row.kind.name() == "command");
     let mut said = false;
@@ -329,14 +337,11 @@ async fn a_full_window_is_summarised_beside_the_turn() {
     let id = worker.agent().state.agent();
     fill(&world, &mut worker, 5).await;
     assert_eq!(count(&world, id, "summary").await, 0);
-    world.provider.will_to(
-        ASKED,
-        [
-            Step::Sleep(Duration::from_secs(100)),
-            Step::Say("five turns".to_owned()),
-            Step::Finish,
-        ],
-    );
+    world.provider.will_summarise([
+        Step::Sleep(Duration::from_secs(100)),
+        Step::Say("five turns".to_owned()),
+        Step::Finish,
+    ]);
     world.provider.will_say(&long("answer 5"));
 
     let (done, told) = attended_line(&mut worker, "question 5", |_| Vec::new()).await;
@@ -352,9 +357,9 @@ async fn a_full_window_is_summarised_beside_the_turn() {
     let [begun, ended] = notices[..] else {
         panic!("{notices:?}")
     };
-    assert!(begun.starts_with("the conversation fills 3"), "{begun}");
+    assert!(begun.starts_with("Context 3"), "{begun}");
     assert!(
-        begun.ends_with("of 20k tokens: 5 turns are being summarised"),
+        begun.ends_with("% full (20k tokens): summarising 5 turns"),
         "{begun}"
     );
     assert!(ended.starts_with("5 turns summarised: "), "{ended}");
@@ -372,9 +377,12 @@ async fn a_full_window_is_summarised_beside_the_turn() {
     assert_eq!(requests.len(), 7);
     let sent = request(&world, &worker).await;
     let sent = texts(&sent);
-    assert_eq!(sent.len(), 3);
+    // The summary, five questions, the newest answer of before, and the new turn.
+    assert_eq!(sent.len(), 9);
     assert_eq!(sent[0], format!("{HEADING}five turns"));
-    assert!(sent[1].starts_with("question 5"));
+    assert!(sent[1].starts_with("question 0"));
+    assert!(sent[6].starts_with("answer 4"));
+    assert!(sent[7].starts_with("question 5"));
     is_the_same_after_a_restart(&world, worker).await;
 }
 
@@ -385,10 +393,9 @@ async fn turns_go_on_while_a_summary_is_written() {
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     fill(&world, &mut worker, 5).await;
-    world.provider.will_to(
-        ASKED,
-        [Step::Wait, Step::Say("five".to_owned()), Step::Finish],
-    );
+    world
+        .provider
+        .will_summarise([Step::Wait, Step::Say("five".to_owned()), Step::Finish]);
     world.provider.will_say("answer 5");
     world
         .provider
@@ -411,15 +418,11 @@ async fn turns_go_on_while_a_summary_is_written() {
     assert_eq!(done.outcome, Some(Outcome::Completed));
     let sent = request(&world, &worker).await;
     let expected = format!("{HEADING}five");
+    let sent = texts(&sent);
+    assert_eq!(sent[0], expected);
     assert_eq!(
-        texts(&sent),
-        [
-            &expected,
-            "question 5",
-            "answer 5",
-            "question 6",
-            "answer 6"
-        ]
+        sent[sent.len() - 4..],
+        ["question 5", "answer 5", "question 6", "answer 6"]
     );
     assert_eq!(count(&world, id, "summary").await, 1);
     is_the_same_after_a_restart(&world, worker).await;
@@ -431,7 +434,7 @@ async fn leave_a_summary_behind(world: &World, worker: &mut Worker) {
     let sleep = Step::Sleep(Duration::from_secs(100));
     world
         .provider
-        .will_to(ASKED, [sleep, Step::Say("five".to_owned()), Step::Finish]);
+        .will_summarise([sleep, Step::Say("five".to_owned()), Step::Finish]);
     world.provider.will_say("answer 5");
     let (sender, mut receiver) = mpsc::channel(INTENTS);
     let mut tell = |update: Update| {
@@ -482,7 +485,7 @@ async fn without_summaries_the_oldest_turns_are_cut_off() {
     for turn in 0..40 {
         world
             .provider
-            .will_to(ASKED, [Step::Fail("overloaded".to_owned())]);
+            .will_summarise([Step::Fail("overloaded".to_owned())]);
         world
             .provider
             .will_say(&format!("answer {turn} {}", "word ".repeat(1000)));
@@ -492,9 +495,12 @@ async fn without_summaries_the_oldest_turns_are_cut_off() {
 
     assert!(count(&world, id, "summary").await > 1);
     let requests = world.provider.requests();
-    let is_summary = |request: &&Request| request.system.as_deref() == Some(SUMMARY_PROMPT);
-    let asked = requests.iter().filter(is_summary).count();
-    assert!((2..=6).contains(&asked), "{asked}");
+    let asked = requests
+        .iter()
+        .filter(|one| is_summary_request(one))
+        .count();
+    let cuts = count(&world, id, "summary").await;
+    assert!(asked <= 3 * (cuts + 1), "{asked} tries, {cuts} cuts");
     is_the_same_after_a_restart(&world, worker).await;
 }
 
@@ -506,7 +512,7 @@ async fn a_restart_in_the_middle_of_a_summary_leaves_a_clean_state() {
     let id = worker.agent().state.agent();
     talk(&world, &mut worker, 2).await;
     let before = request(&world, &worker).await;
-    world.provider.will_to(ASKED, [Step::Hang]);
+    world.provider.will_summarise([Step::Hang]);
     let compact = attended_line(&mut worker, "/compact", |_| Vec::new());
     assert!(
         tokio::time::timeout(Duration::from_secs(10), compact)
@@ -524,7 +530,12 @@ async fn a_restart_in_the_middle_of_a_summary_leaves_a_clean_state() {
     world.provider.forget_script();
     world.provider.will_say("yes");
     say(&mut worker, "go on").await.unwrap();
-    world.provider.will_say_to(ASKED, "short");
+    world.provider.will_summarise_as("short");
     printed(&mut worker, "/compact").await;
-    assert_eq!(texts(&request(&world, &worker).await).len(), 1);
+    let sent = request(&world, &worker).await;
+    assert_eq!(
+        texts(&sent).len(),
+        5,
+        "a summary, three messages, an answer"
+    );
 }

@@ -12,7 +12,7 @@ use ikigai_core::Request;
 use ikigai_core::data::Amounts;
 use ikigai_core::project::{estimate_request, estimate_tokens};
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::summary::SUMMARY_PROMPT;
+use ikigai_core::summary::{SUMMARY_PROMPT, SUMMARY_REQUEST};
 
 use crate::{
     Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
@@ -92,7 +92,8 @@ impl Model for Demo {
     fn answer(&self, request: Request, _conversation: &str) -> Box<dyn Answer> {
         let ask = Ask::of(&request);
         let mut script = Script::default();
-        let is_summary = request.system.as_deref() == Some(SUMMARY_PROMPT);
+        let is_summary = request.system.as_deref() == Some(SUMMARY_PROMPT)
+            || ask.said.starts_with(SUMMARY_REQUEST);
         let steps = if is_summary {
             rules::summarise(&ask)
         } else {

@@ -117,7 +117,7 @@ const RULES: &[Rule] = &[
 pub(super) struct Ask<'a> {
     request: &'a Request,
     /// The user's last message.
-    said: &'a str,
+    pub(super) said: &'a str,
     words: Vec<String>,
     /// What tools answered since, in order.
     results: Vec<&'a str>,
@@ -248,13 +248,21 @@ pub(super) fn answer(ask: &Ask) -> Vec<Step> {
 /// Writes a summary of a conversation that it is told as text: how long it was, and how each message
 /// of the user began. Fails if that is wished for.
 pub(super) fn summarise(ask: &Ask) -> Vec<Step> {
-    let (told, wishes) = ask.said.rsplit_once("</conversation>").unwrap_or_default();
+    let (told, wishes) = ask
+        .said
+        .rsplit_once("</conversation>")
+        .unwrap_or(("", ask.said));
     if wishes.contains("fail") {
         return fail(ask);
     }
-    let said: Vec<_> = told
-        .lines()
-        .filter_map(|line| line.strip_prefix("user: "))
+    let messages = ask.request.messages.iter();
+    let own = messages
+        .filter(|message| message.role == Role::User)
+        .flat_map(texts);
+    let own = own.filter(|text| *text != ask.said).flat_map(str::lines);
+    let told = told.lines().filter_map(|line| line.strip_prefix("user: "));
+    let said: Vec<_> = own
+        .chain(told)
         .map(|line| line.chars().take(SUMMARISED_CHARACTERS).collect::<String>())
         .collect();
     let newest = said.len().saturating_sub(MOST_SUMMARISED);

@@ -3,7 +3,7 @@
 use ikigai_core::Request;
 use ikigai_core::message::{Message, Role};
 use ikigai_core::project::ToolSpec;
-use ikigai_core::summary::summary_request;
+use ikigai_core::summary::{chunk_request, summary_chunks, summary_message};
 use serde_json::json;
 
 use super::rules::{Ask, Step, answer, summarise};
@@ -214,7 +214,7 @@ fn notes_before_a_message_are_no_order_and_a_failure_is_not_counted() {
     assert_eq!(answer(&Ask::of(&request)), [Step::Say(words.to_owned())]);
 }
 
-/// It counts what the user said and quotes the newest, or fails at a wish.
+/// It counts what the user said and quotes the newest, or fails at a wish, in both forms.
 #[test]
 fn a_summary_counts_and_quotes() {
     let mut messages = Vec::new();
@@ -222,18 +222,26 @@ fn a_summary_counts_and_quotes() {
         messages.push(said(&format!("count to {number}")));
         messages.push(Message::text(Role::Assistant, "1 2 3"));
     }
-    let written = |wishes| {
-        let request = summary_request(&messages, wishes, 100_000);
-        summarise(&Ask::of(&request))
+    let chunk = summary_chunks(&messages, 100_000).concat();
+    let as_text = |wishes| chunk_request(&chunk, None, wishes);
+    let as_sent = |wishes| {
+        let mut messages = messages.clone();
+        messages.push(summary_message(wishes));
+        request(messages, &["bash"])
     };
-
-    let [Step::Say(text)] = &written(None)[..] else {
-        panic!("it says something")
-    };
-    assert!(
-        text.starts_with("The user said 20 things. The last ones: count to 9 / "),
-        "{text}"
-    );
-    assert!(text.contains("count to 20."), "{text}");
-    assert!(matches!(written(Some("fail"))[..], [Step::Fail(_)]));
+    let both = |wishes| [as_text(wishes), as_sent(wishes)];
+    for request in both(None) {
+        let [Step::Say(text)] = &summarise(&Ask::of(&request))[..] else {
+            panic!("it says something")
+        };
+        assert!(
+            text.starts_with("The user said 20 things. The last ones: count to 9 / "),
+            "{text}"
+        );
+        assert!(text.contains("count to 20."), "{text}");
+    }
+    for request in both(Some("fail")) {
+        let written = summarise(&Ask::of(&request));
+        assert!(matches!(written[..], [Step::Fail(_)]));
+    }
 }

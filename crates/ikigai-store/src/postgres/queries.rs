@@ -116,6 +116,22 @@ pub(super) async fn count_messages(link: &Link, spans: &[Span]) -> Result<u64> {
     .await
 }
 
+/// The newest `limit` rows of kind `user` of spans, newest first, in one round trip.
+pub(super) async fn user_rows(link: &Link, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
+    let sql = "SELECT s.uuid, m.seq, m.kind, m.created_at, m.content, m.data
+         FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
+             AS s (uuid, low, high, place)
+         JOIN agents a ON a.uuid = s.uuid
+         JOIN messages m ON m.agent = a.id AND m.kind = 'user' AND m.seq BETWEEN s.low AND s.high
+         ORDER BY s.place, m.seq DESC LIMIT $4";
+    let Columns { agents, from, to } = Columns::of(spans);
+    let limit = stored_limit(limit);
+    link.all(sql, &[&agents, &from, &to, &limit], |row| {
+        log_row(parsed(row, 0)?, row, 1)
+    })
+    .await
+}
+
 pub(super) async fn snapshot(link: &Link, upto: RowRef) -> Result<Option<Snapshot>> {
     let sql = "SELECT upto, folded FROM paths
          WHERE agent = (SELECT id FROM agents WHERE uuid = $1) AND upto <= $2

@@ -307,6 +307,10 @@ impl Store for PostgresStore {
         self.ask(move |link| async move { queries::count_messages(&link, &spans).await })
     }
 
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.ask(move |link| async move { queries::user_rows(&link, &spans, limit).await })
+    }
+
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
         self.ask(move |link| async move { queries::snapshot(&link, upto).await })
     }

@@ -275,6 +275,10 @@ impl Store for SqliteStore {
         self.ask(move |connection| queries::count_messages(connection, &spans))
     }
 
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+        self.ask(move |connection| queries::user_rows(connection, &spans, limit))
+    }
+
     fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
         self.ask(move |connection| queries::snapshot(connection, upto))
     }

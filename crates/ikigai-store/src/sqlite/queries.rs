@@ -157,6 +157,30 @@ pub(super) fn page(connection: &Connection, query: PageQuery) -> Result<Vec<Row>
     )
 }
 
+/// The newest `limit` rows of kind `user` of spans, newest first.
+pub(super) fn user_rows(connection: &Connection, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
+    let mut found = Vec::new();
+    for span in spans {
+        let missing = limit.saturating_sub(found.len());
+        found.extend(all(
+            connection,
+            "SELECT seq, kind, created_at, content, data
+             FROM messages INDEXED BY messages_user
+             WHERE agent = (SELECT id FROM agents WHERE uuid = ?1)
+               AND kind = 'user' AND seq BETWEEN ?2 AND ?3
+             ORDER BY seq DESC LIMIT ?4",
+            params![
+                span.agent.to_string(),
+                stored(span.from.0),
+                stored(span.to.0),
+                stored_limit(missing)
+            ],
+            |row| log_row(span.agent, row),
+        )?);
+    }
+    Ok(found)
+}
+
 pub(super) fn snapshot(connection: &Connection, upto: RowRef) -> Result<Option<Snapshot>> {
     one(
         connection,

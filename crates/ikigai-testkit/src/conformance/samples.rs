@@ -190,7 +190,7 @@ fn one_of(kind: Kind, agent: AgentId) -> Event {
             data: SummaryData {
                 from: row(1),
                 to: row(3),
-                undo: None,
+                ..SummaryData::default()
             },
         },
     }

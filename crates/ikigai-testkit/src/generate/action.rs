@@ -21,6 +21,28 @@ pub struct Action {
     pub deed: Deed,
 }
 
+/// Form of a `summary` row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextForm {
+    /// A text, or nothing, for the range.
+    Plain,
+    /// The same, and the user's own messages of the range stay.
+    Verbatim,
+    /// Tool outputs of the range become shorter.
+    Elide,
+    /// A note for the range, and the user's own messages stay.
+    Cut,
+}
+
+fn context_form() -> impl Strategy<Value = ContextForm> {
+    prop_oneof![
+        Just(ContextForm::Plain),
+        Just(ContextForm::Verbatim),
+        Just(ContextForm::Elide),
+        Just(ContextForm::Cut),
+    ]
+}
+
 /// What is done.
 #[derive(Clone, Debug)]
 pub enum Deed {
@@ -65,6 +87,7 @@ pub enum Deed {
         from: Place,
         to: Place,
         text: Option<Text>,
+        form: ContextForm,
     },
     /// A text, or nothing, for all turns before one of the newest.
     Compact { keep: usize, text: Option<Text> },
@@ -221,8 +244,8 @@ fn deed() -> impl Strategy<Value = Deed> {
         2 => (bad_target(), via()).prop_map(|(target, via)| Deed::BadRewind { target, via }),
         2 => weighted(0.8, text()).prop_map(|system| Deed::Clear { system }),
         2 => text().prop_map(Deed::System),
-        4 => (place(), place(), maybe(text()))
-            .prop_map(|(from, to, text)| Deed::Summarise { from, to, text }),
+        6 => (place(), place(), maybe(text()), context_form())
+            .prop_map(|(from, to, text, form)| Deed::Summarise { from, to, text, form }),
         2 => (0..4_usize, maybe(text())).prop_map(|(keep, text)| Deed::Compact { keep, text }),
         2 => (0..4_usize, any::<bool>())
             .prop_map(|(which, names_range)| Deed::TakeBack { which, names_range }),

@@ -1,13 +1,13 @@
 //! Events that have no constructor in the program's own code.
 
 use ikigai_core::data::{
-    AgentKilledData, Amounts, Category, CommandData, ErrorData, KilledBy, Merge, Shell,
+    AgentKilledData, Amounts, Category, CommandData, Elide, ErrorData, KilledBy, Merge, Shell,
     SummaryData, UsageData, UserData, UserOrigin,
 };
 use ikigai_core::{AgentId, Event, RowRef, Seq};
 use serde_json::{Map, Value};
 
-use super::action::Saying;
+use super::action::{ContextForm, Saying};
 
 pub(super) fn user(text: String, how: Saying, agent: AgentId) -> Event {
     let mut data = UserData {
@@ -91,12 +91,47 @@ pub(super) fn usage(tokens: u64) -> Event {
     })
 }
 
+/// A `summary` row of any form. The first row of the range is where kept messages begin.
+pub(super) fn context_row(
+    text: Option<String>,
+    from: RowRef,
+    to: RowRef,
+    form: ContextForm,
+) -> Event {
+    let mut data = SummaryData {
+        from: Some(from),
+        to: Some(to),
+        ..SummaryData::default()
+    };
+    let text = match form {
+        ContextForm::Plain => text,
+        ContextForm::Verbatim => {
+            data.verbatim_from = Some(from);
+            text
+        }
+        ContextForm::Elide => {
+            data.elide = Some(Elide {
+                head: Some(1),
+                tail: Some(2),
+            });
+            None
+        }
+        ContextForm::Cut => {
+            data.verbatim_from = Some(from);
+            data.cut = Some(true);
+            None
+        }
+    };
+    Event::Summary { text, data }
+}
+
 pub(super) fn take_back(undone: RowRef, names_range: bool) -> Event {
     let range = names_range.then_some(undone);
     let data = SummaryData {
         from: range,
         to: range,
         undo: Some(undone),
+        ..SummaryData::default()
     };
     Event::Summary { text: None, data }
 }

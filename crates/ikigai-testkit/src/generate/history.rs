@@ -141,10 +141,15 @@ impl History {
                 self.append(agent, vec![events::killed(target, others)]);
             }
             Deed::Usage(tokens) => self.append(agent, vec![events::usage(*tokens)]),
-            Deed::Summarise { from, to, text } => {
+            Deed::Summarise {
+                from,
+                to,
+                text,
+                form,
+            } => {
                 if let (Some(from), Some(to)) = (self.find(agent, *from), self.find(agent, *to)) {
                     let text = text.as_ref().map(Text::spell);
-                    self.append(agent, vec![Event::summary(text.as_deref(), from, to)]);
+                    self.append(agent, vec![events::context_row(text, from, to, *form)]);
                 }
             }
             Deed::Compact { keep, text } => self.compact(agent, *keep, text.as_ref()),

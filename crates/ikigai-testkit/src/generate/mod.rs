@@ -8,7 +8,9 @@ mod history;
 mod replies;
 mod text;
 
-pub use action::{Action, Answer, Deed, Forking, Piece, Place, Reply, Saying, action, actions};
+pub use action::{
+    Action, Answer, ContextForm, Deed, Forking, Piece, Place, Reply, Saying, action, actions,
+};
 pub use bad::{BadRow, BadTarget, OddData, OlderShape};
 pub use counts::Counts;
 pub use history::History;

@@ -143,6 +143,8 @@ impl Oracle {
             let data = object(self.row(*at));
             if let Some(undone) = reference(data.get("undo")) {
                 active.retain(|(summary, ..)| *summary != undone);
+            } else if data.contains_key("elide") && !self.says_something(*at) {
+                // It replaces nothing.
             } else if let (Some(from), Some(to)) =
                 (reference(data.get("from")), reference(data.get("to")))
             {
@@ -156,6 +158,39 @@ impl Oracle {
         covered
             .flat_map(|(at, first, last)| (first..=last).map(move |i| (i, at)))
             .collect()
+    }
+
+    fn says_something(&self, at: RowRef) -> bool {
+        let text = self.row(at).content.as_deref().unwrap_or_default();
+        !text.trim().is_empty()
+    }
+
+    /// The places of the user's own messages that a summary keeps, of those that it covers.
+    fn kept(
+        &self,
+        path: &[RowRef],
+        covers: &HashMap<usize, RowRef>,
+        summary: RowRef,
+    ) -> Vec<usize> {
+        let Some(from) = reference(object(self.row(summary)).get("verbatim_from")) else {
+            return Vec::new();
+        };
+        let Some(first) = path.iter().position(|at| *at == from) else {
+            return Vec::new();
+        };
+        let is_kept = |index: &usize| {
+            let row = self.row(path[*index]);
+            let data = object(row);
+            let is_own = data.get("origin") != Some(&Value::from("mail"))
+                && ["from", "shell", "merge"]
+                    .iter()
+                    .all(|key| !data.contains_key(*key));
+            covers.get(index) == Some(&summary)
+                && self.kind(row.at) == Some(Kind::User)
+                && self.part(row.at).is_some_and(|part| speaks(&part))
+                && is_own
+        };
+        (first..path.len()).filter(is_kept).collect()
     }
 
     /// Says whether a request made of this path ends with something that is to be answered.
@@ -180,17 +215,23 @@ impl Oracle {
         let covers = self.covers(path);
         let mut texts = Vec::new();
         for (index, at) in path.iter().enumerate() {
-            let text = match covers.get(&index) {
+            match covers.get(&index) {
                 Some(summary) => {
                     let later = (index + 1..path.len()).any(|i| covers.get(&i) == Some(summary));
-                    let text = self.row(*summary).content.clone();
-                    text.filter(|_| !later)
+                    if !later {
+                        texts.extend(self.row(*summary).content.clone());
+                        let kept = self.kept(path, &covers, *summary).into_iter();
+                        texts
+                            .extend(kept.filter_map(|index| self.row(path[index]).content.clone()));
+                    }
                 }
-                None if self.kind(*at) == Some(Kind::User) => self.row(*at).content.clone(),
-                None => None,
-            };
-            texts.extend(text.filter(|text| !text.trim().is_empty()));
+                None if self.kind(*at) == Some(Kind::User) => {
+                    texts.extend(self.row(*at).content.clone());
+                }
+                None => {}
+            }
         }
+        texts.retain(|text| !text.trim().is_empty());
         texts
     }
 
@@ -207,8 +248,9 @@ impl Oracle {
         for (index, at) in path.iter().enumerate() {
             if let Some(summary) = covers.get(&index) {
                 let covers_more = (index + 1..path.len()).any(|i| covers.get(&i) == Some(summary));
-                let text = self.row(*summary).content.as_deref().unwrap_or_default();
-                if !covers_more && !text.trim().is_empty() {
+                let is_cut = object(self.row(*summary)).get("cut") == Some(&Value::from(true));
+                let keeps = !self.kept(path, &covers, *summary).is_empty();
+                if !covers_more && (self.says_something(*summary) || is_cut || keeps) {
                     said.push(Said::Summary);
                 }
                 going_on = None;

@@ -8,10 +8,13 @@ use crate::files::sha256_hex;
 /// Room for the line that says what was left out.
 const NOTE_BYTES: usize = 256;
 
+/// No limit is smaller than this, so that something can be read.
+const LEAST_SENT_BYTES: usize = 1024;
+
 /// An output, ready to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presented {
-    /// For the model; at most [`MOST_SENT_BYTES`].
+    /// For the model; at most [`MOST_SENT_BYTES`], or the smaller limit that was given.
     pub text: String,
     /// The exact bytes, blanked and at most [`MOST_KEPT_BYTES`], if they are not those of `text`.
     pub blob: Option<Vec<u8>>,
@@ -21,6 +24,16 @@ pub struct Presented {
 /// the text is cleaned and cut in its middle. A secret that control sequences had split is seen
 /// once these are gone; then nothing of the bytes is kept but what was cleaned and blanked.
 pub fn present(body: &[u8], blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>) -> Presented {
+    present_within(body, blank, MOST_SENT_BYTES)
+}
+
+/// The same with at most `most` bytes for the model, where that is less than [`MOST_SENT_BYTES`].
+pub fn present_within(
+    body: &[u8],
+    blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>,
+    most: usize,
+) -> Presented {
+    let most = most.clamp(LEAST_SENT_BYTES, MOST_SENT_BYTES);
     let mut exact = kept(blank(body));
     let mut text = clean(&exact);
     let blanked = blank(text.as_bytes());
@@ -28,8 +41,8 @@ pub fn present(body: &[u8], blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>) -> Presented
         exact = kept(Cow::Owned(blanked.into_owned()));
         text = String::from_utf8_lossy(&exact).into_owned();
     }
-    if text.len() > MOST_SENT_BYTES {
-        let text = shortened(&text, &sha256_hex(&exact));
+    if text.len() > most {
+        let text = shortened(&text, &sha256_hex(&exact), most);
         return Presented {
             text,
             blob: Some(exact.into_owned()),
@@ -50,8 +63,8 @@ fn kept(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
 }
 
 /// The head and the tail with a line between them that says how to see the rest.
-fn shortened(text: &str, hash: &str) -> String {
-    let half = (MOST_SENT_BYTES - NOTE_BYTES) / 2;
+fn shortened(text: &str, hash: &str, most: usize) -> String {
+    let half = (most - NOTE_BYTES) / 2;
     let head = &text[..end_of_head(text, half)];
     let tail = &text[start_of_tail(text, half)..];
     let left_out = &text[head.len()..text.len() - tail.len()];

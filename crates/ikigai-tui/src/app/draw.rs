@@ -89,6 +89,7 @@ impl Layout for Eye<'_> {
                 let cut = Shown::Summary {
                     range: None,
                     text: None,
+                    elides: false,
                     undo: None,
                 };
                 rows::block(&cut, fold, &manner).lines

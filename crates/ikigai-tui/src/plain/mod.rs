@@ -79,7 +79,7 @@ pub async fn run(
     ));
     plain.begin(agent).await?;
     plain.start_drafts(drafts);
-    let ended = plain.go(prompt).await;
+    let ended = Box::pin(plain.go(prompt)).await;
     begin_exit(LEFT_LATE);
     plain.engine.leave().await;
     plain.take_in();

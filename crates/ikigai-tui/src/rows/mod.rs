@@ -153,9 +153,14 @@ pub fn block(shown: &Shown, fold: Fold, manner: &Manner<'_>) -> Block {
             status,
             text,
         } => failed(*category, *status, text, fold, manner),
-        Shown::Summary { range, text, undo } => {
-            summary(*range, text.as_deref(), *undo, fold, manner)
-        }
+        Shown::Summary {
+            elides: true,
+            undo: None,
+            ..
+        } => rule("old tool output shortened", manner),
+        Shown::Summary {
+            range, text, undo, ..
+        } => summary(*range, text.as_deref(), *undo, fold, manner),
         Shown::Warning(text) => {
             signed(Sign::Warning, Role::Warning, text, Role::Text, fold, manner)
         }

@@ -219,6 +219,7 @@ fn summary(text: Option<&str>, undo: Option<RowRef>) -> Event {
             from: Some(at(1)),
             to: Some(at(5)),
             undo,
+            ..SummaryData::default()
         },
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ikigai_core::data::{self, CommandData};
+use ikigai_core::data::{self, CommandData, SummaryData};
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentState, Kind, Row, RowRef, View};
 use ikigai_engine::{Agent, TurnFigures};
@@ -187,20 +187,25 @@ fn is_drawn(entry: &Entry) -> bool {
         Some(Kind::Usage) => false,
         Some(Kind::Command) => data::read::<CommandData>(data).echo.is_some(),
         // A cut is seen where the window begins.
-        Some(Kind::Summary) => entry.row.content.is_some(),
+        Some(Kind::Summary) => entry.row.content.is_some() || elides(entry),
         _ => true,
     }
 }
 
-/// The last row that is not sent any more, by the newest cut that holds.
+/// Says whether a `summary` row only shortens tool outputs.
+fn elides(entry: &Entry) -> bool {
+    let summary: SummaryData = data::read(entry.row.data.as_deref());
+    summary.elide.is_some()
+}
+
+/// Last row that the newest summary or cut in force replaces.
 fn window_begins_after(state: &AgentState, view: &View) -> Option<RowRef> {
     let summaries = state.summaries();
-    let cuts = view
-        .entries()
-        .iter()
-        .rev()
-        .filter(|entry| entry.kind() == Some(Kind::Summary) && entry.row.content.is_none());
-    cuts.filter_map(|cut| summaries.iter().find(|(row, _, _)| *row == cut.at()))
+    let newest_first = view.entries().iter().rev();
+    let replacing =
+        newest_first.filter(|entry| entry.kind() == Some(Kind::Summary) && !elides(entry));
+    replacing
+        .filter_map(|entry| summaries.iter().find(|(row, _, _)| *row == entry.at()))
         .map(|(_, _, to)| *to)
         .next()
 }

@@ -154,7 +154,7 @@ impl Stage {
         let (log, provider) = (log.other_process(process()), self.provider.clone());
         drop(self);
         wait_for_free_locks(drafts).await;
-        Self::on_faulty(log, provider, whom, Some(drafts)).await
+        Box::pin(Self::on_faulty(log, provider, whom, Some(drafts))).await
     }
 
     async fn on_faulty(
@@ -180,7 +180,7 @@ impl Stage {
     pub(crate) async fn again(self, engine: Engine) -> Self {
         let size = (self.grid.columns(), self.grid.rows());
         let whom = Whom::Agent(self.current());
-        Self::on(engine, self.provider, whom, size, None).await
+        Box::pin(Self::on(engine, self.provider, whom, size, None)).await
     }
 
     async fn on(

@@ -23,7 +23,7 @@ async fn path_commands_interrupt_a_running_turn() {
         (
             "/compact",
             vec!["command", "usage", "summary", "command"],
-            1,
+            3,
         ),
     ] {
         let (world, diary) = World::with_fakes();
@@ -34,7 +34,7 @@ async fn path_commands_interrupt_a_running_turn() {
         line(&mut worker, "/mark a").await;
         let deed = Deed::new("change", "slow");
         world.provider.will(calling(&[deed]));
-        world.provider.will_say_to("<conversation>", "x");
+        world.provider.will_summarise_as("x");
 
         let (done, _) = attended_line(&mut worker, "two", |update| match update {
             Update::Running(_) => command(typed),
@@ -65,9 +65,9 @@ async fn looking_at_a_summary_leaves_the_turn_alone() {
     let (world, _) = World::with_fakes();
     let mut worker = world.root().await;
     line(&mut worker, "/approve all").await;
-    world.provider.will_say("one!");
-    say(&mut worker, &"one ".repeat(100)).await.unwrap();
-    world.provider.will_say_to("<conversation>", "in short");
+    world.provider.will_say(&"one! ".repeat(100));
+    say(&mut worker, "one").await.unwrap();
+    world.provider.will_summarise_as("in short");
     line(&mut worker, "/compact").await;
     for intent in [Intent::Command, Intent::Preview] {
         world.provider.will(calling(&[Deed::new("change", "slow")]));

@@ -2,7 +2,7 @@
 
 use ikigai_core::project::{block_tokens, estimate_tokens};
 use ikigai_core::{AgentId, Request, Settings};
-use ikigai_engine::{Context, Worker};
+use ikigai_engine::{Context, ContextTurn, Worker};
 
 use super::support::{line, printed, seen, survives};
 use crate::support::{World, say};
@@ -33,6 +33,12 @@ async fn told(world: &World, worker: &Worker) -> Context {
     living
 }
 
+/// The turns that are sent from their first row on.
+fn whole_turns(context: &Context) -> u64 {
+    let whole = |turn: &&ContextTurn| !turn.is_summary && turn.title != "…";
+    context.turns.iter().filter(whole).count() as u64
+}
+
 #[tokio::test(start_paused = true)]
 async fn context_is_told_as_it_is_sent_through_cuts_and_restarts() {
     let world = World::new();
@@ -53,7 +59,7 @@ async fn context_is_told_as_it_is_sent_through_cuts_and_restarts() {
         let context = told(&world, &worker).await;
         assert!(context.start_index >= cut, "windows move forward only");
         cut = context.start_index;
-        assert_eq!(cut + context.turns.len() as u64, turn + 1);
+        assert_eq!(cut + whole_turns(&context), turn + 1);
         assert_eq!((context.budget, context.window), (1200, 1_000_000));
     }
 
@@ -62,7 +68,7 @@ async fn context_is_told_as_it_is_sent_through_cuts_and_restarts() {
     printed(&mut worker, "/context undo").await;
     let undone = told(&world, &worker).await;
     assert!(undone.turns.len() > before.turns.len());
-    assert_eq!(undone.start_index + undone.turns.len() as u64, 20);
+    assert_eq!(undone.start_index + whole_turns(&undone), 20);
     let elsewhere = world.beside();
     let told = elsewhere.engine.context(worker.agent().state.agent());
     assert_eq!(told.await.unwrap(), undone);
@@ -80,14 +86,14 @@ async fn context_is_shown_as_a_bar_and_a_table() {
     let shown = printed(&mut worker, "/context").await;
 
     let expected = "\
-█████████████████████████████████░░░░░░░ 82% of 1.0k
+████████████████████████████████████████ 100% of 1.0k
 system           3
 pins             0
-tools          638  fork 182 · recall 158 · wait 144 …
-summaries        0
-turns          188  4 turns · #30 \"question 8\" 47 · #34 \"question 9\" 47 · #37 \"question 10\" 47
-free           171
-8 earlier messages are not sent as they were · /context undo";
+tools          707  recall 227 · fork 182 · wait 144 …
+summaries      164
+turns          130  3 turns · #38 \"question 10\" 47 · #42 \"question 11\" 47 · #36 \"…\" 36
+free             0
+10 earlier turns are replaced · /context undo";
     assert_eq!(shown, expected);
     let row = line(&mut worker, "/context sideways").await;
     assert!(row.warned);
@@ -137,12 +143,12 @@ async fn the_size_of_requests_is_set_and_taken_off() {
             "requests have at most 2.0M tokens · this model takes 1.0M",
         ),
         (
-            "/context budget 700",
-            "requests have at most 700 tokens · the next turn cuts off the oldest ones",
+            "/context budget 780",
+            "requests have at most 780 tokens · the next turn cuts off the oldest ones",
         ),
         (
-            "/context budget 641",
-            "requests have at most 641 tokens · ⚠ system prompt, pins and tools alone have 641",
+            "/context budget 710",
+            "requests have at most 710 tokens · ⚠ system prompt, pins and tools alone have 710",
         ),
         (
             "/context budget off",

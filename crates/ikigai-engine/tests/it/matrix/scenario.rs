@@ -62,6 +62,8 @@ pub(crate) enum Scenario {
     Limit,
     /// What was said before is too much for it.
     Cut,
+    /// Its calls print so much that older outputs are shortened.
+    Elide,
     /// It forks a child.
     Fork,
     /// It kills another agent.
@@ -77,7 +79,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Text,
         Self::Call,
         Self::Parallel,
@@ -88,6 +90,7 @@ impl Scenario {
         Self::Stop,
         Self::Limit,
         Self::Cut,
+        Self::Elide,
         Self::Fork,
         Self::Kill,
         Self::Send,
@@ -110,6 +113,7 @@ impl Scenario {
     pub(crate) fn provider(self) -> ScriptedProvider {
         match self {
             Self::Cut | Self::Summary => ScriptedProvider::with_window(16_000),
+            Self::Elide => ScriptedProvider::with_window(20_000),
             _ => ScriptedProvider::default(),
         }
     }
@@ -117,8 +121,7 @@ impl Scenario {
     /// What is said and answered before the turn in which the process is killed.
     pub(crate) fn prologue(self) -> Vec<String> {
         match self {
-            Self::Cut => vec!["word ".repeat(3_000); 2],
-            Self::Summary => vec!["word ".repeat(3_000)],
+            Self::Cut | Self::Summary => vec!["word ".repeat(3_000); 2],
             _ => Vec::new(),
         }
     }
@@ -144,7 +147,13 @@ impl Scenario {
             ]),
             Self::Queue => provider.will([say("Yes. "), Step::Wait, Step::Finish]),
             Self::Cut => {}
-            Self::Summary => provider.will_say_to("<conversation>", "words"),
+            Self::Summary => provider.will_summarise_as("words"),
+            Self::Elide => {
+                for line in ["one", "two", "three"] {
+                    let command = format!("echo {line} >> {EFFECTS}; seq 1 4000");
+                    provider.will([Step::FinishWith(vec![shall(), bash(&command)])]);
+                }
+            }
             _ => provider.will([Step::FinishWith(self.blocks())]),
         }
         provider.will_say_to(BEGIN, "I began");
@@ -158,10 +167,6 @@ impl Scenario {
 
     fn blocks(self) -> Vec<AnswerBlock> {
         let append = format!("echo once >> {EFFECTS}");
-        let said = AnswerBlock::Text {
-            text: "I shall.".to_owned(),
-            item: None,
-        };
         let calls = match self {
             Self::Parallel => vec![
                 call("file_read", &json!({"file_path": NOTES})),
@@ -184,7 +189,7 @@ impl Scenario {
             ))],
             _ => vec![bash(&append)],
         };
-        [said].into_iter().chain(calls).collect()
+        [shall()].into_iter().chain(calls).collect()
     }
 
     /// What its tools may do unasked.
@@ -240,6 +245,13 @@ impl Scenario {
 fn fork() -> AnswerBlock {
     let arguments = json!({"name": CHILD, "prompt": BEGIN, "context": "fresh"});
     call("fork", &arguments)
+}
+
+fn shall() -> AnswerBlock {
+    AnswerBlock::Text {
+        text: "I shall.".to_owned(),
+        item: None,
+    }
 }
 
 fn bash(command: &str) -> AnswerBlock {

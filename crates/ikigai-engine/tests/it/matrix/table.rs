@@ -69,6 +69,8 @@ Limit    | Say before the failure is stored    | called result:ran     | crash  
 Limit    | Say after the failure is stored     | called result:ran error |                           | 1 | Resumes
 Cut      | Say before the window is cut        | user                  | crash                       | 0 | Resumes
 Cut      | Say after the window is cut         | user summary          | crash                       | 0 | Resumes
+Elide    | Say before the elision is stored    | called result:ran assistant tool_call usage result:ran assistant tool_call usage result:ran | crash | 3 | Resumes
+Elide    | Say after the elision is stored     | called result:ran assistant tool_call usage result:ran assistant tool_call usage result:ran summary | crash | 3 | Resumes
 Fork     | Say before the fork is stored       | called                | result:interrupted crash    | 0 | Resumes
 Fork     | Say after the fork is stored        | called fork result:ran | crash                      | 0 | Resumes
 Kill     | Say before the kill is stored       | called                | result:interrupted crash    | 0 | Resumes

@@ -1,0 +1,296 @@
+//! Plans of context rows: which outputs to shorten next, and which rows a summary should replace.
+
+use std::collections::HashMap;
+
+use crate::data::Elide;
+use crate::ids::RowRef;
+use crate::message::Message;
+use crate::project::Target;
+use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
+use crate::project::context_rows::{ContextRows, elided, own_message, row_name};
+use crate::project::window::Window;
+use crate::state::AgentState;
+use crate::turns::turn_starts;
+use crate::view::{Entry, View};
+
+/// Lines that an elided output keeps.
+const HEAD_LINES: u32 = 3;
+const TAIL_LINES: u32 = 5;
+
+/// An elision saves at least this share of the budget, in percent, unless the request is too large.
+const LEAST_SAVED_PERCENT: u64 = 5;
+
+/// Shares of the budget, in percent, at which the conversation is shortened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextLimits {
+    /// Old tool outputs are elided above this share…
+    pub elide_above: u64,
+    /// … down to this one.
+    pub elide_to: u64,
+    /// A summary is written above this share; none if summaries are off.
+    pub summarise_above: Option<u64>,
+    /// The newest tool outputs of this share together stay whole.
+    pub newest_outputs: u64,
+    /// The user's own messages of this share stay as typed after a summary…
+    pub verbatim: u64,
+    /// … but no more tokens than this.
+    pub verbatim_tokens: u64,
+}
+
+impl Default for ContextLimits {
+    fn default() -> Self {
+        Self {
+            elide_above: 70,
+            elide_to: 50,
+            summarise_above: Some(80),
+            newest_outputs: 40,
+            verbatim: 20,
+            verbatim_tokens: 20_000,
+        }
+    }
+}
+
+/// Tool outputs to shorten, from the root of the path up to a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elision {
+    /// Last row of the range.
+    pub to: RowRef,
+    /// Lines that stay of each output.
+    pub lines: Elide,
+    /// Number of outputs that become shorter.
+    pub outputs: usize,
+    /// Estimated tokens that this saves.
+    pub saved: u64,
+}
+
+/// Rows that a summary should replace, from the root of the path up to a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryRange {
+    /// Last row of the range.
+    pub to: RowRef,
+    /// Oldest of the user's own messages that stay as typed.
+    pub verbatim_from: Option<RowRef>,
+    /// Estimated tokens of the messages that stay.
+    pub verbatim: u64,
+    /// Estimated tokens that the range needs now.
+    pub tokens: u64,
+    /// Estimated tokens of the part that no earlier summary replaces.
+    pub fresh: u64,
+    /// Number of turns in that part.
+    pub turns: usize,
+}
+
+/// Part of the conversation that a summary leaves as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The newest response and all after it.
+    NewestResponse,
+    /// Nothing.
+    Nothing,
+}
+
+fn share(tokens: u64, percent: u64) -> u64 {
+    tokens.saturating_mul(percent) / 100
+}
+
+/// Estimated tokens of the next request, before anything is left out to make it fit.
+pub fn used_tokens(state: &AgentState, view: &View, target: &Target) -> u64 {
+    fixed_tokens(state, target) + Window::of(state, view, target).tokens()
+}
+
+/// One tool output of the window.
+struct Output {
+    row: RowRef,
+    /// Tokens that eliding it saves.
+    gain: u64,
+    tokens: u64,
+}
+
+/// Chooses the oldest outputs whose elision brings the request down to its share of the budget;
+/// none if the request is small enough or too little would be saved.
+pub fn plan_elision(
+    state: &AgentState,
+    view: &View,
+    target: &Target,
+    budget: &Budget,
+    limits: &ContextLimits,
+) -> Option<Elision> {
+    let window = Window::of(state, view, target);
+    let used = fixed_tokens(state, target) + window.tokens();
+    if used <= share(budget.cap, limits.elide_above) {
+        return None;
+    }
+    let lines = Elide {
+        head: Some(HEAD_LINES),
+        tail: Some(TAIL_LINES),
+    };
+    let measure = |(row, content): (RowRef, &str)| {
+        let name = row_name(row, state.agent());
+        let tokens = estimate_tokens(content);
+        let short = elided(content, &lines, &name).map(|text| estimate_tokens(&text));
+        let gain = short.map_or(0, |short| tokens.saturating_sub(short));
+        Output { row, gain, tokens }
+    };
+    let responses: Vec<Vec<Output>> = window
+        .responses()
+        .map(|response| response.results().map(measure).collect())
+        .collect();
+    let spared = newest_that_stay(&responses, share(budget.cap, limits.newest_outputs));
+    let goal = share(budget.cap, limits.elide_to);
+    let chosen = choose(&responses[..spared], used, goal);
+    // The newest outputs alone can be too much, for a smaller model or budget.
+    let chosen = if chosen.after > budget.cap {
+        choose(&responses, used, budget.cap)
+    } else {
+        chosen
+    };
+    let saved = used - chosen.after;
+    let is_enough = saved >= share(budget.cap, LEAST_SAVED_PERCENT) || used > budget.cap;
+    if saved == 0 || !is_enough {
+        return None;
+    }
+    let place = places(view);
+    let to = chosen.last.iter().max_by_key(|row| place.get(row))?;
+    Some(Elision {
+        to: *to,
+        lines,
+        outputs: chosen.outputs,
+        saved,
+    })
+}
+
+/// Number of oldest responses whose outputs may be elided: the newest that fit `room` stay whole,
+/// and those of the newest response in any case.
+fn newest_that_stay(responses: &[Vec<Output>], mut room: u64) -> usize {
+    let mut spared = responses.len();
+    for (index, outputs) in responses.iter().enumerate().rev() {
+        let tokens = outputs.iter().map(|output| output.tokens).sum();
+        let is_newest = responses[index + 1..].iter().all(Vec::is_empty);
+        if tokens > room && !is_newest {
+            break;
+        }
+        room = room.saturating_sub(tokens);
+        spared = index;
+    }
+    spared
+}
+
+#[derive(Default)]
+struct Chosen {
+    /// Rows of the newest response whose outputs are elided.
+    last: Vec<RowRef>,
+    outputs: usize,
+    /// Tokens of the request afterwards.
+    after: u64,
+}
+
+fn choose(responses: &[Vec<Output>], used: u64, goal: u64) -> Chosen {
+    let mut chosen = Chosen {
+        after: used,
+        ..Chosen::default()
+    };
+    for outputs in responses {
+        if chosen.after <= goal {
+            break;
+        }
+        let gain: u64 = outputs.iter().map(|output| output.gain).sum();
+        if gain > 0 {
+            chosen.after = chosen.after.saturating_sub(gain);
+            chosen.outputs += outputs.iter().filter(|output| output.gain > 0).count();
+            chosen.last = outputs.iter().map(|output| output.row).collect();
+        }
+    }
+    chosen
+}
+
+fn places(view: &View) -> HashMap<RowRef, usize> {
+    let entries = view.entries().iter().enumerate();
+    entries.map(|(index, entry)| (entry.at(), index)).collect()
+}
+
+/// Chooses the rows that a summary should replace; none if nothing new would be in it.
+pub fn plan_summary(
+    state: &AgentState,
+    view: &View,
+    target: &Target,
+    budget: &Budget,
+    limits: &ContextLimits,
+    keep: Keep,
+) -> Option<SummaryRange> {
+    let window = Window::of(state, view, target);
+    let end = match keep {
+        Keep::NewestResponse => window.newest_response()?,
+        Keep::Nothing => view.entries().len(),
+    };
+    let to = view.entries().get(end.checked_sub(1)?)?.at();
+    let sizes = || window.entry_sizes().filter(|size| size.index < end);
+    let fresh = sizes()
+        .filter(|size| !size.quoted)
+        .map(|size| size.tokens)
+        .sum();
+    if fresh == 0 {
+        return None;
+    }
+    let context = ContextRows::of(view, state.path());
+    let is_new = |index: &usize| *index < end && context.replacing(*index).is_none();
+    let starts = turn_starts(view, state.path(), |_| false);
+    let room = share(budget.cap, limits.verbatim).min(limits.verbatim_tokens);
+    let (verbatim_from, verbatim) = newest_messages(view, &context, end, room);
+    Some(SummaryRange {
+        to,
+        verbatim_from,
+        verbatim,
+        tokens: sizes().map(|size| size.tokens).sum(),
+        fresh,
+        turns: starts.iter().filter(|start| is_new(start)).count().max(1),
+    })
+}
+
+/// The oldest of the user's newest own messages before `end` that fit `room`, and their tokens.
+/// The newest is among them whatever its size.
+fn newest_messages(
+    view: &View,
+    context: &ContextRows,
+    end: usize,
+    room: u64,
+) -> (Option<RowRef>, u64) {
+    let mut messages = Vec::new();
+    let mut replaced_by = None;
+    for (index, entry) in view.entries().iter().enumerate().take(end) {
+        match context.replacing(index) {
+            None => messages.extend(own_message(entry)),
+            Some(summary) if replaced_by != Some(summary) => {
+                messages.extend(context.verbatim(view, summary));
+                replaced_by = Some(summary);
+            }
+            Some(_) => {}
+        }
+    }
+    let (mut from, mut tokens) = (None, 0);
+    for (text, row) in messages.iter().rev() {
+        let size = estimate_tokens(text) + TOKENS_PER_BLOCK;
+        if from.is_some() && tokens + size > room {
+            break;
+        }
+        from = Some(*row);
+        tokens += size;
+    }
+    (from, tokens)
+}
+
+/// The messages that are sent of the rows up to `to`, oldest first.
+pub fn messages_up_to(
+    state: &AgentState,
+    view: &View,
+    target: &Target,
+    to: RowRef,
+) -> Vec<Message> {
+    let end = view
+        .entries()
+        .iter()
+        .position(|entry: &Entry| entry.at() == to);
+    let end = end.map_or(view.entries().len(), |index| index + 1);
+    let window = Window::of(state, view, target);
+    let sent = window.before(end).into_messages().into_iter();
+    sent.map(|sent| sent.message).collect()
+}

@@ -1,0 +1,131 @@
+//! One stored row in pages, for a model that needs what was shortened or left out.
+
+use ikigai_core::data::{self, ToolResultData, Verdict};
+use ikigai_core::{Kind, Row, RowRef, Seq};
+use ikigai_store::history;
+use ikigai_tools::output::clean;
+
+use super::{Deal, Dealt, done};
+use crate::calls::{Came, OpenCall};
+use crate::front::Desk;
+use crate::{EngineError, Worker};
+
+/// Longest page, in bytes; small windows have shorter ones.
+const PAGE_BYTES: usize = 24 * 1024;
+
+/// Shortest page, in bytes.
+const LEAST_PAGE_BYTES: usize = 2 * 1024;
+
+/// Room for the line above a page.
+const HEADING_BYTES: usize = 256;
+
+impl Worker {
+    /// Answers a call of `recall` that names a row.
+    pub(super) async fn deal_row(
+        &mut self,
+        name: &str,
+        page: Option<usize>,
+        call: &OpenCall,
+        desk: &mut Desk<'_>,
+    ) -> Deal {
+        let came = match self.row_page(name, page.unwrap_or(1)).await? {
+            Ok(came) => came,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let result = call.result(came, Verdict::Ran);
+        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
+        desk.told(rows);
+        Ok(Ok(Dealt::Done))
+    }
+
+    async fn row_page(&self, name: &str, page: usize) -> Result<Result<Came, String>, EngineError> {
+        let Some(at) = self.named_row(name).await? else {
+            return Ok(Err(format!(
+                "`{name}` is not a row: use `#12`, or `#name.12` of another agent"
+            )));
+        };
+        let Some(row) = history::row_at(self.engine.store(), at).await? else {
+            return Ok(Err(format!("there is no row {name}")));
+        };
+        let text = self.whole_text(&row).await?;
+        let most = self.result_bytes.saturating_sub(HEADING_BYTES);
+        let pages = pages_of(&text, most.clamp(LEAST_PAGE_BYTES, PAGE_BYTES));
+        let Some(shown) = page.checked_sub(1).and_then(|index| pages.get(index)) else {
+            return Ok(Err(format!("{name} has {} pages", pages.len())));
+        };
+        let next = if page < pages.len() {
+            format!("; continue with page {}", page + 1)
+        } else {
+            String::new()
+        };
+        let kind = row.kind.name();
+        let heading = format!("{name} ({kind}), page {page} of {}{next}", pages.len());
+        Ok(Ok(Came {
+            shown: Some(heading.clone()),
+            ..done(format!("{heading}\n{shown}"))
+        }))
+    }
+
+    /// The row of a name; none if it is not the name of one.
+    async fn named_row(&self, name: &str) -> Result<Option<RowRef>, EngineError> {
+        let name = name.trim().trim_start_matches('#');
+        let (agent, number) = match name.rsplit_once('.') {
+            Some((agent, number)) => (Some(agent), number),
+            None => (None, name),
+        };
+        let Ok(seq) = number.parse().map(Seq) else {
+            return Ok(None);
+        };
+        let agent = match agent {
+            None => self.agent.state.agent(),
+            Some(agent) => match self.engine.find(agent).await {
+                Ok(found) => {
+                    let scope = self.recall_scope().await?;
+                    if scope.is_some_and(|session| session != found.session) {
+                        return Ok(None);
+                    }
+                    found.id
+                }
+                Err(EngineError::NoSuchAgent(_) | EngineError::Ambiguous { .. }) => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(Some(RowRef::new(agent, seq)))
+    }
+
+    /// All that a row says: of a tool result the whole output, as far as it was kept.
+    async fn whole_text(&self, row: &Row) -> Result<String, EngineError> {
+        if row.kind.read_as() == Some(Kind::ToolResult) {
+            let result: ToolResultData = data::read(row.data.as_deref());
+            let hash = result.blob.and_then(|blob| blob.hash);
+            if let Some(hash) = hash.and_then(|hash| hash.parse().ok())
+                && let Some(bytes) = self.engine.store.blob(hash).await?
+            {
+                return Ok(clean(&bytes));
+            }
+            return Ok(result.output.unwrap_or_default());
+        }
+        let text = row.content.clone().or_else(|| row.data.clone());
+        Ok(text.unwrap_or_default())
+    }
+}
+
+/// Splits a text into pages of at most `most` bytes, at line ends where there are any.
+fn pages_of(text: &str, most: usize) -> Vec<&str> {
+    let mut pages = Vec::new();
+    let mut left = text;
+    while left.len() > most {
+        let end = left.floor_char_boundary(most).max(1);
+        let end = match left[..end].rfind('\n') {
+            Some(line) if line >= end / 2 => line + 1,
+            _ => end,
+        };
+        let (page, rest) = left.split_at(end);
+        pages.push(page);
+        left = rest;
+    }
+    pages.push(left);
+    pages
+}

@@ -1,0 +1,242 @@
+//! Context rows at request boundaries: shorten old outputs, summarise, cut as the last resort.
+
+use ikigai_core::data::SummaryData;
+use ikigai_core::project::{
+    Elision, Keep, Scale, SummaryRange, plan_elision, plan_summary, used_tokens,
+};
+use ikigai_core::{Budget, Event};
+use ikigai_providers::{FailureKind, ProviderError};
+use ikigai_store::Agent;
+
+use super::Turn;
+use super::compact::{MOST_FAILURES, turns};
+use super::held::read_held;
+use crate::calls::OpenCall;
+use crate::figures::tokens;
+use crate::front::{Desk, Stop, Update};
+use crate::recall::is_list;
+use crate::{EngineError, Worker, window};
+
+/// Budgets below this are too small for a request that asks for a summary.
+const LEAST_SUMMARY_BUDGET: u64 = 8_000;
+
+/// A summary is started ahead of need only if it replaces at least this part of the budget.
+const LEAST_FRESH_PART: u64 = 5;
+
+/// A request above this share of the budget is not sent; estimates are not exact.
+const FULL_PERCENT: u64 = 97;
+
+/// No model has a smaller window than this, in tokens.
+const LEAST_WINDOW: u64 = 1_024;
+
+/// Share of a refused request, or of the limit that the refusal names, that is sent instead.
+const OVERFLOW_PERCENT: u64 = 85;
+
+/// Share of the budget that the results of one response have together, in percent.
+const RESULTS_PERCENT: u64 = 25;
+
+/// Bytes of a token, as estimates have it for ASCII.
+const BYTES_PER_TOKEN: u64 = 4;
+
+impl Worker {
+    /// Bounds each of the results of one response, so that together they leave room for the rest.
+    pub(super) fn share_results(&mut self, turn: &Turn, calls: usize) {
+        let together = turn.budget.cap.saturating_mul(RESULTS_PERCENT) / 100;
+        let each = together.saturating_mul(BYTES_PER_TOKEN) / (calls.max(1) as u64);
+        self.result_bytes = usize::try_from(each).unwrap_or(usize::MAX);
+    }
+
+    /// Most bytes of a call's result that the model is given. The to-do list is read back out of
+    /// its results, so none of these is cut.
+    pub(super) fn result_limit(&self, call: &OpenCall) -> usize {
+        if is_list(&call.name) {
+            usize::MAX
+        } else {
+            self.result_bytes
+        }
+    }
+
+    /// Writes context rows until the next request fits its budget. Returns why the turn is to stop
+    /// if the user stops it meanwhile.
+    pub(super) async fn fit_context(
+        &mut self,
+        turn: &mut Turn,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        loop {
+            self.take_in_summary(desk).await?;
+            read_held!(desk, self.read_window(turn));
+            let Agent { state, view, .. } = &self.agent;
+            let limits = self.engine.context_limits;
+            if let Some(elision) = plan_elision(state, view, &turn.target, &turn.window, &limits) {
+                if self.store_elision(elision, turn, desk).await? {
+                    continue;
+                }
+                return Ok(None);
+            }
+            let used = used_tokens(state, view, &turn.target);
+            let cap = turn.window.cap;
+            let share = |percent: u64| cap.saturating_mul(percent) / 100;
+            let threshold = limits.summarise_above.unwrap_or(FULL_PERCENT);
+            if used <= share(threshold.min(FULL_PERCENT)) {
+                return Ok(None);
+            }
+            let keep = Keep::NewestResponse;
+            let range = plan_summary(state, view, &turn.target, &turn.window, &limits, keep);
+            let Some(range) = range else {
+                return Ok(None);
+            };
+            let is_needed = used > share(FULL_PERCENT);
+            if self.summary.is_none() {
+                let is_worth_it = range.fresh.saturating_mul(LEAST_FRESH_PART) >= cap;
+                let starts = (is_needed || is_worth_it) && self.may_summarise(turn);
+                if starts && read_held!(desk, self.used_up()).is_none() {
+                    self.start_summary(turn, used, range.clone(), desk).await?;
+                }
+            }
+            if !is_needed {
+                return Ok(None);
+            }
+            if self.summary.is_some() {
+                if let Some(stop) = self.finish_summary(desk).await? {
+                    return Ok(Some(stop));
+                }
+            } else if !self.store_cut(&range, desk).await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes a refusal of a request as too long for the model's true window, once per request.
+    /// Returns whether the request can be sent again, shorter.
+    pub(super) fn shrink_window(
+        &mut self,
+        turn: &mut Turn,
+        error: &ProviderError,
+        desk: &mut Desk<'_>,
+    ) -> bool {
+        if error.kind != FailureKind::TooLong || turn.overflowed {
+            return false;
+        }
+        let Agent { state, view, .. } = &self.agent;
+        let scale = Scale::of(state, view, &turn.target, turn.scale);
+        let sent = scale.counted(used_tokens(state, view, &turn.target));
+        let limit = stated_limit(&error.message).map_or(sent, |limit| limit.min(sent));
+        let window = limit.saturating_mul(OVERFLOW_PERCENT) / 100;
+        if window >= turn.budget.window {
+            return false;
+        }
+        turn.overflowed = true;
+        self.engine.correct_window(&turn.choice, window);
+        turn.budget = Budget::new(window, Some(turn.budget.cap));
+        let text = format!(
+            "Request too long for the model: window corrected to {} tokens, sending a shorter one",
+            tokens(window)
+        );
+        desk.tell(Update::Warning(text));
+        true
+    }
+
+    fn may_summarise(&self, turn: &Turn) -> bool {
+        self.engine.context_limits.summarise_above.is_some()
+            && turn.window.cap >= LEAST_SUMMARY_BUDGET
+            && self.summary_failures < MOST_FAILURES
+    }
+
+    async fn start_summary(
+        &mut self,
+        turn: &Turn,
+        used: u64,
+        range: SummaryRange,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let share = used.saturating_mul(100) / turn.window.cap.max(1);
+        let text = format!(
+            "Context {share}% full ({} tokens): summarising {}",
+            tokens(turn.budget.cap),
+            turns(range.turns)
+        );
+        let summary = read_held!(desk, self.write_summary(turn, range.clone(), None));
+        self.summary = Some(summary);
+        desk.tell(Update::Notice(text));
+        Ok(())
+    }
+
+    /// Stores an elision; `false` if the path has no root to begin it with.
+    async fn store_elision(
+        &mut self,
+        elision: Elision,
+        turn: &Turn,
+        desk: &mut Desk<'_>,
+    ) -> Result<bool, EngineError> {
+        let Worker { agent, engine, .. } = &mut *self;
+        let from = read_held!(desk, window::root_of(engine.store(), agent));
+        if from.is_none() {
+            return Ok(false);
+        }
+        let data = SummaryData {
+            from,
+            to: Some(elision.to),
+            elide: Some(elision.lines),
+            ..SummaryData::default()
+        };
+        let row = Event::Summary { text: None, data };
+        self.passes("before the elision is stored");
+        let rows = self.commit_held(vec![row], Vec::new(), desk).await?;
+        self.passes("after the elision is stored");
+        desk.told(rows);
+        let what = match elision.outputs {
+            1 => "1 old tool output".to_owned(),
+            some => format!("{some} old tool outputs"),
+        };
+        let saved = turn.scale.counted(elision.saved);
+        let text = format!("Shortened {what}: {} tokens freed", tokens(saved));
+        desk.tell(Update::Notice(text));
+        Ok(true)
+    }
+
+    /// Stores a cut; `false` if the path has no root to begin it with.
+    async fn store_cut(
+        &mut self,
+        range: &SummaryRange,
+        desk: &mut Desk<'_>,
+    ) -> Result<bool, EngineError> {
+        let Worker { agent, engine, .. } = &mut *self;
+        let from = read_held!(desk, window::root_of(engine.store(), agent));
+        if from.is_none() {
+            return Ok(false);
+        }
+        let data = SummaryData {
+            from,
+            to: Some(range.to),
+            verbatim_from: range.verbatim_from,
+            cut: Some(true),
+            ..SummaryData::default()
+        };
+        let row = Event::Summary { text: None, data };
+        self.passes("before the window is cut");
+        let rows = self.commit_held(vec![row], Vec::new(), desk).await?;
+        self.passes("after the window is cut");
+        self.summary_failures = 0;
+        desk.told(rows);
+        let text = format!(
+            "Context full: {} left out without a summary. Your own messages stay. /context undo",
+            turns(range.turns)
+        );
+        desk.tell(Update::Warning(text));
+        Ok(true)
+    }
+}
+
+/// The limit that a refusal names: its second largest number, since the largest is what was asked
+/// for, or its only one.
+fn stated_limit(message: &str) -> Option<u64> {
+    let digits = message.replace([',', '_'], "");
+    let numbers = digits.split(|c: char| !c.is_ascii_digit());
+    let mut numbers: Vec<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
+    numbers.retain(|number| *number >= LEAST_WINDOW);
+    numbers.sort_unstable();
+    numbers.dedup();
+    let largest = numbers.pop();
+    numbers.pop().or(largest)
+}

@@ -1,0 +1,399 @@
+//! Memory: a long turn forgets nothing, and no request is larger than its budget.
+
+use ikigai_core::data::{self, SummaryData};
+use ikigai_core::project::estimate_request;
+use ikigai_core::{Block, Kind, Request, Row};
+use ikigai_engine::{Outcome, Update, Worker};
+use ikigai_providers::AnswerBlock;
+use ikigai_testkit::{Step, is_summary_request};
+use serde_json::json;
+
+use crate::fakes::{Deed, calling};
+use crate::support::{Errand, World, attended, attended_line, say};
+
+const RULE: &str = "Never touch prod.db. Find out why rows are doubled.";
+const FIX: &str = "Fix: dedupe in loader.rs:88";
+
+/// A world with the fake tools, a window and summaries at 80 %.
+fn world(window: u64) -> World {
+    let tools: std::sync::Arc<dyn ikigai_engine::Tools> =
+        std::sync::Arc::new(crate::fakes::Diary::default().tools());
+    World::with_window(window).equipped(move |engine| {
+        engine
+            .with_tools(tools.clone(), ikigai_engine::Safety::default())
+            .with_summaries_at(Some(80))
+    })
+}
+
+/// The output of one call: its number first and last, 32 KB in between.
+fn output(call: usize) -> String {
+    let middle = format!("row {call} is here twice\n").repeat(1_400);
+    format!("outcome of call {call} begins\n{middle}outcome of call {call} ends\n")
+}
+
+/// One turn of many calls with long outputs, ended by a short answer.
+async fn long_turn(world: &World, worker: &mut Worker, calls: usize) {
+    for call in 0..calls {
+        let deed = Deed::new("look", &format!("{call}")).printing(&output(call));
+        world.provider.will(calling(&[deed]));
+        for _ in 0..2 {
+            world
+                .provider
+                .will_summarise_as("The user's rule: never touch prod.db. Rows are doubled.");
+        }
+    }
+    world.provider.will_say(FIX);
+    say(worker, RULE).await.unwrap();
+}
+
+fn texts(request: &Request) -> Vec<&str> {
+    let blocks = request.messages.iter().flat_map(|message| &message.blocks);
+    let texts = blocks.filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        Block::ToolResult { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn results(request: &Request) -> Vec<&str> {
+    let blocks = request.messages.iter().flat_map(|message| &message.blocks);
+    let results = blocks.filter_map(|block| match block {
+        Block::ToolResult { content, .. } => Some(content.as_str()),
+        _ => None,
+    });
+    results.collect()
+}
+
+fn is_kind(row: &Row, kind: Kind) -> bool {
+    row.kind.read_as() == Some(kind)
+}
+
+/// S2-19 E2d E2e: after a turn of 34 calls with 32 KB each the next request holds the user's rule,
+/// the answer and what came of the calls; every request fits, and has its newest result whole.
+#[tokio::test(start_paused = true)]
+async fn a_long_turn_forgets_nothing() {
+    for window in [24_000, 32_000, 200_000] {
+        let world = world(window);
+        let mut worker = world.root().await;
+        let id = worker.agent().state.agent();
+
+        long_turn(&world, &mut worker, 34).await;
+        world.provider.will_say("Done.");
+        say(&mut worker, "Apply it.").await.unwrap();
+
+        let rows = world.rows(id).await;
+        let stored: Vec<String> = rows
+            .iter()
+            .filter(|row| is_kind(row, Kind::ToolResult))
+            .map(|row| data::read::<data::ToolResultData>(row.data.as_deref()))
+            .filter_map(|result| result.output)
+            .collect();
+        assert_eq!(stored.len(), 34);
+        let mut seen = 0;
+        for request in world.provider.requests() {
+            let size = estimate_request(&request);
+            assert!(size <= window, "{size} of {window}");
+            if is_summary_request(&request) {
+                continue;
+            }
+            assert!(texts(&request).contains(&RULE), "the rule in every request");
+            if let Some(newest) = results(&request).last()
+                && seen < stored.len()
+            {
+                assert_eq!(*newest, stored[seen], "the newest result is whole");
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 34);
+        let last = world.provider.requests().pop().unwrap();
+        let said = texts(&last);
+        assert!(said.contains(&FIX), "{window}: the answer");
+        assert!(said.contains(&"Apply it."), "{window}");
+        let outcome = said.iter().any(|text| text.contains("outcome of call 33"));
+        let summary = said.iter().any(|text| text.contains("Rows are doubled."));
+        assert!(outcome || summary, "{window}: what came of the calls");
+
+        let live = world.engine.next_request(id).await.unwrap();
+        drop(worker);
+        let restarted = world.restarted();
+        assert_eq!(restarted.engine.next_request(id).await.unwrap(), live);
+    }
+}
+
+/// S2-19: a result is bounded once, when it is stored: the newest stay as stored, older ones
+/// become short with a note that names their row, and nothing in between.
+#[tokio::test(start_paused = true)]
+async fn tool_result_is_bounded_once() {
+    let world = world(24_000);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+
+    long_turn(&world, &mut worker, 8).await;
+
+    let stored = world.results(id).await;
+    let share = 24_000;
+    assert!(stored.iter().all(|given| given.output.len() <= share));
+    let is_stored = |content: &str| stored.iter().any(|given| given.output == content);
+    for request in world.provider.requests() {
+        for content in results(&request) {
+            let is_elided = content.contains(" left out: recall #") && content.len() < 2_000;
+            assert!(is_stored(content) || is_elided, "{content}");
+        }
+    }
+}
+
+/// E2e: where a request does not fit a smaller budget, the engine writes context rows first.
+#[tokio::test(start_paused = true)]
+async fn smaller_window_writes_context_rows() {
+    let world = world(200_000);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    long_turn(&world, &mut worker, 10).await;
+    let kinds = world.kinds(id).await;
+    assert!(!kinds.iter().any(|kind| kind == "summary"));
+    let asked = world.provider.requests().len();
+    for _ in 0..12 {
+        world
+            .provider
+            .will_summarise_as("The user's rule: never touch prod.db.");
+    }
+    attended_line(&mut worker, "/context budget 24k", |_| Vec::new()).await;
+    world.provider.will_say("Done.");
+
+    say(&mut worker, "Apply it.").await.unwrap();
+
+    let rows = world.rows(id).await;
+    assert!(rows.iter().any(|row| is_kind(row, Kind::Summary)));
+    for request in &world.provider.requests()[asked..] {
+        assert!(estimate_request(request) <= 24_000);
+        assert!(is_summary_request(request) || texts(request).contains(&RULE));
+    }
+}
+
+/// E5 E2d: between two context rows each request begins with the one before.
+#[tokio::test(start_paused = true)]
+async fn requests_change_only_at_context_rows() {
+    let world = world(32_000);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+
+    long_turn(&world, &mut worker, 30).await;
+
+    let rows = world.rows(id).await;
+    let context = rows
+        .iter()
+        .filter(|row| is_kind(row, Kind::Summary))
+        .count();
+    let requests = world.provider.requests();
+    let sent: Vec<_> = requests
+        .iter()
+        .filter(|one| !is_summary_request(one))
+        .collect();
+    let moved = sent
+        .windows(2)
+        .filter(|pair| !pair[1].messages.starts_with(&pair[0].messages))
+        .count();
+    assert!(context > 1 && moved <= context, "{moved} of {context}");
+}
+
+/// A summary is asked for at the end of the conversation as it is sent, with the same tools, so
+/// that the provider's cache has all but the last message.
+#[tokio::test(start_paused = true)]
+async fn a_summary_is_asked_for_on_the_same_prefix() {
+    let world = world(40_000);
+    let mut worker = world.root().await;
+    for turn in 0..20 {
+        world.provider.will_summarise_as("They talked about words.");
+        world
+            .provider
+            .will_say(&format!("answer {turn} {}", "word ".repeat(1_600)));
+        say(&mut worker, &format!("question {turn}")).await.unwrap();
+    }
+
+    let requests = world.provider.requests();
+    let asked: Vec<_> = requests
+        .iter()
+        .filter(|one| is_summary_request(one))
+        .collect();
+    assert!(!asked.is_empty());
+    for request in asked {
+        let (_, prefix) = request.messages.split_last().unwrap();
+        let is_sent = |other: &&Request| {
+            other.messages == prefix
+                && (&other.tools, &other.system) == (&request.tools, &request.system)
+        };
+        assert!(
+            requests.iter().any(|other| is_sent(&other)),
+            "the same prefix"
+        );
+    }
+}
+
+/// A request that the provider refuses as too long is sent again, shorter, once; the window is
+/// corrected for all later requests.
+#[tokio::test(start_paused = true)]
+async fn an_overflow_corrects_the_window_and_the_turn_goes_on() {
+    let world = world(100_000);
+    let mut worker = world.root().await;
+    for turn in 0..6 {
+        world
+            .provider
+            .will_say(&format!("answer {turn} {}", "word ".repeat(1_600)));
+        say(&mut worker, &format!("question {turn}")).await.unwrap();
+    }
+    let message = "maximum context length is 10000 tokens, you requested 12,900".to_owned();
+    world.provider.will([Step::Overflow(message)]);
+    // The conversation does not fit the corrected window: it is summarised in chunks.
+    for _ in 0..8 {
+        world.provider.will_summarise_as("They talked about words.");
+    }
+    world.provider.will_say("still here");
+
+    let outcome = say(&mut worker, "go on").await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    let last = world.provider.requests().pop().unwrap();
+    assert!(
+        estimate_request(&last) <= 8_500,
+        "{}",
+        estimate_request(&last)
+    );
+    assert!(texts(&last).contains(&"question 0"));
+    let window = world
+        .engine
+        .context(worker.agent().state.agent())
+        .await
+        .unwrap()
+        .window;
+    assert_eq!(window, 8_500);
+}
+
+/// `recall` with a row opens all of it, page by page.
+#[tokio::test(start_paused = true)]
+async fn a_row_is_opened_in_pages() {
+    let world = world(200_000);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    long_turn(&world, &mut worker, 1).await;
+    let rows = world.rows(id).await;
+    let result = rows
+        .iter()
+        .find(|row| is_kind(row, Kind::ToolResult))
+        .unwrap();
+    let name = format!("#{}", result.at.seq);
+    let recall = |arguments: serde_json::Value| AnswerBlock::Call {
+        id: None,
+        name: "recall".to_owned(),
+        arguments: arguments.to_string(),
+        item: None,
+    };
+    let asked = [
+        json!({"row": name}),
+        json!({"row": name, "page": 2}),
+        json!({"row": name, "page": 9}),
+        json!({"row": "nothing"}),
+        json!({}),
+    ];
+    let calls = asked.into_iter().map(recall).collect();
+    world.provider.will([Step::FinishWith(calls)]);
+    world.provider.will_say("read");
+
+    say(&mut worker, "what did it say?").await.unwrap();
+
+    let results = world.results(id).await;
+    let pages: Vec<_> = results[1..]
+        .iter()
+        .map(|given| given.output.as_str())
+        .collect();
+    let heading = format!("{name} (tool_result), page 1 of 2; continue with page 2\n");
+    let first = pages[0].strip_prefix(&heading).unwrap();
+    let second = pages[1].split_once('\n').unwrap().1;
+    assert_eq!(format!("{first}{second}"), output(0), "all of it");
+    assert_eq!(pages[2], format!("{name} has 2 pages"));
+    assert!(
+        pages[3].starts_with("`nothing` is not a row"),
+        "{}",
+        pages[3]
+    );
+    assert_eq!(pages[4], "`query` or `row` is missing");
+}
+
+/// E2d: without a summary the conversation is cut, with a note to the model and a warning; the
+/// user's messages and the newest exchange stay.
+#[tokio::test(start_paused = true)]
+async fn a_cut_leaves_a_note_and_the_users_messages() {
+    let world = world(7_000);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    world.provider.will_say("Understood.");
+    say(&mut worker, RULE).await.unwrap();
+    for turn in 0..4 {
+        world
+            .provider
+            .will_say(&format!("answer {turn} {}", "word ".repeat(1_200)));
+        say(&mut worker, &format!("question {turn}")).await.unwrap();
+    }
+    world.provider.will_say("the last");
+
+    let (_, told) = attended(&mut worker, Errand::Say("question 4"), |_| Vec::new()).await;
+
+    let warned = told.iter().any(
+        |update| matches!(update, Update::Warning(text) if text.starts_with("Context full: ")),
+    );
+    assert!(warned, "{told:?}");
+    let rows = world.rows(id).await;
+    let cut = rows
+        .iter()
+        .rfind(|row| is_kind(row, Kind::Summary))
+        .unwrap();
+    let data: SummaryData = data::read(cut.data.as_deref());
+    assert_eq!((data.cut, cut.content.as_deref()), (Some(true), None));
+    let last = world.provider.requests().pop().unwrap();
+    let said = texts(&last);
+    assert!(said[0].contains("`recall`"), "{said:?}");
+    assert_eq!(&said[1..4], [RULE, "question 0", "question 1"]);
+    assert!(said.iter().any(|text| text.starts_with("answer 3")));
+}
+
+/// E2b: an elision is taken back like a summary.
+#[tokio::test(start_paused = true)]
+async fn an_elision_names_the_row_and_is_taken_back() {
+    let world = world(40_000).equipped(|engine| engine.with_summaries_at(None));
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    long_turn(&world, &mut worker, 4).await;
+    let rows = world.rows(id).await;
+    let first = rows
+        .iter()
+        .find(|row| is_kind(row, Kind::ToolResult))
+        .unwrap();
+    let elisions: Vec<_> = rows
+        .iter()
+        .filter(|row| is_kind(row, Kind::Summary))
+        .collect();
+    let shortened = world.engine.next_request(id).await.unwrap();
+    let elided = results(&shortened)[0].to_owned();
+    assert!(elided.starts_with("outcome of call 0 begins\n"), "{elided}");
+    assert!(elided.ends_with("outcome of call 0 ends"), "{elided}");
+    assert!(
+        elided.contains(&format!("left out: recall #{}]", first.at.seq)),
+        "{elided}"
+    );
+
+    let undo = |row: &&Row| {
+        let data = SummaryData {
+            undo: Some(row.at),
+            ..SummaryData::default()
+        };
+        let event = ikigai_core::Event::Summary { text: None, data };
+        event.into_row(id, ikigai_core::Micros(9))
+    };
+    world
+        .write(&worker, elisions.iter().map(undo).collect())
+        .await;
+    drop(worker);
+
+    let whole = world.restarted().engine.next_request(id).await.unwrap();
+    assert!(results(&whole)[0].len() > elided.len());
+}
