@@ -34,12 +34,16 @@ pub(super) async fn run(mut command: Command) -> io::Result<ExitStatus> {
     ended.unwrap_or_else(|_| Err(io::Error::other("the program cannot be waited for")))
 }
 
-/// Stops this process and its group; continues the program when the shell continues the group.
+/// Stops this process and its group, to which the program belongs; the shell's `fg` continues all.
+///
+/// Without such a shell the program is continued at once. With one it must not be: the stop may
+/// take effect a moment after this returns, and the program would read the shell's input.
 fn stop_with(program: Pid) -> io::Result<()> {
     if is_watched() {
         stop_group()?;
+    } else {
+        kill_process(program, Signal::CONT)?;
     }
-    kill_process(program, Signal::CONT)?;
     Ok(())
 }
 

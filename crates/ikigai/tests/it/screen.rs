@@ -135,6 +135,9 @@ fn an_editor_is_stopped_and_continued_with_the_screen() {
 
     pty.send("\x1a");
     pty.wait_for_text("Stopped");
+    pty.wait_for("the prompt", |screen| {
+        screen.contents().trim_end().ends_with('$')
+    });
     pty.send("echo =$((40 + 2))=\r");
     pty.wait_for_text("=42=");
     pty.send("fg\r");
@@ -272,6 +275,6 @@ fn whoever_does_not_look_is_told_by_their_own_command() {
     pty.send("run `touch made`\r");
     let told = told.recv_timeout(Duration::from_secs(30)).unwrap();
 
-    assert_eq!(told.unwrap(), "project asks: bash");
+    assert_eq!(told.unwrap(), "project asks: bash: touch made");
     assert!(!String::from_utf8_lossy(pty.output()).contains("]9;"));
 }
