@@ -97,7 +97,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let own = LastAgent::in_directory(directory.path(), "store\n/src");
         let other = LastAgent::in_directory(directory.path(), "store\n/other");
-        let [first, second] = ["AAAAAAAAAAAAAAAAAAAAAA", "BAAAAAAAAAAAAAAAAAAAAA"];
+        let [first, second] = ["fke-1EabSM2M2Nm-7PN3lw", "xMo3t_itSv-UJOPerzagcQ"];
         let [first, second] = [first, second].map(|id| id.parse().unwrap());
 
         let before = own.read();

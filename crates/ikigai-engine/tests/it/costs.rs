@@ -87,7 +87,7 @@ fn a_fork_writes_as_much_whatever_the_history() {
 /// Also when each process stores a few control rows only, as one-shot runs do.
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_is_stored_after_8_control_rows() {
-    let mut world = World::with_window(150);
+    let mut world = World::with_window(1_000);
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     let mut snapshot = None;

@@ -232,7 +232,9 @@ async fn a_kill_is_asked_about_and_names_how_many() {
     stage.press("ctrl-x up ctrl-x up").await;
     assert_eq!(stage.current(), root);
 
-    stage.press("ctrl-x a x").await;
+    stage.press("ctrl-x a").await;
+    stage.sees("below").await;
+    stage.press("x").await;
     assert!(stage.text().contains("is a root"));
     stage.mark("docs").await;
     stage.press("x").await;

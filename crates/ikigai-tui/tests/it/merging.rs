@@ -120,6 +120,19 @@ async fn several_are_looked_at_one_after_the_other() {
 }
 
 #[tokio::test]
+async fn leaving_a_series_of_merges_says_how_many_were_merged() {
+    let mut stage = children((80, 24), &["docs", "tests"]).await;
+
+    stage.line("/merge --done").await;
+    stage.sees("1 of 2").await;
+    stage.press("enter").await;
+    stage.press("esc").await;
+    let screen = stage.sees("merged 1 of 2").await;
+
+    assert!(!screen.contains("nothing was merged"), "{screen}");
+}
+
+#[tokio::test]
 async fn the_board_merges_and_is_there_again() {
     let mut stage = children((80, 24), &["docs"]).await;
     stage.press("ctrl-x a k").await;

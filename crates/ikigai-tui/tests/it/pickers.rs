@@ -72,8 +72,12 @@ async fn agents_are_chosen_by_the_mouse_and_sessions_by_enter() {
     stage.sees("[docs").await;
     let child = stage.current();
 
+    // The child is shown before the tree that the picker lists is read; the board shows that.
+    stage.press("ctrl-x a").await;
+    stage.sees("2 agents").await;
+    stage.press("esc").await;
     stage.line("/switch").await;
-    stage.sees("go to an agent").await;
+    stage.sees("  docs").await;
     let row = stage.row_with("  docs");
     stage.mouse(Deed::Press, 4, row).await;
     stage.until(|text| !text.contains("go to an agent")).await;

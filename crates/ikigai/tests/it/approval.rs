@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use ikigai_testkit::mock::{Mock, Said};
 use ikigai_testkit::pty::Pty;
 use serde_json::{Value, json};
 
@@ -208,4 +209,32 @@ fn a_call_that_is_known_to_fail_is_not_asked_about() {
         log.contains("✗ file_write: `notes.txt` is a directory"),
         "{log}"
     );
+}
+
+/// A question that is open while another call of the same answer runs counts as one.
+#[test]
+fn wait_idle_reports_a_question_while_another_call_runs() {
+    let newcomer = Newcomer::new();
+    let mock = Mock::start();
+    let url = mock.url();
+    let directory = newcomer.home().join(".config/ikigai");
+    fs::create_dir_all(&directory).unwrap();
+    let config = format!("model = \"mock:m\"\n[providers.mock]\nbase_url = \"{url}\"\n");
+    fs::write(directory.join("config.toml"), config).unwrap();
+    let bash = |command: &str| ("bash".to_owned(), json!({ "command": command }).to_string());
+    mock.expect([Said {
+        calls: vec![bash("tail -f /dev/null"), bash("touch pwned")],
+        ..Said::default()
+    }]);
+    let program = start(&newcomer, &[]);
+    let submit = json!({"type": "submit", "text": "watch it, then touch it"});
+    program.ask(&submit).unwrap();
+
+    let asks = idle(&program);
+
+    assert_eq!(asks, json!({"type": "idle", "asks": true}));
+    assert_eq!(question(&program)["shown"], "touch pwned");
+    program.ask(&json!({"type": "interrupt"})).unwrap();
+    assert_eq!(idle(&program), json!({"type": "idle"}));
+    assert!(!pwned(&newcomer));
 }

@@ -21,7 +21,11 @@ async fn shell_line_reaches_model_double_bang_does_not() {
     let (done, told) = typed(&mut worker, "!ls; echo oops >&2; exit 3").await;
     let hidden = line(&mut worker, "!!echo secret").await;
 
-    assert_eq!((done.warned, done.outcome), (false, None));
+    assert_eq!(
+        (done.warned, done.outcome),
+        (true, None),
+        "exit 3 is a warning"
+    );
     let is_printed = |update: &Update| matches!(update, Update::Printed(_));
     assert!(told.iter().any(is_printed), "{told:?}");
     assert_eq!(world.provider.requests().len(), 0);
