@@ -14,7 +14,7 @@ fn context() -> Context {
 
 #[test]
 fn every_place_of_a_line_completes_to_what_can_stand_there() {
-    let cases: [(&str, &[&str]); 17] = [
+    let cases: [(&str, &[&str]); 18] = [
         ("/rew", &["rewind"]),
         ("/rwd", &["rewind"]),
         ("/und", &["undo"]),
@@ -31,6 +31,7 @@ fn every_place_of_a_line_completes_to_what_can_stand_there() {
         ("look at @RE", &["README.md"]),
         ("look at RE", &[]),
         ("/mark x", &[]),
+        ("/rewind \"a day be", &[]),
         (" /rew", &[]),
     ];
 
