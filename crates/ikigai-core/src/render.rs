@@ -93,7 +93,7 @@ pub enum Shown {
     Summary {
         range: Option<(RowRef, RowRef)>,
         text: Option<String>,
-        /// Whether the row only shortens the tool outputs of the range.
+        /// True if the row only shortens the tool outputs of the range.
         elides: bool,
         /// The summary that is taken back, if the row does that.
         undo: Option<RowRef>,

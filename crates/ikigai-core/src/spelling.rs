@@ -195,7 +195,7 @@ fn is_selector(character: char) -> bool {
     )
 }
 
-/// Whether a joiner does something after `previous`; at the beginning of a text that is unknown.
+/// True if a joiner does something after `previous`; at the beginning of a text that is unknown.
 fn joins(previous: Option<char>, joiner: char) -> bool {
     match previous {
         None => true,
@@ -206,12 +206,12 @@ fn joins(previous: Option<char>, joiner: char) -> bool {
     }
 }
 
-/// Whether Rust would not print the character as it is: formats, blanks, marks, unassigned.
+/// True if Rust would not print the character as it is: formats, blanks, marks, unassigned.
 fn is_unprintable(character: char) -> bool {
     !character.is_ascii() && character.escape_debug().len() > 1
 }
 
-/// Whether an unprintable character is a mark on the one before it, and not just unassigned.
+/// True if an unprintable character is a mark on the one before it, and not just unassigned.
 fn is_extending(character: char) -> bool {
     // `str` escapes marks only where they have nothing to stand on.
     let mut text = [0; 5];

@@ -211,7 +211,7 @@ pub struct Question {
     pub workdir: String,
     /// The whole diff of an edit, spelled out.
     pub preview: Option<String>,
-    /// What *always* would allow, exactly.
+    /// Exact pattern that *always* allows.
     pub pattern: String,
     /// Hash of the exact call and the pattern; an approval by a program names it.
     pub hash: String,

@@ -143,7 +143,7 @@ fn plain(path: &Path) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// Those of the named agents that belong to a session; all of the session if none is named.
+/// Keeps the named agents that belong to a session; all of the session if none is named.
 fn within(
     agents: &[AgentRecord],
     named: Option<Vec<AgentId>>,

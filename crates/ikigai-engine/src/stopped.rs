@@ -43,7 +43,7 @@ pub struct Stopped {
     pub goes_on: bool,
 }
 
-/// How the last turn of an agent ended.
+/// Outcome of the last turn of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnEnd {
     /// With an error.

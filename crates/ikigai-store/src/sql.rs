@@ -13,9 +13,9 @@ pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// Bounds of one query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryLimits {
-    /// How many rows are returned at most.
+    /// Most rows that are returned.
     pub rows: usize,
-    /// How long the query runs at most.
+    /// Longest time for the query.
     pub time: Duration,
 }
 

@@ -15,7 +15,7 @@ use crate::tls;
 /// Longest wait for anything; only a test that would never end gets there.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How events become pieces of a body.
+/// Framing of events in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// One chunk of HTTP/1.1 each, without TLS.
@@ -86,7 +86,7 @@ impl FramedServer {
         (self.framing == Framing::Http2Frames).then(tls::authority_file)
     }
 
-    /// How many connections clients have opened.
+    /// Number of connections that clients have opened.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }

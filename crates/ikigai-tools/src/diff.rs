@@ -1,4 +1,4 @@
-//! What a write changes, as a unified diff: short for results, whole for questions.
+//! Unified diffs of writes: short for results, whole for questions.
 
 #[cfg(test)]
 mod tests;
@@ -102,7 +102,7 @@ impl Diff {
     }
 }
 
-/// How much of a diff is written.
+/// Length of a written diff.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
     /// A limited number of short lines, control characters as symbols.

@@ -24,7 +24,7 @@ pub(crate) use replace::replace;
 /// hand. A write to one is therefore not guarded.
 pub(crate) const MOST_HASHED_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What a model can do with a directory instead.
+/// Advice for a call that names a directory.
 const DIRECTORY: &str = "a directory; glob with this path lists the files in it";
 
 /// Why a file cannot be used, for the model. Paths are named by whoever shows it.

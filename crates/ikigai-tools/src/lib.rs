@@ -159,7 +159,7 @@ pub enum Confinement {
 }
 
 impl Confinement {
-    /// Whether processes may write nowhere.
+    /// True if processes may write nowhere.
     pub fn is_reading(&self) -> bool {
         matches!(self, Self::Sandbox { write, .. } if write.is_empty())
     }

@@ -212,7 +212,7 @@ impl DraftFiles {
     }
 }
 
-/// Whether a write must survive a power loss.
+/// True if a write must survive a power loss.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sync {
     Yes,

@@ -41,7 +41,7 @@ struct WindowTurn {
 pub(crate) struct EntrySize {
     /// Index of the entry with which it begins.
     pub(crate) index: usize,
-    /// Whether a context row sends it.
+    /// True if a context row sends it.
     pub(crate) quoted: bool,
     pub(crate) tokens: u64,
 }

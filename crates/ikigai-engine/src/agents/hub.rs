@@ -267,7 +267,7 @@ impl Hub {
         self.slots().values_mut().for_each(Slot::dismiss);
     }
 
-    /// Whether an agent is to end its life here once it has heard what it was told.
+    /// True if an agent is to end its life here once it has heard what it was told.
     pub(crate) fn is_dismissed(&self, agent: AgentId) -> bool {
         self.life_end(agent) == Some(LifeEnd::Dismissed)
     }

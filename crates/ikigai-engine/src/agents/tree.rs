@@ -18,7 +18,7 @@ pub struct Branch {
     pub depth: usize,
     /// Whether it is in the middle of a turn.
     pub works: bool,
-    /// How its last turn ended, if it does not work. Failures count for children only.
+    /// Outcome of its last turn, if it does not work. Failures count for children only.
     pub last_turn: TurnEnd,
     /// Whether its parent has merged all that it did.
     pub merged: bool,

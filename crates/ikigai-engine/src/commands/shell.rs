@@ -37,7 +37,7 @@ pub(super) struct Ran {
 }
 
 impl Ran {
-    /// Whether the command ended by itself with exit code 0.
+    /// True if the command ended by itself with exit code 0.
     pub(super) fn has_succeeded(&self) -> bool {
         self.exit == Some(0)
     }
@@ -67,7 +67,7 @@ pub struct TerminalRun {
     pub command: String,
     /// Exit code; none if it is not known.
     pub exit: Option<i32>,
-    /// Whether the model sees that it ran.
+    /// True if the model sees that it ran.
     pub sent: bool,
 }
 

@@ -160,7 +160,7 @@ pub(super) fn turn_line(page: &Page, turn: &TurnFigures) -> String {
     parts.join(" · ")
 }
 
-/// What people see of a row, or what is wrong with it.
+/// Text of a row for people, or the problem with it.
 pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item {
     let shown = match problem {
         Some(problem) => Shown::warning(row, problem),

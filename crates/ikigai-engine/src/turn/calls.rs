@@ -36,7 +36,7 @@ const PROGRESS_LINES: usize = 64;
 /// The calls of one answer.
 pub(super) struct Round {
     pub(super) calls: Vec<Call>,
-    /// Those of the calls that siblings may settle.
+    /// Calls that siblings may settle.
     pub(super) open_questions: Vec<OpenQuestion>,
     tasks: JoinSet<Output>,
     /// Which call a task is of.

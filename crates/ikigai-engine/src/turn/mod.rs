@@ -85,7 +85,7 @@ struct Turn {
     settings: Settings,
     /// The model as it is chosen.
     choice: ModelChoice,
-    /// Whether the newest request was refused as too long, and shortened.
+    /// True if the newest request was refused as too long, and shortened.
     overflowed: bool,
     /// Whether it starts, or goes on.
     starts: bool,

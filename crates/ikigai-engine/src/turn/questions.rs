@@ -251,7 +251,7 @@ impl Worker {
 }
 
 impl Round {
-    /// Whether a call that has not ended touches the same files.
+    /// True if a call that has not ended touches the same files.
     pub(super) fn is_touched(&self, touches: &Touches) -> bool {
         let is_open = |call: &&Call| !matches!(call.stage, Stage::Ended);
         let mut open = self.calls.iter().filter(is_open);

@@ -38,7 +38,7 @@ impl FileAccess {
     }
 }
 
-/// How a connection shares the log of the database with other programs.
+/// Way in which a connection shares the WAL with other programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LogSharing {
     /// Through the shared index, with locks.

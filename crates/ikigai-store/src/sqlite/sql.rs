@@ -14,7 +14,7 @@ use super::connect::Target;
 use super::read_only::{self, FileAccess};
 use crate::sql::{Cell, GRACE, MOST_BYTES, QueryError, QueryLimits, Table};
 
-/// How many of SQLite's operations pass between two looks at the clock.
+/// SQLite operations between two looks at the clock.
 const CLOCK_OPERATIONS: i32 = 1000;
 
 impl SqliteStore {

@@ -63,7 +63,7 @@ impl Archive {
         files
     }
 
-    /// What somebody who may write nothing reads in it.
+    /// Rows that a user without write access reads.
     fn read(&self) -> Vec<String> {
         read_as_nobody(&self.directory.path().join("program"), &self.path())
     }

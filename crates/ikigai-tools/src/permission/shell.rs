@@ -33,7 +33,7 @@ pub(super) struct Word {
     pub(super) expands: bool,
     /// Whether any of it was quoted.
     is_quoted: bool,
-    /// Whether it begins with a variable's name and `=`, neither of them quoted.
+    /// True if it begins with a variable's name and `=`, neither of them quoted.
     assigns: bool,
 }
 

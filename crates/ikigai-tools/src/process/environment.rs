@@ -143,7 +143,7 @@ fn is_secret_name(name: &str) -> bool {
         || name.split('_').any(|part| SECRET_PARTS.contains(&part))
 }
 
-/// Whether a value is a known kind of key, or has a password in it.
+/// True if a value is a known kind of key, or has a password in it.
 fn is_secret_value(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     SECRET_BEGINNINGS

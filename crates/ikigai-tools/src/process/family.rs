@@ -103,7 +103,7 @@ impl Mark {
         self.is_in_limits(process.pid) || (process.alive && self.is_in_environment(process.pid))
     }
 
-    /// Whether a process or thread carries the tag of the run.
+    /// True if a process or thread carries the tag of the run.
     pub(crate) fn is_in_limits(&self, pid: i32) -> bool {
         let Ok(limits) = fs::read_to_string(format!("/proc/{pid}/limits")) else {
             return false;

@@ -206,7 +206,7 @@ pub async fn run_with(
     })
 }
 
-/// Whether sandboxed commands get private namespaces and mounts here, by starting one.
+/// True if sandboxed commands get private namespaces and mounts here, by starting one.
 pub async fn has_namespaces() -> bool {
     let job = Job {
         program: shell().into(),

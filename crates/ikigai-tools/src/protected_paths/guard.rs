@@ -91,7 +91,7 @@ impl RepositoryGuard {
         self.are_mounted = true;
     }
 
-    /// Whether a pointer leads to a git directory below the working directory.
+    /// True if a pointer leads to a git directory below the working directory.
     fn leads_inside(&self, pointer: &Path) -> bool {
         let read_pointer = |_| {
             let text = read_text(pointer).unwrap_or_default();
@@ -217,7 +217,7 @@ struct GuardedPaths {
     pointers: Vec<PathBuf>,
 }
 
-/// Whether a guarded directory is one of the repository and checkout that hold `workdir`, or the hooks
+/// True if a guarded directory is one of the repository and checkout that hold `workdir`, or the hooks
 /// of a submodule. Other checkouts come and go with ordinary work.
 fn is_of_repository(directory: &Path, workdir: &Path) -> bool {
     let Some(parent) = directory.parent() else {
@@ -290,7 +290,7 @@ fn resolve_parent(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Whether a path still has no links above it.
+/// True if a path still has no links above it.
 fn leads_nowhere_else(path: &Path) -> bool {
     path.parent().is_some_and(|parent| {
         !parent.exists() || fs::canonicalize(parent).is_ok_and(|real| real == parent)

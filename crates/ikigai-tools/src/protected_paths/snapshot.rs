@@ -107,7 +107,7 @@ impl DirectorySnapshot {
         snapshot
     }
 
-    /// Whether the directory may have more entries than are recorded.
+    /// True if the directory may have more entries than are recorded.
     pub(super) fn is_truncated(&self) -> bool {
         self.entries.len() >= MOST_ENTRIES
     }
@@ -194,7 +194,7 @@ impl Recorded {
         }
     }
 
-    /// Whether two entries run the same: content, and the right to execute it.
+    /// True if two entries run the same: content, and the right to execute it.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -233,7 +233,7 @@ impl Recorded {
     }
 }
 
-/// Whether an entry, or its name, changed since a time.
+/// True if an entry, or its name, changed since a time.
 pub(super) fn changed_since(path: &Path, since: SystemTime) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| is_newer(&metadata, since))
 }

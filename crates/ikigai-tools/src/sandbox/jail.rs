@@ -138,7 +138,7 @@ impl Jail {
 /// Error of a child that entered namespaces and could not set them up. No other step returns it.
 const NAMESPACE_FAILURE: Errno = Errno::UCLEAN;
 
-/// Whether a start failed because of its namespaces. They are given up then, so that the next attempt
+/// True if a start failed because of its namespaces. They are given up then, so that the next attempt
 /// goes without.
 pub(crate) fn give_up_namespaces(error: &io::Error) -> bool {
     let is_theirs = error.raw_os_error() == Some(NAMESPACE_FAILURE.raw_os_error());

@@ -68,7 +68,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Whether all directories that should be are mounted read-only.
+    /// True if all directories that should be are mounted read-only.
     pub(crate) fn has_mounts(&self) -> bool {
         self.has_mounts
     }
@@ -105,7 +105,7 @@ fn answer_all(listener: &OwnedFd, is_of_run: &dyn Fn(i32) -> bool) {
     }
 }
 
-/// Whether a call on process `target` may go on, or the error it gets.
+/// Allows a call on process `target`, or returns the error that it gets.
 fn judge(caller: i32, target: i32, is_of_run: &dyn Fn(i32) -> bool) -> Result<(), Errno> {
     let Some(process) = process_of(target) else {
         return Err(Errno::SRCH);

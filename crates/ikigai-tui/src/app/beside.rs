@@ -49,7 +49,7 @@ impl App {
         own.chain(others).collect()
     }
 
-    /// Whether an agent, or one that it started, waits for a person. Other calls may run.
+    /// True if an agent, or one that it started, waits for a person. Other calls may run.
     ///
     /// Keys go to the question by then if it is on the screen.
     pub fn waits_for_a_person(&self, agent: AgentId) -> bool {

@@ -141,7 +141,7 @@ pub enum Wish {
     RunOnTerminal {
         /// The command line.
         command: String,
-        /// Whether the model sees that it ran.
+        /// True if the model sees that it ran.
         sent: bool,
     },
     /// Let the user read this in their pager.

@@ -1,4 +1,4 @@
-//! What was typed and is not in the log yet: pending messages above the input, and saved drafts.
+//! Typed text that is not in the log yet: pending messages above the input, and saved drafts.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -235,7 +235,7 @@ impl App {
         shown.into_iter().map(line).collect()
     }
 
-    /// What is asked before leaving while messages are pending; none if none is.
+    /// Question before leaving while messages are pending; none if none is.
     pub(super) fn leaving_pending(&self) -> Option<String> {
         let pending = self.outbox.pending().count();
         let in_memory = self.outbox.pending().any(OutboxEntry::is_in_memory);

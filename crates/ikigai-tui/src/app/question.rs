@@ -47,7 +47,7 @@ pub(super) struct Asked {
     typing: Option<(Typing, Editor)>,
 }
 
-/// How much of a question was on the screen.
+/// Part of a question that was on the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Seen {
     #[default]
@@ -244,12 +244,12 @@ impl App {
         self.asked.is_open
     }
 
-    /// Whether the end of the call was on the screen.
+    /// True if the end of the call was on the screen.
     fn has_seen_call(&mut self) -> bool {
         self.has_seen_end() || self.asked.seen == Seen::Call
     }
 
-    /// Whether the end of the question was on the screen, the pattern included.
+    /// True if the end of the question was on the screen, the pattern included.
     fn has_seen_end(&mut self) -> bool {
         if self.asked.seen != Seen::All {
             // Without a terminal nothing was drawn since the last key.

@@ -196,7 +196,7 @@ pub struct QuestionSeen {
     /// The whole diff of an edit, spelled out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
-    /// What `always` would allow, exactly.
+    /// Exact pattern that `always` allows.
     pub pattern: String,
     /// Hash of the exact call and the pattern; an approval names it.
     pub call: String,

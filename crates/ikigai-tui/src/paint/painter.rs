@@ -139,7 +139,7 @@ impl Painter {
             cells: new,
             link: 0,
         };
-        // What the terminal shows of such a row may be wider or narrower than it was to be.
+        // The terminal may show such a row wider or narrower than we count.
         if old.iter().chain(new).any(is_risky) {
             writer.write_whole(blank_from);
             return;

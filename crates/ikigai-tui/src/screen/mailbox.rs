@@ -14,7 +14,7 @@ use super::around::Found;
 /// Limit on output of one call that waits for the screen: more than a screen shows.
 const MOST_OUTPUT_BYTES: usize = 512 * 1024;
 
-/// How many letters are looked at for one to join: two for each call that can run.
+/// Letters to look at for one to join: two for each call that can run.
 const MOST_LOOKED_BACK: usize = 64;
 
 /// Something for the screen.

@@ -70,7 +70,7 @@ pub fn begin_exit(code: u8) {
     }
 }
 
-/// Whether the program is leaving, also by a signal that came before any other listener existed.
+/// True if the program is leaving, also by a signal that came before any other listener existed.
 pub fn is_exiting() -> bool {
     STARTED.get().is_some()
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What `ctl` is asked.
+/// Requests of `ctl`.
 #[derive(Debug, Args)]
 pub(crate) struct CtlOrder {
     /// Ask this process; not needed if only one runs

@@ -54,7 +54,7 @@ impl Key {
         }
     }
 
-    /// What a project may do with it, in a word.
+    /// A project's right to set it, in a word.
     pub(crate) fn project_word(&self) -> &'static str {
         match self.project {
             Project::Refused => "no",

@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// Silence after which it is checked whether a program writes to the pipe at all.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// How many ancestors are looked at.
+/// Most ancestors to look at.
 const MOST_ANCESTORS: usize = 64;
 
 /// Appends the text on standard input, in a frame. A terminal, a device and an empty input change
@@ -116,7 +116,7 @@ fn is_ready(stdin: BorrowedFd<'_>, within: Duration) -> io::Result<bool> {
     }
 }
 
-/// Whether a process that is no ancestor of this one has the pipe open for writing.
+/// True if a process that is no ancestor of this one has the pipe open for writing.
 fn has_producer(pipe: u64) -> bool {
     let ancestors = ancestors();
     let own = std::process::id();

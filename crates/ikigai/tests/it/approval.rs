@@ -1,4 +1,4 @@
-//! What is approved is what runs: on a terminal, in plain mode, on the screen, over the socket.
+//! The approved call is the one that runs: on a terminal, in plain mode, on the screen, over the socket.
 
 use std::fs;
 

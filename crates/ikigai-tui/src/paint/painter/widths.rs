@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::look::Role;
 
-/// How many cells a terminal takes for a character; none for one that it joins to the last.
+/// Cells that a terminal takes for a character; none for one that it joins to the last.
 type Widths = fn(char) -> usize;
 
 fn is_joined(char: char) -> bool {

@@ -125,7 +125,7 @@ fn a_project_cannot_set_what_the_table_refuses() {
     }
 }
 
-/// What a project may set never widens what the user allows.
+/// A project never widens what the user allows.
 #[test]
 fn a_project_lowers_and_adds_and_no_more() {
     let home = tempfile::tempdir().unwrap();
