@@ -41,5 +41,5 @@ pub use ids::IdSource;
 pub use log::{TestLog, target};
 pub use memory::MemoryStore;
 pub use oracle::Oracle;
-pub use player::{Player, part, tell, wait_for_parent};
+pub use player::{Player, copy_program, part, tell, wait_for_parent};
 pub use provider::{ScriptedProvider, Step, is_summary_request};

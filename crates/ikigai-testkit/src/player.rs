@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 /// Under which variable a child of a test is told its part.
@@ -14,6 +15,16 @@ const TOLD: &str = "\u{1}told ";
 pub fn part() -> Option<Vec<String>> {
     let part = env::var(PART).ok()?;
     Some(part.split(' ').map(str::to_owned).collect())
+}
+
+/// Copies this test program to `to`, where another user can start it.
+///
+/// Another process writes the copy: a descriptor of ours would pass to processes that other
+/// threads start, and a program that is open for writing cannot be started.
+pub fn copy_program(to: &Path) {
+    let program = env::current_exe().unwrap();
+    let copied = Command::new("cp").arg("-p").arg(program).arg(to).status();
+    assert!(copied.unwrap().success(), "cp to {}", to.display());
 }
 
 /// Tells the parent something, whole or not at all.

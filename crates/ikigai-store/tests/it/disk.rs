@@ -8,7 +8,7 @@ use std::process::Command;
 
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::{Batch, CommitError, Effect, MailId, Store, StoreError};
-use ikigai_testkit::block_on;
+use ikigai_testkit::{block_on, copy_program};
 use rusqlite::Connection;
 
 use crate::support::{
@@ -324,7 +324,7 @@ fn a_write_protected_store_is_refused() {
     let disk = Disk::with_store();
     let directory = disk.directory.path();
     let program = directory.join("program");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    copy_program(&program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&disk.path, fs::Permissions::from_mode(0o444)).unwrap();
     fs::set_permissions(directory, fs::Permissions::from_mode(0o555)).unwrap();

@@ -10,7 +10,7 @@ use ikigai_core::find::Words;
 use ikigai_store::sql::QueryLimits;
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{Batch, CommitError, Effect, SearchQuery, SqliteStore, Store, StoreError};
-use ikigai_testkit::block_on;
+use ikigai_testkit::{block_on, copy_program};
 use tempfile::TempDir;
 
 use crate::support::{
@@ -36,11 +36,7 @@ impl Archive {
             fs::copy(disk.directory.path().join(&name), &path).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
         }
-        fs::copy(
-            std::env::current_exe().unwrap(),
-            directory.path().join("program"),
-        )
-        .unwrap();
+        copy_program(&directory.path().join("program"));
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).unwrap();
         Self { directory }
     }
@@ -196,7 +192,7 @@ fn a_store_of_another_user_is_read_while_it_is_written() {
     let (disk, store) = half_folded();
     let directory = disk.directory.path();
     let program = directory.join("program");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    copy_program(&program);
     for suffix in ["", "-wal", "-shm"] {
         let path = directory.join(format!("log.db{suffix}"));
         fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();

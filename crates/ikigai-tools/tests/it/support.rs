@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use ikigai_testkit::copy_program;
 use ikigai_tools::Confinement;
 use ikigai_tools::process::{Ended, Environment, Errors, Job, run};
 use tokio_util::sync::CancellationToken;
@@ -117,7 +118,7 @@ pub(crate) fn run_again(tests: &[&str], prefix: &[&str], variables: &[(&str, &st
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("tests");
     // Another user may not reach the build directory.
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    copy_program(&program);
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(directory.path(), open).unwrap();
     // An ordinary user needs no help to be one.
