@@ -476,7 +476,13 @@ pub(super) async fn messages_of_spans_are_counted(rig: &dyn Rig) {
     for (spans, expected) in cases {
         let counted = desk.store.count_messages(spans.clone()).await.unwrap();
         assert_eq!(counted, expected, "{spans:?}");
+        let rows = desk.store.user_rows(spans.clone(), 100).await.unwrap();
+        assert_eq!(rows.len() as u64, expected, "{spans:?}");
     }
+    let spans = vec![span(5, 8), span(1, 4)];
+    let newest = desk.store.user_rows(spans, 3).await.unwrap();
+    let newest: Vec<_> = newest.iter().map(|row| row.at.seq.0).collect();
+    assert_eq!(newest, [7, 5, 3], "newest first, as far as the limit");
 }
 
 /// S3-22b: text and data are restored as they were stored, byte for byte.
