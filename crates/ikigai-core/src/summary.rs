@@ -85,7 +85,7 @@ pub fn summary_chunks(messages: &[Message], room: u64) -> Vec<String> {
 }
 
 /// A request for a summary of one chunk, which continues the summary of the chunks before it.
-/// It has no tools: calls and results are told as text.
+/// It has no tools: calls and results are written as text.
 pub fn chunk_request(chunk: &str, earlier: Option<&str>, instructions: Option<&str>) -> Request {
     let earlier = earlier.map_or_else(String::new, |earlier| {
         format!("Summary of the conversation before this part:\n{earlier}\n\n")

@@ -83,7 +83,7 @@ pub trait Store: Send + Sync {
     /// How many rows of kind `user` these spans hold.
     fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64>;
 
-    /// The newest `limit` rows of kind `user` of several spans, which are told newest first.
+    /// The newest `limit` rows of kind `user` of several spans, given newest first.
     ///
     /// Engines read them by an index; this default reads all rows.
     fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {

@@ -105,7 +105,7 @@ impl Shared {
 
     fn report_sent(&self) {
         let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without a receiver there is nobody to measure.
+        // Without a receiver there is nothing to measure.
         let _ = sent.send(Instant::now());
     }
 }

@@ -15,7 +15,7 @@ use crate::front::{Desk, Intent, Outcome, Stop, Submission, Update, WaitingLine}
 use crate::turn::failure;
 use crate::{EngineError, Worker};
 
-/// Time for agents that are told to stop to store how they ended.
+/// Time that stopping agents have to store their outcome.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What is asked of an agent.

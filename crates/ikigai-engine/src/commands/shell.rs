@@ -72,7 +72,7 @@ pub struct TerminalRun {
 }
 
 impl Worker {
-    /// Stores that a line ran on the terminal; nobody has its output.
+    /// Stores that a line ran on the terminal; its output is not captured.
     pub(crate) async fn store_terminal_run(
         &mut self,
         run: TerminalRun,

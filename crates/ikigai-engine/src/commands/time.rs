@@ -179,7 +179,7 @@ async fn redo(worker: &mut Worker) -> Result<Reply, Trouble> {
     let Some((rewind, from)) = newest_left(worker).await? else {
         return Trouble::refused("there is nothing to redo");
     };
-    // Going forward would leave what was said since, which nobody asked for.
+    // A redo would leave the newer turn, which the user did not ask for.
     let last = worker.last_start(|_| true).await?;
     let is_newer = |start: RowRef| start.agent == rewind.agent && start.seq > rewind.seq;
     if last.is_some_and(is_newer) {

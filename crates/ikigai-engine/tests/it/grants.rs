@@ -62,7 +62,7 @@ fn mode(mode: Approve) -> Settings {
     }
 }
 
-/// E22: a mode that somebody granted holds for them, also after a restart, and not for another user
+/// E22: a granted mode holds for its user, also after a restart, and not for another user
 /// of the same log, who is offered it once and can grant it.
 #[tokio::test(start_paused = true)]
 async fn a_mode_holds_only_for_the_user_who_granted_it() {

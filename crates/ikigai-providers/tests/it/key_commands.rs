@@ -96,7 +96,7 @@ fn a_key_command_runs_once_and_only_when_its_provider_is_asked() {
 #[test]
 fn a_key_command_that_fails_shows_nothing_of_what_it_printed() {
     let server = Server::start([]);
-    // Whoever runs the tests may have a key; no command gets it.
+    // The user who runs the tests may have a key; no command gets it.
     let leaks = "test -n \"$ANTHROPIC_API_KEY$OPENAI_API_KEY\" && echo sk-secret";
     for command in ["echo sk-secret; exit 3", "true", leaks] {
         let error = failure(&mut *ask(&registry(&server, command)));
@@ -173,6 +173,6 @@ fn an_answer_that_is_dropped_ends_its_key_command_and_all_its_processes() {
 
 fn is_running(pid: &str) -> bool {
     let status = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
-    // One that nobody has waited for is dead all the same.
+    // A zombie is dead all the same.
     status.is_ok_and(|status| !status.contains(") Z "))
 }

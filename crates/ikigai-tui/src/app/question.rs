@@ -236,7 +236,7 @@ impl App {
         true
     }
 
-    /// Scrolls an open question by so many rows; says whether there is one.
+    /// Scrolls an open question by a number of rows; returns whether there is one.
     pub(super) fn scroll_question(&mut self, rows: isize) -> bool {
         if self.asked.is_open {
             self.asked.top = self.asked.top.saturating_add_signed(rows);

@@ -1,4 +1,4 @@
-//! Modes that somebody else granted.
+//! Modes that another user granted.
 
 use std::sync::atomic::Ordering;
 

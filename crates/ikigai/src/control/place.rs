@@ -42,7 +42,7 @@ pub(super) fn prepare(directory: &Path) -> Result<()> {
         .mode(0o700)
         .create(directory);
     match made {
-        // A link is told as one, not as a file that is in the way.
+        // Report a link as a link, not as a file that is in the way.
         Err(_) if directory.is_symlink() => {}
         made => made.with_context(named)?,
     }

@@ -291,7 +291,7 @@ fn child_line(row: &Row) -> Option<String> {
             let shown = render(row);
             let text = shown.to_string();
             let line = match &shown {
-                // A call is told whole: its first line may hide what it does.
+                // Report the whole call: its first line may hide what it does.
                 Shown::ToolCall { .. } => one_line(&text),
                 _ => Cow::Borrowed(text.lines().next().unwrap_or_default()),
             };

@@ -6,7 +6,7 @@ use crate::support::{Newcomer, PROGRAM, said};
 
 const LIMITS: [u32; 12] = [4, 6, 8, 9, 10, 11, 12, 16, 24, 40, 46, 64];
 
-/// Runs the program with at most so many open files.
+/// Runs the program with a limit on open files.
 fn limited(newcomer: &Newcomer, limit: u32, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     let line = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");

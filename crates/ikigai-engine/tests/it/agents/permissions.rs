@@ -182,7 +182,7 @@ async fn a_refusal_of_the_configuration_counts_for_agent_tools() {
     }
 }
 
-/// Whoever approves has the call carried out, *always* by a rule that holds for the next one.
+/// An approval runs the call; *always* also stores a rule for the next one.
 #[tokio::test(start_paused = true)]
 async fn an_approved_call_to_another_family_is_carried_out() {
     let world = World::new();
