@@ -8,8 +8,9 @@ use ikigai_core::data::Cause;
 use ikigai_store::{AgentRecord, CommitError};
 use tokio::sync::watch;
 
-use crate::agents::{Opening, UseObserver, start};
-use crate::front::{Intent, Stop};
+use crate::agents::start;
+use crate::frontend::{Intent, Stop};
+use crate::hub::{Opening, UseObserver};
 use crate::{Engine, EngineError, Errand, Worker};
 
 /// Time for an agent to store how it ended before its lease is given to another process.

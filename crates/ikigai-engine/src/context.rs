@@ -1,8 +1,5 @@
 //! What fills an agent's window, as data: for `/context`, a status line and other programs.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
 use ikigai_core::data::{self, UserData};
 use ikigai_core::load::Loaded;
 use ikigai_core::project::{Filling, Fixed, Scale, TurnSize, expected_tokens};
@@ -11,8 +8,8 @@ use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Budget, Kind, RowRef, Target};
 use ikigai_store::{Agent, StoreError};
 
-use crate::commands::shortened;
 use crate::engine::target_of;
+use crate::figures::shortened;
 use crate::{Engine, EngineError, Worker, window};
 
 /// An agent, read as far as a request to a model can hold, and what goes with that request.
@@ -90,24 +87,6 @@ pub struct ContextEstimate {
     pub used: u64,
     /// Tokens that it may have.
     pub budget: u64,
-}
-
-/// How many messages came before some row, for each agent: the path of a row never changes, so
-/// what was counted once stays right.
-#[derive(Debug, Default)]
-pub(crate) struct Counted(Mutex<HashMap<AgentId, (RowRef, u64)>>);
-
-impl Counted {
-    fn before(&self, agent: AgentId, row: RowRef) -> Option<u64> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (counted, messages) = *known.get(&agent)?;
-        (counted == row).then_some(messages)
-    }
-
-    fn remember(&self, agent: AgentId, row: RowRef, messages: u64) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(agent, (row, messages));
-    }
 }
 
 impl Engine {

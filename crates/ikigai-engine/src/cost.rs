@@ -10,7 +10,7 @@ use ikigai_core::settings::Spend;
 use ikigai_core::{AgentId, Row, Seq, Span};
 use ikigai_store::{Agent, AgentRecord, StoreError};
 
-use crate::agents::Family;
+use crate::family_tree::FamilyTree;
 use crate::{Engine, EngineError, Worker, figures};
 
 /// How many `usage` rows are read at a time, so that others who read wait for no more than that.
@@ -138,7 +138,7 @@ impl Engine {
 
     /// An agent and all its descendants, dead ones too.
     pub async fn family_of(&self, agent: AgentId) -> Result<Vec<AgentId>, EngineError> {
-        Ok(Family::new(self.agents().await?).below(agent))
+        Ok(FamilyTree::new(self.agents().await?).below(agent))
     }
 
     /// What some agents cost together.
@@ -273,7 +273,7 @@ impl Worker {
         if caps.is_empty() {
             return Ok(caps);
         }
-        let family = Family::new(self.engine.agents().await?);
+        let family = FamilyTree::new(self.engine.agents().await?);
         for cap in &mut caps {
             cap.spent = self.engine.spent(family.below(cap.agent)).await?;
         }

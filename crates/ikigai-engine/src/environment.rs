@@ -171,6 +171,11 @@ pub(crate) fn draw_run(environment: &dyn Environment) -> RunId {
     RunId(u128::from_be_bytes(environment.random()))
 }
 
+/// What goes into the environment of a call's processes.
+pub(crate) fn cookie_of(run: Option<RunId>) -> String {
+    run.map_or_else(String::new, |run| format!("{:032x}", run.0))
+}
+
 impl System {
     /// Draws the id of this process.
     pub fn draw_process(&self) -> ProcessId {

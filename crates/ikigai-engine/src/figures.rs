@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ikigai_core::Micros;
 use ikigai_core::data::Amounts;
 
 /// Billionths of a dollar in one.
@@ -101,3 +102,33 @@ fn read_decimal(digits: &str, unit: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests;
+
+/// How long ago something was.
+pub fn since(at: Micros, now: Micros) -> String {
+    let seconds = (now.0 - at.0).max(0) / 1_000_000;
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// The beginning of a text on one line.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    if line.chars().count() <= most {
+        return line;
+    }
+    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// A number of turns.
+pub(crate) fn turns(number: usize) -> String {
+    match number {
+        1 => "1 turn".to_owned(),
+        some => format!("{some} turns"),
+    }
+}

@@ -6,7 +6,7 @@ use ikigai_core::settings::Approve;
 use ikigai_core::{AgentId, AgentState, Event, Seq};
 use ikigai_tools::permission::{Grant, GrantKey};
 
-use crate::front::{Desk, Update};
+use crate::frontend::{Desk, Update};
 use crate::{Engine, Worker};
 
 impl Engine {

@@ -1,6 +1,7 @@
 //! The running agents: a handler looks at state and decides events; they are stored, then applied,
 //! and only then acted upon.
 
+mod agent_tools;
 mod agents;
 mod asked;
 mod attend;
@@ -14,12 +15,17 @@ mod engine;
 mod environment;
 mod error;
 pub mod export;
+mod family_tree;
 pub mod figures;
 mod follow;
-mod front;
+mod frontend;
 mod grants;
+mod hub;
+mod limits;
+mod message_counts;
 mod recall;
 mod response;
+mod rewind_effects;
 pub mod search;
 mod sessions;
 mod settle;
@@ -31,23 +37,25 @@ mod turn_figures;
 mod window;
 mod worker;
 
-pub use agents::{
-    Branch, Errand, ForkWish, Forked, MergeOf, MergePreview, Observer, Opening, UseObserver, since,
-};
+pub use agents::{Branch, ForkWish, Forked, MergeOf};
 pub use asked::Asked;
 pub use called::Called;
-pub use commands::TerminalRun;
 pub use context::{Context, ContextEstimate, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
-pub use engine::{Crowd, Engine};
+pub use engine::Engine;
 pub use environment::{Environment, POINTS, System};
 pub use error::EngineError;
+pub use figures::since;
 pub use follow::{Follow, Followed};
-pub use front::{Answer, Desk, INTENTS, Intent, Outcome, Question, Stop, Submission, Update};
+pub use frontend::{
+    Answer, Desk, Errand, INTENTS, Intent, MergePreview, Outcome, Question, Stop, Submission,
+    TerminalRun, TurnEnd, Update,
+};
+pub use hub::{Observer, Opening, UseObserver};
+pub use limits::{Crowd, Limits, Resume};
 pub use sessions::SessionEntry;
-pub use stopped::{Resume, Stopped, TurnEnd};
+pub use stopped::Stopped;
 pub use tools::{Blank, Probe, Safety, Tools};
-pub use turn::Limits;
 pub use turn_figures::TurnFigures;
 pub use worker::Worker;
 

@@ -8,7 +8,7 @@ use ikigai_core::{Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
 use ikigai_store::{AgentRecord, StoreError};
 use ikigai_tools::{Given, Need, Stale};
 
-use crate::agents::since;
+use crate::figures::since;
 use crate::{EngineError, Worker};
 
 /// How far back along the path is looked. What is further back was long left out of requests.

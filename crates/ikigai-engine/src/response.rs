@@ -1,6 +1,8 @@
 //! From an answer to the rows it becomes, in the order of its blocks.
 
-use ikigai_core::data::{AssistantData, Opaque, StoredThinking, Tagged, ToolCallData, UsageData};
+use ikigai_core::data::{
+    AssistantData, Category, ErrorData, Opaque, StoredThinking, Tagged, ToolCallData, UsageData,
+};
 use ikigai_core::{Event, Target};
 use ikigai_providers::{AnswerBlock, Response};
 
@@ -52,6 +54,20 @@ pub(crate) fn partial(text: String, stop: &str, tally: &Tally, target: Option<&T
         ..AssistantData::default()
     };
     Event::Assistant { text, data }
+}
+
+/// Row of a failure.
+pub(crate) fn failure(category: Category, text: &str, status: Option<u16>, attempts: u32) -> Event {
+    let data = ErrorData {
+        category: Some(category),
+        status,
+        attempts: Some(attempts),
+        omit: None,
+    };
+    Event::Error {
+        text: text.to_owned(),
+        data,
+    }
 }
 
 struct Rows<'a> {

@@ -6,11 +6,12 @@ use ikigai_store::{Effect, MailRecord, RunRecord};
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::end_cookie;
 
-use crate::agents::{AgentTool, Moment};
+use crate::agent_tools::AgentTool;
+use crate::agents::Moment;
 use crate::calls::{Came, OpenCall};
+use crate::environment::cookie_of;
 use crate::response::partial;
 use crate::tools::Toolset;
-use crate::turn::cookie_of;
 use crate::{EngineError, Worker};
 
 /// How many rows are read at a time to find out whether a turn was going on.

@@ -8,7 +8,10 @@ use ikigai_core::data::{
 use ikigai_core::{Kind, Micros};
 use ikigai_store::{Agent, AgentRecord, CommitError, Status};
 
-use crate::agents::{since, start};
+use crate::agents::start;
+use crate::figures::since;
+use crate::frontend::TurnEnd;
+use crate::limits::Resume;
 use crate::{Engine, EngineError, Errand, Worker};
 
 /// How many rows are read at a time, and at most, to find out about one agent.
@@ -17,18 +20,6 @@ const MOST_ROWS: usize = 4096;
 
 /// How many agents a line names before the rest is counted.
 const MOST_NAMED: usize = 5;
-
-/// What is done at start with turns that stopped in the middle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Resume {
-    /// They are told, and wait for `/resume`.
-    #[default]
-    Ask,
-    /// They go on, but for those with a call of unknown outcome.
-    Auto,
-    /// They wait for `/resume`, and nothing is said.
-    Never,
-}
 
 /// A turn that stopped in the middle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,17 +32,6 @@ pub struct Stopped {
     pub unknown: bool,
     /// Whether it goes on.
     pub goes_on: bool,
-}
-
-/// Outcome of the last turn of an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnEnd {
-    /// With an error.
-    Failed,
-    /// In the middle, because a program ended.
-    Stopped,
-    /// In any other way, or there is no turn.
-    Other,
 }
 
 /// What an agent's newest rows tell of a turn that stopped in the middle.

@@ -5,7 +5,7 @@ use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, Seq, Span};
 use ikigai_store::CommitError;
 
 use crate::environment::draw_mail;
-use crate::front::{Intent, Submission};
+use crate::frontend::{Intent, Submission};
 use crate::{Engine, EngineError, Errand};
 
 /// Rows read at a time, and at most, when looking for the row of a submission.

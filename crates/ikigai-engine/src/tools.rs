@@ -7,14 +7,12 @@ use std::sync::Arc;
 use ikigai_core::project::ToolSpec;
 use ikigai_core::settings::Rule;
 use ikigai_core::spelling::spell_out;
-use ikigai_core::{EffectClass, Settings};
 use ikigai_store::BoxFuture;
-use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
+use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::Environment;
-use ikigai_tools::{BadArguments, Confinement, Place, Prepared, Tool, sandbox};
+use ikigai_tools::{BadArguments, Place, Prepared, Tool};
 
-use crate::Engine;
-use crate::agents::AgentTool;
+use crate::agent_tools::AgentTool;
 
 /// Longest beginning of a call in its row. The arguments in the row are whole.
 const MOST_SHOWN_CHARS: usize = 4_000;
@@ -74,8 +72,8 @@ impl Default for Safety {
 
 /// The tools of one agent.
 pub(crate) struct Toolset {
-    tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
-    agent_tools: Vec<ToolSpec>,
+    pub(crate) tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+    pub(crate) agent_tools: Vec<ToolSpec>,
     pub(crate) place: Place,
 }
 
@@ -119,91 +117,6 @@ impl Toolset {
             None => spell_out(&shown),
             Some((end, _)) => format!("{}…", spell_out(&shown[..end])),
         })
-    }
-}
-
-impl Engine {
-    /// The tools under these settings.
-    pub(crate) async fn toolset(&self, settings: &Settings) -> Toolset {
-        let workdir = PathBuf::from(settings.workdir.as_deref().unwrap_or("/"));
-        let offered = self.tools.offered(&workdir).await;
-        let named = offered.into_iter().map(|tool| (tool.spec(), tool));
-        let chosen = settings.toolset.as_ref();
-        let is_chosen = |name: &String| chosen.is_none_or(|names| names.contains(name));
-        Toolset {
-            tools: named.filter(|(spec, _)| is_chosen(&spec.name)).collect(),
-            agent_tools: AgentTool::specs()
-                .filter(|spec| is_chosen(&spec.name))
-                .collect(),
-            place: Place {
-                workdir,
-                hidden: self.safety.hidden.clone(),
-            },
-        }
-    }
-
-    /// Decides about a call of an agent with this grant.
-    pub(crate) fn judge(
-        &self,
-        grant: Grant,
-        sandbox: Sandbox,
-        tool: &str,
-        prepared: &Prepared,
-        place: &Place,
-    ) -> Decision {
-        let permissions = Permissions {
-            grant,
-            allow: self.safety.allow.clone(),
-            refuse: self.safety.refuse.clone(),
-            sandbox,
-        };
-        decide(&permissions, tool, prepared, place)
-    }
-
-    /// Whether processes of calls of this class are confined here.
-    /// The names of all tools that agents can have in a directory.
-    pub async fn tool_names(&self, workdir: &str) -> Vec<String> {
-        let settings = Settings {
-            workdir: Some(workdir.to_owned()),
-            ..Settings::default()
-        };
-        let specs = self.toolset(&settings).await.specs();
-        specs.into_iter().map(|spec| spec.name).collect()
-    }
-
-    /// Whether what tools run is confined here. Found out by trying, once.
-    pub async fn confines(&self) -> bool {
-        self.sandbox().await == Sandbox::InForce
-    }
-
-    pub(crate) async fn sandbox_for(&self, class: EffectClass) -> Sandbox {
-        match class {
-            EffectClass::Execute => self.sandbox().await,
-            _ => Sandbox::Missing,
-        }
-    }
-
-    /// Whether processes are confined here.
-    async fn sandbox(&self) -> Sandbox {
-        let Some(probe) = self.safety.sandbox.clone() else {
-            return Sandbox::Missing;
-        };
-        let found = self.confines.get_or_init(|| async {
-            let found = tokio::task::spawn_blocking(move || probe()).await;
-            found.unwrap_or(Sandbox::Missing)
-        });
-        *found.await
-    }
-
-    /// What a call's processes are kept from. Where nothing can be enforced, what comes of a call
-    /// says so.
-    pub(crate) fn confinement(&self, place: &Place, freedom: Freedom) -> Confinement {
-        let hidden = self.safety.hidden.clone();
-        match freedom {
-            _ if self.safety.sandbox.is_none() => Confinement::None,
-            Freedom::Reading => sandbox::reading(hidden),
-            Freedom::Working => sandbox::usual(&place.workdir, self.safety.network, hidden),
-        }
     }
 }
 

@@ -14,7 +14,7 @@ use ikigai_store::{
 };
 
 use crate::agents::Started;
-use crate::front::{Stop, Update};
+use crate::frontend::{Stop, Update};
 use crate::grants::awaits_tag;
 use crate::turn::Summary;
 use crate::{Engine, EngineError};

@@ -11,10 +11,11 @@ use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, Status,
 };
 
-use super::{Context, Deal, Dealt, ForkArguments, done, live};
+use super::{Deal, Dealt, done, live};
+use crate::agent_tools::{ForkArguments, ForkMemory};
 use crate::calls::OpenCall;
 use crate::environment::draw_agent;
-use crate::front::Desk;
+use crate::frontend::{Desk, Errand};
 use crate::worker::Beside;
 use crate::{Engine, EngineError, Worker};
 
@@ -138,8 +139,8 @@ impl Worker {
             name,
             prompt: Some(arguments.prompt),
             context: match arguments.context {
-                Context::Inherit => ForkContext::Inherit,
-                Context::Fresh => ForkContext::Fresh,
+                ForkMemory::Inherit => ForkContext::Inherit,
+                ForkMemory::Fresh => ForkContext::Fresh,
             },
             at: None,
             model,
@@ -175,7 +176,7 @@ impl Worker {
     pub fn answer_beside(&mut self, mut other: Self) {
         other.approve = self.approve;
         self.await_later(&other);
-        live::start(other, Some(live::Errand::Answer));
+        live::start(other, Some(Errand::Answer));
     }
 }
 

@@ -4,9 +4,10 @@ use ikigai_core::data::{AgentKilledData, Cause, KilledBy, Verdict};
 use ikigai_core::{AgentId, Event, Row, Seq};
 use ikigai_store::{AgentRecord, Effect, HeadClaim, Status};
 
-use super::{Deal, Dealt, KillArguments, done};
+use super::{Deal, Dealt, done};
+use crate::agent_tools::KillArguments;
 use crate::calls::OpenCall;
-use crate::front::{Desk, Stop};
+use crate::frontend::{Desk, Stop};
 use crate::worker::Beside;
 use crate::{EngineError, Worker};
 

@@ -8,40 +8,14 @@ use ikigai_core::data::{Category, Cause};
 use ikigai_store::{Agent, AgentRecord, CommitError};
 use tokio::sync::mpsc;
 
-use super::MergePreview;
-use super::hub::Seat;
-use crate::commands::{Line, TerminalRun, parse};
-use crate::front::{Desk, Intent, Outcome, Stop, Submission, Update, WaitingLine};
-use crate::turn::failure;
+use crate::commands::{Line, parse};
+use crate::frontend::{Desk, Errand, Intent, Outcome, Stop, Update, WaitingLine};
+use crate::hub::Seat;
+use crate::response::failure;
 use crate::{EngineError, Worker};
 
 /// Time that stopping agents have to store their outcome.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// What is asked of an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Errand {
-    /// To answer this.
-    Say(String),
-    /// To answer what is in its log already.
-    Answer,
-    /// To take its mail in and answer that.
-    Mail,
-    /// To go on with a stopped turn.
-    Resume,
-    /// To send the last turn again.
-    Retry,
-    /// To go on with what its log says is not done: open calls, or a message without an answer.
-    GoOn,
-    /// To carry out this line: a command, or one for the user's shell.
-    Line(String),
-    /// To answer or carry out a submitted line.
-    Submit(Submission),
-    /// To store that a program of the user ran on the terminal.
-    TerminalRan(TerminalRun),
-    /// To take over what came of a child, in these words.
-    Merge(Box<MergePreview>, String),
-}
 
 /// An agent that was started beside another, which may have to wait for it.
 #[derive(Clone, Copy, Debug)]

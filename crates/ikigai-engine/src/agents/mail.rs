@@ -4,10 +4,11 @@ use ikigai_core::Event;
 use ikigai_core::data::{UserData, UserOrigin, Verdict};
 use ikigai_store::{AgentRecord, CommitError, Effect, MailId, MailRecord, Status};
 
-use super::{Deal, Dealt, SendArguments, done};
+use super::{Deal, Dealt, done};
+use crate::agent_tools::SendArguments;
 use crate::calls::OpenCall;
 use crate::environment::draw_mail;
-use crate::front::Desk;
+use crate::frontend::Desk;
 use crate::{EngineError, Worker};
 
 /// The longest mail; whoever has more to say writes a file and sends its name.

@@ -8,9 +8,9 @@ use ikigai_tools::arguments::read;
 use ikigai_tools::permission::literal_pattern;
 use ikigai_tools::{BadArguments, Output, Prepared, Run, Touches};
 
-use super::{
+use super::check_mail;
+use crate::agent_tools::{
     AgentTool, ForkArguments, KillArguments, RecallArguments, SendArguments, WaitArguments,
-    check_mail,
 };
 use crate::calls::OpenCall;
 use crate::tools::Toolset;

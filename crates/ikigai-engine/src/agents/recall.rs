@@ -7,10 +7,12 @@ use ikigai_core::SessionId;
 use ikigai_core::data::Verdict;
 use ikigai_core::settings::Approve;
 
-use super::{Deal, Dealt, RecallArguments, done, since};
+use super::{Deal, Dealt, done};
+use crate::agent_tools::RecallArguments;
 use crate::calls::{Came, OpenCall};
 use crate::commands::workdir;
-use crate::front::Desk;
+use crate::figures::since;
+use crate::frontend::Desk;
 use crate::search::{Asked, Found};
 use crate::{EngineError, Worker};
 use ikigai_store::Order;

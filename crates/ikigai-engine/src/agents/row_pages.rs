@@ -7,7 +7,7 @@ use ikigai_tools::output::clean;
 
 use super::{Deal, Dealt, done};
 use crate::calls::{Came, OpenCall};
-use crate::front::Desk;
+use crate::frontend::Desk;
 use crate::{EngineError, Worker};
 
 /// Longest page, in bytes; small windows have shorter ones.

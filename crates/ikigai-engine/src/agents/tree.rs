@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use ikigai_core::{AgentId, Micros};
 use ikigai_store::{AgentRecord, Status};
 
-use crate::stopped::TurnEnd;
+use crate::figures::since;
+use crate::frontend::TurnEnd;
 use crate::{Engine, EngineError};
 
 /// One agent of the tree.
@@ -156,15 +157,4 @@ pub(crate) async fn tree(engine: &Engine) -> Result<String, EngineError> {
         let _ = writeln!(output, "{name:<32} {state:<10} {silent:>8}  {head} rows");
     }
     Ok(output.trim_end().to_owned())
-}
-
-/// How long ago something was.
-pub fn since(at: Micros, now: Micros) -> String {
-    let seconds = (now.0 - at.0).max(0) / 1_000_000;
-    match seconds {
-        ..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} days", seconds / 86_400),
-    }
 }

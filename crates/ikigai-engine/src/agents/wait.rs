@@ -9,10 +9,11 @@ use ikigai_store::{Agent, AgentRecord, Effect, MailRecord, Status};
 
 use tokio::time::{Instant, sleep_until};
 
-use super::{Deal, Dealt, MOST_WAIT_SECONDS, WAIT_SECONDS, WaitArguments};
+use super::{Deal, Dealt, MOST_WAIT_SECONDS, WAIT_SECONDS};
+use crate::agent_tools::WaitArguments;
 use crate::calls::{Came, OpenCall};
 use crate::commands::Trouble;
-use crate::front::Desk;
+use crate::frontend::Desk;
 use crate::{EngineError, Worker};
 
 /// How many rows are read to find out whether an agent of another process works.

@@ -10,7 +10,7 @@ use super::reply::Then;
 use super::{Command, CommandOption, Completes, Group, Next, Reply, Takes, Trouble, Typed};
 use crate::agents::{check_mail, tree};
 use crate::environment::draw_mail;
-use crate::front::Desk;
+use crate::frontend::Desk;
 use crate::{Engine, EngineError, Errand, Worker};
 
 /// How long `/wait` takes if nothing is said.

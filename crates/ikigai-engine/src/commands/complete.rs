@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::line::command_word;
 use super::{COMMANDS, Command, Completes};
+use crate::frontend::command_word;
 
 /// What there is to choose from. Whoever asks fills in what [`wanted`] says.
 #[derive(Clone, Debug, Default)]

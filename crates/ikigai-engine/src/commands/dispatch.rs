@@ -7,7 +7,7 @@ use ikigai_store::CommitError;
 
 use super::reply::Then;
 use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, near, parse};
-use crate::front::{Desk, Intent, Outcome, Stop, Update, WaitingLine};
+use crate::frontend::{Desk, Intent, Outcome, Stop, Update, WaitingLine};
 use crate::grants::pending_tag;
 use crate::{EngineError, Errand, Worker};
 

@@ -11,7 +11,7 @@ use super::rows::row_of;
 use super::time::find_mark;
 use super::{Command, CommandOption, Group, Line, Next, Reply, Takes, Trouble, Typed, parse};
 use crate::agents::{ForkWish, start};
-use crate::front::Desk;
+use crate::frontend::Desk;
 use crate::{Engine, EngineError, Errand, Worker};
 
 pub(super) const FORK: Command = Command {

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::reply::{Next, Then};
+use super::reply::Then;
 use super::{
     COMMANDS, Command, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed, near,
 };
+use crate::frontend::Next;
 
 pub(super) const HELP: Command = Command {
     arguments: "[command]",

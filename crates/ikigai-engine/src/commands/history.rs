@@ -7,8 +7,9 @@ use ikigai_core::render::render;
 use ikigai_core::{AgentId, Direction, Kind, PageQuery, Row, Seq, Span};
 use ikigai_store::Agent;
 
-use super::rows::{name_of, shortened, typed_in};
+use super::rows::{name_of, typed_in};
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::figures::shortened;
 use crate::{Called, Engine, EngineError, Worker};
 
 /// How many rows are shown if nobody says, and at most: what is printed is stored.

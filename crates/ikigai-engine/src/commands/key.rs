@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 
 use ikigai_providers::{KeyError, looks_like_key};
 
-use super::reply::{Next, Then};
+use super::reply::Then;
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
 use crate::Worker;
+use crate::frontend::Next;
 
 /// The well-known providers that take keys.
 pub const KEY_PROVIDERS: &[&str] = &[

@@ -1,6 +1,7 @@
 //! What a typed line is: a message, a command or a shell line.
 
 use super::{Command, Takes, options};
+use crate::frontend::LineForm;
 
 /// A line as it was understood.
 #[derive(Clone)]
@@ -20,37 +21,16 @@ pub enum Line<'a> {
     },
 }
 
-/// Understands a line. Only a first word of letters and `-` after `/` is a command: paths, and
-/// lines that begin with a space or with `//`, are messages.
+/// Parses a line.
 pub fn parse(line: &str) -> Line<'_> {
-    if let Some(rest) = line.strip_prefix('!') {
-        let (command, sent) = match rest.strip_prefix('!') {
-            Some(command) => (command, false),
-            None => (rest, true),
-        };
-        let command = command.trim();
-        return if command.is_empty() {
-            Line::Message(line)
-        } else {
-            Line::Shell { command, sent }
-        };
+    match LineForm::of(line) {
+        LineForm::Message => Line::Message(line),
+        LineForm::Shell { command, sent } => Line::Shell { command, sent },
+        LineForm::Command { name, rest } => match Command::find(name) {
+            Some(command) => Line::Command(command, rest.trim()),
+            None => Line::Unknown(name),
+        },
     }
-    let Some((name, rest)) = command_word(line) else {
-        return Line::Message(line);
-    };
-    match Command::find(name) {
-        Some(command) => Line::Command(command, rest.trim()),
-        None => Line::Unknown(name),
-    }
-}
-
-/// The command's name in a line that begins with one, and what follows.
-pub(super) fn command_word(line: &str) -> Option<(&str, &str)> {
-    let after = line.strip_prefix('/')?;
-    let end = after.find(char::is_whitespace).unwrap_or(after.len());
-    let (name, rest) = after.split_at(end);
-    let is_letter = |c: char| c.is_ascii_alphabetic() || c == '-';
-    (!name.is_empty() && name.chars().all(is_letter)).then_some((name, rest))
 }
 
 /// A command's arguments as they were typed and as they were read.

@@ -9,10 +9,10 @@ use ikigai_core::{Event, Kind};
 use ikigai_tools::paths::Located;
 use ikigai_tools::{BadArguments, Place, paths};
 
-use super::departure::Departure;
 use super::place::workdir;
 use crate::documents::{Document, size};
-use crate::front::{Desk, Update};
+use crate::frontend::{Desk, Update};
+use crate::rewind_effects::Departure;
 use crate::{EngineError, Worker, window};
 
 /// Signs at the end of a word that are the sentence's, not the path's.

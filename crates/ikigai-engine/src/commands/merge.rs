@@ -6,8 +6,9 @@ use ikigai_store::{AgentRecord, Status};
 
 use super::agents::named;
 use super::{Command, CommandOption, Completes, Group, Reply, Takes, Trouble, Typed};
-use crate::agents::{MergeOf, MergePreview};
-use crate::front::Desk;
+use crate::agents::MergeOf;
+use crate::frontend::Desk;
+use crate::frontend::MergePreview;
 use crate::{Engine, EngineError, Worker};
 
 pub(super) const MERGE: Command = Command {

@@ -7,7 +7,6 @@ mod agents;
 mod complete;
 mod context;
 mod cost;
-mod departure;
 mod dispatch;
 mod export;
 mod fork;
@@ -34,10 +33,10 @@ mod window;
 use ikigai_store::BoxFuture;
 
 use crate::Worker;
-use crate::front::Desk;
+use crate::frontend::Desk;
 
+pub use crate::frontend::Next;
 pub use complete::{Candidate, Context, Wanted, complete, is_complete, narrow, wanted};
-pub(crate) use departure::Departure;
 pub use dispatch::Done;
 pub(crate) use dispatch::during;
 pub use fork::HeldFork;
@@ -46,11 +45,8 @@ pub use key::KEY_PROVIDERS;
 pub(crate) use line::Typed;
 pub use line::{Line, parse};
 pub(crate) use place::workdir;
-pub use reply::Next;
 pub(crate) use reply::{Reply, Trouble};
-pub(crate) use rows::shortened;
 pub use screen::THEMES;
-pub use shell::TerminalRun;
 pub(crate) use time::leave_for;
 
 /// All commands, in the order in which help shows them.

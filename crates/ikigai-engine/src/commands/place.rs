@@ -9,7 +9,7 @@ use ikigai_store::{Effect, Status};
 use ikigai_tools::{Place, paths};
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
-use crate::agents::since;
+use crate::figures::since;
 use crate::{EngineError, Worker};
 
 pub(super) const NAME: Command = Command {

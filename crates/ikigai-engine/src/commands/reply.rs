@@ -1,10 +1,10 @@
 //! What a handler answers.
 
-use ikigai_core::{AgentId, Event, Settings};
+use ikigai_core::{Event, Settings};
 use ikigai_store::{BoxFuture, Effect, StoreError};
 use serde_json::{Map, Value};
 
-use crate::front::{Desk, Stop};
+use crate::frontend::{Desk, Next, Stop};
 use crate::{EngineError, Errand, Worker};
 
 /// What a command is to do and to print.
@@ -36,27 +36,6 @@ pub(crate) enum Then {
     Front(Next),
     /// Something that takes its time, whose output is a row of its own.
     Later(Later),
-}
-
-/// What a front end is to do after a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Put this text into the input.
-    Input(String),
-    /// Show another agent.
-    Switch(AgentId),
-    /// Put this where other programs paste from.
-    Copy(String),
-    /// Show these colours.
-    Theme(String),
-    /// Take the mouse, or leave it to the terminal.
-    Mouse(bool),
-    /// Unfold everything, or fold it; the other of the two if nothing is said.
-    View(Option<bool>),
-    /// Read and draw everything anew.
-    Refresh,
-    /// End.
-    Quit,
 }
 
 /// Carries out the part of a command that takes its time, and returns what that printed.

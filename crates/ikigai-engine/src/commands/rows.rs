@@ -5,6 +5,7 @@ use ikigai_core::{Kind, Row, RowRef, Seq};
 use ikigai_store::{Agent, StoreError, history};
 
 use super::Trouble;
+use crate::figures::shortened;
 use crate::{Called, Engine, Worker};
 
 /// The shortest beginning of an id that names an agent.
@@ -91,15 +92,4 @@ pub(super) fn quoted(row: &Row) -> String {
     let text = shell.map(|command| format!("!{command}")).or(user.typed);
     let text = text.or_else(|| row.content.clone()).unwrap_or_default();
     format!("\"{}\"", shortened(&text, QUOTED_CHARS))
-}
-
-/// The beginning of a text on one line.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    let words: Vec<_> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    if line.chars().count() <= most {
-        return line;
-    }
-    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
 }

@@ -3,8 +3,9 @@
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Kind};
 
-use super::reply::{Next, Then};
+use super::reply::Then;
 use super::{Command, Completes, Group, Line, Reply, Shows, Takes, Trouble, Typed, parse};
+use crate::frontend::Next;
 use crate::{Engine, EngineError, Worker};
 
 /// The themes that screens have.

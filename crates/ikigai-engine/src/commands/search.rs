@@ -8,7 +8,7 @@ use ikigai_core::find::SEARCH_COMMAND;
 use super::place::workdir;
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::Worker;
-use crate::agents::since;
+use crate::figures::since;
 use crate::search::Asked;
 
 pub(super) const SEARCH: Command = Command {

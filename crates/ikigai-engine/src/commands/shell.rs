@@ -14,9 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::place::workdir;
 use super::{Line, parse};
-use crate::environment::draw_run;
-use crate::front::{Desk, Intent, Stop, Update};
-use crate::turn::cookie_of;
+use crate::environment::{cookie_of, draw_run};
+use crate::frontend::{Desk, Intent, Stop, TerminalRun, Update};
 use crate::{EngineError, Worker};
 
 /// After so long a command is stopped: long enough for any build, and an end to one that is
@@ -58,17 +57,6 @@ impl Ran {
             data,
         }
     }
-}
-
-/// A line of the user's shell that a front end ran on its terminal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TerminalRun {
-    /// The command line.
-    pub command: String,
-    /// Exit code; none if it is not known.
-    pub exit: Option<i32>,
-    /// True if the model sees that it ran.
-    pub sent: bool,
 }
 
 impl Worker {

@@ -4,10 +4,11 @@ use ikigai_core::data::{self, RewindData, SystemOrigin, UserData, Via};
 use ikigai_core::{ControlQuery, Event, Kind, Row, RowRef, Seq, Span, StoredKind};
 use ikigai_store::{Agent, StoreError, history};
 
-use super::departure::Departure;
-use super::reply::{Next, Then};
+use super::reply::Then;
 use super::rows::{name_of, quoted, row_of, typed_in};
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use crate::frontend::Next;
+use crate::rewind_effects::Departure;
 use crate::{Engine, EngineError, Worker, window};
 
 /// How many control rows are read at a time.

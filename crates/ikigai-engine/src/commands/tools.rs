@@ -8,9 +8,9 @@ use ikigai_core::settings::{Approve, Rule};
 use ikigai_store::Agent;
 use serde_json::{Map, Value};
 
-use super::rows::shortened;
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed, near};
 use crate::Worker;
+use crate::figures::shortened;
 
 /// How much of a tool's description a list shows.
 const DESCRIPTION_CHARS: usize = 72;

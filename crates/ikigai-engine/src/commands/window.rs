@@ -13,9 +13,9 @@ use super::{
     Command, CommandOption, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed,
 };
 use crate::context::{Context, ContextTurn};
-use crate::figures::{read_tokens, tokens};
-use crate::front::Desk;
-use crate::turn::{Written, turns};
+use crate::figures::{read_tokens, tokens, turns};
+use crate::frontend::Desk;
+use crate::turn::Written;
 use crate::{EngineError, Worker};
 
 pub(super) const CONTEXT: Command = Command {
@@ -278,7 +278,7 @@ fn largest(parts: &[(String, u64)]) -> String {
 /// How many turns there are, and the largest of them by their first words.
 fn named(worker: &Worker, turns: &[&ContextTurn]) -> String {
     let own = worker.agent.state.agent();
-    let count = crate::turn::turns(turns.len());
+    let count = crate::figures::turns(turns.len());
     let mut turns = turns.to_vec();
     turns.sort_by_key(|turn| std::cmp::Reverse(turn.tokens));
     let named = turns.iter().take(NAMED).map(|turn| {

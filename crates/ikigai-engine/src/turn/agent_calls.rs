@@ -7,9 +7,10 @@ use tokio::time::Instant;
 
 use super::calls::{Call, Round, Stage};
 use super::held::read_held;
-use crate::agents::{AgentTool, Dealt, Moment, Wait, consumed_by_next};
+use crate::agent_tools::AgentTool;
+use crate::agents::{Dealt, Moment, Wait, consumed_by_next};
 use crate::calls::OpenCall;
-use crate::front::{Desk, Stop, Update};
+use crate::frontend::{Desk, Stop, Update};
 use crate::{EngineError, Worker};
 
 impl Worker {

@@ -15,10 +15,10 @@ use tokio::time::{Instant, sleep_until};
 use super::draft::Draft;
 use super::held::read_held;
 use super::queue::withdrawn;
-use super::{Step, Turn, failed_report, failure};
+use super::{Step, Turn, failed_report};
 use crate::calls::OpenCall;
-use crate::front::{Desk, Outcome, Stop, Update};
-use crate::response;
+use crate::frontend::{Desk, Outcome, Stop, Update};
+use crate::response::{self, failure};
 use crate::{EngineError, Worker};
 
 /// What came of the stream.

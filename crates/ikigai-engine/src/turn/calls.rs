@@ -17,13 +17,16 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::deed::{BROKE_DOWN, GRACE, carry_out, cookie_of};
+use super::deed::{BROKE_DOWN, GRACE, carry_out};
 use super::held::read_held;
 use super::queue::withdrawn;
-use super::{Step, Turn, failed_report, failure};
-use crate::agents::{OpenQuestion, Wait};
+use super::{Step, Turn, failed_report};
+use crate::agents::Wait;
 use crate::calls::{Came, OpenCall, close};
-use crate::front::{Desk, Intent, Question, Stop, Update};
+use crate::environment::cookie_of;
+use crate::frontend::{Desk, Intent, Question, Stop, Update};
+use crate::hub::OpenQuestion;
+use crate::response::failure;
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 

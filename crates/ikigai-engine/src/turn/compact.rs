@@ -20,9 +20,9 @@ use tokio::time::timeout;
 use super::Turn;
 use super::ask::{priced, release, silent};
 use super::held::read_held;
-use crate::agents::Hub;
-use crate::figures::tokens;
-use crate::front::{Desk, Stop, Update};
+use crate::figures::{tokens, turns};
+use crate::frontend::{Desk, Stop, Update};
+use crate::hub::Hub;
 use crate::{EngineError, Worker, window};
 
 /// Longest time for one summary; turns continue meanwhile where they can.
@@ -472,12 +472,4 @@ fn judge(range: &SummaryRange, response: &Response, open: &str) -> Result<(Strin
         return Err("it is no shorter than what it stands for".to_owned());
     }
     Ok((text, after))
-}
-
-/// A number of turns.
-pub(crate) fn turns(number: usize) -> String {
-    match number {
-        1 => "1 turn".to_owned(),
-        some => format!("{some} turns"),
-    }
 }

@@ -9,11 +9,11 @@ use ikigai_providers::{FailureKind, ProviderError};
 use ikigai_store::Agent;
 
 use super::Turn;
-use super::compact::{MOST_FAILURES, turns};
+use super::compact::MOST_FAILURES;
 use super::held::read_held;
 use crate::calls::OpenCall;
-use crate::figures::tokens;
-use crate::front::{Desk, Stop, Update};
+use crate::figures::{tokens, turns};
+use crate::frontend::{Desk, Stop, Update};
 use crate::recall::is_list;
 use crate::{EngineError, Worker, window};
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ikigai_store::RunId;
 use ikigai_tools::{Context, Ending, Output, Run};
 use tokio::time::{sleep, timeout};
 
@@ -37,9 +36,4 @@ pub(super) async fn carry_out(run: Run, context: Context, deadline: Duration) ->
         ending: Ending::Stopped,
         ..Output::failed(late)
     })
-}
-
-/// What goes into the environment of a call's processes.
-pub(crate) fn cookie_of(run: Option<RunId>) -> String {
-    run.map_or_else(String::new, |run| format!("{:032x}", run.0))
 }

@@ -6,7 +6,7 @@ use ikigai_store::{CommitError, Effect};
 use tokio::time::Instant;
 
 use super::held::told_if_silent;
-use crate::front::{Desk, Update};
+use crate::frontend::{Desk, Update};
 use crate::{EngineError, Worker};
 
 /// Of a running answer at most so much is not yet stored.

@@ -8,7 +8,7 @@ use ikigai_core::{Event, Row};
 use ikigai_store::{CommitError, Effect, blobs};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::front::{Desk, Intent, Update};
+use crate::frontend::{Desk, Intent, Update};
 use crate::worker::{Beside, BesideAt, EffectsAt};
 use crate::{EngineError, Worker};
 

@@ -14,13 +14,11 @@ mod questions;
 mod queue;
 mod records;
 
-pub(crate) use compact::{Summary, Written, turns};
-pub(crate) use deed::cookie_of;
+pub(crate) use compact::{Summary, Written};
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use ikigai_core::data::{self, Category, ErrorData, UserData, Via};
+use ikigai_core::data::{self, Category, UserData, Via};
 use ikigai_core::project::Scale;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{Budget, Event, Kind, Micros, Row, RowRef, Seq, Settings, Target};
@@ -33,32 +31,11 @@ use self::queue::{Senders, consumed, withdrawn};
 use crate::calls::OpenCall;
 use crate::commands::leave_for;
 use crate::engine::target_of;
-use crate::front::{Desk, Outcome, Stop, Submission, Update};
+use crate::frontend::{Desk, Outcome, Stop, Submission, Update};
+use crate::response::failure;
 use crate::tools::Toolset;
 use crate::worker::Beside;
 use crate::{EngineError, Worker, window};
-
-/// What a turn may use up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// How often the model is asked.
-    pub requests: usize,
-    /// How many calls are run.
-    pub calls: usize,
-    /// How long it takes.
-    pub time: Duration,
-}
-
-impl Default for Limits {
-    /// Far beyond what a turn that gets anywhere needs, and an end to one that does not.
-    fn default() -> Self {
-        Self {
-            requests: 200,
-            calls: 1000,
-            time: Duration::from_hours(8),
-        }
-    }
-}
 
 /// What a turn does next. Between two steps everything is stored.
 enum Step {
@@ -469,19 +446,6 @@ fn failed_report(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Failed(reason) => Some(format!("I could not finish: {reason}")),
         Outcome::Completed | Outcome::Interrupted(_) => None,
-    }
-}
-
-pub(crate) fn failure(category: Category, text: &str, status: Option<u16>, attempts: u32) -> Event {
-    let data = ErrorData {
-        category: Some(category),
-        status,
-        attempts: Some(attempts),
-        omit: None,
-    };
-    Event::Error {
-        text: text.to_owned(),
-        data,
     }
 }
 

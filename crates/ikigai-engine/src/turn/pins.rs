@@ -10,7 +10,7 @@ use ikigai_tools::Place;
 use super::Turn;
 use super::held::read_held;
 use crate::documents::Document;
-use crate::front::{Desk, Update};
+use crate::frontend::{Desk, Update};
 use crate::{EngineError, Worker};
 
 impl Worker {

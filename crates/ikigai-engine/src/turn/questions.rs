@@ -11,10 +11,10 @@ use ikigai_tools::{Need, Output, Place, Prepared, Preview, Touches};
 use super::Turn;
 use super::calls::{Call, Round, Stage};
 use super::held::read_held;
-use crate::agents::OpenQuestion;
 use crate::calls::{Came, OpenCall};
-use crate::front::{Answer, Desk, Intent, Question, Stop, Update};
+use crate::frontend::{Answer, Desk, Intent, Question, Stop, Update};
 use crate::grants::pending_tag;
+use crate::hub::OpenQuestion;
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 

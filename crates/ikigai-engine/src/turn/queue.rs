@@ -8,7 +8,7 @@ use super::held::read_held;
 use crate::agents::shown_mail;
 use crate::commands::{self, During};
 use crate::environment::draw_mail;
-use crate::front::{Desk, Intent, Stop, Update, WaitingLine};
+use crate::frontend::{Desk, Intent, Stop, Update, WaitingLine};
 use crate::{EngineError, Worker};
 
 /// Whose mail is taken in.

@@ -11,7 +11,7 @@ use super::calls::{Round, Stage};
 use super::held::read_held;
 use crate::calls::{Came, OpenCall};
 use crate::environment::draw_run;
-use crate::front::{Desk, Stop};
+use crate::frontend::{Desk, Stop};
 use crate::{EngineError, Worker};
 
 /// Journal attempts after an unknown outcome.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ikigai_core::{AgentId, RowRef};
 
-use crate::front::Question;
+use crate::frontend::Question;
 
 /// The calls that wait for an answer in this process.
 #[derive(Default)]

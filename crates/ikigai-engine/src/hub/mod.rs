@@ -1,5 +1,7 @@
 //! The agents at work in this process, and how they hear of each other.
 
+mod open_questions;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,9 +15,11 @@ use ikigai_store::{Pulse, Store, Watch};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::open_questions::OpenQuestions;
-use crate::front::{INTENTS, Intent, Stop, Update};
-use crate::stopped::TurnEnd;
+use self::open_questions::OpenQuestions;
+use crate::frontend::TurnEnd;
+use crate::frontend::{INTENTS, Intent, Stop, Update};
+
+pub(crate) use open_questions::OpenQuestion;
 
 /// How often it is looked at most what other processes did: a log that grows all the time must not
 /// be read all the time.

@@ -1,0 +1,158 @@
+//! Tools by which a model forks, kills, messages, awaits and remembers agents.
+
+use ikigai_core::project::ToolSpec;
+use ikigai_tools::arguments::schema_of;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The tools by which a model deals with agents, and with what they said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentTool {
+    Fork,
+    Kill,
+    Send,
+    Wait,
+    Recall,
+}
+
+/// What a child remembers.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ForkMemory {
+    Inherit,
+    Fresh,
+}
+
+/// Arguments of `fork`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ForkArguments {
+    /// What the child is called: lower-case letters, digits and `-`; made from the prompt if not given.
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    /// What the child is to do.
+    pub(crate) prompt: String,
+    /// `inherit`: the child remembers this conversation; `fresh`: it knows only the prompt.
+    pub(crate) context: ForkMemory,
+    /// Another model for the child, as `provider:name/level`.
+    #[serde(default)]
+    pub(crate) model: Option<String>,
+}
+
+/// Arguments of `kill`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KillArguments {
+    /// Name or id of the agent; its descendants die with it.
+    pub(crate) agent: String,
+}
+
+/// Arguments of `send`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SendArguments {
+    /// Name or id of the agent, or `parent`.
+    pub(crate) to: String,
+    /// What to tell it.
+    pub(crate) message: String,
+}
+
+/// Arguments of `wait`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WaitArguments {
+    /// Seconds to wait at most; 600 if not given.
+    #[serde(default)]
+    pub(crate) timeout: Option<u64>,
+    /// Wait until each of these has sent a message, has ended its work, or is dead. Without it: for
+    /// the next message from anybody.
+    #[serde(default)]
+    pub(crate) from_agents: Vec<String>,
+}
+
+/// Arguments of `recall`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecallArguments {
+    /// Words that must all be there. `"in quotes"` as they stand, `begin*`, `after:7d`,
+    /// `before:2026-11-30`.
+    #[serde(default)]
+    pub(crate) query: String,
+    /// Opens one row instead of searching: `#12` of your own, `#name.12` of another agent.
+    #[serde(default)]
+    pub(crate) row: Option<String>,
+    /// Page of that row, from 1 on.
+    #[serde(default)]
+    pub(crate) page: Option<usize>,
+    /// Only what this agent has, dead or alive.
+    #[serde(default)]
+    pub(crate) agent: Option<String>,
+    /// Only `user`, `assistant`, `tool_call`, `tool_result`, …
+    #[serde(default)]
+    pub(crate) kind: Option<String>,
+    /// At most so many; 10 if not given.
+    #[serde(default)]
+    pub(crate) limit: Option<usize>,
+}
+
+impl AgentTool {
+    const ALL: [Self; 5] = [Self::Fork, Self::Kill, Self::Send, Self::Wait, Self::Recall];
+
+    /// The tool of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Fork => "fork",
+            Self::Kill => "kill",
+            Self::Send => "send",
+            Self::Wait => "wait",
+            Self::Recall => ikigai_core::find::RECALL_TOOL,
+        }
+    }
+
+    /// What models are told of all of them.
+    pub(crate) fn specs() -> impl Iterator<Item = ToolSpec> {
+        Self::ALL.into_iter().map(Self::spec)
+    }
+
+    fn spec(self) -> ToolSpec {
+        let (description, parameters) = match self {
+            Self::Fork => (
+                "Makes a child agent that works on a prompt beside you. You go on at once; what it \
+                 says last comes to you as a message, which `wait` returns.",
+                schema_of::<ForkArguments>(),
+            ),
+            Self::Kill => (
+                "Ends an agent and all its descendants at once.",
+                schema_of::<KillArguments>(),
+            ),
+            Self::Send => (
+                "Sends a message to another agent, which gets it when it waits or begins its next turn.",
+                schema_of::<SendArguments>(),
+            ),
+            Self::Wait => (
+                "Waits for messages of other agents, and tells of each that you name whether it \
+                 sent one (received), has nothing more to say (idle), is dead, or still works (running).",
+                schema_of::<WaitArguments>(),
+            ),
+            Self::Recall => (
+                "Finds words in everything that was ever said, done or printed, here and by other agents; \
+                 with `row`, opens a whole row in pages, such as an output that was shortened.",
+                schema_of::<RecallArguments>(),
+            ),
+        };
+        ToolSpec {
+            name: self.name().to_owned(),
+            description: description.to_owned(),
+            parameters,
+        }
+    }
+
+    /// A call for people.
+    pub(crate) fn shown(arguments: &str) -> String {
+        ikigai_tools::arguments::shown(arguments)
+    }
+}

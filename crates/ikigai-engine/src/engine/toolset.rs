@@ -1,0 +1,96 @@
+//! Tools, permissions and confinement of an agent's calls.
+
+use std::path::PathBuf;
+
+use ikigai_core::{EffectClass, Settings};
+use ikigai_tools::permission::{Decision, Grant, Permissions, Sandbox, decide};
+use ikigai_tools::{Confinement, Place, Prepared, sandbox};
+
+use crate::Engine;
+use crate::agent_tools::AgentTool;
+use crate::tools::{Freedom, Toolset};
+
+impl Engine {
+    /// The tools under these settings.
+    pub(crate) async fn toolset(&self, settings: &Settings) -> Toolset {
+        let workdir = PathBuf::from(settings.workdir.as_deref().unwrap_or("/"));
+        let offered = self.tools.offered(&workdir).await;
+        let named = offered.into_iter().map(|tool| (tool.spec(), tool));
+        let chosen = settings.toolset.as_ref();
+        let is_chosen = |name: &String| chosen.is_none_or(|names| names.contains(name));
+        Toolset {
+            tools: named.filter(|(spec, _)| is_chosen(&spec.name)).collect(),
+            agent_tools: AgentTool::specs()
+                .filter(|spec| is_chosen(&spec.name))
+                .collect(),
+            place: Place {
+                workdir,
+                hidden: self.safety.hidden.clone(),
+            },
+        }
+    }
+
+    /// Decides about a call of an agent with this grant.
+    pub(crate) fn judge(
+        &self,
+        grant: Grant,
+        sandbox: Sandbox,
+        tool: &str,
+        prepared: &Prepared,
+        place: &Place,
+    ) -> Decision {
+        let permissions = Permissions {
+            grant,
+            allow: self.safety.allow.clone(),
+            refuse: self.safety.refuse.clone(),
+            sandbox,
+        };
+        decide(&permissions, tool, prepared, place)
+    }
+
+    /// Whether processes of calls of this class are confined here.
+    /// The names of all tools that agents can have in a directory.
+    pub async fn tool_names(&self, workdir: &str) -> Vec<String> {
+        let settings = Settings {
+            workdir: Some(workdir.to_owned()),
+            ..Settings::default()
+        };
+        let specs = self.toolset(&settings).await.specs();
+        specs.into_iter().map(|spec| spec.name).collect()
+    }
+
+    /// Whether what tools run is confined here. Found out by trying, once.
+    pub async fn confines(&self) -> bool {
+        self.sandbox().await == Sandbox::InForce
+    }
+
+    pub(crate) async fn sandbox_for(&self, class: EffectClass) -> Sandbox {
+        match class {
+            EffectClass::Execute => self.sandbox().await,
+            _ => Sandbox::Missing,
+        }
+    }
+
+    /// Whether processes are confined here.
+    async fn sandbox(&self) -> Sandbox {
+        let Some(probe) = self.safety.sandbox.clone() else {
+            return Sandbox::Missing;
+        };
+        let found = self.confines.get_or_init(|| async {
+            let found = tokio::task::spawn_blocking(move || probe()).await;
+            found.unwrap_or(Sandbox::Missing)
+        });
+        *found.await
+    }
+
+    /// What a call's processes are kept from. Where nothing can be enforced, what comes of a call
+    /// says so.
+    pub(crate) fn confinement(&self, place: &Place, freedom: Freedom) -> Confinement {
+        let hidden = self.safety.hidden.clone();
+        match freedom {
+            _ if self.safety.sandbox.is_none() => Confinement::None,
+            Freedom::Reading => sandbox::reading(hidden),
+            Freedom::Working => sandbox::usual(&place.workdir, self.safety.network, hidden),
+        }
+    }
+}

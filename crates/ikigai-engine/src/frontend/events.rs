@@ -1,0 +1,164 @@
+//! Events that an agent sends to its front end.
+
+use ikigai_core::spelling::spell_out;
+use ikigai_core::{AgentId, Row, RowRef};
+use ikigai_providers::Wait;
+use ikigai_store::MailId;
+
+use super::Outcome;
+
+/// What a front end is told while a turn goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// A turn has begun, or goes on.
+    Began,
+    /// The turn has ended.
+    Ended(Outcome),
+    /// A row was stored.
+    Stored(Row),
+    /// A row was stored before, to settle what a former process had left unfinished.
+    Settled(Row),
+    /// More text came; it is not yet a row.
+    Text(String),
+    /// The model thinks; not yet a row.
+    Thinking(String),
+    /// The model begins to call this tool.
+    Calling(String),
+    /// The request failed and will be sent again after a pause.
+    Waiting(Wait),
+    /// The answer begins anew; text that was told before does not count.
+    Again,
+    /// A call has begun to run.
+    Running(RowRef),
+    /// The newest line that a running call printed.
+    Progress {
+        /// Which call.
+        call: RowRef,
+        /// The line.
+        line: String,
+    },
+    /// New whole lines that a running call printed, for screens. They are not in the log.
+    Output {
+        /// Which call.
+        call: RowRef,
+        /// The lines, each with its end, without control characters and secrets.
+        text: String,
+    },
+    /// A call waits until somebody allows or refuses it.
+    Question(Question),
+    /// A question needs no answer any more: a rule allows the call by now, or its turn was stopped.
+    Unasked(RowRef),
+    /// A message waits for the next break.
+    Queued {
+        /// Its name, to take it back by.
+        mail: MailId,
+        /// What it says.
+        text: String,
+    },
+    /// Queued mail became a row.
+    Delivered(MailId),
+    /// Queued mail was withdrawn; its text goes back to the user.
+    TakenBack {
+        /// Id of the mail.
+        mail: MailId,
+        /// Text of the mail.
+        text: String,
+    },
+    /// A submission is in the log or in the queue, or its command ran.
+    Received(MailId),
+    /// The store failed, so a submitted message is not stored or its outcome is unknown.
+    ///
+    /// The front end keeps it and calls [`crate::Engine::store_pending`] until that succeeds.
+    Unstored {
+        /// Id of the submission.
+        id: MailId,
+        /// Text of the failure.
+        reason: String,
+    },
+    /// What was typed could not be stored, so nothing was done with it.
+    NotStored {
+        /// Id of the submission, if it has one.
+        id: Option<MailId>,
+        /// What was typed.
+        text: String,
+        /// Why.
+        reason: String,
+    },
+    /// A front end is to do something, because a command says so.
+    Next(Next),
+    /// A shell command of the user runs.
+    ShellStarted {
+        /// Id of the submission, if it has one.
+        id: Option<MailId>,
+        /// The command line.
+        command: String,
+    },
+    /// The shell command of the user ended.
+    ShellEnded,
+    /// A line that a shell command of the user printed; not yet a row.
+    Printed(String),
+    /// What a command shows that leaves no row.
+    Preview {
+        /// The line that asked for it.
+        line: String,
+        /// What it shows.
+        output: String,
+    },
+    /// Something a person is told that is no event.
+    Notice(String),
+    /// Something a person should know that is no event.
+    Warning(String),
+    /// Mode or rules of the log are not in force here; the text offers to grant them.
+    GrantOffer(String),
+    /// The store fails and is tried again; nothing is lost so far.
+    StoreAway(String),
+}
+
+/// A call that waits until somebody allows or refuses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The call.
+    pub call: RowRef,
+    /// The name of the agent whose call it is.
+    pub agent: String,
+    /// Which tool.
+    pub tool: String,
+    /// The whole call, spelled out.
+    pub shown: String,
+    /// Where it would run, spelled out.
+    pub workdir: String,
+    /// The whole diff of an edit, spelled out.
+    pub preview: Option<String>,
+    /// Exact pattern that *always* allows.
+    pub pattern: String,
+    /// Hash of the exact call and the pattern; an approval by a program names it.
+    pub hash: String,
+}
+
+impl Question {
+    /// The pattern that *always* would allow, spelled out.
+    pub fn spelled_pattern(&self) -> String {
+        spell_out(&self.pattern)
+    }
+}
+
+/// What a front end is to do after a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Put this text into the input.
+    Input(String),
+    /// Show another agent.
+    Switch(AgentId),
+    /// Put this where other programs paste from.
+    Copy(String),
+    /// Show these colours.
+    Theme(String),
+    /// Take the mouse, or leave it to the terminal.
+    Mouse(bool),
+    /// Unfold everything, or fold it; the other of the two if nothing is said.
+    View(Option<bool>),
+    /// Read and draw everything anew.
+    Refresh,
+    /// End.
+    Quit,
+}
