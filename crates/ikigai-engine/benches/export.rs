@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use ikigai_engine::export::{Format, Whose};
 use ikigai_engine::{Engine, System};
-use ikigai_store::SqliteStore;
+use ikigai_store::portable::RestoreMode;
 use ikigai_store::sqlite::OpenOptions;
+use ikigai_store::{Admin, SqliteStore};
 use ikigai_testkit::ScriptedProvider;
 use ikigai_testkit::stores::{Kept, On, Sample, directory, this_process};
 use tokio::runtime::Builder;
@@ -106,7 +107,8 @@ fn import(json: &Path) -> u64 {
     let store = SqliteStore::open(OpenOptions::new(&path, this_process())).unwrap();
     let file = File::open(json).unwrap();
     let bytes = file.metadata().unwrap().len();
-    store.restore(BufReader::new(file)).unwrap();
+    let mut lines = BufReader::new(file);
+    store.restore(&mut lines, RestoreMode::Merge).unwrap();
     store.close();
     ikigai_testkit::stores::remove_database(&path);
     bytes

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ikigai_core::data::{self, RewindData, ToolResultData, Verdict};
 use ikigai_core::view::Entry;
 use ikigai_core::{Kind, RowRef};
-use ikigai_store::{Agent, Store, StoreError, history};
+use ikigai_store::{Agent, Log, StoreError, history};
 use ikigai_tools::{Place, paths};
 
 use crate::Worker;
@@ -102,7 +102,7 @@ impl Departure {
     /// What an agent did in its newest rows, back to the first of which `is_older` holds. They
     /// are in its view then.
     pub(crate) async fn done_by(
-        store: &dyn Store,
+        store: &dyn Log,
         agent: &mut Agent,
         is_older: impl Fn(RowRef) -> bool,
     ) -> Result<Self, StoreError> {
@@ -176,7 +176,7 @@ impl Departure {
 impl Side {
     /// Gathers what the newest rows of a path did, back to the first of which `is_common` holds.
     async fn newer_than(
-        store: &dyn Store,
+        store: &dyn Log,
         agent: &mut Agent,
         is_common: impl Fn(RowRef) -> bool,
     ) -> Result<Self, StoreError> {

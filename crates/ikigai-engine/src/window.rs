@@ -3,7 +3,7 @@
 use ikigai_core::path::is_root;
 use ikigai_core::project::{SCALE_ROWS, Scale, covered_since, is_full, missing_messages};
 use ikigai_core::{Budget, RowRef, Target};
-use ikigai_store::{Agent, Store, StoreError, history};
+use ikigai_store::{Agent, Log, StoreError, history};
 
 /// How many rows are read first, which is what the scale needs; each further page is twice as long
 /// as the one before.
@@ -15,7 +15,7 @@ const LONGEST_PAGE_ROWS: usize = 4096;
 /// Lengthens the view until nothing older could change the request. Returns the budget in estimated
 /// tokens: `first` is the scale of a model that has not told yet what it counts.
 pub(crate) async fn read(
-    store: &dyn Store,
+    store: &dyn Log,
     agent: &mut Agent,
     target: &Target,
     budget: Budget,
@@ -44,7 +44,7 @@ pub(crate) async fn read(
 /// Reads `rows` more; `false` if there are none. One read ends where the path bends, and to look
 /// whether it is enough costs more than to read.
 pub(crate) async fn lengthen(
-    store: &dyn Store,
+    store: &dyn Log,
     agent: &mut Agent,
     rows: usize,
 ) -> Result<bool, StoreError> {
@@ -56,7 +56,7 @@ pub(crate) async fn lengthen(
 }
 
 async fn is_enough(
-    store: &dyn Store,
+    store: &dyn Log,
     agent: &Agent,
     target: &Target,
     budget: &Budget,
@@ -71,14 +71,14 @@ async fn is_enough(
 }
 
 /// Says whether a summary replaces all rows from the path's root into the view.
-async fn is_covered_from_root(store: &dyn Store, agent: &Agent) -> Result<bool, StoreError> {
+async fn is_covered_from_root(store: &dyn Log, agent: &Agent) -> Result<bool, StoreError> {
     match covered_since(&agent.state, &agent.view) {
         Some(from) => is_root_row(store, from).await,
         None => Ok(false),
     }
 }
 
-async fn is_root_row(store: &dyn Store, row: RowRef) -> Result<bool, StoreError> {
+async fn is_root_row(store: &dyn Log, row: RowRef) -> Result<bool, StoreError> {
     let row = history::row_at(store, row).await?;
     Ok(row.as_ref().is_some_and(is_root))
 }
@@ -86,7 +86,7 @@ async fn is_root_row(store: &dyn Store, row: RowRef) -> Result<bool, StoreError>
 /// The root of the agent's path. An earlier cut tells it, since cuts begin there; without one the
 /// path is walked, which follows its bends.
 pub(crate) async fn root_of(
-    store: &dyn Store,
+    store: &dyn Log,
     agent: &mut Agent,
 ) -> Result<Option<RowRef>, StoreError> {
     for (_, from, _) in agent.state.summaries().into_iter().rev() {

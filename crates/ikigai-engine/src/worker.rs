@@ -10,7 +10,7 @@ use ikigai_core::{
 };
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{
-    Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot, Store, history,
+    Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Log, Snapshot, history,
 };
 
 use crate::agents::Started;
@@ -444,7 +444,7 @@ impl Tally {
     }
 
     /// Reads back to the newest `usage` row, which has the sums, and counts from there.
-    pub(crate) async fn read(store: &dyn Store, newest: RowRef) -> Result<Self, EngineError> {
+    pub(crate) async fn read(store: &dyn Log, newest: RowRef) -> Result<Self, EngineError> {
         let lowest = newest.seq.0.saturating_sub(LOOK_BACK_ROWS);
         let mut since: Vec<Row> = Vec::new();
         let mut to = newest.seq;

@@ -2,9 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::Store;
 use crate::batch::{Batch, Effect};
 use crate::error::CommitError;
+use crate::log::Log;
 use crate::records::BlobHash;
 
 /// Size of one part: small enough that a large blob does not hold up other writers for long.
@@ -39,7 +39,7 @@ fn parts(hash: BlobHash, bytes: &[u8]) -> impl Iterator<Item = Effect> {
 ///
 /// It is to be called before the row that names the blob is committed. If it fails or is dropped
 /// half-way, the parts stored so far are no blob, and storing the same bytes again completes them.
-pub async fn put_blob(store: &dyn Store, bytes: &[u8]) -> Result<BlobHash, CommitError> {
+pub async fn put_blob(store: &dyn Log, bytes: &[u8]) -> Result<BlobHash, CommitError> {
     let hash = hash_of(bytes);
     let mut parts = parts(hash, bytes);
     loop {

@@ -7,7 +7,10 @@ use ikigai_core::{
     AgentId, AgentState, ControlQuery, Direction, PageQuery, Row, RowRef, Seq, Span, View,
 };
 
-use crate::{Batch, CommitError, Effect, Opening, Snapshot, Store, StoreError};
+use crate::batch::{Batch, Effect};
+use crate::error::{CommitError, StoreError};
+use crate::log::{Log, ReadLog};
+use crate::records::{RestorePoint, Snapshot};
 
 /// How many control rows a restore reads at a time.
 const CONTROL_PAGE: usize = 256;
@@ -44,16 +47,15 @@ impl Agent {
     }
 
     /// Reads what an agent is at its newest row. Its rows are read later, as far as needed.
-    pub async fn restore(store: &dyn Store, agent: AgentId) -> Result<Self, StoreError> {
-        let opening = store.opening(agent, CONTROL_PAGE).await?;
-        let opening =
-            opening.ok_or_else(|| StoreError::Value(format!("there is no agent {agent}")))?;
-        let at = RowRef::new(agent, opening.head);
-        let Opening {
+    pub async fn restore(store: &dyn ReadLog, agent: AgentId) -> Result<Self, StoreError> {
+        let point = store.restore_point(agent, CONTROL_PAGE).await?;
+        let point = point.ok_or_else(|| StoreError::Value(format!("there is no agent {agent}")))?;
+        let at = RowRef::new(agent, point.head);
+        let RestorePoint {
             snapshot,
             mut control,
             ..
-        } = opening;
+        } = point;
         let read = snapshot
             .as_ref()
             .map(|found| ReadSnapshot::read(&found.folded));
@@ -65,7 +67,7 @@ impl Agent {
     }
 
     /// Reads what an agent was at one of its rows.
-    pub async fn restore_at(store: &dyn Store, at: RowRef) -> Result<Self, StoreError> {
+    pub async fn restore_at(store: &dyn ReadLog, at: RowRef) -> Result<Self, StoreError> {
         let snapshot = newest_snapshot(store, at).await?;
         let after = snapshot.as_ref().map_or(Seq(0), |(upto, _)| *upto);
         let control = control_since(store, at, after).await?;
@@ -73,7 +75,7 @@ impl Agent {
     }
 
     async fn fold(
-        store: &dyn Store,
+        store: &dyn ReadLog,
         at: RowRef,
         snapshot: Option<ReadSnapshot>,
         control: &[Row],
@@ -91,7 +93,7 @@ impl Agent {
     }
 
     /// Applies the agent's next row, reading more of the inherited path if it must be known.
-    pub async fn apply(&mut self, store: &dyn Store, row: Row) -> Result<Applied, AgentError> {
+    pub async fn apply(&mut self, store: &dyn ReadLog, row: Row) -> Result<Applied, AgentError> {
         loop {
             match self.state.apply(&row) {
                 Ok(applied) => {
@@ -112,7 +114,11 @@ impl Agent {
     }
 
     /// Reads at most `limit` rows more at the beginning of the view; `false` if there are none.
-    pub async fn lengthen(&mut self, store: &dyn Store, limit: usize) -> Result<bool, StoreError> {
+    pub async fn lengthen(
+        &mut self,
+        store: &dyn ReadLog,
+        limit: usize,
+    ) -> Result<bool, StoreError> {
         loop {
             match self.view.wants(self.state.path(), limit) {
                 Wants::Nothing => return Ok(false),
@@ -138,7 +144,7 @@ impl Agent {
     /// Reads the user rows from `from` up to the view, which a summary keeps as typed.
     pub async fn read_older_messages(
         &mut self,
-        store: &dyn Store,
+        store: &dyn ReadLog,
         from: RowRef,
     ) -> Result<(), StoreError> {
         while !self.state.path().contains(from) && !self.state.path().is_complete() {
@@ -162,14 +168,14 @@ impl Agent {
     }
 
     /// Reads the whole path.
-    pub async fn read_all(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+    pub async fn read_all(&mut self, store: &dyn ReadLog) -> Result<(), StoreError> {
         while self.lengthen(store, 1024).await? {}
         Ok(())
     }
 
     /// Makes so much of the path known that it tells whether one of the agent's own rows is on it:
     /// these stand there by their numbers, after all that is inherited.
-    pub async fn know_down_to(&mut self, store: &dyn Store, row: Seq) -> Result<(), StoreError> {
+    pub async fn know_down_to(&mut self, store: &dyn ReadLog, row: Seq) -> Result<(), StoreError> {
         let own = self.state.agent();
         loop {
             let path = self.state.path_mut();
@@ -183,7 +189,7 @@ impl Agent {
     }
 
     /// Makes path and inherited path known to their roots.
-    pub async fn know_all(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+    pub async fn know_all(&mut self, store: &dyn ReadLog) -> Result<(), StoreError> {
         while !self.state.path().is_complete() {
             extend(store, self.state.path_mut()).await?;
         }
@@ -224,7 +230,7 @@ fn first_missing(spans: &[Span], rows: &[Row]) -> Option<RowRef> {
 }
 
 /// Makes one step more of a path known.
-pub async fn extend(store: &dyn Store, path: &mut Path) -> Result<(), StoreError> {
+pub async fn extend(store: &dyn ReadLog, path: &mut Path) -> Result<(), StoreError> {
     if let Some(query) = path.wants() {
         path.supply(&store.control(query).await?);
     }
@@ -233,7 +239,7 @@ pub async fn extend(store: &dyn Store, path: &mut Path) -> Result<(), StoreError
 
 /// The newest snapshot at or before a row; one that cannot be read is as if absent.
 async fn newest_snapshot(
-    store: &dyn Store,
+    store: &dyn ReadLog,
     at: RowRef,
 ) -> Result<Option<(Seq, ReadSnapshot)>, StoreError> {
     let found = store.snapshot(at).await?;
@@ -242,7 +248,7 @@ async fn newest_snapshot(
 
 /// How many control rows of an agent no snapshot covers yet, counted up to `most`.
 pub async fn control_rows_since_snapshot(
-    store: &dyn Store,
+    store: &dyn ReadLog,
     at: RowRef,
     most: usize,
 ) -> Result<usize, StoreError> {
@@ -255,7 +261,7 @@ pub async fn control_rows_since_snapshot(
 
 /// Stores the snapshots that an agent at work would have left, for one whose rows came from
 /// elsewhere: they are derived, and do not come with a log.
-pub async fn store_snapshots(store: &dyn Store, agent: AgentId) -> Result<(), CommitError> {
+pub async fn store_snapshots(store: &dyn Log, agent: AgentId) -> Result<(), CommitError> {
     let Some(head) = store.head(agent).await? else {
         return Ok(());
     };
@@ -298,7 +304,7 @@ pub async fn store_snapshots(store: &dyn Store, agent: AgentId) -> Result<(), Co
 }
 
 /// One row, if it is there.
-pub async fn row_at(store: &dyn Store, row: RowRef) -> Result<Option<Row>, StoreError> {
+pub async fn row_at(store: &dyn ReadLog, row: RowRef) -> Result<Option<Row>, StoreError> {
     let span = Span::new(row.agent, row.seq, row.seq);
     let query = PageQuery {
         span,
@@ -309,7 +315,11 @@ pub async fn row_at(store: &dyn Store, row: RowRef) -> Result<Option<Row>, Store
 }
 
 /// The control rows after `after` up to `at`, oldest first.
-async fn control_since(store: &dyn Store, at: RowRef, after: Seq) -> Result<Vec<Row>, StoreError> {
+async fn control_since(
+    store: &dyn ReadLog,
+    at: RowRef,
+    after: Seq,
+) -> Result<Vec<Row>, StoreError> {
     let mut found = Vec::new();
     let mut to = at.seq;
     while to > after {

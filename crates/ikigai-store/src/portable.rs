@@ -5,10 +5,7 @@
 //! what it refers to but for fork points and references in data.
 
 pub(crate) mod lines;
-mod tally;
 pub(crate) mod told;
-
-pub use tally::Tally;
 
 use ikigai_core::AgentId;
 use serde_json::{Map, Value};
@@ -27,13 +24,13 @@ const OLDEST_VERSION: u64 = 1;
 /// How long a line may be: a row and its data, escaped.
 pub const MOST_LINE_BYTES: usize = 256 * 1024 * 1024;
 
-/// Beside what a log is taken in.
+/// Stores into which a log may be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
-    /// Whatever is there, if it is something else.
-    Others,
-    /// Nothing: a store that holds something is left as it is.
-    Nothing,
+pub enum RestoreMode {
+    /// Any store that has none of the dumped agents.
+    Merge,
+    /// An empty store only.
+    EmptyOnly,
 }
 
 /// What was taken in.

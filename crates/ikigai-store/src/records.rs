@@ -103,9 +103,9 @@ pub struct AgentRecord {
 /// How deep a family is followed; a log that calls somebody their own ancestor ends here.
 pub(crate) const MOST_DEPTH: usize = 10_000;
 
-/// How an agent is related to others.
+/// Ancestors of an agent, and counts of its relatives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kin {
+pub struct Ancestry {
     /// Its ancestors, the nearest first.
     pub ancestors: Vec<AgentId>,
     /// How many of its children live.
@@ -114,9 +114,9 @@ pub struct Kin {
     pub family: usize,
 }
 
-impl Kin {
-    /// The same, found among all agents.
-    pub(crate) fn among(agents: &[AgentRecord], agent: AgentId, most: usize) -> Option<Self> {
+impl Ancestry {
+    /// Finds the ancestry of an agent among all agents.
+    pub(crate) fn find(agents: &[AgentRecord], agent: AgentId, most: usize) -> Option<Self> {
         let of = |id: AgentId| agents.iter().find(|agent| agent.id == id);
         let mut ancestors = Vec::new();
         let mut parent = of(agent)?.parent;
@@ -258,9 +258,9 @@ pub struct Snapshot {
     pub folded: String,
 }
 
-/// What opening an agent needs.
+/// Rows from which an agent's state is folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opening {
+pub struct RestorePoint {
     /// Its newest row; 0 if it has none.
     pub head: Seq,
     /// Its newest snapshot.
@@ -269,9 +269,9 @@ pub struct Opening {
     pub control: Vec<Row>,
 }
 
-impl Opening {
-    /// The question for the control rows.
-    pub(crate) fn query(
+impl RestorePoint {
+    /// Query for the control rows after the snapshot.
+    pub(crate) fn control_query(
         agent: AgentId,
         head: Seq,
         snapshot: Option<&Snapshot>,
@@ -283,13 +283,13 @@ impl Opening {
     }
 }
 
-/// Gathers rows of several spans, whoever reads them; see [`crate::Store::pages`].
-pub(crate) struct Pages {
+/// Collects rows of several spans for [`crate::ReadLog::pages`].
+pub(crate) struct PageCollector {
     rows: Vec<Row>,
     limit: usize,
 }
 
-impl Pages {
+impl PageCollector {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             rows: Vec::new(),

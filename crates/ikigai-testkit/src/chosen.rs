@@ -10,9 +10,9 @@ use ikigai_core::{
     AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
 };
 use ikigai_store::{
-    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Kin, MailRecord,
-    Opening, ProcessRecord, Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord,
-    Snapshot, Store, StoreError, Watch,
+    AgentRecord, Ancestry, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Log,
+    MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RestorePoint, RunRecord, SearchPage,
+    SearchQuery, SessionRecord, Snapshot, StoreError, Watch,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::unconstrained;
@@ -56,13 +56,13 @@ impl ChosenEngine {
 pub struct ChosenStore {
     process: ProcessId,
     /// None once the process is dead.
-    inner: Arc<Mutex<Option<Arc<dyn Store>>>>,
-    log: Log,
+    inner: Arc<Mutex<Option<Arc<dyn Log>>>>,
+    log: Backing,
 }
 
 /// The log of several processes.
 #[derive(Clone)]
-enum Log {
+enum Backing {
     Memory(MemoryStore),
     Engine {
         place: String,
@@ -83,13 +83,13 @@ impl fmt::Debug for ChosenStore {
 impl ChosenStore {
     /// Makes an empty log and the first process on it.
     pub fn new(process: ProcessId) -> Self {
-        let on = |place, keeper| Log::Engine {
+        let on = |place, keeper| Backing::Engine {
             place,
             commits: watch::Sender::new(0),
             keeper,
         };
         let log = match ChosenEngine::here() {
-            ChosenEngine::Memory => Log::Memory(MemoryStore::new(process)),
+            ChosenEngine::Memory => Backing::Memory(MemoryStore::new(process)),
             ChosenEngine::Sqlite => {
                 let directory = tempfile::tempdir().unwrap();
                 let place = directory.path().join("log.db").to_str().unwrap().to_owned();
@@ -103,10 +103,10 @@ impl ChosenStore {
         Self::on(log, process)
     }
 
-    fn on(log: Log, process: ProcessId) -> Self {
-        let inner: Arc<dyn Store> = match &log {
-            Log::Memory(memory) => Arc::new(memory.clone()),
-            Log::Engine { place, .. } => {
+    fn on(log: Backing, process: ProcessId) -> Self {
+        let inner: Arc<dyn Log> = match &log {
+            Backing::Memory(memory) => Arc::new(memory.clone()),
+            Backing::Engine { place, .. } => {
                 let record = ProcessRecord {
                     id: process,
                     host: "test".to_owned(),
@@ -127,8 +127,8 @@ impl ChosenStore {
     #[must_use]
     pub fn other_process(&self, process: ProcessId) -> Self {
         let log = match &self.log {
-            Log::Memory(memory) => Log::Memory(memory.other_process(process)),
-            log @ Log::Engine { .. } => log.clone(),
+            Backing::Memory(memory) => Backing::Memory(memory.other_process(process)),
+            log @ Backing::Engine { .. } => log.clone(),
         };
         Self::on(log, process)
     }
@@ -137,23 +137,23 @@ impl ChosenStore {
     /// handle still writes, and is fenced off; on an engine it is closed.
     pub fn die(&self) {
         match &self.log {
-            Log::Memory(memory) => memory.die(),
-            Log::Engine { .. } => drop(self.lock().take()),
+            Backing::Memory(memory) => memory.die(),
+            Backing::Engine { .. } => drop(self.lock().take()),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn Store>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn Log>>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn inner(&self) -> Result<Arc<dyn Store>, StoreError> {
+    fn inner(&self) -> Result<Arc<dyn Log>, StoreError> {
         self.lock().clone().ok_or(StoreError::Closed)
     }
 
     fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&dyn Store) -> Result<T, StoreError>,
-    ) -> Reading<'static, T> {
+        read: impl FnOnce(&dyn Log) -> Result<T, StoreError>,
+    ) -> ReadFuture<'static, T> {
         let answer = self.inner().and_then(|store| read(&*store));
         Box::pin(ready(answer))
     }
@@ -165,141 +165,143 @@ fn now<T>(answer: BoxFuture<'_, T>) -> T {
     block_on(unconstrained(answer))
 }
 
-impl Store for ChosenStore {
-    fn process(&self) -> ProcessId {
-        self.process
-    }
-
+impl Log for ChosenStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
         let store = self.inner().map_err(CommitError::from);
         let outcome = store.and_then(|store| now(store.commit(batch)));
-        if let (Log::Engine { commits, .. }, Ok(_)) = (&self.log, &outcome) {
+        if let (Backing::Engine { commits, .. }, Ok(_)) = (&self.log, &outcome) {
             commits.send_modify(|count| *count += 1);
         }
         Box::pin(ready(outcome))
     }
+}
 
-    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+impl ReadLog for ChosenStore {
+    fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    fn head(&self, agent: AgentId) -> ReadFuture<'_, Option<Head>> {
         self.read(|store| now(store.head(agent)))
     }
 
-    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+    fn control(&self, query: ControlQuery) -> ReadFuture<'_, Vec<Row>> {
         self.read(|store| now(store.control(query)))
     }
 
-    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+    fn page(&self, query: PageQuery) -> ReadFuture<'_, Vec<Row>> {
         self.read(|store| now(store.page(query)))
     }
 
-    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.read(|store| now(store.usage(span, limit)))
     }
 
-    fn newest_usage(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<Row>> {
+    fn newest_usage(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<Row>> {
         self.read(|store| now(store.newest_usage(agents)))
     }
 
-    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.read(|store| now(store.user_rows(spans, limit)))
     }
 
-    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+    fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64> {
         self.read(|store| now(store.count_messages(spans)))
     }
 
-    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+    fn snapshot(&self, upto: RowRef) -> ReadFuture<'_, Option<Snapshot>> {
         self.read(|store| now(store.snapshot(upto)))
     }
 
-    fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.read(|store| now(store.pages(spans, limit)))
     }
 
-    fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {
-        self.read(|store| now(store.opening(agent, limit)))
+    fn restore_point(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Option<RestorePoint>> {
+        self.read(|store| now(store.restore_point(agent, limit)))
     }
 
-    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+    fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.read(|store| now(store.agents(session)))
     }
 
-    fn living_roots(&self, session: SessionId) -> Reading<'_, Vec<AgentRecord>> {
+    fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.read(|store| now(store.living_roots(session)))
     }
 
-    fn owners(&self) -> Reading<'_, Vec<ProcessRecord>> {
+    fn owners(&self) -> ReadFuture<'_, Vec<ProcessRecord>> {
         self.read(|store| now(store.owners()))
     }
 
-    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+    fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>> {
         self.read(|store| now(store.agent(agent)))
     }
 
-    fn called<'a>(&'a self, name: &'a str) -> Reading<'a, Option<AgentRecord>> {
-        self.read(|store| now(store.called(name)))
+    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
+        self.read(|store| now(store.find_by_name(name)))
     }
 
-    fn living_names<'a>(&'a self, beginning: &'a str) -> Reading<'a, Vec<String>> {
+    fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
         self.read(|store| now(store.living_names(beginning)))
     }
 
-    fn kin(&self, agent: AgentId, most: usize) -> Reading<'_, Option<Kin>> {
-        self.read(|store| now(store.kin(agent, most)))
+    fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
+        self.read(|store| now(store.ancestry(agent, most)))
     }
 
-    fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
-        self.read(|store| now(store.dead_of(agents)))
+    fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
+        self.read(|store| now(store.dead_among(agents)))
     }
 
-    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
-        self.read(|store| now(store.lives(process)))
+    fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
+        self.read(|store| now(store.is_process_alive(process)))
     }
 
-    fn pulse(&self) -> Reading<'_, Pulse> {
+    fn pulse(&self) -> ReadFuture<'_, Pulse> {
         self.read(|store| now(store.pulse()))
     }
 
-    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+    fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
         self.read(|store| now(store.sessions()))
     }
 
-    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+    fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.read(|store| now(store.mail(to)))
     }
 
-    fn queued_mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+    fn queued_mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.read(|store| now(store.queued_mail(to)))
     }
 
-    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+    fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
         self.read(|store| now(store.open_runs(agent)))
     }
 
-    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
         self.read(|store| now(store.draft(agent)))
     }
 
-    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+    fn blob(&self, hash: BlobHash) -> ReadFuture<'_, Option<Vec<u8>>> {
         self.read(|store| now(store.blob(hash)))
     }
 
-    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+    fn search(&self, query: SearchQuery) -> ReadFuture<'_, SearchPage> {
         self.read(|store| now(store.search(query)))
     }
 
-    fn catch_up(&self) -> Reading<'_, u64> {
-        self.read(|store| now(store.catch_up()))
+    fn index_chunk(&self) -> ReadFuture<'_, u64> {
+        self.read(|store| now(store.index_chunk()))
     }
 
     /// Not ready at once: whoever takes the lines must have its turn.
-    fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> Reading<'_, ()> {
+    fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
         Box::pin(async move { self.inner()?.dump(of, lines).await })
     }
 
     fn watch(&self) -> Result<Watch, StoreError> {
         match &self.log {
-            Log::Memory(memory) => memory.watch(),
-            Log::Engine {
+            Backing::Memory(memory) => memory.watch(),
+            Backing::Engine {
                 commits, keeper, ..
             } => {
                 self.inner()?;

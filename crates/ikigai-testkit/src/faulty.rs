@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use ikigai_store::{
-    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Kin, MailRecord,
-    Opening, ProcessRecord, Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord,
-    Snapshot, Store, StoreError, Watch,
+    AgentRecord, Ancestry, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Log,
+    MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RestorePoint, RunRecord, SearchPage,
+    SearchQuery, SessionRecord, Snapshot, StoreError, Watch,
 };
 
 /// How a commit fails.
@@ -31,7 +31,7 @@ pub enum CommitFault {
 ///
 /// Commits and reads are counted apart, from 1, as they are made through this handle.
 pub struct FaultyStore {
-    inner: Arc<dyn Store>,
+    inner: Arc<dyn Log>,
     script: Mutex<Script>,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Debug for FaultyStore {
 
 impl FaultyStore {
     /// Wraps a store; nothing fails yet.
-    pub fn new(inner: Arc<dyn Store>) -> Self {
+    pub fn new(inner: Arc<dyn Log>) -> Self {
         Self {
             inner,
             script: Mutex::default(),
@@ -149,8 +149,8 @@ impl FaultyStore {
     /// Reads rows and counts them.
     fn read_rows<'a>(
         &'a self,
-        reading: impl FnOnce(&'a dyn Store) -> Reading<'a, Vec<Row>> + Send + 'a,
-    ) -> Reading<'a, Vec<Row>> {
+        reading: impl FnOnce(&'a dyn Log) -> ReadFuture<'a, Vec<Row>> + Send + 'a,
+    ) -> ReadFuture<'a, Vec<Row>> {
         Box::pin(async move {
             let rows = self.read(reading).await?;
             self.script().rows_read += rows.len();
@@ -189,8 +189,8 @@ impl FaultyStore {
 
     fn read<'a, T: Send + 'a>(
         &'a self,
-        reading: impl FnOnce(&'a dyn Store) -> Reading<'a, T> + Send + 'a,
-    ) -> Reading<'a, T> {
+        reading: impl FnOnce(&'a dyn Log) -> ReadFuture<'a, T> + Send + 'a,
+    ) -> ReadFuture<'a, T> {
         Box::pin(async move {
             self.let_others_go().await;
             self.next_read()?;
@@ -201,11 +201,7 @@ impl FaultyStore {
     }
 }
 
-impl Store for FaultyStore {
-    fn process(&self) -> ProcessId {
-        self.inner.process()
-    }
-
+impl Log for FaultyStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
         Box::pin(async move {
             self.let_others_go().await;
@@ -232,128 +228,136 @@ impl Store for FaultyStore {
             }
         })
     }
+}
 
-    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+impl ReadLog for FaultyStore {
+    fn process(&self) -> ProcessId {
+        self.inner.process()
+    }
+
+    fn head(&self, agent: AgentId) -> ReadFuture<'_, Option<Head>> {
         self.read(move |store| store.head(agent))
     }
 
-    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+    fn control(&self, query: ControlQuery) -> ReadFuture<'_, Vec<Row>> {
         self.read_rows(move |store| store.control(query))
     }
 
-    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+    fn page(&self, query: PageQuery) -> ReadFuture<'_, Vec<Row>> {
         self.read_rows(move |store| store.page(query))
     }
 
-    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.read_rows(move |store| store.usage(span, limit))
     }
 
-    fn newest_usage(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<Row>> {
+    fn newest_usage(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<Row>> {
         self.read_rows(move |store| store.newest_usage(agents))
     }
 
-    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.read(move |store| store.user_rows(spans, limit))
     }
 
-    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+    fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64> {
         self.read(move |store| store.count_messages(spans))
     }
 
-    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+    fn snapshot(&self, upto: RowRef) -> ReadFuture<'_, Option<Snapshot>> {
         self.read(move |store| store.snapshot(upto))
     }
 
-    fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.read_rows(move |store| store.pages(spans, limit))
     }
 
-    fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {
+    fn restore_point(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Option<RestorePoint>> {
         Box::pin(async move {
-            let opening = self.read(move |store| store.opening(agent, limit)).await?;
+            let opening = self
+                .read(move |store| store.restore_point(agent, limit))
+                .await?;
             self.script().rows_read += opening.as_ref().map_or(0, |it| it.control.len());
             Ok(opening)
         })
     }
 
-    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+    fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.read(move |store| store.agents(session))
     }
 
-    fn living_roots(&self, session: SessionId) -> Reading<'_, Vec<AgentRecord>> {
+    fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.read(move |store| store.living_roots(session))
     }
 
-    fn owners(&self) -> Reading<'_, Vec<ProcessRecord>> {
+    fn owners(&self) -> ReadFuture<'_, Vec<ProcessRecord>> {
         self.read(|store| store.owners())
     }
 
-    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+    fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>> {
         self.read(move |store| store.agent(agent))
     }
 
-    fn called<'a>(&'a self, name: &'a str) -> Reading<'a, Option<AgentRecord>> {
-        self.read(move |store| store.called(name))
+    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
+        self.read(move |store| store.find_by_name(name))
     }
 
-    fn living_names<'a>(&'a self, beginning: &'a str) -> Reading<'a, Vec<String>> {
+    fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
         self.read(move |store| store.living_names(beginning))
     }
 
-    fn kin(&self, agent: AgentId, most: usize) -> Reading<'_, Option<Kin>> {
-        self.read(move |store| store.kin(agent, most))
+    fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
+        self.read(move |store| store.ancestry(agent, most))
     }
 
-    fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
-        self.read(move |store| store.dead_of(agents))
+    fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
+        self.read(move |store| store.dead_among(agents))
     }
 
-    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
-        self.read(move |store| store.lives(process))
+    fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
+        self.read(move |store| store.is_process_alive(process))
     }
 
-    fn pulse(&self) -> Reading<'_, Pulse> {
+    fn pulse(&self) -> ReadFuture<'_, Pulse> {
         self.read(|store| store.pulse())
     }
 
-    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+    fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
         self.read(|store| store.sessions())
     }
 
-    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+    fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.read(move |store| store.mail(to))
     }
 
-    fn queued_mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+    fn queued_mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.read(move |store| store.queued_mail(to))
     }
 
-    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+    fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
         self.read(move |store| store.open_runs(agent))
     }
 
-    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
         self.read(move |store| store.draft(agent))
     }
 
-    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+    fn blob(&self, hash: BlobHash) -> ReadFuture<'_, Option<Vec<u8>>> {
         self.read(move |store| store.blob(hash))
     }
 
-    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+    fn search(&self, query: SearchQuery) -> ReadFuture<'_, SearchPage> {
         self.read(move |store| store.search(query))
     }
 
-    fn catch_up(&self) -> Reading<'_, u64> {
-        self.read(|store| store.catch_up())
+    fn index_chunk(&self) -> ReadFuture<'_, u64> {
+        self.read(|store| store.index_chunk())
     }
 
     fn dump(
         &self,
         of: Option<Vec<AgentId>>,
         lines: tokio::sync::mpsc::Sender<String>,
-    ) -> Reading<'_, ()> {
+    ) -> ReadFuture<'_, ()> {
         self.read(move |store| store.dump(of, lines))
     }
 

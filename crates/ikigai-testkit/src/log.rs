@@ -11,7 +11,7 @@ use ikigai_core::{
     AgentId, AgentState, Budget, CannotProject, Epoch, Event, Micros, Request, Row, RowRef, Seq,
     SessionId, Target, project,
 };
-use ikigai_store::{Agent, Batch, Effect, HeadClaim, LeaseClaim, NewAgent, Store, history};
+use ikigai_store::{Agent, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent, history};
 use serde_json::Map;
 
 use crate::{IdSource, MemoryStore, block_on};
@@ -61,7 +61,7 @@ impl TestLog {
     }
 
     /// The store as the program sees it.
-    pub fn shared_store(&self) -> Arc<dyn Store> {
+    pub fn shared_store(&self) -> Arc<dyn Log> {
         Arc::new(self.store.clone())
     }
 

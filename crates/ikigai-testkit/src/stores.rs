@@ -18,8 +18,8 @@ use ikigai_core::{
 use ikigai_store::postgres::{self, Url};
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    Batch, Effect, HeadClaim, LeaseClaim, NewAgent, PostgresStore, ProcessRecord, SqliteStore,
-    Store, StoreError,
+    Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent, PostgresStore, ProcessRecord, SqliteStore,
+    StoreError,
 };
 use serde_json::Map;
 
@@ -134,7 +134,7 @@ impl Kept {
     }
 
     /// Opens it, as another process each time.
-    pub fn open(&self) -> Arc<dyn Store> {
+    pub fn open(&self) -> Arc<dyn Log> {
         open_log(&self.place, this_process()).unwrap()
     }
 
@@ -195,7 +195,7 @@ pub fn this_process() -> ProcessRecord {
 
 /// Opens a log as that process: a file by its path, or one on a server by its address. Here it is
 /// decided which engine that is.
-pub fn open_log(place: &str, process: ProcessRecord) -> Result<Arc<dyn Store>, StoreError> {
+pub fn open_log(place: &str, process: ProcessRecord) -> Result<Arc<dyn Log>, StoreError> {
     if Url::is_meant(place) {
         let options = postgres::OpenOptions::new(Url::parse(place)?, process);
         return Ok(Arc::new(PostgresStore::open(options)?));

@@ -7,13 +7,14 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use ikigai_store::StoreError;
-use ikigai_store::portable::{RestoreError, Tally};
+use ikigai_store::portable::{RestoreError, RestoreMode};
+use ikigai_store::tally::Tally;
 use tokio::sync::mpsc;
 
 use crate::arguments::{CopyOrder, exit};
 use crate::output::{print, tell};
 use crate::place::{self, Place};
-use crate::store::{Kept, StoreUse};
+use crate::store::{AnyStore, StoreUse};
 use crate::world::{runtime, this_process};
 
 /// How many lines may be on their way.
@@ -33,9 +34,9 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
         tell(&format!("error: there is no store at {from}"));
         return Ok(exit::STORE.into());
     }
-    let source = Kept::open(&from, this_process(), StoreUse::Reading)?;
+    let source = AnyStore::open(&from, this_process(), StoreUse::Reading)?;
     let was_there = to.file().is_none_or(Path::exists);
-    let target = Kept::open(&to, this_process(), StoreUse::Work)?;
+    let target = AnyStore::open(&to, this_process(), StoreUse::Work)?;
     let copied = carry_over(&source, &target);
     target.close();
     source.close();
@@ -75,7 +76,7 @@ fn remove_new(place: &Place) {
 }
 
 /// Copies everything and compares it. Whatever goes wrong, nothing is left in the target.
-fn carry_over(source: &Kept, target: &Kept) -> Result<Result<Tally, RestoreError>> {
+fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<Tally, RestoreError>> {
     let runtime = runtime()?;
     let (from, to) = (source.log(), target.log());
     let all = runtime.block_on(from.agents(None))?;
@@ -90,7 +91,7 @@ fn carry_over(source: &Kept, target: &Kept) -> Result<Result<Tally, RestoreError
     };
     let (dumped, restored) = thread::scope(|scope| {
         let dumping = scope.spawn(|| runtime.block_on(from.dump(None, sender)));
-        let restored = target.restore_alone(&mut pipe);
+        let restored = target.restore(&mut pipe, RestoreMode::EmptyOnly);
         // Whoever still tells is told that nobody listens.
         pipe.lines.close();
         let dumped = dumping.join().map_err(|_| StoreError::Closed);

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use ikigai_providers::Models;
 use ikigai_providers::presets::PRESETS;
-use ikigai_store::{Agent, AgentRecord, Status, Store, StoreError};
+use ikigai_store::{Agent, AgentRecord, Log, Status, StoreError};
 use ikigai_tools::process;
 use ikigai_tools::sandbox::{self, Force};
 use rustix::fs::{Access, access, statvfs};
@@ -265,7 +265,7 @@ fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
             ),
             Err(error) => Finding::Bad(format!("store: {error}"), error.advice().to_owned()),
         });
-        if let Some(report) = world.store.report().await {
+        if let Some(report) = world.store.report().await.transpose() {
             findings.extend(match report {
                 Ok(report) => server::findings(&report),
                 Err(error) => vec![Finding::Bad(
@@ -292,7 +292,7 @@ fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-async fn check_agents(store: &dyn Store, agents: &[AgentRecord]) -> Vec<Finding> {
+async fn check_agents(store: &dyn Log, agents: &[AgentRecord]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut bad_rows = 0_usize;
     for agent in agents {
@@ -322,7 +322,7 @@ async fn check_agents(store: &dyn Store, agents: &[AgentRecord]) -> Vec<Finding>
 }
 
 /// Restores an agent and its newest rows; says how many of these are bad.
-async fn restore(store: &dyn Store, agent: &AgentRecord) -> Result<usize, StoreError> {
+async fn restore(store: &dyn Log, agent: &AgentRecord) -> Result<usize, StoreError> {
     let mut agent = Agent::restore(store, agent.id).await?;
     agent.lengthen(store, TRIED_ROWS).await?;
     let entries = agent.view.entries().len();

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use ikigai_core::spelling::escape_json;
 use ikigai_engine::export::{ExportError, Format, Whose};
-use ikigai_store::portable::RestoreError;
+use ikigai_store::portable::{RestoreError, RestoreMode};
 
 use crate::arguments::{ExportOrder, ImportOrder, exit};
 use crate::counted::Counted;
@@ -77,13 +77,13 @@ pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode
     let restored = match order.file.as_deref() {
         None | Some("-") => {
             let lines = Counted::new(io::stdin().lock(), None, told);
-            world.store.restore(lines)
+            world.store.restore(lines, RestoreMode::Merge)
         }
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot read `{path}`"))?;
             let all = file.metadata().ok().map(|about| about.len());
             let lines = Counted::new(BufReader::new(file), all, told);
-            world.store.restore(lines)
+            world.store.restore(lines, RestoreMode::Merge)
         }
     };
     match restored {

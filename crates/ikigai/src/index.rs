@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use ikigai_store::Store;
+use ikigai_store::Log;
 
 use crate::output::print;
 use crate::world::World;
@@ -13,10 +13,10 @@ use crate::world::World;
 const WORTH_TELLING: u64 = 20_000;
 
 /// Brings the index up to the log; on a terminal one line tells how far it is, if it takes long.
-pub(crate) async fn catch_up(store: &dyn Store) -> Result<()> {
+pub(crate) async fn catch_up(store: &dyn Log) -> Result<()> {
     let mut all = 0;
     loop {
-        let left = store.catch_up().await?;
+        let left = store.index_chunk().await?;
         all = all.max(left);
         let tells = all >= WORTH_TELLING && io::stderr().is_terminal();
         if left == 0 {
@@ -35,7 +35,7 @@ pub(crate) async fn catch_up(store: &dyn Store) -> Result<()> {
 /// `ikigai doctor --reindex`.
 pub(crate) fn make_again(world: &World) -> Result<ExitCode> {
     world.block_on(async {
-        let rows = world.store.forget_index().await?;
+        let rows = world.store.reset_index().await?;
         catch_up(world.engine.store()).await?;
         print(&format!("the search index was made again of {rows} rows\n"))?;
         Ok(ExitCode::SUCCESS)

@@ -10,7 +10,7 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_engine::{Environment, System};
 use ikigai_providers::Models;
 use ikigai_store::legacy::{self, Home, LegacyError, Report};
-use ikigai_store::portable::{RestoreError, Restored};
+use ikigai_store::portable::{RestoreError, RestoreMode, Restored};
 use ikigai_store::postgres::Url;
 use ikigai_store::{Status, StoreError};
 
@@ -47,7 +47,8 @@ pub(crate) fn take_in(world: &World, url: &str) -> Result<ExitCode> {
 }
 
 fn restore(world: &World, reader: PipeReader) -> Result<Restored, RestoreError> {
-    world.store.restore(BufReader::new(reader))
+    let lines = BufReader::new(reader);
+    world.store.restore(lines, RestoreMode::Merge)
 }
 
 /// Where the agents come to live: the session of this directory.

@@ -1,28 +1,23 @@
-//! The store behind the program, in a file or on a server: what both can do that is no part of the
-//! log itself.
+//! The program's store, in a file or on a server.
 
 use std::io::BufRead;
+use std::ops::Deref;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use ikigai_store::portable::{RestoreError, Restored};
-use ikigai_store::postgres::ServerReport;
-use ikigai_store::sql::{QueryError, QueryLimits, Table};
-use ikigai_store::{CommitError, PostgresStore, ProcessRecord, SqliteStore, Store, StoreError};
+use ikigai_store::portable::{RestoreError, RestoreMode, Restored};
+use ikigai_store::{
+    Admin, CommitError, Log, PostgresStore, ProcessRecord, SqliteStore, StoreError,
+};
 use ikigai_store::{history, postgres, sqlite};
 
 use crate::place::Place;
 use crate::world::runtime;
 
-/// A store that is open.
+/// An open store of either engine.
 #[derive(Clone)]
-pub(crate) enum Kept {
-    /// In a file.
-    File(Arc<SqliteStore>),
-    /// On a server.
-    Server(Arc<PostgresStore>),
-}
+pub(crate) struct AnyStore(Arc<dyn Admin>);
 
 /// Purpose for which a command opens the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +28,18 @@ pub(crate) enum StoreUse {
     Reading,
 }
 
-impl Kept {
-    /// Opens it, creating it if it is missing. For reading, a file that cannot be written will do.
+impl Deref for AnyStore {
+    type Target = dyn Admin;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl AnyStore {
+    /// Opens the store, creating it if it is missing.
+    ///
+    /// For reading, a file that cannot be written will do.
     pub(crate) fn open(
         place: &Place,
         process: ProcessRecord,
@@ -46,75 +51,40 @@ impl Kept {
                 if store_use == StoreUse::Reading {
                     options = options.reading();
                 }
-                Self::File(Arc::new(SqliteStore::open(options)?))
+                Self(Arc::new(SqliteStore::open(options)?))
             }
             Place::Server { url, .. } => {
                 let options = postgres::OpenOptions::new(url.clone(), process);
-                Self::Server(Arc::new(PostgresStore::open(options)?))
+                Self(Arc::new(PostgresStore::open(options)?))
             }
         })
     }
 
-    /// The log.
-    pub(crate) fn log(&self) -> Arc<dyn Store> {
-        match self {
-            Self::File(store) => store.clone(),
-            Self::Server(store) => store.clone(),
-        }
+    /// The log, for the engine.
+    pub(crate) fn log(&self) -> Arc<dyn Log> {
+        self.0.clone()
     }
 
-    /// What is wrong with what is stored, if anything is.
-    pub(crate) async fn integrity(&self) -> Result<Vec<String>, StoreError> {
-        match self {
-            Self::File(store) => store.integrity().await,
-            Self::Server(store) => store.integrity().await,
-        }
-    }
-
-    /// Answers a question of the user's own.
-    pub(crate) fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
-        match self {
-            Self::File(store) => store.query(sql, limits),
-            Self::Server(store) => store.query(sql, limits),
-        }
-    }
-
-    /// How the server is, if there is one.
-    pub(crate) async fn report(&self) -> Option<Result<ServerReport, StoreError>> {
-        match self {
-            Self::File(_) => None,
-            Self::Server(store) => Some(store.report().await),
-        }
-    }
-
-    /// Takes in a log that was told as lines of JSON. Blocks.
-    pub(crate) fn restore(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
-        let restored = match self {
-            Self::File(store) => store.restore(lines),
-            Self::Server(store) => store.restore(lines),
-        };
+    /// Restores a dumped log with snapshots of its agents. Blocks.
+    pub(crate) fn restore(
+        &self,
+        mut lines: impl BufRead,
+        mode: RestoreMode,
+    ) -> Result<Restored, RestoreError> {
+        let restored = self.0.restore(&mut lines, mode);
         restored.inspect(|restored| self.store_snapshots(restored))
     }
 
-    /// The same, but only if this store holds nothing.
-    pub(crate) fn restore_alone(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
-        let restored = match self {
-            Self::File(store) => store.restore_alone(lines),
-            Self::Server(store) => store.restore_alone(lines),
-        };
-        restored.inspect(|restored| self.store_snapshots(restored))
-    }
-
-    /// Saves whoever opens these agents from reading all that ever set something. Where it fails,
-    /// they only take longer to open.
+    /// Stores snapshots, so that opening these agents reads few control rows.
+    ///
+    /// If it fails, the agents only take longer to open.
     fn store_snapshots(&self, restored: &Restored) {
         let Ok(runtime) = runtime() else {
             return;
         };
-        let log = self.log();
         let stored = runtime.block_on(async {
             for agent in &restored.agents {
-                history::store_snapshots(&*log, *agent).await?;
+                history::store_snapshots(&*self.0, *agent).await?;
             }
             Ok::<(), CommitError>(())
         });
@@ -123,36 +93,20 @@ impl Kept {
         }
     }
 
-    /// Throws the search index away.
-    pub(crate) async fn forget_index(&self) -> Result<u64, StoreError> {
-        match self {
-            Self::File(store) => store.forget_index().await,
-            Self::Server(store) => store.forget_index().await,
-        }
-    }
-
     /// Finishes queued writes and closes the store, unless that takes longer than `within`.
     ///
     /// A transaction that is cut off is rolled back, and its turn is settled by the next process.
     pub(crate) fn close_within(&self, within: Duration) {
         let (sender, closed) = mpsc::channel();
-        let kept = self.clone();
+        let store = self.clone();
         let closing = thread::Builder::new().spawn(move || {
-            kept.close();
+            store.close();
             // The receiver is gone if this took too long.
             let _ = sender.send(());
         });
         match closing {
             Ok(_) => drop(closed.recv_timeout(within)),
             Err(_) => self.close(),
-        }
-    }
-
-    /// Finishes queued writes and closes the store.
-    pub(crate) fn close(&self) {
-        match self {
-            Self::File(store) => store.close(),
-            Self::Server(store) => store.close(),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::config::{self, Config};
 use crate::diagnostics;
 use crate::machine::Machine;
 use crate::place::{self, Here, Place};
-use crate::store::{Kept, StoreUse};
+use crate::store::{AnyStore, StoreUse};
 use crate::tools;
 
 /// Part of the time for leaving that is kept for what follows the closing of the store.
@@ -45,7 +45,7 @@ pub(crate) struct World {
     /// Everybody who can be asked.
     pub(crate) registry: Arc<Registry>,
     /// The store itself.
-    pub(crate) store: Kept,
+    pub(crate) store: AnyStore,
     /// Where the store is.
     pub(crate) place: Place,
 }
@@ -115,7 +115,7 @@ impl World {
 
     /// Opens the store at a place, for reading or for everything.
     pub(crate) fn open_for(place: &Place, config: &Config, store_use: StoreUse) -> Result<Self> {
-        let store = Kept::open(place, this_process(), store_use)?;
+        let store = AnyStore::open(place, this_process(), store_use)?;
         let registry = Arc::new(registry(config)?);
         let safety = tools::safety(place, &registry, &config.work());
         let tools = tools::all(&registry, &config.work(), safety.hidden.clone());

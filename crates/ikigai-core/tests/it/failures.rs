@@ -8,7 +8,7 @@ use ikigai_core::load::{LoadError, load};
 use ikigai_core::render::{Said, Shown, render};
 use ikigai_core::state::ApplyError;
 use ikigai_core::{AgentId, AgentState, Event, Kind, Message, Micros, Role, RowRef, Seq};
-use ikigai_store::{Status, Store};
+use ikigai_store::{ReadLog, Status};
 use ikigai_testkit::{TestLog, block_on, check_request, target};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use ikigai_core::{
     AgentId, AgentState, Block, Event, Message, Micros, Role, Row, RowRef, Seq, Span, StoredKind,
     View,
 };
-use ikigai_store::{Agent, Batch, Effect, Status, Store};
+use ikigai_store::{Agent, Batch, Effect, Log, Status};
 use ikigai_testkit::{TestLog, block_on};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{SystemOrigin, Via};
 use ikigai_core::{Event, RowRef, Seq, Settings};
-use ikigai_store::{Batch, Effect, Snapshot, Store};
+use ikigai_store::{Batch, Effect, Log, ReadLog, Snapshot};
 use ikigai_testkit::{TestLog, block_on};
 use serde_json::{Map, Value, json};
 

@@ -234,7 +234,7 @@ impl Engine {
     async fn with_room(&self, parent: AgentId) -> Result<AgentRecord, EngineError> {
         let most = self.crowd;
         let nobody = || EngineError::NoSuchAgent(parent.to_string());
-        let kin = self.store.kin(parent, most.family).await?;
+        let kin = self.store.ancestry(parent, most.family).await?;
         let kin = kin.ok_or_else(nobody)?;
         if kin.ancestors.len() >= most.depth {
             return Err(EngineError::TooDeep(most.depth));

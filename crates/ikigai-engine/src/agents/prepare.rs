@@ -131,7 +131,7 @@ impl Worker {
 
     /// The oldest ancestor of an agent, which names its family.
     async fn root_of(&self, agent: AgentId) -> Result<AgentId, EngineError> {
-        let kin = self.engine.store.kin(agent, 1).await?;
+        let kin = self.engine.store.ancestry(agent, 1).await?;
         let oldest = kin.and_then(|kin| kin.ancestors.last().copied());
         Ok(oldest.unwrap_or(agent))
     }

@@ -73,7 +73,7 @@ impl Engine {
             let lives = agent.status == Status::Running;
             let works = lives && self.works(agent.id).await?;
             let is_held = match &agent.owner {
-                Some(owner) => self.store.lives(owner).await?,
+                Some(owner) => self.store.is_process_alive(owner).await?,
                 None => false,
             };
             let is_looked_at = lives && !works && (!is_held || agent.parent.is_some());

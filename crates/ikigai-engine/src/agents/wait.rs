@@ -238,7 +238,9 @@ impl crate::Engine {
         // What its log says is going on goes on only if somebody is there to do it.
         let record = self.store.agent(agent).await?;
         match record.and_then(|record| record.owner) {
-            Some(owner) if self.store.lives(&owner).await? => self.is_in_a_turn(agent).await,
+            Some(owner) if self.store.is_process_alive(&owner).await? => {
+                self.is_in_a_turn(agent).await
+            }
             _ => Ok(false),
         }
     }

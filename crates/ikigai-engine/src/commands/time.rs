@@ -215,7 +215,7 @@ async fn newest_left(worker: &mut Worker) -> Result<Option<(RowRef, RowRef)>, St
 }
 
 async fn left_in(
-    store: &dyn ikigai_store::Store,
+    store: &dyn ikigai_store::Log,
     mut span: Span,
 ) -> Result<Option<(RowRef, RowRef)>, StoreError> {
     while !span.is_empty() {

@@ -11,7 +11,7 @@ use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, Seq};
 use ikigai_providers::TypedKey;
-use ikigai_store::{Pulse, Store, Watch};
+use ikigai_store::{Log, Pulse, Watch};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -326,13 +326,13 @@ impl Hub {
     }
 
     /// Tells whenever something may have happened, in this process or in another one.
-    pub(crate) fn changes(self: &Arc<Self>, store: &Arc<dyn Store>) -> watch::Receiver<u64> {
+    pub(crate) fn changes(self: &Arc<Self>, store: &Arc<dyn Log>) -> watch::Receiver<u64> {
         self.watch(store);
         self.changes.subscribe()
     }
 
     /// Begins to look at what other processes do, unless that is done already.
-    pub(crate) fn watch(self: &Arc<Self>, store: &Arc<dyn Store>) {
+    pub(crate) fn watch(self: &Arc<Self>, store: &Arc<dyn Log>) {
         let mut front = self.front();
         if front.watching {
             return;
@@ -342,10 +342,10 @@ impl Hub {
     }
 
     /// Stops the agents of this process that others have killed.
-    async fn stop_the_dead(&self, store: &dyn Store) {
+    async fn stop_the_dead(&self, store: &dyn Log) {
         let own: Vec<_> = self.slots().keys().copied().collect();
         // A store that fails tells nothing; the next change is another occasion.
-        let dead = store.dead_of(own).await.unwrap_or_default();
+        let dead = store.dead_among(own).await.unwrap_or_default();
         for agent in &dead {
             self.kill(*agent);
         }
@@ -417,7 +417,7 @@ impl Hub {
 /// Wakes whoever waits when mail came or an agent of another process went on, and has the killed
 /// stopped. What is only streamed wakes nobody, and a log that grows all the time is looked at now
 /// and then. Keeps neither the agents nor the store alive.
-async fn look_on(hub: Weak<Hub>, store: Weak<dyn Store>) {
+async fn look_on(hub: Weak<Hub>, store: Weak<dyn Log>) {
     let Some((mut watch, mut seen)) = start_watching(&hub, &store).await else {
         return;
     };
@@ -472,7 +472,7 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn Store>) {
 
 /// Begins to watch the log, once somebody has worked for a moment; a store that fails is asked
 /// again. None if nobody is there any more.
-async fn start_watching(hub: &Weak<Hub>, store: &Weak<dyn Store>) -> Option<(Watch, Pulse)> {
+async fn start_watching(hub: &Weak<Hub>, store: &Weak<dyn Log>) -> Option<(Watch, Pulse)> {
     let mut pause = MOMENT;
     loop {
         sleep(pause).await;

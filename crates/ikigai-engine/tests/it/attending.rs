@@ -6,7 +6,7 @@ use std::time::Duration;
 use ikigai_core::AgentId;
 use ikigai_core::data::AnsweredBy;
 use ikigai_engine::{Answer, Intent, Outcome, Update};
-use ikigai_store::Store as _;
+use ikigai_store::ReadLog as _;
 use ikigai_testkit::Step;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;

@@ -8,7 +8,7 @@ use ikigai_core::data::Verdict;
 use ikigai_core::settings::Approve;
 use ikigai_core::{Block, EffectClass, Request, Role, Settings};
 use ikigai_engine::{Outcome, Update};
-use ikigai_store::Store;
+use ikigai_store::ReadLog;
 use ikigai_testkit::{CommitFault, block_on, check_request};
 
 use crate::fakes::{Deed, Moment, calling};

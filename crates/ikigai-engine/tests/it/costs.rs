@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ikigai_core::data::{self, AgentKilledData, UsageData, Via};
 use ikigai_core::fork::fork_events;
 use ikigai_core::{AgentId, Event, Micros, Row, RowRef, Seq, Span};
-use ikigai_store::{Agent, Batch, Effect, HeadClaim, Snapshot, Store};
+use ikigai_store::{Agent, Batch, Effect, HeadClaim, Log, ReadLog, Snapshot};
 use ikigai_testkit::{FaultyStore, TestLog, block_on};
 
 use crate::support::{World, say};

@@ -7,7 +7,7 @@ use ikigai_core::data::{self, ToolResultData};
 use ikigai_core::settings::Approve;
 use ikigai_core::{AgentId, Micros};
 use ikigai_engine::{Outcome, Safety, Tools, Update, Worker};
-use ikigai_store::Store;
+use ikigai_store::ReadLog;
 use ikigai_testkit::Step;
 use ikigai_tools::{builtin, process};
 use serde_json::{Value, json};

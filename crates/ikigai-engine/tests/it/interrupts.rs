@@ -138,7 +138,7 @@ async fn a_call_that_does_not_stop_is_given_up_within_a_second() {
         ]
     );
     assert!(
-        ikigai_store::Store::open_runs(world.log(), id)
+        ikigai_store::ReadLog::open_runs(world.log(), id)
             .await
             .unwrap()
             .is_empty()

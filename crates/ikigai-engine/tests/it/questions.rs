@@ -7,7 +7,7 @@ use ikigai_core::grants::GrantScope;
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, RowRef, Settings};
 use ikigai_engine::{Answer, Desk, Intent, Outcome, Question, Update};
-use ikigai_store::{Store, StoreError};
+use ikigai_store::{ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, block_on, check_request};
 
 use crate::fakes::{Deed, calling};

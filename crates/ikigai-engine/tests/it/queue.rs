@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikigai_core::Role;
 use ikigai_core::data::{self, UserData, UserOrigin};
 use ikigai_engine::{Intent, Outcome, Update};
-use ikigai_store::{MailState, Store, StoreError};
+use ikigai_store::{MailState, ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, Step, check_request};
 
 use crate::fakes::{Deed, calling};

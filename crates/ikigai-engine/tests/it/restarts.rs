@@ -5,7 +5,7 @@ use ikigai_core::data::{self, AssistantData, Cause, ErrorData};
 use ikigai_core::load::Loaded;
 use ikigai_engine::{Engine, Outcome, Update};
 use ikigai_providers::AnswerBlock;
-use ikigai_store::{Agent, Batch, Effect, Store};
+use ikigai_store::{Agent, Batch, Effect, Log, ReadLog};
 use ikigai_testkit::Step;
 
 use crate::support::{World, interrupt_after, say, say_until};

@@ -4,7 +4,7 @@ use ikigai_core::data::ForkContext;
 use ikigai_core::fork::{ForkOrder, fork_events};
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq};
 use ikigai_engine::{EngineError, Worker};
-use ikigai_store::{AgentRecord, Batch, Effect, HeadClaim, LeaseClaim, NewAgent, Store};
+use ikigai_store::{AgentRecord, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent};
 use ikigai_testkit::IdSource;
 use serde_json::Map;
 

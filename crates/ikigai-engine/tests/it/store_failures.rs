@@ -6,7 +6,7 @@ use std::time::Duration;
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_engine::{EngineError, Intent, Outcome, Update, Worker};
-use ikigai_store::{Store, StoreError};
+use ikigai_store::{ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, Step, block_on, check_request};
 
 use crate::fakes::{Deed, Diary, calling};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ikigai_core::AgentId;
 use ikigai_engine::{Intent, Submission, Update};
-use ikigai_store::{MailState, Store as _, StoreError};
+use ikigai_store::{MailState, ReadLog as _, StoreError};
 use ikigai_testkit::{CommitFault, Step};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 

@@ -14,7 +14,7 @@ use ikigai_engine::{
     Desk, Engine, EngineError, Environment, GrantKey, INTENTS, Intent, Outcome, Safety, Stop,
     Tools, Update, Worker,
 };
-use ikigai_store::{AgentRecord, Batch, HeadClaim, LeaseClaim, Store};
+use ikigai_store::{AgentRecord, Batch, HeadClaim, LeaseClaim, Log, ReadLog};
 use ikigai_testkit::{ChosenStore, FaultyStore, IdSource, ManualClock, ScriptedProvider};
 use ikigai_tools::Tool;
 use tokio::sync::mpsc;

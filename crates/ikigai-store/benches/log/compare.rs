@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ikigai_store::Store;
+use ikigai_store::Log;
 use ikigai_testkit::stores::rounds::{Case, Figures, rounds};
 use ikigai_testkit::stores::{On, Sample};
 
@@ -82,7 +82,7 @@ fn on_open_stores(
     on: On,
     samples: &[Sample],
     count: usize,
-    does: impl Fn(&World, &dyn Store),
+    does: impl Fn(&World, &dyn Log),
 ) -> Figures {
     let worlds = worlds(on, samples);
     let cases = worlds.iter().map(|(sample, world)| {
@@ -100,7 +100,7 @@ fn on_open_stores(
                 left = ROUNDS_PER_OPENING;
             }
             left -= 1;
-            let store: &Arc<dyn Store> = store.as_ref().unwrap();
+            let store: &Arc<dyn Log> = store.as_ref().unwrap();
             timed(|| does(world, &**store))
         })
     });

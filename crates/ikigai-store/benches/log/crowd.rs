@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Epoch, Seq};
-use ikigai_store::{Agent, Batch, Effect, Status, Store};
+use ikigai_store::{Agent, Batch, Effect, Log, Status};
 use ikigai_testkit::stores::rounds::{Case, judge, rounds};
 use ikigai_testkit::stores::{self, Kept, On, Sample, claim};
 use tokio::task::JoinSet;
@@ -53,7 +53,7 @@ struct Writing {
 /// A process that holds agents.
 struct Process<'a> {
     world: &'a World,
-    store: Arc<dyn Store>,
+    store: Arc<dyn Log>,
     agents: Vec<Writing>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Process<'a> {
 }
 
 impl Writing {
-    async fn commit(&mut self, store: &dyn Store, rows: usize) {
+    async fn commit(&mut self, store: &dyn Log, rows: usize) {
         let batch = Batch {
             heads: vec![claim(self.agent, self.epoch, self.head)],
             rows: vec![event_row(self.agent); rows],
@@ -196,7 +196,7 @@ pub(crate) fn connections(on: On) {
         let mut process = Process::holding(&world, agents);
         let _watch = process.store.watch().unwrap();
         process.write(agents, 1);
-        while world.runtime.block_on(process.store.catch_up()).unwrap() > 0 {}
+        while world.runtime.block_on(process.store.index_chunk()).unwrap() > 0 {}
         let connections = connections_of(&world.kept);
         let what = format!("connections of a process with {agents} agents");
         judge(&what, connections, MOST_CONNECTIONS, "");

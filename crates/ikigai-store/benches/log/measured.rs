@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, Seq};
-use ikigai_store::{Agent, Batch, Effect, Store};
+use ikigai_store::{Agent, Batch, Effect, Log};
 use ikigai_testkit::IdSource;
 use ikigai_testkit::stores::{Kept, claim, fork_batch, row_of};
 use tokio::runtime::{Builder, Runtime};
@@ -25,13 +25,13 @@ impl World {
     }
 
     /// Restores the agent from an open store.
-    pub(crate) fn restore(&self, store: &dyn Store) -> Agent {
+    pub(crate) fn restore(&self, store: &dyn Log) -> Agent {
         let restored = Agent::restore(store, self.kept.agent);
         self.runtime.block_on(restored).unwrap()
     }
 
     /// Follows the path of a freshly restored agent to its root.
-    pub(crate) fn whole_path(&self, store: &dyn Store) -> Agent {
+    pub(crate) fn whole_path(&self, store: &dyn Log) -> Agent {
         let mut agent = self.restore(store);
         self.runtime.block_on(agent.know_all(store)).unwrap();
         agent
@@ -39,7 +39,7 @@ impl World {
 
     /// What a fresh process does before its first frame. The store is returned, so that closing
     /// it can be left out of the time.
-    pub(crate) fn first_page(&self) -> (Arc<dyn Store>, Agent) {
+    pub(crate) fn first_page(&self) -> (Arc<dyn Log>, Agent) {
         let store = self.kept.open();
         let mut agent = self.restore(&*store);
         self.runtime.block_on(async {
@@ -53,7 +53,7 @@ impl World {
     }
 
     /// Takes the agent's lease.
-    pub(crate) fn take(&self, store: &dyn Store) -> Epoch {
+    pub(crate) fn take(&self, store: &dyn Log) -> Epoch {
         let agent = self.kept.agent;
         let taken = self.runtime.block_on(store.commit(Batch {
             with: vec![Effect::TakeLease { agent }],
@@ -81,7 +81,7 @@ pub(crate) fn event_row(agent: AgentId) -> NewRow {
 /// Appends events to an agent, each in its own commit.
 pub(crate) struct Appender<'a> {
     world: &'a World,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Log>,
     epoch: Epoch,
     head: Seq,
 }
@@ -114,7 +114,7 @@ impl<'a> Appender<'a> {
 /// Forks an agent again and again.
 pub(crate) struct Forker<'a> {
     world: &'a World,
-    store: Arc<dyn Store>,
+    store: Arc<dyn Log>,
     agent: Agent,
     epoch: Epoch,
     ids: IdSource,

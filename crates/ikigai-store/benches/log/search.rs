@@ -30,7 +30,7 @@ pub(crate) fn compare(on: On) {
     let begun = Instant::now();
     let mut told = begun;
     loop {
-        let left = world.runtime.block_on(store.catch_up()).unwrap();
+        let left = world.runtime.block_on(store.index_chunk()).unwrap();
         if left == 0 {
             break;
         }

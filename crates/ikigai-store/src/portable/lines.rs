@@ -6,7 +6,7 @@ use ikigai_core::{AgentId, EffectClass, Kind, SessionId};
 use serde_json::{Map, Value};
 
 use super::{
-    Beside, HEADER_NAME, MOST_LINE_BYTES, OLDEST_VERSION, RestoreError, Restored, VERSION,
+    HEADER_NAME, MOST_LINE_BYTES, OLDEST_VERSION, RestoreError, RestoreMode, Restored, VERSION,
     from_hex, take_bytes,
 };
 use crate::records::{BlobHash, MailState, Status};
@@ -118,17 +118,17 @@ impl Entry {
 /// Reads a log line by line.
 pub(crate) struct Lines<R> {
     from: R,
-    beside: Beside,
+    mode: RestoreMode,
     line: u64,
     buffer: Vec<u8>,
     restored: Restored,
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(crate) fn new(from: R, beside: Beside) -> Self {
+    pub(crate) fn new(from: R, mode: RestoreMode) -> Self {
         Self {
             from,
-            beside,
+            mode,
             line: 0,
             buffer: Vec::new(),
             restored: Restored::default(),
@@ -177,7 +177,7 @@ impl<R: BufRead> Lines<R> {
             }
             What::Row => {
                 self.restored.rows += 1;
-                if self.beside == Beside::Others {
+                if self.mode == RestoreMode::Merge {
                     drop_grant(&mut cells);
                 }
             }

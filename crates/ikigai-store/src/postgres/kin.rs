@@ -6,9 +6,9 @@ use tokio_postgres::Row as SqlRow;
 use super::connect::Link;
 use super::values::{Failure, Result, get, number, parsed};
 use crate::numbers::stored_limit;
-use crate::records::{Kin, MOST_DEPTH, Pulse};
+use crate::records::{Ancestry, MOST_DEPTH, Pulse};
 
-pub(super) async fn kin(link: &Link, agent: AgentId, most: usize) -> Result<Option<Kin>> {
+pub(super) async fn ancestry(link: &Link, agent: AgentId, most: usize) -> Result<Option<Ancestry>> {
     // Arrays of those seen and UNION each end what goes in a circle. The family is counted no
     // further than is asked for, because LIMIT stops what feeds it.
     let sql = "WITH RECURSIVE up (id, uuid, parent, depth, seen) AS (
@@ -30,7 +30,7 @@ pub(super) async fn kin(link: &Link, agent: AgentId, most: usize) -> Result<Opti
     let read = |row: &SqlRow| {
         let ancestors: Option<Vec<&str>> = get(row, 0)?;
         let ancestors = ancestors.unwrap_or_default().into_iter();
-        Ok(Kin {
+        Ok(Ancestry {
             ancestors: ancestors
                 .map(str::parse)
                 .collect::<std::result::Result<_, _>>()
@@ -59,7 +59,7 @@ pub(super) async fn living_names(link: &Link, beginning: &str) -> Result<Vec<Str
     link.all(sql, &[&beginning, &end], |row| get(row, 0)).await
 }
 
-pub(super) async fn dead_of(link: &Link, agents: &[AgentId]) -> Result<Vec<AgentId>> {
+pub(super) async fn dead_among(link: &Link, agents: &[AgentId]) -> Result<Vec<AgentId>> {
     let sql = "SELECT a.uuid FROM unnest($1::text[]) WITH ORDINALITY AS u (uuid, place)
          JOIN agents a ON a.uuid = u.uuid
          WHERE a.status <> 'running' ORDER BY u.place";

@@ -28,7 +28,6 @@ mod values;
 mod words;
 mod writer;
 
-pub use report::ServerReport;
 pub use store::{OpenOptions, PostgresStore};
 pub use url::{BadUrl, Url};
 

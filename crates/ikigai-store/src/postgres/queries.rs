@@ -13,8 +13,8 @@ use super::values::{
 use crate::blobs::join_parts;
 use crate::numbers::{stored, stored_limit};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, ProcessRecord, RunId,
-    RunRecord, SessionRecord, Snapshot,
+    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, PageCollector, ProcessRecord,
+    RestorePoint, RunId, RunRecord, SessionRecord, Snapshot,
 };
 use crate::selects::agents_sql;
 
@@ -146,7 +146,7 @@ pub(super) async fn snapshot(link: &Link, upto: RowRef) -> Result<Option<Snapsho
         .await
 }
 
-/// Rows of several spans in one go; see [`crate::Store::pages`].
+/// Rows of several spans in one go; see [`crate::ReadLog::pages`].
 pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
     let sql = "SELECT s.place, m.seq, m.kind, m.created_at, m.content, m.data
          FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
@@ -180,7 +180,7 @@ pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<V
         Ok(())
     };
     link.all(sql, values, read).await?;
-    let mut pages = Pages::new(limit);
+    let mut pages = PageCollector::new(limit);
     for (span, rows) in spans.iter().zip(found) {
         let query = pages.query(*span);
         if !pages.add(query, rows) {
@@ -191,7 +191,11 @@ pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<V
 }
 
 /// Head, snapshot and control rows in one go. The first row is the head with the snapshot.
-pub(super) async fn opening(link: &Link, agent: AgentId, limit: usize) -> Result<Option<Opening>> {
+pub(super) async fn restore_point(
+    link: &Link,
+    agent: AgentId,
+    limit: usize,
+) -> Result<Option<RestorePoint>> {
     let sql = "WITH a AS (SELECT id FROM agents WHERE uuid = $1),
               h AS (SELECT seq FROM heads WHERE agent = (SELECT id FROM a)),
               s AS (SELECT upto, folded FROM paths
@@ -203,7 +207,7 @@ pub(super) async fn opening(link: &Link, agent: AgentId, limit: usize) -> Result
           WHERE agent = (SELECT id FROM a) AND control
             AND seq > coalesce((SELECT upto FROM s), 0) AND seq <= (SELECT seq FROM h)
           ORDER BY seq DESC LIMIT $2)";
-    let mut opening: Option<Opening> = None;
+    let mut opening: Option<RestorePoint> = None;
     let mut control = Vec::new();
     let read = |row: &SqlRow| {
         if !get::<bool>(row, 0)? {
@@ -216,7 +220,7 @@ pub(super) async fn opening(link: &Link, agent: AgentId, limit: usize) -> Result
             upto: RowRef::new(agent, Seq(upto.0.unsigned_abs())),
             folded,
         });
-        opening = Some(Opening {
+        opening = Some(RestorePoint {
             head: seq(row, 1)?,
             snapshot,
             control: Vec::new(),
@@ -226,7 +230,7 @@ pub(super) async fn opening(link: &Link, agent: AgentId, limit: usize) -> Result
     let values: &[super::asking::Value<'_>] = &[&agent.to_string(), &stored_limit(limit)];
     link.all(sql, values, read).await?;
     control.sort_unstable_by_key(|row| std::cmp::Reverse(row.at.seq));
-    Ok(opening.map(|opening| Opening { control, ..opening }))
+    Ok(opening.map(|opening| RestorePoint { control, ..opening }))
 }
 
 fn agent_record(row: &SqlRow) -> Result<AgentRecord> {
@@ -276,7 +280,7 @@ pub(super) async fn agent(link: &Link, agent: AgentId) -> Result<Option<AgentRec
     link.one(sql, &[&agent.to_string()], agent_record).await
 }
 
-pub(super) async fn called(link: &Link, name: &str) -> Result<Option<AgentRecord>> {
+pub(super) async fn find_by_name(link: &Link, name: &str) -> Result<Option<AgentRecord>> {
     let sql = agents_sql!("WHERE a.name = $1 AND a.status = 'running'");
     link.one(sql, &[&name], agent_record).await
 }

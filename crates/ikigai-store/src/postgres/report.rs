@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use super::connect::{Link, Role, Target};
 use super::errors::Cause;
 use super::values::{Failure, Result, get};
+use crate::server_report::ServerReport;
 
 /// How long a notification may take to come back.
 const NOTIFIED: Duration = Duration::from_secs(5);
@@ -29,29 +30,6 @@ const RIGHTS: [(&str, &[&str]); 14] = [
     ("search", &["SELECT", "INSERT", "DELETE"]),
     ("search_upto", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
 ];
-
-/// How the server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerReport {
-    /// What it calls its version.
-    pub version: String,
-    /// What this user may not do, though the program needs it: `INSERT on messages`.
-    pub missing_rights: Vec<String>,
-    /// It takes no writes.
-    pub is_read_only: bool,
-    /// Settings by which it may lose what it has confirmed: `fsync`, `synchronous_commit`.
-    pub unsafe_settings: Vec<String>,
-    /// How many connections it has, and may have.
-    pub connections: (u64, u64),
-    /// How long a question takes on its way.
-    pub round_trip: Duration,
-    /// How far the server's clock is ahead of this machine's, in microseconds.
-    pub clock_ahead: i64,
-    /// How long a notification took; none if it did not come.
-    pub notified: Option<Duration>,
-    /// Whether nobody on the way can read along: the connection is encrypted, or has no way.
-    pub is_private: bool,
-}
 
 /// Looks at the server, over a connection of its own.
 pub(super) async fn report(target: &Target) -> Result<ServerReport, Cause> {

@@ -15,7 +15,7 @@ use super::values::{Failure, get};
 use crate::BoxFuture;
 use crate::error::StoreError;
 use crate::portable::lines::{Cell, Entry, Lines, What};
-use crate::portable::{Beside, RestoreError, Restored};
+use crate::portable::{RestoreError, RestoreMode, Restored};
 
 /// How much is sent without waiting for answers.
 const CHUNK_ENTRIES: usize = 512;
@@ -30,27 +30,19 @@ enum Chunk {
 }
 
 impl PostgresStore {
-    /// Takes in a log that [`crate::Store::dump`] told. Blocks, so that it is not to be called on a
-    /// runtime, and keeps others from writing meanwhile. Whatever is there already is a reason to
-    /// take in nothing.
-    pub fn restore(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
-        self.take_in(lines, Beside::Others)
-    }
-
-    /// The same, but only if this store holds nothing.
-    pub fn restore_alone(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
-        self.take_in(lines, Beside::Nothing)
-    }
-
-    fn take_in(&self, lines: impl BufRead, beside: Beside) -> Result<Restored, RestoreError> {
+    pub(super) fn restore_lines(
+        &self,
+        lines: &mut dyn BufRead,
+        mode: RestoreMode,
+    ) -> Result<Restored, RestoreError> {
         let (chunks, received) = mpsc::channel(2);
         let (answer, answered) = blocking::sync_channel(1);
         let target = self.target.clone();
         self.runtime.spawn(async move {
             // Whoever waits is there until it is answered.
-            let _ = answer.send(take_in(&target, received, beside).await);
+            let _ = answer.send(insert_all(&target, received, mode).await);
         });
-        let mut lines = Lines::new(lines, beside);
+        let mut lines = Lines::new(lines, mode);
         let read = send(&mut lines, &chunks);
         drop(chunks);
         let taken = answered.recv();
@@ -83,17 +75,17 @@ fn send<R: BufRead>(lines: &mut Lines<R>, to: &mpsc::Sender<Chunk>) -> Result<()
     Ok(())
 }
 
-async fn take_in(
+async fn insert_all(
     target: &Target,
     mut chunks: mpsc::Receiver<Chunk>,
-    beside: Beside,
+    mode: RestoreMode,
 ) -> Result<(), RestoreError> {
     let fail = |failure| RestoreError::Store(store_error(target, failure));
     let link = target.connect(Role::Slow).await;
     let link = link.map_err(|cause| RestoreError::Store(cause.store_error(target.url())))?;
     // The transaction ends with the connection, if it is not committed.
     begin(&link).await.map_err(fail)?;
-    if beside == Beside::Nothing && !is_empty(&link).await.map_err(fail)? {
+    if mode == RestoreMode::EmptyOnly && !is_empty(&link).await.map_err(fail)? {
         return Err(RestoreError::NotEmpty);
     }
     let mut forks = Forks::default();

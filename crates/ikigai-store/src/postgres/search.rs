@@ -54,7 +54,7 @@ impl Searcher {
     }
 
     /// Brings the index one step nearer to the log, and tells how many rows are left.
-    pub(super) async fn catch_up(&self) -> Result<u64, StoreError> {
+    pub(super) async fn index_chunk(&self) -> Result<u64, StoreError> {
         self.with(async |link| match index::behind(link).await? {
             // Whoever only searches keeps nobody from anything.
             0 => Ok(0),
@@ -78,7 +78,7 @@ impl Searcher {
         // An index that cannot be written is asked as far as it goes.
         let mut is_behind = false;
         loop {
-            match self.catch_up().await {
+            match self.index_chunk().await {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(_) => {
@@ -99,7 +99,7 @@ impl Searcher {
         loop {
             notifier.grown().await;
             while timeout(IDLE, notifier.grown()).await.is_ok() {}
-            while self.catch_up().await.unwrap_or(0) > 0 {}
+            while self.index_chunk().await.unwrap_or(0) > 0 {}
         }
     }
 

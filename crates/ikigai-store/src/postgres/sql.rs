@@ -18,9 +18,8 @@ const NOTICE_LEFT_CLIENT: &str = "SET client_connection_check_interval = 2000";
 const FETCHED: usize = 500;
 
 impl PostgresStore {
-    /// Answers one statement. Blocks, so that it is not to be called on a runtime; it has a
-    /// connection of its own, which cannot write.
-    pub fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+    /// Runs one statement on its own connection, which cannot write.
+    pub(super) fn run_query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
         let target = self.target.clone();
         let sql = sql.to_owned();
         let (answer, answered) = std::sync::mpsc::sync_channel(1);

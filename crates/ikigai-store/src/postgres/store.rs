@@ -2,6 +2,7 @@
 //! caller who is busy keeps nobody waiting.
 
 use std::future::Future;
+use std::io::BufRead;
 use std::sync::{Arc, Mutex, PoisonError, mpsc as blocking};
 use std::thread::{self, JoinHandle};
 
@@ -15,7 +16,7 @@ use super::listen::{Listener, Notifier};
 use super::migrations::{MIGRATIONS, Migrations};
 use super::owner::is_alive;
 use super::reader::Reader;
-use super::report::{self, ServerReport};
+use super::report;
 use super::search::Searcher;
 use super::url::Url;
 use super::values::{Failure, Result as Read};
@@ -24,13 +25,16 @@ use super::{dump, kin, queries};
 use crate::batch::{Batch, Committed, Job};
 use crate::error::{CommitError, StoreError};
 use crate::faults::Faults;
+use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
+use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, Kin, MailRecord, Opening, ProcessRecord, Pulse, RunRecord,
-    SessionRecord, Snapshot,
+    AgentRecord, Ancestry, BlobHash, Draft, Head, MailRecord, ProcessRecord, Pulse, RestorePoint,
+    RunRecord, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
+use crate::server_report::ServerReport;
+use crate::sql::{QueryError, QueryLimits, Table};
 use crate::watch::Watch;
-use crate::{BoxFuture, Reading, Store};
 
 /// How many questions may be under way.
 const QUESTIONS: usize = 256;
@@ -65,7 +69,7 @@ impl OpenOptions {
 
 /// The log in a PostgreSQL database.
 ///
-/// Dropping it is the same as [`PostgresStore::close`].
+/// Dropping it closes it.
 pub struct PostgresStore {
     process: ProcessId,
     pub(super) target: Arc<Target>,
@@ -107,53 +111,13 @@ impl PostgresStore {
         self.target.url()
     }
 
-    /// Carries out what was ordered, ends the thread and lets go of the process's lock. Blocks
-    /// until that is done; every later call is answered with [`StoreError::Closed`].
-    ///
-    /// Leases are not given back, but whoever asks for them finds their owner gone.
-    pub fn close(&self) {
-        self.orders
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
-        }
-    }
-
-    /// Compares what can be told twice: each head with its rows, and references with what they
-    /// name; an empty list means that nothing is wrong. Reads the keys of everything, so it is for
-    /// a person who asks. The server checks its files by itself.
-    pub fn integrity(&self) -> Reading<'_, Vec<String>> {
-        self.ask(move |link| async move { queries::integrity(&link).await })
-    }
-
     /// Failures to be brought about, for tests.
     #[doc(hidden)]
     pub fn faults(&self) -> &Faults {
         &self.faults
     }
 
-    /// Looks at the server: what it may do, and whether it can be relied on.
-    pub fn report(&self) -> Reading<'_, ServerReport> {
-        let target = Arc::clone(&self.target);
-        self.spawn(async move {
-            let report = report::report(&target).await;
-            report.map_err(|cause| cause.store_error(target.url()))
-        })
-    }
-
-    /// Throws the search index away, so that it is made again of the log.
-    pub fn forget_index(&self) -> Reading<'_, u64> {
-        self.ask_searcher(|searcher| async move { searcher.forget().await })
-    }
-
-    fn ask<T, F>(&self, read: impl FnOnce(Arc<Link>) -> F + Send + 'static) -> Reading<'_, T>
+    fn ask<T, F>(&self, read: impl FnOnce(Arc<Link>) -> F + Send + 'static) -> ReadFuture<'_, T>
     where
         T: Send + 'static,
         F: Future<Output = Read<T>> + Send + 'static,
@@ -165,7 +129,7 @@ impl PostgresStore {
     fn ask_searcher<T, F>(
         &self,
         ask: impl FnOnce(Arc<Searcher>) -> F + Send + 'static,
-    ) -> Reading<'_, T>
+    ) -> ReadFuture<'_, T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -177,7 +141,7 @@ impl PostgresStore {
     fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> Reading<'_, T> {
+    ) -> ReadFuture<'_, T> {
         Box::pin(async move {
             let permit = Arc::clone(&self.room).acquire_owned().await;
             let permit = permit.map_err(|_| StoreError::Closed)?;
@@ -193,7 +157,7 @@ impl PostgresStore {
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        self.close();
+        Admin::close(self);
     }
 }
 
@@ -263,143 +227,128 @@ async fn start(
     Ok((store, writer, ordered))
 }
 
-impl Store for PostgresStore {
+impl ReadLog for PostgresStore {
     fn process(&self) -> ProcessId {
         self.process
     }
 
-    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
-        Box::pin(async move {
-            let orders = self
-                .orders
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
-            let (answer, answered) = oneshot::channel();
-            let job = Job { batch, answer };
-            let ordered = orders.ok_or(StoreError::Closed)?.send(job).await;
-            ordered.map_err(|_| StoreError::Closed)?;
-            answered.await.map_err(|_| StoreError::Closed)?
-        })
-    }
-
-    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+    fn head(&self, agent: AgentId) -> ReadFuture<'_, Option<Head>> {
         self.ask(move |link| async move { queries::head(&link, agent).await })
     }
 
-    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+    fn control(&self, query: ControlQuery) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |link| async move { queries::control(&link, query).await })
     }
 
-    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+    fn page(&self, query: PageQuery) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |link| async move { queries::page(&link, query).await })
     }
 
-    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |link| async move { queries::usage(&link, span, limit).await })
     }
 
-    fn newest_usage(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<Row>> {
+    fn newest_usage(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |link| async move { queries::newest_usage(&link, &agents).await })
     }
 
-    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+    fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64> {
         self.ask(move |link| async move { queries::count_messages(&link, &spans).await })
     }
 
-    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |link| async move { queries::user_rows(&link, &spans, limit).await })
     }
 
-    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+    fn snapshot(&self, upto: RowRef) -> ReadFuture<'_, Option<Snapshot>> {
         self.ask(move |link| async move { queries::snapshot(&link, upto).await })
     }
 
-    fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |link| async move { queries::pages(&link, &spans, limit).await })
     }
 
-    fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {
-        self.ask(move |link| async move { queries::opening(&link, agent, limit).await })
+    fn restore_point(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Option<RestorePoint>> {
+        self.ask(move |link| async move { queries::restore_point(&link, agent, limit).await })
     }
 
-    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+    fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.ask(move |link| async move { queries::agents(&link, session).await })
     }
 
-    fn living_roots(&self, session: SessionId) -> Reading<'_, Vec<AgentRecord>> {
+    fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.ask(move |link| async move { queries::living_roots(&link, session).await })
     }
 
-    fn owners(&self) -> Reading<'_, Vec<ProcessRecord>> {
+    fn owners(&self) -> ReadFuture<'_, Vec<ProcessRecord>> {
         self.ask(move |link| async move { queries::owners(&link).await })
     }
 
-    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+    fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>> {
         self.ask(move |link| async move { queries::agent(&link, agent).await })
     }
 
-    fn called<'a>(&'a self, name: &'a str) -> Reading<'a, Option<AgentRecord>> {
+    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
         let name = name.to_owned();
-        self.ask(move |link| async move { queries::called(&link, &name).await })
+        self.ask(move |link| async move { queries::find_by_name(&link, &name).await })
     }
 
-    fn living_names<'a>(&'a self, beginning: &'a str) -> Reading<'a, Vec<String>> {
+    fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
         let beginning = beginning.to_owned();
         self.ask(move |link| async move { kin::living_names(&link, &beginning).await })
     }
 
-    fn kin(&self, agent: AgentId, most: usize) -> Reading<'_, Option<Kin>> {
-        self.ask(move |link| async move { kin::kin(&link, agent, most).await })
+    fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
+        self.ask(move |link| async move { kin::ancestry(&link, agent, most).await })
     }
 
-    fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
-        self.ask(move |link| async move { kin::dead_of(&link, &agents).await })
+    fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
+        self.ask(move |link| async move { kin::dead_among(&link, &agents).await })
     }
 
-    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
+    fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
         let process = process.id;
         self.ask(move |link| async move { Ok(is_alive(&link, process).await?) })
     }
 
-    fn pulse(&self) -> Reading<'_, Pulse> {
+    fn pulse(&self) -> ReadFuture<'_, Pulse> {
         self.ask(move |link| async move { kin::pulse(&link).await })
     }
 
-    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+    fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
         self.ask(move |link| async move { queries::sessions(&link).await })
     }
 
-    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+    fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.ask(move |link| async move { queries::mail(&link, to).await })
     }
 
-    fn queued_mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+    fn queued_mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.ask(move |link| async move { queries::queued_mail(&link, to).await })
     }
 
-    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+    fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
         self.ask(move |link| async move { queries::open_runs(&link, agent).await })
     }
 
-    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
         self.ask(move |link| async move { queries::draft(&link, agent).await })
     }
 
-    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+    fn blob(&self, hash: BlobHash) -> ReadFuture<'_, Option<Vec<u8>>> {
         self.ask(move |link| async move { queries::blob(&link, hash).await })
     }
 
-    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+    fn search(&self, query: SearchQuery) -> ReadFuture<'_, SearchPage> {
         let faults = Arc::clone(&self.faults);
         self.ask_searcher(move |searcher| async move { searcher.search(query, &faults).await })
     }
 
-    fn catch_up(&self) -> Reading<'_, u64> {
-        self.ask_searcher(|searcher| async move { searcher.catch_up().await })
+    fn index_chunk(&self) -> ReadFuture<'_, u64> {
+        self.ask_searcher(|searcher| async move { searcher.index_chunk().await })
     }
 
-    fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> Reading<'_, ()> {
+    fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
         let target = Arc::clone(&self.target);
         // It takes its time, and one moment of the log, so that it has a connection of its own.
         let told = self.runtime.spawn(async move {
@@ -417,5 +366,72 @@ impl Store for PostgresStore {
 
     fn watch(&self) -> Result<Watch, StoreError> {
         self.notifier.watch()
+    }
+}
+
+impl Log for PostgresStore {
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
+        Box::pin(async move {
+            let orders = self
+                .orders
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            let (answer, answered) = oneshot::channel();
+            let job = Job { batch, answer };
+            let ordered = orders.ok_or(StoreError::Closed)?.send(job).await;
+            ordered.map_err(|_| StoreError::Closed)?;
+            answered.await.map_err(|_| StoreError::Closed)?
+        })
+    }
+}
+
+impl Admin for PostgresStore {
+    /// Compares each head with its rows, and references with their targets.
+    ///
+    /// The server checks its files by itself.
+    fn integrity(&self) -> ReadFuture<'_, Vec<String>> {
+        self.ask(move |link| async move { queries::integrity(&link).await })
+    }
+
+    fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+        self.run_query(sql, limits)
+    }
+
+    fn report(&self) -> ReadFuture<'_, Option<ServerReport>> {
+        let target = Arc::clone(&self.target);
+        self.spawn(async move {
+            let report = report::report(&target).await;
+            report
+                .map(Some)
+                .map_err(|cause| cause.store_error(target.url()))
+        })
+    }
+
+    fn restore(
+        &self,
+        lines: &mut dyn BufRead,
+        mode: RestoreMode,
+    ) -> Result<Restored, RestoreError> {
+        self.restore_lines(lines, mode)
+    }
+
+    fn reset_index(&self) -> ReadFuture<'_, u64> {
+        self.ask_searcher(|searcher| async move { searcher.forget().await })
+    }
+
+    fn close(&self) {
+        self.orders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
     }
 }

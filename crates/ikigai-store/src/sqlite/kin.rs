@@ -6,9 +6,13 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use super::queries::{all, one};
 use super::values::{number, parsed, text};
 use crate::numbers::stored_limit;
-use crate::records::{Kin, MOST_DEPTH, Pulse};
+use crate::records::{Ancestry, MOST_DEPTH, Pulse};
 
-pub(super) fn kin(connection: &Connection, agent: AgentId, most: usize) -> Result<Option<Kin>> {
+pub(super) fn ancestry(
+    connection: &Connection,
+    agent: AgentId,
+    most: usize,
+) -> Result<Option<Ancestry>> {
     let Some(own) = number_of(connection, agent)? else {
         return Ok(None);
     };
@@ -21,7 +25,7 @@ pub(super) fn kin(connection: &Connection, agent: AgentId, most: usize) -> Resul
         ancestors.push(id);
         root = number;
     }
-    Ok(Some(Kin {
+    Ok(Some(Ancestry {
         ancestors,
         children: count(
             connection,
@@ -81,7 +85,7 @@ pub(super) fn living_names(connection: &Connection, beginning: &str) -> Result<V
     )
 }
 
-pub(super) fn dead_of(connection: &Connection, agents: &[AgentId]) -> Result<Vec<AgentId>> {
+pub(super) fn dead_among(connection: &Connection, agents: &[AgentId]) -> Result<Vec<AgentId>> {
     let mut look = connection
         .prepare_cached("SELECT 1 FROM agents WHERE uuid = ?1 AND status <> 'running'")?;
     let mut dead = Vec::new();

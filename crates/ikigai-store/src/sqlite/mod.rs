@@ -26,6 +26,8 @@ mod values;
 mod watch;
 mod writer;
 
+use std::future::ready;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -36,13 +38,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::batch::{Batch, Committed, Job};
 use crate::error::{CommitError, StoreError};
+use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
+use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, Kin, MailRecord, Opening, ProcessRecord, Pulse, RunRecord,
-    SessionRecord, Snapshot,
+    AgentRecord, Ancestry, BlobHash, Draft, Head, MailRecord, ProcessRecord, Pulse, RestorePoint,
+    RunRecord, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
+use crate::server_report::ServerReport;
+use crate::sql::{QueryError, QueryLimits, Table};
 use crate::watch::Watch;
-use crate::{BoxFuture, Reading, Store};
 
 use connect::Target;
 use locks::Owner;
@@ -101,7 +106,7 @@ impl OpenOptions {
 
 /// The log in one SQLite file.
 ///
-/// Dropping it is the same as [`SqliteStore::close`].
+/// Dropping it closes it.
 pub struct SqliteStore {
     process: ProcessId,
     target: Arc<Target>,
@@ -169,33 +174,7 @@ impl SqliteStore {
         self.target.path()
     }
 
-    /// Carries out what was ordered, ends the threads and lets go of the process's lock. Blocks
-    /// until that is done; every later call is answered with [`StoreError::Closed`].
-    ///
-    /// Leases are not given back, but whoever asks for them finds their owner gone.
-    pub fn close(&self) {
-        self.listening.close();
-        self.questions.close();
-        self.tasks.close();
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
-            let _ = thread.join();
-        }
-    }
-
-    /// Checks the whole file for damage; an empty list means that none was found. Reads everything,
-    /// so it is for a person who asks.
-    pub fn integrity(&self) -> Reading<'_, Vec<String>> {
-        self.ask(queries::integrity)
-    }
-
-    /// Throws the search index away, so that it is made again of the log.
-    pub fn forget_index(&self) -> Reading<'_, u64> {
-        self.index(Begin::Anew)
-    }
-
-    fn index(&self, begin: Begin) -> Reading<'_, u64> {
+    fn index(&self, begin: Begin) -> ReadFuture<'_, u64> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             self.tasks.put(Task::Index { begin, answer }).await?;
@@ -212,14 +191,14 @@ impl SqliteStore {
     fn ask<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Reading<'_, T> {
+    ) -> ReadFuture<'_, T> {
         self.ask_reader(move |reader| reader.read(read))
     }
 
     fn ask_reader<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut Reader) -> Result<T, StoreError> + Send + 'static,
-    ) -> Reading<'_, T> {
+    ) -> ReadFuture<'_, T> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let question: Question = Box::new(move |reader| {
@@ -234,98 +213,90 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        self.close();
+        Admin::close(self);
     }
 }
 
-impl Store for SqliteStore {
+impl ReadLog for SqliteStore {
     fn process(&self) -> ProcessId {
         self.process
     }
 
-    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
-        Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            self.tasks.put(Task::Write(Job { batch, answer })).await?;
-            answered.await.map_err(|_| StoreError::Closed)?
-        })
-    }
-
-    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+    fn head(&self, agent: AgentId) -> ReadFuture<'_, Option<Head>> {
         self.ask(move |connection| queries::head(connection, agent))
     }
 
-    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+    fn control(&self, query: ControlQuery) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |connection| queries::control(connection, query))
     }
 
-    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+    fn page(&self, query: PageQuery) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |connection| queries::page(connection, query))
     }
 
-    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |connection| queries::usage(connection, span, limit))
     }
 
-    fn newest_usage(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<Row>> {
+    fn newest_usage(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |connection| queries::newest_usage(connection, &agents))
     }
 
-    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+    fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64> {
         self.ask(move |connection| queries::count_messages(connection, &spans))
     }
 
-    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |connection| queries::user_rows(connection, &spans, limit))
     }
 
-    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+    fn snapshot(&self, upto: RowRef) -> ReadFuture<'_, Option<Snapshot>> {
         self.ask(move |connection| queries::snapshot(connection, upto))
     }
 
-    fn pages(&self, spans: Vec<Span>, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.ask(move |connection| queries::pages(connection, &spans, limit))
     }
 
-    fn opening(&self, agent: AgentId, limit: usize) -> Reading<'_, Option<Opening>> {
-        self.ask(move |connection| queries::opening(connection, agent, limit))
+    fn restore_point(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Option<RestorePoint>> {
+        self.ask(move |connection| queries::restore_point(connection, agent, limit))
     }
 
-    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+    fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.ask(move |connection| queries::agents(connection, session))
     }
 
-    fn living_roots(&self, session: SessionId) -> Reading<'_, Vec<AgentRecord>> {
+    fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.ask(move |connection| queries::living_roots(connection, session))
     }
 
-    fn owners(&self) -> Reading<'_, Vec<ProcessRecord>> {
+    fn owners(&self) -> ReadFuture<'_, Vec<ProcessRecord>> {
         self.ask(queries::owners)
     }
 
-    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+    fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>> {
         self.ask(move |connection| queries::agent(connection, agent))
     }
 
-    fn called<'a>(&'a self, name: &'a str) -> Reading<'a, Option<AgentRecord>> {
+    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
         let name = name.to_owned();
-        self.ask(move |connection| queries::called(connection, &name))
+        self.ask(move |connection| queries::find_by_name(connection, &name))
     }
 
-    fn living_names<'a>(&'a self, beginning: &'a str) -> Reading<'a, Vec<String>> {
+    fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
         let beginning = beginning.to_owned();
         self.ask(move |connection| kin::living_names(connection, &beginning))
     }
 
-    fn kin(&self, agent: AgentId, most: usize) -> Reading<'_, Option<Kin>> {
-        self.ask(move |connection| kin::kin(connection, agent, most))
+    fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
+        self.ask(move |connection| kin::ancestry(connection, agent, most))
     }
 
-    fn dead_of(&self, agents: Vec<AgentId>) -> Reading<'_, Vec<AgentId>> {
-        self.ask(move |connection| kin::dead_of(connection, &agents))
+    fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
+        self.ask(move |connection| kin::dead_among(connection, &agents))
     }
 
-    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
+    fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
         let locks = self.target.place.locks();
         let process = process.id;
         let access = self.target.access;
@@ -336,35 +307,35 @@ impl Store for SqliteStore {
         })
     }
 
-    fn pulse(&self) -> Reading<'_, Pulse> {
+    fn pulse(&self) -> ReadFuture<'_, Pulse> {
         self.ask(kin::pulse)
     }
 
-    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+    fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
         self.ask(queries::sessions)
     }
 
-    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+    fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.ask(move |connection| queries::mail(connection, to))
     }
 
-    fn queued_mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+    fn queued_mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.ask(move |connection| queries::queued_mail(connection, to))
     }
 
-    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+    fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
         self.ask(move |connection| queries::open_runs(connection, agent))
     }
 
-    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
         self.ask(move |connection| queries::draft(connection, agent))
     }
 
-    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+    fn blob(&self, hash: BlobHash) -> ReadFuture<'_, Option<Vec<u8>>> {
         self.ask(move |connection| queries::blob(connection, hash))
     }
 
-    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+    fn search(&self, query: SearchQuery) -> ReadFuture<'_, SearchPage> {
         if self.target.access == FileAccess::ReadOnly {
             let faults = Arc::clone(&self.faults);
             return self.ask_reader(move |reader| {
@@ -378,7 +349,7 @@ impl Store for SqliteStore {
             // An index that cannot be written is asked as far as it goes.
             let mut is_behind = false;
             loop {
-                match self.catch_up().await {
+                match self.index_chunk().await {
                     Ok(0) => break,
                     Ok(_) => {}
                     Err(StoreError::Closed) => return Err(StoreError::Closed),
@@ -398,11 +369,11 @@ impl Store for SqliteStore {
         })
     }
 
-    fn catch_up(&self) -> Reading<'_, u64> {
+    fn index_chunk(&self) -> ReadFuture<'_, u64> {
         self.index(Begin::Here)
     }
 
-    fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> Reading<'_, ()> {
+    fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
         let target = Arc::clone(&self.target);
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
@@ -426,5 +397,52 @@ impl Store for SqliteStore {
 
     fn watch(&self) -> Result<Watch, StoreError> {
         self.listening.watch()
+    }
+}
+
+impl Log for SqliteStore {
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            self.tasks.put(Task::Write(Job { batch, answer })).await?;
+            answered.await.map_err(|_| StoreError::Closed)?
+        })
+    }
+}
+
+impl Admin for SqliteStore {
+    fn integrity(&self) -> ReadFuture<'_, Vec<String>> {
+        self.ask(queries::integrity)
+    }
+
+    fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+        self.run_query(sql, limits)
+    }
+
+    fn report(&self) -> ReadFuture<'_, Option<ServerReport>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    fn restore(
+        &self,
+        lines: &mut dyn BufRead,
+        mode: RestoreMode,
+    ) -> Result<Restored, RestoreError> {
+        self.restore_lines(lines, mode)
+    }
+
+    fn reset_index(&self) -> ReadFuture<'_, u64> {
+        self.index(Begin::Anew)
+    }
+
+    fn close(&self) {
+        self.listening.close();
+        self.questions.close();
+        self.tasks.close();
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            let _ = thread.join();
+        }
     }
 }

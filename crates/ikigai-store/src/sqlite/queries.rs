@@ -12,8 +12,8 @@ use super::values::{
 use crate::blobs::join_parts;
 use crate::numbers::{stored, stored_limit};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, Opening, Pages, ProcessRecord, RunId,
-    RunRecord, SessionRecord, Snapshot,
+    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, PageCollector, ProcessRecord,
+    RestorePoint, RunId, RunRecord, SessionRecord, Snapshot,
 };
 use crate::selects::agents_sql;
 
@@ -197,9 +197,9 @@ pub(super) fn snapshot(connection: &Connection, upto: RowRef) -> Result<Option<S
     )
 }
 
-/// Rows of several spans in one go; see [`crate::Store::pages`].
+/// Rows of several spans in one go; see [`crate::ReadLog::pages`].
 pub(super) fn pages(connection: &Connection, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
-    let mut pages = Pages::new(limit);
+    let mut pages = PageCollector::new(limit);
     for span in spans {
         let query = pages.query(*span);
         if !pages.add(query, page(connection, query)?) {
@@ -211,17 +211,17 @@ pub(super) fn pages(connection: &Connection, spans: &[Span], limit: usize) -> Re
 
 /// Head, snapshot and control rows in one go. Between them others may append, never change: a row
 /// that came after the head is not read.
-pub(super) fn opening(
+pub(super) fn restore_point(
     connection: &Connection,
     agent: AgentId,
     limit: usize,
-) -> Result<Option<Opening>> {
+) -> Result<Option<RestorePoint>> {
     let Some(head) = head(connection, agent)? else {
         return Ok(None);
     };
     let snapshot = snapshot(connection, RowRef::new(agent, head.seq))?;
-    let query = Opening::query(agent, head.seq, snapshot.as_ref(), limit);
-    Ok(Some(Opening {
+    let query = RestorePoint::control_query(agent, head.seq, snapshot.as_ref(), limit);
+    Ok(Some(RestorePoint {
         head: head.seq,
         control: control(connection, query)?,
         snapshot,
@@ -292,7 +292,7 @@ pub(super) fn agent(connection: &Connection, agent: AgentId) -> Result<Option<Ag
     )
 }
 
-pub(super) fn called(connection: &Connection, name: &str) -> Result<Option<AgentRecord>> {
+pub(super) fn find_by_name(connection: &Connection, name: &str) -> Result<Option<AgentRecord>> {
     one(
         connection,
         agents_sql!("WHERE a.name = ?1 AND a.status = 'running'"),

@@ -9,34 +9,27 @@ use super::SqliteStore;
 use super::errors::is_unique_violation;
 use crate::error::StoreError;
 use crate::portable::lines::{Cell, Entry, Lines, What};
-use crate::portable::{Beside, RestoreError, Restored};
+use crate::portable::{RestoreError, RestoreMode, Restored};
 
 impl SqliteStore {
-    /// Takes in a log that [`crate::Store::dump`] told. Blocks, and keeps others from writing
-    /// meanwhile. Whatever is there already is a reason to take in nothing.
-    pub fn restore(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
-        self.take_in(lines, Beside::Others)
-    }
-
-    /// The same, but only if this store holds nothing.
-    pub fn restore_alone(&self, lines: impl BufRead) -> Result<Restored, RestoreError> {
-        self.take_in(lines, Beside::Nothing)
-    }
-
-    fn take_in(&self, lines: impl BufRead, beside: Beside) -> Result<Restored, RestoreError> {
+    pub(super) fn restore_lines(
+        &self,
+        lines: &mut dyn BufRead,
+        mode: RestoreMode,
+    ) -> Result<Restored, RestoreError> {
         let fail = |error| RestoreError::Store(self.target.error(error));
         let mut connection = self.target.connect().map_err(fail)?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(fail)?;
-        if beside == Beside::Nothing && !is_empty(&transaction).map_err(fail)? {
+        if mode == RestoreMode::EmptyOnly && !is_empty(&transaction).map_err(fail)? {
             return Err(RestoreError::NotEmpty);
         }
         // An agent refers to rows of another, which refer to agents.
         transaction
             .pragma_update(None, "defer_foreign_keys", true)
             .map_err(fail)?;
-        let restored = take_in(&transaction, Lines::new(lines, beside))?;
+        let restored = insert_all(&transaction, Lines::new(lines, mode))?;
         if has_gaps(&transaction).map_err(fail)? {
             let reason = "the rows of an agent are not whole".to_owned();
             return Err(StoreError::Value(reason).into());
@@ -66,7 +59,7 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     )
 }
 
-fn take_in(
+fn insert_all(
     connection: &Transaction<'_>,
     mut lines: Lines<impl BufRead>,
 ) -> Result<Restored, RestoreError> {

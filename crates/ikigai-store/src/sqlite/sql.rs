@@ -18,9 +18,8 @@ use crate::sql::{Cell, GRACE, MOST_BYTES, QueryError, QueryLimits, Table};
 const CLOCK_OPERATIONS: i32 = 1000;
 
 impl SqliteStore {
-    /// Answers one statement. Blocks; it has a connection of its own, which cannot write, not
-    /// even to another file.
-    pub fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+    /// Runs one statement on its own connection, which cannot write to any file.
+    pub(super) fn run_query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
         let target = Arc::clone(&self.target);
         let sql = sql.to_owned();
         let (answer, answered) = sync_channel(1);

@@ -2,7 +2,7 @@
 
 use ikigai_store::blobs::{PART_BYTES, hash_of, parts_of, put_blob};
 use ikigai_store::sqlite::CommitFault;
-use ikigai_store::{Batch, Store};
+use ikigai_store::{Batch, Log, ReadLog};
 use ikigai_testkit::block_on;
 
 use crate::support::{Disk, open};

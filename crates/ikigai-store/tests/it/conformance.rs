@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use ikigai_core::{AgentId, RowRef, Seq};
-use ikigai_store::Store;
+use ikigai_store::Log;
 use ikigai_testkit::conformance::Rig;
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
@@ -14,8 +14,8 @@ use crate::support::open;
 struct SqliteRig {
     _directory: TempDir,
     path: PathBuf,
-    store: Arc<dyn Store>,
-    second: Mutex<Option<Arc<dyn Store>>>,
+    store: Arc<dyn Log>,
+    second: Mutex<Option<Arc<dyn Log>>>,
 }
 
 impl SqliteRig {
@@ -32,11 +32,11 @@ impl SqliteRig {
 }
 
 impl Rig for SqliteRig {
-    fn store(&self) -> Arc<dyn Store> {
+    fn store(&self) -> Arc<dyn Log> {
         Arc::clone(&self.store)
     }
 
-    fn second(&self) -> Arc<dyn Store> {
+    fn second(&self) -> Arc<dyn Log> {
         let mut second = self.second.lock().unwrap();
         let store = second.get_or_insert_with(|| Arc::new(open(&self.path, 2).unwrap()));
         Arc::clone(store)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ikigai_core::data::ForkRole;
 use ikigai_core::{AgentId, Epoch, Micros, RowRef, Seq};
-use ikigai_store::{Batch, CommitError, Effect, Store};
+use ikigai_store::{Batch, CommitError, Effect, Log, ReadLog};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
@@ -192,7 +192,7 @@ fn appends_until_it_is_killed() {
     }
 }
 
-fn append_for_ever(store: &dyn Store, number: u64) {
+fn append_for_ever(store: &dyn Log, number: u64) {
     let own = agent(number);
     let mut log = take(store, own);
     loop {
@@ -223,13 +223,13 @@ fn append_for_ever(store: &dyn Store, number: u64) {
 }
 
 #[derive(Clone, Copy)]
-struct Log {
+struct HeldLog {
     epoch: Epoch,
     head: Seq,
 }
 
 /// Takes an agent over from the writer that was killed, or makes it.
-fn take(store: &dyn Store, own: AgentId) -> Log {
+fn take(store: &dyn Log, own: AgentId) -> HeldLog {
     let taken = loop {
         match block_on(store.commit(only(Effect::TakeLease { agent: own }))) {
             Err(CommitError::NoAgent(_)) => break block_on(store.commit(only(create(own, None)))),
@@ -239,14 +239,14 @@ fn take(store: &dyn Store, own: AgentId) -> Log {
         }
     };
     let head = block_on(store.head(own)).unwrap().unwrap();
-    Log {
+    HeldLog {
         epoch: taken.unwrap().leases[0].1,
         head: head.seq,
     }
 }
 
 /// A child with its first rows, and the row that tells its parent.
-fn fork(own: AgentId, log: Log, child: AgentId) -> Batch {
+fn fork(own: AgentId, log: HeldLog, child: AgentId) -> Batch {
     Batch {
         heads: vec![
             claim(own, log.epoch, log.head),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::{Batch, CommitError, Effect, MailId, Store, StoreError};
+use ikigai_store::{Admin, Batch, CommitError, Effect, Log, MailId, ReadLog, StoreError};
 use ikigai_testkit::{block_on, copy_program};
 use rusqlite::Connection;
 

@@ -6,8 +6,9 @@ use std::io::Cursor;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Direction, Micros, PageQuery, Row, Span};
 use ikigai_store::legacy::{Home, LegacyError, Report, read};
+use ikigai_store::portable::RestoreMode;
 use ikigai_store::postgres::Url;
-use ikigai_store::{Agent, AgentRecord, MailState, SqliteStore, Status, Store};
+use ikigai_store::{Admin, Agent, AgentRecord, MailState, ReadLog, SqliteStore, Status};
 use ikigai_testkit::postgres::Database;
 use tempfile::TempDir;
 
@@ -80,7 +81,9 @@ fn taken_in(statements: &str) -> (TempDir, SqliteStore, Report) {
     database.sql(&format!("{TABLES}{statements}"));
     let (lines, report) = lines_of(&database, &[]).unwrap();
     let (place, store) = empty_store();
-    store.restore(Cursor::new(lines)).unwrap();
+    store
+        .restore(&mut Cursor::new(lines), RestoreMode::Merge)
+        .unwrap();
     (place, store, report)
 }
 
@@ -276,8 +279,10 @@ async fn what_is_no_older_log_is_told_apart_and_nothing_is_taken_in_twice() {
     let (lines, report) = lines_of(&older, &["parser"]).unwrap();
     let (_place, store) = empty_store();
 
-    store.restore(Cursor::new(&lines)).unwrap();
-    let again = store.restore(Cursor::new(&lines));
+    store
+        .restore(&mut Cursor::new(&lines), RestoreMode::Merge)
+        .unwrap();
+    let again = store.restore(&mut Cursor::new(&lines), RestoreMode::Merge);
 
     assert!(again.is_err());
     let all = agents(&store).await;

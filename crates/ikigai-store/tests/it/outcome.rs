@@ -2,7 +2,7 @@
 
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::sqlite::CommitFault;
-use ikigai_store::{CommitError, Effect, Store, StoreError};
+use ikigai_store::{CommitError, Effect, Log, ReadLog, StoreError};
 use ikigai_testkit::block_on;
 
 use crate::support::{Disk, agent, create, make_session, only, open, say, texts};

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use ikigai_core::data::BlobRef;
 use ikigai_core::{AgentId, Epoch, Micros, Seq};
-use ikigai_store::portable::RestoreError;
-use ikigai_store::{Batch, Effect, MailId, NewAgent, RunId, SqliteStore, Status, Store, blobs};
+use ikigai_store::portable::{RestoreError, RestoreMode};
+use ikigai_store::{
+    Admin, Batch, Effect, Log, MailId, NewAgent, ReadLog, RunId, SqliteStore, Status, blobs,
+};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
@@ -48,7 +50,7 @@ pub(crate) fn contents(path: &Path) -> Vec<String> {
     all
 }
 
-pub(crate) fn told(store: &dyn Store, of: Option<Vec<AgentId>>) -> String {
+pub(crate) fn told(store: &dyn Log, of: Option<Vec<AgentId>>) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
@@ -160,7 +162,9 @@ fn export_then_import_is_the_identity() {
 
         let other = Disk::new();
         let copy = open(&other.path, 2).unwrap();
-        let restored = copy.restore(lines.as_bytes()).unwrap();
+        let restored = copy
+            .restore(&mut lines.as_bytes(), RestoreMode::Merge)
+            .unwrap();
 
         assert_eq!(contents(&other.path), contents(&disk.path));
         assert_eq!(told(&copy, None), lines);
@@ -178,7 +182,8 @@ fn one_agent_comes_with_its_ancestors_and_nobody_else() {
     let other = Disk::new();
     let copy = open(&other.path, 2).unwrap();
 
-    copy.restore(lines.as_bytes()).unwrap();
+    copy.restore(&mut lines.as_bytes(), RestoreMode::Merge)
+        .unwrap();
 
     let ids: Vec<_> = block_on(copy.agents(None))
         .unwrap()
@@ -230,7 +235,7 @@ fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
     let store = some_store(&disk, &mut Dice::roll());
     let lines = told(&store, None);
     let before = contents(&disk.path);
-    let twice = store.restore(lines.as_bytes());
+    let twice = store.restore(&mut lines.as_bytes(), RestoreMode::Merge);
     assert!(matches!(twice, Err(RestoreError::Line { .. })), "{twice:?}");
     assert_eq!(contents(&disk.path), before);
 
@@ -238,18 +243,21 @@ fn what_is_cut_foreign_or_there_already_is_refused_and_leaves_no_trace() {
     let copy = open(&other.path, 2).unwrap();
     let empty = contents(&other.path);
     for bad in bad_logs(&lines) {
-        let refused = copy.restore(bad.as_bytes());
+        let refused = copy.restore(&mut bad.as_bytes(), RestoreMode::Merge);
         assert!(refused.is_err(), "{bad:.200}");
         assert_eq!(contents(&other.path), empty, "{bad:.200}");
     }
-    let full = store.restore_alone(lines.as_bytes());
+    let full = store.restore(&mut lines.as_bytes(), RestoreMode::EmptyOnly);
     assert!(matches!(full, Err(RestoreError::NotEmpty)), "{full:?}");
-    let message = copy.restore("x".as_bytes()).unwrap_err().to_string();
+    let message = copy
+        .restore(&mut "x".as_bytes(), RestoreMode::Merge)
+        .unwrap_err()
+        .to_string();
     assert!(message.starts_with("line 1: "), "{message}");
 }
 
 /// A store with one row that grants something, as lines.
-pub(crate) fn lines_with_grant(store: &dyn Store) -> String {
+pub(crate) fn lines_with_grant(store: &dyn Log) -> String {
     let id = agent(1);
     make_agent(store, id);
     let mut row = said(id, "/approve all");
@@ -279,7 +287,8 @@ fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
         let copy = open(&other.path, 2).unwrap();
         let header = format!("{{\"ikigai-log\":{version}}}");
         let lines = lines.replacen("{\"ikigai-log\":2}", &header, 1);
-        copy.restore(lines.as_bytes()).unwrap();
+        copy.restore(&mut lines.as_bytes(), RestoreMode::Merge)
+            .unwrap();
         let taken = told(&copy, None);
         assert!(taken.contains(r#"\"approve\":\"all\""#), "{taken}");
         assert!(!taken.contains(r#"\"grant\""#), "{taken}");
@@ -287,7 +296,10 @@ fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
     let other = Disk::new();
     let copy = open(&other.path, 2).unwrap();
     let newer = lines.replacen("{\"ikigai-log\":2}", "{\"ikigai-log\":3}", 1);
-    let refused = copy.restore(newer.as_bytes()).unwrap_err().to_string();
+    let refused = copy
+        .restore(&mut newer.as_bytes(), RestoreMode::Merge)
+        .unwrap_err()
+        .to_string();
     assert!(
         refused.contains("version 3") && refused.contains("version 2"),
         "{refused}"
@@ -295,7 +307,8 @@ fn an_import_reads_older_versions_refuses_newer_ones_and_drops_grants() {
     // A spelling that only a parser sees through is dropped, too.
     let hidden = lines.replace(r#"\"grant\""#, r#"\"gr\\u0061nt\""#);
     assert_ne!(hidden, lines);
-    copy.restore(hidden.as_bytes()).unwrap();
+    copy.restore(&mut hidden.as_bytes(), RestoreMode::Merge)
+        .unwrap();
     assert!(
         !told(&copy, None).contains("tag\\\""),
         "{}",
@@ -311,7 +324,8 @@ fn a_copy_keeps_grants() {
     let other = Disk::new();
     let copy = open(&other.path, 2).unwrap();
 
-    copy.restore_alone(lines.as_bytes()).unwrap();
+    copy.restore(&mut lines.as_bytes(), RestoreMode::EmptyOnly)
+        .unwrap();
 
     assert_eq!(told(&copy, None), lines);
 }

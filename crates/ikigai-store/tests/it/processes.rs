@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{AgentKilledData, ForkRole};
 use ikigai_core::{AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, RowRef, Seq, Span};
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, MailId, NewAgent, Status, Store};
+use ikigai_store::{Batch, CommitError, Effect, HeadClaim, Log, MailId, NewAgent, Status};
 use ikigai_testkit::block_on;
 
 use crate::support::{
@@ -16,7 +16,7 @@ const FIGHTERS: u64 = 2;
 /// The agent that two processes want.
 const SHARED: u64 = 100;
 
-fn rows_of(store: &dyn Store, agent: AgentId, from: Seq) -> Vec<Row> {
+fn rows_of(store: &dyn Log, agent: AgentId, from: Seq) -> Vec<Row> {
     let query = PageQuery {
         span: Span::new(agent, from, Seq(u64::MAX)),
         direction: Direction::Forwards,
@@ -131,7 +131,7 @@ fn fights_for_a_lease() {
 }
 
 /// Makes the session that all agents are in, unless another process has.
-fn prepare(store: &dyn Store) {
+fn prepare(store: &dyn Log) {
     match block_on(store.commit(only(make_session()))) {
         Ok(_) | Err(CommitError::BadBatch(_)) => {}
         Err(error) => panic!("{error}"),
@@ -139,7 +139,7 @@ fn prepare(store: &dyn Store) {
 }
 
 /// Takes a lease as soon as its holder gives it back.
-fn take(store: &dyn Store, own: AgentId) -> (Epoch, Seq) {
+fn take(store: &dyn Log, own: AgentId) -> (Epoch, Seq) {
     let mut watch = store.watch().unwrap();
     loop {
         match block_on(store.commit(only(Effect::TakeLease { agent: own }))) {
@@ -306,7 +306,7 @@ pub(crate) fn watches_forks_kills_and_mails_only(place: &str) {
 }
 
 /// Makes a child that nobody holds, with its first rows, and tells its parent.
-fn fork_without_lease(store: &dyn Store, parent: HeadClaim, fork_point: RowRef) {
+fn fork_without_lease(store: &dyn Log, parent: HeadClaim, fork_point: RowRef) {
     let child = agent(2);
     let batch = Batch {
         heads: vec![parent, claim(child, Epoch(0), Seq(0))],

@@ -9,7 +9,9 @@ use std::process::Command;
 use ikigai_core::find::Words;
 use ikigai_store::sql::QueryLimits;
 use ikigai_store::sqlite::OpenOptions;
-use ikigai_store::{Batch, CommitError, Effect, SearchQuery, SqliteStore, Store, StoreError};
+use ikigai_store::{
+    Admin, Batch, CommitError, Effect, Log, ReadLog, SearchQuery, SqliteStore, StoreError,
+};
 use ikigai_testkit::{block_on, copy_program};
 use tempfile::TempDir;
 
@@ -141,7 +143,7 @@ fn half_folded() -> (Disk, SqliteStore) {
     let disk = Disk::with_store();
     let store = open(&disk.path, 1).unwrap();
     add(&store, "row-one");
-    while block_on(store.catch_up()).unwrap() > 0 {}
+    while block_on(store.index_chunk()).unwrap() > 0 {}
     drop(store);
     let store = open(&disk.path, 2).unwrap();
     add(&store, "row-two");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::{CommitError, Effect, SqliteStore, Store, StoreError};
+use ikigai_store::{Admin, CommitError, Effect, Log, ReadLog, SqliteStore, StoreError};
 use ikigai_testkit::block_on;
 
 use crate::support::{Disk, agent, create, make_agent, only, open, say, texts};

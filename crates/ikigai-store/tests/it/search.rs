@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ikigai_core::find::{Words, tokens};
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::sqlite::{MIGRATIONS, Migrations, OpenOptions};
-use ikigai_store::{Batch, SearchPage, SearchQuery, SqliteStore, Store};
+use ikigai_store::{Admin, Batch, Log, ReadLog, SearchPage, SearchQuery, SqliteStore};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
@@ -55,13 +55,13 @@ fn an_append_leaves_the_index_behind_and_a_search_catches_up() {
     let store = store_of(&disk, 2500);
     assert_eq!(watermark(&disk.path), (0, 2500));
 
-    let left = block_on(store.catch_up()).unwrap();
+    let left = block_on(store.index_chunk()).unwrap();
 
     assert_eq!((left, watermark(&disk.path)), (1476, (1024, 2500)));
     assert_eq!(hits(&store, "n2500"), [2500]);
     assert_eq!(watermark(&disk.path), (2500, 2500));
     assert_eq!(hits(&store, "word"), [2500, 2499, 2498, 2497, 2496]);
-    assert_eq!(block_on(store.catch_up()).unwrap(), 0);
+    assert_eq!(block_on(store.index_chunk()).unwrap(), 0);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn an_index_that_is_thrown_away_is_made_again_of_the_log() {
     let store = store_of(&disk, 300);
     let before = search(&store, "n299 word");
 
-    assert_eq!(block_on(store.forget_index()).unwrap(), 300);
+    assert_eq!(block_on(store.reset_index()).unwrap(), 300);
 
     assert_eq!(watermark(&disk.path).0, 0);
     assert_eq!(search(&store, "n299 word"), before);

@@ -13,8 +13,8 @@ use ikigai_core::{
 };
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, ProcessRecord,
-    SqliteStore, Store, StoreError,
+    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, Log, NewAgent, ProcessRecord,
+    SqliteStore, StoreError,
 };
 pub(crate) use ikigai_testkit::Dice;
 use ikigai_testkit::block_on;
@@ -55,7 +55,7 @@ pub(crate) fn open(path: &Path, number: u64) -> Result<SqliteStore, StoreError> 
 }
 
 /// Opens a store as a process of tests, in a file or on a server.
-pub(crate) fn open_at(place: &str, number: u64) -> Result<Arc<dyn Store>, StoreError> {
+pub(crate) fn open_at(place: &str, number: u64) -> Result<Arc<dyn Log>, StoreError> {
     open_log(place, process(number))
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn make_session() -> Effect {
 }
 
 /// Makes the session and an agent that is owned at epoch 1.
-pub(crate) fn make_agent(store: &dyn Store, agent: AgentId) {
+pub(crate) fn make_agent(store: &dyn Log, agent: AgentId) {
     let batch = Batch {
         with: vec![make_session(), create(agent, None)],
         ..Batch::default()
@@ -174,7 +174,7 @@ impl Disk {
 }
 
 /// What the first agent was told.
-pub(crate) fn texts(store: &dyn Store) -> Vec<String> {
+pub(crate) fn texts(store: &dyn Log) -> Vec<String> {
     let query = PageQuery {
         span: Span::new(agent(1), Seq(1), Seq(u64::MAX)),
         direction: Direction::Forwards,

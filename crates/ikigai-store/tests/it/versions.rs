@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ikigai_core::{Epoch, Seq, Span};
 use ikigai_store::sqlite::{MIGRATIONS, Migrations, OpenOptions};
-use ikigai_store::{CommitError, Effect, SqliteStore, Store, StoreError};
+use ikigai_store::{CommitError, Effect, Log, ReadLog, SqliteStore, StoreError};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 

@@ -2,8 +2,8 @@
 
 use ikigai_core::{Epoch, Micros, RowRef, Seq};
 use ikigai_store::{
-    AgentRecord, Batch, CommitError, Committed, Effect, HeadClaim, Kin, NewAgent, SessionRecord,
-    Status,
+    AgentRecord, Ancestry, Batch, CommitError, Committed, Effect, HeadClaim, NewAgent,
+    SessionRecord, Status,
 };
 
 use super::Rig;
@@ -510,7 +510,7 @@ pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
     }
     let kin = |ancestors: &[_], children, family| {
         let ancestors = ancestors.to_vec();
-        Some(Kin {
+        Some(Ancestry {
             ancestors,
             children,
             family,
@@ -518,17 +518,17 @@ pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
     };
     let store = &desk.store;
 
-    assert_eq!(store.kin(root, 9).await.unwrap(), kin(&[], 2, 4));
+    assert_eq!(store.ancestry(root, 9).await.unwrap(), kin(&[], 2, 4));
     assert_eq!(
-        store.kin(low.id, 9).await.unwrap(),
+        store.ancestry(low.id, 9).await.unwrap(),
         kin(&[one.id, root], 0, 4)
     );
-    assert_eq!(store.kin(one.id, 3).await.unwrap(), kin(&[root], 1, 3));
-    assert_eq!(store.kin(stranger, 9).await.unwrap(), kin(&[], 0, 1));
-    assert_eq!(store.kin(desk.ids.agent(), 9).await.unwrap(), None);
+    assert_eq!(store.ancestry(one.id, 3).await.unwrap(), kin(&[root], 1, 3));
+    assert_eq!(store.ancestry(stranger, 9).await.unwrap(), kin(&[], 0, 1));
+    assert_eq!(store.ancestry(desk.ids.agent(), 9).await.unwrap(), None);
     let names = store.living_names("root").await.unwrap();
     assert_eq!(names, ["root", "root-beer"]);
-    let called = store.called("two").await.unwrap().unwrap();
+    let called = store.find_by_name("two").await.unwrap().unwrap();
     assert_eq!(called.id, two.id);
 
     let status = Status::Dead;
@@ -537,9 +537,9 @@ pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
         .await
         .unwrap();
 
-    assert_eq!(store.kin(root, 9).await.unwrap(), kin(&[], 1, 3));
-    assert_eq!(store.called("two").await.unwrap(), None);
+    assert_eq!(store.ancestry(root, 9).await.unwrap(), kin(&[], 1, 3));
+    assert_eq!(store.find_by_name("two").await.unwrap(), None);
     assert!(store.living_names("two").await.unwrap().is_empty());
     let all = vec![root, two.id, low.id, desk.ids.agent()];
-    assert_eq!(store.dead_of(all).await.unwrap(), [two.id]);
+    assert_eq!(store.dead_among(all).await.unwrap(), [two.id]);
 }

@@ -3,8 +3,8 @@
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq, Settings};
 use ikigai_store::blobs::PART_BYTES;
 use ikigai_store::{
-    Agent, Batch, BlobHash, CommitError, Draft, Effect, EffectClass, RunRecord, Snapshot, Status,
-    Store, history,
+    Agent, Batch, BlobHash, CommitError, Draft, Effect, EffectClass, Log, RunRecord, Snapshot,
+    Status, history,
 };
 use sha2::{Digest, Sha256};
 
@@ -358,7 +358,7 @@ pub(super) async fn snapshots_are_made_of_rows_that_came(rig: &dyn Rig) {
     }
 }
 
-async fn known_at(store: &dyn Store, row: RowRef) -> Agent {
+async fn known_at(store: &dyn Log, row: RowRef) -> Agent {
     let mut agent = Agent::restore_at(store, row).await.unwrap();
     agent.know_all(store).await.unwrap();
     agent

@@ -6,7 +6,7 @@ use ikigai_core::{
     AgentId, Direction, Epoch, Event, NewRow, PageQuery, Row, RowRef, Seq, SessionId, Span,
 };
 use ikigai_store::{
-    Batch, CommitError, Committed, Effect, Head, HeadClaim, LeaseClaim, NewAgent, Store,
+    Batch, CommitError, Committed, Effect, Head, HeadClaim, LeaseClaim, Log, NewAgent,
 };
 
 use super::Rig;
@@ -15,7 +15,7 @@ use crate::IdSource;
 
 /// A process at work in one session.
 pub(super) struct Desk {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Log>,
     pub(super) session: SessionId,
     pub(super) ids: IdSource,
 }
@@ -148,7 +148,7 @@ impl Desk {
 /// Whoever holds, or held, the lease of an agent.
 #[derive(Clone)]
 pub(super) struct Holder {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Log>,
     pub(super) agent: AgentId,
     pub(super) epoch: Epoch,
     /// The newest row it knows of.
@@ -207,7 +207,7 @@ impl Holder {
 }
 
 /// All rows of an agent, oldest first.
-pub(super) async fn all_rows(store: &dyn Store, agent: AgentId) -> Vec<Row> {
+pub(super) async fn all_rows(store: &dyn Log, agent: AgentId) -> Vec<Row> {
     let span = Span::new(agent, Seq(1), Seq(i64::MAX as u64));
     let query = PageQuery {
         span,

@@ -147,11 +147,11 @@ pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn R
     assert_eq!(owner.id, second_process);
     let mut intruder = desk.holder(agent, Epoch(1), Seq(1));
     assert_fenced(&intruder.append([user("mine?")]).await, agent, Epoch(1));
-    assert!(desk.store.lives(&owner).await.unwrap());
+    assert!(desk.store.is_process_alive(&owner).await.unwrap());
 
     drop((second, holder));
     rig.kill_second();
-    assert!(!desk.store.lives(&owner).await.unwrap());
+    assert!(!desk.store.is_process_alive(&owner).await.unwrap());
     let head = desk.head(agent).await;
     assert_eq!(head.owner, Some(owner), "a dead owner is still named");
     let taken = desk.effects([Effect::TakeLease { agent }]).await.unwrap();

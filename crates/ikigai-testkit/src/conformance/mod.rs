@@ -30,15 +30,15 @@ mod search;
 use std::sync::Arc;
 
 use ikigai_core::{AgentId, RowRef};
-use ikigai_store::Store;
+use ikigai_store::Log;
 
 /// A log on which two processes work.
 pub trait Rig {
     /// The first process's store; the same one each time.
-    fn store(&self) -> Arc<dyn Store>;
+    fn store(&self) -> Arc<dyn Log>;
 
     /// The second process's store on the same log; made at the first call, then the same one.
-    fn second(&self) -> Arc<dyn Store>;
+    fn second(&self) -> Arc<dyn Log>;
 
     /// Ends the second process as a crash does: its lock is gone, and it gives nothing back.
     ///

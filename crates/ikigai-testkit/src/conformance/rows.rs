@@ -4,7 +4,7 @@ use ikigai_core::kind::Part;
 use ikigai_core::{
     ControlQuery, Direction, Epoch, Event, Kind, Micros, NewRow, PageQuery, Seq, Span, StoredKind,
 };
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, Opening, Snapshot};
+use ikigai_store::{Batch, CommitError, Effect, HeadClaim, RestorePoint, Snapshot};
 
 use super::Rig;
 use super::desk::{Desk, stored};
@@ -356,14 +356,22 @@ pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
-    let nobody = desk.store.opening(desk.ids.agent(), 9).await.unwrap();
-    let empty = desk.store.opening(holder.agent, 9).await.unwrap().unwrap();
+    let agent = holder.agent;
+    let point = async |limit| {
+        desk.store
+            .restore_point(agent, limit)
+            .await
+            .unwrap()
+            .unwrap()
+    };
+    let nobody = desk.store.restore_point(desk.ids.agent(), 9).await.unwrap();
+    let empty = point(9).await;
     for n in 1..=4 {
         let label = n.to_string();
         holder.append([mark(&label), user(&label)]).await.unwrap();
         other.append([mark("not this one")]).await.unwrap();
     }
-    let before = desk.store.opening(holder.agent, 9).await.unwrap().unwrap();
+    let before = point(9).await;
     let snapshot = |seq, folded: &str| Snapshot {
         upto: holder.row(seq),
         folded: folded.to_owned(),
@@ -374,11 +382,12 @@ pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
             .await
             .unwrap();
     }
-    let after = desk.store.opening(holder.agent, 9).await.unwrap().unwrap();
-    let short = desk.store.opening(holder.agent, 1).await.unwrap().unwrap();
+    let after = point(9).await;
+    let short = point(1).await;
 
-    let seqs =
-        |opening: &Opening| -> Vec<_> { opening.control.iter().map(|row| row.at.seq.0).collect() };
+    let seqs = |opening: &RestorePoint| -> Vec<_> {
+        opening.control.iter().map(|row| row.at.seq.0).collect()
+    };
     assert_eq!(nobody, None);
     assert_eq!(
         (empty.head, seqs(&empty), empty.snapshot),

@@ -4,7 +4,7 @@ use ikigai_core::data::{AssistantData, BlobRef, ToolResultData};
 use ikigai_core::find::Words;
 use ikigai_core::{Event, Kind, Micros, RowRef};
 use ikigai_store::blobs::put_blob;
-use ikigai_store::{Effect, Hit, NewAgent, Order, SearchPage, SearchQuery, Store};
+use ikigai_store::{Effect, Hit, Log, NewAgent, Order, SearchPage, SearchQuery};
 
 use super::Rig;
 use super::desk::Desk;
@@ -18,11 +18,11 @@ fn query(typed: &str) -> SearchQuery {
     }
 }
 
-async fn search(store: &dyn Store, query: SearchQuery) -> SearchPage {
+async fn search(store: &dyn Log, query: SearchQuery) -> SearchPage {
     store.search(query).await.unwrap()
 }
 
-async fn found(store: &dyn Store, query: SearchQuery) -> Vec<RowRef> {
+async fn found(store: &dyn Log, query: SearchQuery) -> Vec<RowRef> {
     let page = search(store, query).await;
     assert!(!page.cut && !page.whole_words, "{page:?}");
     page.hits.into_iter().map(|hit| hit.at).collect()

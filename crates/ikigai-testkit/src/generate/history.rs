@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use ikigai_core::data::{ForkContext, SystemOrigin};
 use ikigai_core::load::{Loaded, load};
 use ikigai_core::{AgentId, Block, Event, Kind, Role, Row, RowRef, Seq};
-use ikigai_store::{Batch, Effect, Snapshot, Store};
+use ikigai_store::{Batch, Effect, Log, Snapshot};
 use serde_json::{Map, Value};
 
 use super::action::{Action, Deed, Forking, Place};

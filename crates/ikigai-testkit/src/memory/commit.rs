@@ -12,12 +12,12 @@ use ikigai_store::{
     MailState, NewAgent, RunId, RunRecord, SessionRecord, Snapshot, Status,
 };
 
-use super::log::{AgentLog, Facts, Log};
+use super::log::{AgentLog, Facts, MemoryLog};
 
 /// Carries a batch out for `process`. When any part is refused, everything before it is taken
 /// back.
 pub(super) fn commit(
-    log: &mut Log,
+    log: &mut MemoryLog,
     process: ProcessId,
     batch: Batch,
 ) -> Result<Committed, CommitError> {
@@ -77,14 +77,14 @@ fn needs_no_lease(row: &NewRow) -> bool {
 }
 
 /// Takes one step back.
-type Undo = Box<dyn FnOnce(&mut Log)>;
+type Undo = Box<dyn FnOnce(&mut MemoryLog)>;
 
 /// A batch on its way.
 ///
 /// Invariant: for each change that was made there is a step in `undo` which takes it back if all
 /// later ones are taken back before it.
 struct Writing<'a> {
-    log: &'a mut Log,
+    log: &'a mut MemoryLog,
     process: ProcessId,
     undo: Vec<Undo>,
     done: Committed,

@@ -13,7 +13,7 @@ use ikigai_store::{
 
 /// All that is stored.
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct MemoryLog {
     pub(super) processes: HashMap<ProcessId, Process>,
     pub(super) sessions: Vec<SessionRecord>,
     pub(super) agents: HashMap<AgentId, AgentLog>,
@@ -99,7 +99,7 @@ impl AgentLog {
     }
 }
 
-impl Log {
+impl MemoryLog {
     pub(super) fn head(&self, agent: AgentId) -> Option<Head> {
         let log = self.agents.get(&agent)?;
         Some(Head {

@@ -12,13 +12,13 @@ use ikigai_core::{
     AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span, StoredKind,
 };
 use ikigai_store::{
-    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, MailRecord,
-    ProcessRecord, Pulse, Reading, RunRecord, SearchPage, SearchQuery, SessionRecord, Snapshot,
-    Store, StoreError, Watch,
+    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Log, MailRecord,
+    ProcessRecord, Pulse, ReadFuture, ReadLog, RunRecord, SearchPage, SearchQuery, SessionRecord,
+    Snapshot, StoreError, Watch,
 };
 use tokio::sync::watch;
 
-use log::Log;
+use log::MemoryLog;
 
 /// A handle of one process on a log in memory. Its futures are ready at once.
 ///
@@ -30,7 +30,7 @@ pub struct MemoryStore {
 }
 
 struct Shared {
-    log: Mutex<Log>,
+    log: Mutex<MemoryLog>,
     commits: watch::Sender<u64>,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Debug for MemoryStore {
 impl MemoryStore {
     /// Makes an empty log and the first process on it.
     pub fn new(process: ProcessId) -> Self {
-        let mut log = Log::default();
+        let mut log = MemoryLog::default();
         log.enter(process);
         let shared = Shared {
             log: Mutex::new(log),
@@ -116,23 +116,22 @@ impl MemoryStore {
         self.shared.commits.send_modify(|count| *count += 1);
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    fn log(&self) -> MutexGuard<'_, MemoryLog> {
         self.shared
             .log
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read<T: Send + 'static>(&self, reading: impl FnOnce(&Log) -> T) -> Reading<'static, T> {
+    fn read<T: Send + 'static>(
+        &self,
+        reading: impl FnOnce(&MemoryLog) -> T,
+    ) -> ReadFuture<'static, T> {
         Box::pin(ready(Ok(reading(&self.log()))))
     }
 }
 
-impl Store for MemoryStore {
-    fn process(&self) -> ProcessId {
-        self.process
-    }
-
+impl Log for MemoryStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
         let outcome = commit::commit(&mut self.log(), self.process, batch);
         if outcome.is_ok() {
@@ -140,32 +139,38 @@ impl Store for MemoryStore {
         }
         Box::pin(ready(outcome))
     }
+}
 
-    fn head(&self, agent: AgentId) -> Reading<'_, Option<Head>> {
+impl ReadLog for MemoryStore {
+    fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    fn head(&self, agent: AgentId) -> ReadFuture<'_, Option<Head>> {
         self.read(|log| log.head(agent))
     }
 
-    fn control(&self, query: ControlQuery) -> Reading<'_, Vec<Row>> {
+    fn control(&self, query: ControlQuery) -> ReadFuture<'_, Vec<Row>> {
         self.read(|log| log.control(query))
     }
 
-    fn page(&self, query: PageQuery) -> Reading<'_, Vec<Row>> {
+    fn page(&self, query: PageQuery) -> ReadFuture<'_, Vec<Row>> {
         self.read(|log| log.page(query))
     }
 
-    fn usage(&self, span: Span, limit: usize) -> Reading<'_, Vec<Row>> {
+    fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>> {
         self.read(|log| log.usage(span, limit))
     }
 
-    fn count_messages(&self, spans: Vec<Span>) -> Reading<'_, u64> {
+    fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64> {
         self.read(|log| log.count_messages(&spans))
     }
 
-    fn snapshot(&self, upto: RowRef) -> Reading<'_, Option<Snapshot>> {
+    fn snapshot(&self, upto: RowRef) -> ReadFuture<'_, Option<Snapshot>> {
         self.read(|log| log.snapshot(upto))
     }
 
-    fn agents(&self, session: Option<SessionId>) -> Reading<'_, Vec<AgentRecord>> {
+    fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>> {
         self.read(|log| {
             let all = log.made.iter().filter_map(|agent| log.record(*agent));
             all.filter(|agent| session.is_none_or(|session| agent.session == session))
@@ -173,26 +178,26 @@ impl Store for MemoryStore {
         })
     }
 
-    fn agent(&self, agent: AgentId) -> Reading<'_, Option<AgentRecord>> {
+    fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>> {
         self.read(|log| log.record(agent))
     }
 
-    fn lives<'a>(&'a self, process: &'a ProcessRecord) -> Reading<'a, bool> {
+    fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
         self.read(|log| log.is_alive(process.id))
     }
 
-    fn pulse(&self) -> Reading<'_, Pulse> {
+    fn pulse(&self) -> ReadFuture<'_, Pulse> {
         self.read(|log| Pulse {
             rows: log.agents.values().map(|agent| agent.head().0).sum(),
             mail: log.mail.len() as u64,
         })
     }
 
-    fn sessions(&self) -> Reading<'_, Vec<SessionRecord>> {
+    fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
         self.read(|log| log.sessions.clone())
     }
 
-    fn mail(&self, to: AgentId) -> Reading<'_, Vec<MailRecord>> {
+    fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
         self.read(|log| {
             log.mail
                 .iter()
@@ -202,11 +207,11 @@ impl Store for MemoryStore {
         })
     }
 
-    fn open_runs(&self, agent: AgentId) -> Reading<'_, Vec<RunRecord>> {
+    fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>> {
         self.read(|log| log.open_runs(agent))
     }
 
-    fn draft(&self, agent: AgentId) -> Reading<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
         self.read(|log| {
             log.agents
                 .get(&agent)
@@ -214,11 +219,11 @@ impl Store for MemoryStore {
         })
     }
 
-    fn blob(&self, hash: BlobHash) -> Reading<'_, Option<Vec<u8>>> {
+    fn blob(&self, hash: BlobHash) -> ReadFuture<'_, Option<Vec<u8>>> {
         self.read(|log| log.blob(hash))
     }
 
-    fn search(&self, query: SearchQuery) -> Reading<'_, SearchPage> {
+    fn search(&self, query: SearchQuery) -> ReadFuture<'_, SearchPage> {
         self.read(|log| search::search(log, &query))
     }
 

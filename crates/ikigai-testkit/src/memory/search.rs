@@ -5,9 +5,9 @@ use ikigai_core::{Row, RowRef};
 use ikigai_store::search::{MOST_HITS, MOST_RANKED, blob_text};
 use ikigai_store::{Cursor, Hit, Order, SearchPage, SearchQuery};
 
-use super::log::Log;
+use super::log::MemoryLog;
 
-pub(super) fn search(log: &Log, query: &SearchQuery) -> SearchPage {
+pub(super) fn search(log: &MemoryLog, query: &SearchQuery) -> SearchPage {
     let mut found: Vec<(usize, &Row)> = log
         .stored
         .iter()
@@ -52,12 +52,12 @@ pub(super) fn search(log: &Log, query: &SearchQuery) -> SearchPage {
     }
 }
 
-fn row_at(log: &Log, at: RowRef) -> Option<&Row> {
+fn row_at(log: &MemoryLog, at: RowRef) -> Option<&Row> {
     let place = usize::try_from(at.seq.0.checked_sub(1)?).ok()?;
     log.agents.get(&at.agent)?.rows.get(place)
 }
 
-fn fits(log: &Log, query: &SearchQuery, row: &Row) -> bool {
+fn fits(log: &MemoryLog, query: &SearchQuery, row: &Row) -> bool {
     let agents = query.agents.as_ref();
     let kind = row.kind.read_as();
     let before = query.before.is_none_or(|before| row.created_at < before);
@@ -74,7 +74,7 @@ fn fits(log: &Log, query: &SearchQuery, row: &Row) -> bool {
         && query.words.are_in(&whole_text(log, row))
 }
 
-fn is_in_directory(log: &Log, query: &SearchQuery, row: &Row) -> bool {
+fn is_in_directory(log: &MemoryLog, query: &SearchQuery, row: &Row) -> bool {
     let Some(wanted) = query.directory.as_deref() else {
         return true;
     };
@@ -89,7 +89,7 @@ fn is_in_directory(log: &Log, query: &SearchQuery, row: &Row) -> bool {
     })
 }
 
-fn whole_text(log: &Log, row: &Row) -> String {
+fn whole_text(log: &MemoryLog, row: &Row) -> String {
     let Searched { mut text, blob, .. } = searched(row);
     if let Some(blob) = blob.and_then(|hash| blob_of(log, &hash)) {
         text.push('\n');
@@ -98,7 +98,7 @@ fn whole_text(log: &Log, row: &Row) -> String {
     text
 }
 
-fn blob_of(log: &Log, hash: &str) -> Option<String> {
+fn blob_of(log: &MemoryLog, hash: &str) -> Option<String> {
     let bytes = log.blob(hash.parse().ok()?)?;
     Some(blob_text(&bytes))
 }
@@ -111,7 +111,7 @@ fn weight(text: &str, query: &SearchQuery) -> u64 {
     u64::try_from(words * 1000 / found.max(1)).unwrap_or(u64::MAX)
 }
 
-fn hit(log: &Log, query: &SearchQuery, row: &Row) -> Hit {
+fn hit(log: &MemoryLog, query: &SearchQuery, row: &Row) -> Hit {
     let blob = |hash: &str| Ok::<_, std::convert::Infallible>(blob_of(log, hash));
     match Hit::of(row, query, blob) {
         Ok(hit) => hit,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_core::{AgentState, Epoch, Event, Micros, NewRow, Seq, SessionId};
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
-use ikigai_store::{Batch, Effect, NewAgent, Snapshot, Store};
+use ikigai_store::{Batch, Effect, Log, NewAgent, Snapshot};
 
 use super::history::History;
 use super::{On, Sample, claim, fork_batch, open_log, row_of, this_process};
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_mins(10);
 /// Makes a store.
 pub(super) struct Maker {
     sample: Sample,
-    store: Arc<dyn Store>,
+    store: Arc<dyn Log>,
     ids: IdSource,
     session: SessionId,
     state: AgentState,

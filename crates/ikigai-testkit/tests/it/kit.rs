@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use ikigai_core::{AgentId, Micros, Seq, SessionId};
-use ikigai_store::{Batch, CommitError, Effect, NewAgent, Store, StoreError};
+use ikigai_store::{Batch, CommitError, Effect, Log, NewAgent, ReadLog, StoreError};
 use ikigai_testkit::{
     CommitFault, FaultyStore, IdSource, ManualClock, MemoryStore, block_on, cases,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ikigai_core::data::UserData;
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq};
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, Store};
+use ikigai_store::{Batch, CommitError, Effect, HeadClaim, LeaseClaim, Log, NewAgent, ReadLog};
 use ikigai_testkit::conformance::Rig;
 use ikigai_testkit::{IdSource, MemoryStore, block_on, store_conformance};
 
@@ -23,11 +23,11 @@ impl MemoryRig {
 }
 
 impl Rig for MemoryRig {
-    fn store(&self) -> Arc<dyn Store> {
+    fn store(&self) -> Arc<dyn Log> {
         Arc::new(self.first.clone())
     }
 
-    fn second(&self) -> Arc<dyn Store> {
+    fn second(&self) -> Arc<dyn Log> {
         Arc::new(self.second.clone())
     }
 

@@ -1,6 +1,6 @@
 //! What is found of a PostgreSQL server.
 
-use ikigai_store::postgres::ServerReport;
+use ikigai_store::ServerReport;
 
 use super::Finding;
 

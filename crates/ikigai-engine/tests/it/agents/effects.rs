@@ -3,7 +3,7 @@
 
 use ikigai_engine::{Errand, Outcome, Worker};
 use ikigai_providers::AnswerBlock;
-use ikigai_store::{MailState, Status, Store, StoreError};
+use ikigai_store::{MailState, ReadLog, Status, StoreError};
 use ikigai_testkit::CommitFault;
 
 use super::support::{calls, fork, kill, see_out, send, typed, wait, work, work_and_say};

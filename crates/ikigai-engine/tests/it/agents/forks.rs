@@ -37,7 +37,7 @@ async fn fork_context_choice_is_explicit() {
     ] {
         typed(&mut worker, line).await;
         let made = world.log();
-        let agents = ikigai_store::Store::agents(made, None).await.unwrap();
+        let agents = ikigai_store::ReadLog::agents(made, None).await.unwrap();
         let rows = world.rows(agents.last().unwrap().id).await;
         let fork: ForkData = data::read(rows[0].data.as_deref());
         assert_eq!(fork.context, Some(context), "{line}");

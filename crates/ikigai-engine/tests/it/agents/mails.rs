@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikigai_core::data::{self, UserData, UserOrigin};
 use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::{Errand, Intent, Outcome};
-use ikigai_store::{MailState, Store};
+use ikigai_store::{MailState, ReadLog};
 use ikigai_testkit::Step;
 
 use super::support::{after, calls, fork, see_out, send, typed, wait, work, work_and_say};

@@ -9,7 +9,7 @@ use ikigai_core::data::{self, ToolCallData, ToolResultData};
 use ikigai_core::{AgentId, Row, RowRef};
 use ikigai_engine::{Errand, Outcome, Update};
 use ikigai_providers::AnswerBlock;
-use ikigai_store::{AgentRecord, MailRecord, MailState, Status, Store};
+use ikigai_store::{AgentRecord, MailRecord, MailState, ReadLog, Status};
 use ikigai_testkit::{IdSource, Step, cases};
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikigai_core::AgentId;
 use ikigai_engine::{Desk, EngineError, Errand, INTENTS, Intent, Outcome, Update, Worker};
 use ikigai_providers::AnswerBlock;
-use ikigai_store::{AgentRecord, MailState, Status, Store};
+use ikigai_store::{AgentRecord, MailState, ReadLog, Status};
 use ikigai_testkit::Step;
 use serde_json::json;
 use tokio::sync::mpsc;

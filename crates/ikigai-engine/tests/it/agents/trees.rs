@@ -4,7 +4,7 @@
 use ikigai_core::AgentId;
 use ikigai_engine::Worker;
 use ikigai_providers::AnswerBlock;
-use ikigai_store::{Agent, Status, Store};
+use ikigai_store::{Agent, ReadLog, Status};
 use ikigai_testkit::{IdSource, cases};
 use serde_json::json;
 

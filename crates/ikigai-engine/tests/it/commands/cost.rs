@@ -7,7 +7,7 @@ use std::time::Duration;
 use ikigai_core::data::{self, Amounts, Category, ErrorData};
 use ikigai_core::{AgentId, Kind, Micros, NewRow, Settings};
 use ikigai_engine::{CostBy, Outcome, Share, Worker};
-use ikigai_store::Store;
+use ikigai_store::ReadLog;
 
 use super::support::{line, printed, survives};
 use crate::support::{World, say};

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use ikigai_core::settings::Pin;
 use ikigai_engine::{Intent, Safety, Update};
-use ikigai_store::{Store, blobs};
+use ikigai_store::{ReadLog, blobs};
 
 use super::support::{agent_in_a_directory, line, printed, seen, survives, typed};
 use crate::fakes::{Deed, calling};

@@ -16,7 +16,7 @@ use ikigai_engine::{
     System, Update, Worker,
 };
 use ikigai_store::{
-    AgentRecord, Batch, CommitError, HeadClaim, LeaseClaim, ProcessRecord, Store, StoreError,
+    AgentRecord, Batch, CommitError, HeadClaim, LeaseClaim, Log, ProcessRecord, StoreError,
 };
 use ikigai_testkit::stores::open_log;
 use ikigai_testkit::{Player, ScriptedProvider, part, tell};
@@ -202,7 +202,7 @@ impl Environment for Mortal {
 
 /// What a process works with.
 pub(crate) struct World {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Log>,
     pub(crate) provider: ScriptedProvider,
     pub(crate) engine: Engine,
     directory: PathBuf,

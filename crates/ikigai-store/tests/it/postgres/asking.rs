@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::Store;
 use ikigai_store::sql::{Cell, QueryError, QueryLimits, Table};
+use ikigai_store::{Admin, Log};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
 

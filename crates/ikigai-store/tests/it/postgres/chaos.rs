@@ -10,8 +10,8 @@ use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, Seq};
 use ikigai_core::{Direction, PageQuery, Row, Span};
 use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
 use ikigai_store::{
-    Batch, CommitError, Committed, Effect, MailId, MailRecord, MailState, Status, Store,
-    StoreError, Watch,
+    Admin, Batch, CommitError, Committed, Effect, Log, MailId, MailRecord, MailState, ReadLog,
+    Status, StoreError, Watch,
 };
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::proxy::Proxy;

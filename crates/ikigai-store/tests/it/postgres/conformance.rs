@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use ikigai_core::{AgentId, RowRef, Seq};
-use ikigai_store::Store;
+use ikigai_store::Log;
 use ikigai_testkit::conformance::Rig;
 use ikigai_testkit::postgres::Database;
 
 use super::open;
 
 struct PostgresRig {
-    store: Arc<dyn Store>,
-    second: Mutex<Option<Arc<dyn Store>>>,
+    store: Arc<dyn Log>,
+    second: Mutex<Option<Arc<dyn Log>>>,
     database: Database,
 }
 
@@ -27,11 +27,11 @@ impl PostgresRig {
 }
 
 impl Rig for PostgresRig {
-    fn store(&self) -> Arc<dyn Store> {
+    fn store(&self) -> Arc<dyn Log> {
         Arc::clone(&self.store)
     }
 
-    fn second(&self) -> Arc<dyn Store> {
+    fn second(&self) -> Arc<dyn Log> {
         let mut second = self.second.lock().unwrap();
         let store = second.get_or_insert_with(|| Arc::new(open(&self.database, 2).unwrap()));
         Arc::clone(store)

@@ -6,7 +6,7 @@ use std::thread;
 
 use ikigai_core::{Epoch, Micros, Seq};
 use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
-use ikigai_store::{CommitError, Effect, MailId, Store, StoreError};
+use ikigai_store::{CommitError, Effect, Log, MailId, ReadLog, StoreError};
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::proxy::Proxy;
 use ikigai_testkit::{Player, block_on, part, tell, wait_for_parent};

@@ -17,7 +17,7 @@ mod secure;
 use ikigai_core::find::Words;
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
-use ikigai_store::{SearchQuery, Store, StoreError};
+use ikigai_store::{Log, ReadLog, SearchQuery, StoreError};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
 
@@ -48,7 +48,7 @@ pub(crate) fn works(store: &PostgresStore) {
 pub(crate) fn reads_all(store: &PostgresStore) {
     block_on(async {
         store.head(agent(1)).await.unwrap().unwrap();
-        store.opening(agent(1), 10).await.unwrap().unwrap();
+        store.restore_point(agent(1), 10).await.unwrap().unwrap();
         store.agents(None).await.unwrap();
         store.pulse().await.unwrap();
         store.queued_mail(agent(1)).await.unwrap();

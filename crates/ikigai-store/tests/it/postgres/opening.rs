@@ -2,7 +2,7 @@
 
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::postgres::{Link, MIGRATIONS, Migrations, Role, Target, Url};
-use ikigai_store::{CommitError, Effect, Status, Store, StoreError};
+use ikigai_store::{CommitError, Effect, Log, Status, StoreError};
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::{Player, block_on, part};
 use tokio::runtime::Builder;

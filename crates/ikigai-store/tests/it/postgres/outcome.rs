@@ -2,7 +2,7 @@
 
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::postgres::CommitFault;
-use ikigai_store::{CommitError, Store};
+use ikigai_store::{CommitError, Log, ReadLog};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
 

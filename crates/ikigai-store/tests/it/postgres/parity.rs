@@ -6,8 +6,8 @@ use ikigai_core::{
     AgentId, ControlQuery, Direction, Epoch, Kind, Micros, NewRow, PageQuery, RowRef, Seq, Span,
 };
 use ikigai_store::{
-    Batch, Effect, EffectClass, HeadClaim, LeaseClaim, MailId, NewAgent, RunId, Snapshot, Status,
-    Store, blobs,
+    Batch, Effect, EffectClass, HeadClaim, LeaseClaim, Log, MailId, NewAgent, RunId, Snapshot,
+    Status, blobs,
 };
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
@@ -59,7 +59,7 @@ struct Played {
 
 impl Played {
     /// Looks at what became of the agents.
-    fn heed(&mut self, store: &Arc<dyn Store>) {
+    fn heed(&mut self, store: &Arc<dyn Log>) {
         let agents = block_on(store.agents(None)).unwrap();
         self.heads = agents
             .iter()
@@ -218,7 +218,7 @@ fn index(dice: &mut Dice, bound: usize) -> usize {
 }
 
 /// Every read that there is, as text.
-fn read_everything(store: &Arc<dyn Store>) -> Vec<String> {
+fn read_everything(store: &Arc<dyn Log>) -> Vec<String> {
     let mut read = Vec::new();
     macro_rules! note {
         ($($asked:expr),* $(,)?) => {
@@ -231,11 +231,11 @@ fn read_everything(store: &Arc<dyn Store>) -> Vec<String> {
         store.agents(None),
         store.agents(Some(session(0))),
         store.agents(Some(session(9))),
-        store.dead_of(all.clone()),
+        store.dead_among(all.clone()),
         store.newest_usage(all.clone()),
         store.living_names(""),
         store.living_names("name-1"),
-        store.called("name-2"),
+        store.find_by_name("name-2"),
         store.count_messages(all.iter().map(|agent| Span::whole(*agent)).collect()),
     );
     for number in 0..3 {
@@ -246,14 +246,14 @@ fn read_everything(store: &Arc<dyn Store>) -> Vec<String> {
         note!(
             store.agent(agent),
             store.head(agent),
-            store.kin(agent, 2),
-            store.kin(agent, 100),
+            store.ancestry(agent, 2),
+            store.ancestry(agent, 100),
             store.mail(agent),
             store.queued_mail(agent),
             store.open_runs(agent),
             store.draft(agent),
             store.usage(whole, 3),
-            store.opening(agent, 5),
+            store.restore_point(agent, 5),
             store.snapshot(RowRef::new(agent, Seq(4))),
         );
         for direction in [Direction::Forwards, Direction::Backwards] {

@@ -1,5 +1,6 @@
 //! What is told of a server.
 
+use ikigai_store::Admin;
 use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::{Database, PgServer};
@@ -12,7 +13,7 @@ fn a_server_tells_how_it_is() {
     let database = Database::fresh();
     let store = open(&database, 1).unwrap();
 
-    let report = block_on(store.report()).unwrap();
+    let report = block_on(store.report()).unwrap().unwrap();
 
     assert!(report.version.starts_with(|it: char| it.is_ascii_digit()));
     assert_eq!(report.missing_rights, [""; 0]);
@@ -39,7 +40,7 @@ fn missing_rights_are_named_and_those_that_docs_tell_of_are_enough() {
     let guest = || PostgresStore::open(OpenOptions::new(Url::parse(&url).unwrap(), process(2)));
 
     let store = guest().unwrap();
-    let missing = block_on(store.report()).unwrap().missing_rights;
+    let missing = block_on(store.report()).unwrap().unwrap().missing_rights;
 
     assert!(
         missing.contains(&"INSERT on messages".to_owned()),
@@ -60,7 +61,10 @@ fn missing_rights_are_named_and_those_that_docs_tell_of_are_enough() {
          REVOKE INSERT ON ikigai.schema_version FROM guest;
          GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA ikigai TO guest",
     );
-    assert_eq!(block_on(store.report()).unwrap().missing_rights, [""; 0]);
+    assert_eq!(
+        block_on(store.report()).unwrap().unwrap().missing_rights,
+        [""; 0]
+    );
     super::works(&store);
 }
 
@@ -76,5 +80,5 @@ fn a_read_only_server_is_told_as_one() {
 
     let store = open(&database, 1).unwrap();
 
-    assert!(block_on(store.report()).unwrap().is_read_only);
+    assert!(block_on(store.report()).unwrap().unwrap().is_read_only);
 }

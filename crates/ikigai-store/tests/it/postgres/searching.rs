@@ -4,7 +4,7 @@
 use ikigai_core::find::Words;
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::postgres::PostgresStore;
-use ikigai_store::{Batch, SearchPage, SearchQuery, Store};
+use ikigai_store::{Admin, Batch, Log, ReadLog, SearchPage, SearchQuery};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
 
@@ -54,14 +54,14 @@ fn an_append_leaves_the_index_behind_and_a_search_catches_up() {
     let database = Database::fresh();
     let store = store_of(&database, numbered(2500));
 
-    let left = block_on(store.catch_up()).unwrap();
+    let left = block_on(store.index_chunk()).unwrap();
 
     // A quiet moment may have been used meanwhile.
     assert!(left <= 1476, "{left}");
     assert_eq!(hits(&store, "n2500"), [2500]);
     assert_eq!(indexed(&database), "2500");
     assert_eq!(hits(&store, "word"), [2500, 2499, 2498, 2497, 2496]);
-    assert_eq!(block_on(store.catch_up()).unwrap(), 0);
+    assert_eq!(block_on(store.index_chunk()).unwrap(), 0);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn an_index_that_is_thrown_away_is_made_again_of_the_log() {
     let store = store_of(&database, numbered(300));
     let before = search(&store, "n299 word");
 
-    assert_eq!(block_on(store.forget_index()).unwrap(), 300);
+    assert_eq!(block_on(store.reset_index()).unwrap(), 300);
 
     assert_eq!(search(&store, "n299 word"), before);
     assert_eq!(before.hits.len(), 1);
@@ -147,7 +147,7 @@ fn a_gap_in_the_log_does_not_hold_the_index_up() {
     database.sql("DELETE FROM messages WHERE seq = 5");
 
     assert_eq!(hits(&store, "word"), [4, 3, 2, 1]);
-    assert_eq!(block_on(store.catch_up()).unwrap(), 0);
+    assert_eq!(block_on(store.index_chunk()).unwrap(), 0);
 }
 
 #[test]

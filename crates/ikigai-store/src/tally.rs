@@ -6,8 +6,8 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
-use crate::Store;
 use crate::error::StoreError;
+use crate::log::ReadLog;
 
 /// How many lines may wait to be counted.
 const LINES: usize = 64;
@@ -21,7 +21,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts everything in a store. `heard` is told how many rows there were so far.
-    pub async fn of(store: &dyn Store, mut heard: impl FnMut(u64)) -> Result<Self, StoreError> {
+    pub async fn of(store: &dyn ReadLog, mut heard: impl FnMut(u64)) -> Result<Self, StoreError> {
         let (lines, mut told) = mpsc::channel::<String>(LINES);
         let count = async {
             let mut tally = Self::default();

@@ -1,0 +1,288 @@
+//! The traits of a store: reading the log, writing it, and administering it.
+
+use std::future::Future;
+use std::io::BufRead;
+use std::pin::Pin;
+
+use ikigai_core::{
+    AgentId, ControlQuery, Direction, Kind, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
+};
+use tokio::sync::mpsc;
+
+use crate::batch::{Batch, Committed};
+use crate::error::{CommitError, StoreError};
+use crate::portable::{RestoreError, RestoreMode, Restored};
+use crate::records::{
+    AgentRecord, Ancestry, BlobHash, Draft, Head, MailRecord, MailState, PageCollector,
+    ProcessRecord, Pulse, RestorePoint, RunRecord, SessionRecord, Snapshot, Status,
+};
+use crate::search::{SearchPage, SearchQuery};
+use crate::server_report::ServerReport;
+use crate::sql::{QueryError, QueryLimits, Table};
+use crate::watch::Watch;
+
+/// Boxed future that a store returns.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Future of a read.
+pub type ReadFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// Read access to the log of all agents.
+///
+/// Every method sees all batches that were committed before the call.
+pub trait ReadLog: Send + Sync {
+    /// Id of the process as which this handle takes leases.
+    fn process(&self) -> ProcessId;
+
+    /// Newest row and lease of an agent; `None` if the agent is unknown.
+    fn head(&self, agent: AgentId) -> ReadFuture<'_, Option<Head>>;
+
+    /// Newest control rows of a span, newest first.
+    fn control(&self, query: ControlQuery) -> ReadFuture<'_, Vec<Row>>;
+
+    /// Rows of a span, from either end.
+    fn page(&self, query: PageQuery) -> ReadFuture<'_, Vec<Row>>;
+
+    /// Newest `limit` rows of kind `usage` of a span, newest first.
+    fn usage(&self, span: Span, limit: usize) -> ReadFuture<'_, Vec<Row>>;
+
+    /// Newest `usage` row of each of these agents, which holds the sums of all earlier ones.
+    ///
+    /// The cost grows with the number of agents, not with the length of their logs.
+    fn newest_usage(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<Row>> {
+        Box::pin(async move {
+            let mut newest = Vec::new();
+            for agent in agents {
+                newest.extend(self.usage(Span::whole(agent), 1).await?);
+            }
+            Ok(newest)
+        })
+    }
+
+    /// Number of rows of kind `user` in these spans.
+    fn count_messages(&self, spans: Vec<Span>) -> ReadFuture<'_, u64>;
+
+    /// Newest `limit` rows of kind `user` of several spans, given newest first.
+    ///
+    /// Engines read them by an index; this default reads all rows.
+    fn user_rows(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
+        Box::pin(async move {
+            let mut found = Vec::new();
+            for span in spans {
+                let query = PageQuery {
+                    span,
+                    direction: Direction::Backwards,
+                    limit: usize::MAX,
+                };
+                let rows = self.page(query).await?.into_iter();
+                found.extend(rows.filter(|row| row.kind.read_as() == Some(Kind::User)));
+                found.truncate(limit);
+            }
+            Ok(found)
+        })
+    }
+
+    /// Newest snapshot of an agent at or before a row.
+    fn snapshot(&self, upto: RowRef) -> ReadFuture<'_, Option<Snapshot>>;
+
+    /// Newest `limit` rows of several spans, given and returned newest first.
+    ///
+    /// The result ends where a span has fewer rows than it should.
+    fn pages(&self, spans: Vec<Span>, limit: usize) -> ReadFuture<'_, Vec<Row>> {
+        Box::pin(async move {
+            let mut pages = PageCollector::new(limit);
+            for span in spans {
+                let query = pages.query(span);
+                if !pages.add(query, self.page(query).await?) {
+                    break;
+                }
+            }
+            Ok(pages.finish())
+        })
+    }
+
+    /// Rows from which an agent's state is folded; `None` if the agent is unknown.
+    ///
+    /// At most `limit` control rows are read. Engines behind a network should answer this in one
+    /// round trip.
+    fn restore_point(&self, agent: AgentId, limit: usize) -> ReadFuture<'_, Option<RestorePoint>> {
+        Box::pin(async move {
+            let Some(head) = self.head(agent).await? else {
+                return Ok(None);
+            };
+            let snapshot = self.snapshot(RowRef::new(agent, head.seq)).await?;
+            let query = RestorePoint::control_query(agent, head.seq, snapshot.as_ref(), limit);
+            let control = self.control(query).await?;
+            Ok(Some(RestorePoint {
+                head: head.seq,
+                control,
+                snapshot,
+            }))
+        })
+    }
+
+    /// All agents, or the agents of one session, in order of creation.
+    fn agents(&self, session: Option<SessionId>) -> ReadFuture<'_, Vec<AgentRecord>>;
+
+    /// Running agents of a session that have no parent, in order of creation.
+    ///
+    /// Called at every start, so engines should not read the descendants.
+    fn living_roots(&self, session: SessionId) -> ReadFuture<'_, Vec<AgentRecord>> {
+        Box::pin(async move {
+            let mut agents = self.agents(Some(session)).await?;
+            agents.retain(|agent| agent.parent.is_none() && agent.status == Status::Running);
+            Ok(agents)
+        })
+    }
+
+    /// Processes that hold leases, each once.
+    fn owners(&self) -> ReadFuture<'_, Vec<ProcessRecord>> {
+        Box::pin(async move {
+            let mut owners: Vec<ProcessRecord> = Vec::new();
+            for owner in self
+                .agents(None)
+                .await?
+                .into_iter()
+                .filter_map(|agent| agent.owner)
+            {
+                if !owners.contains(&owner) {
+                    owners.push(owner);
+                }
+            }
+            Ok(owners)
+        })
+    }
+
+    /// Record of one agent.
+    fn agent(&self, agent: AgentId) -> ReadFuture<'_, Option<AgentRecord>>;
+
+    /// Finds the running agent of this name.
+    fn find_by_name<'a>(&'a self, name: &'a str) -> ReadFuture<'a, Option<AgentRecord>> {
+        Box::pin(async move {
+            let agents = self.agents(None).await?.into_iter();
+            let mut living = agents.filter(|agent| agent.status == Status::Running);
+            Ok(living.find(|agent| agent.name == name))
+        })
+    }
+
+    /// Names of running agents that start with a prefix.
+    fn living_names<'a>(&'a self, prefix: &'a str) -> ReadFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            let agents = self.agents(None).await?.into_iter();
+            let living = agents.filter(|agent| agent.status == Status::Running);
+            let names = living.map(|agent| agent.name);
+            Ok(names.filter(|name| name.starts_with(prefix)).collect())
+        })
+    }
+
+    /// Ancestors and number of relatives of an agent; `None` if the agent is unknown.
+    ///
+    /// The family is counted up to `most`. A dead agent counts no descendants.
+    fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
+        Box::pin(async move { Ok(Ancestry::find(&self.agents(None).await?, agent, most)) })
+    }
+
+    /// Filters these agents for the ones that no longer run.
+    fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
+        Box::pin(async move {
+            let mut dead = Vec::new();
+            for agent in agents {
+                let record = self.agent(agent).await?;
+                if record.is_some_and(|record| record.status != Status::Running) {
+                    dead.push(agent);
+                }
+            }
+            Ok(dead)
+        })
+    }
+
+    /// Checks whether a process that took a lease is alive.
+    fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool>;
+
+    /// Counters that grow with the log.
+    fn pulse(&self) -> ReadFuture<'_, Pulse>;
+
+    /// All sessions, in order of creation.
+    fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>>;
+
+    /// All mail to an agent, in order of sending.
+    fn mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>>;
+
+    /// Queued mail to an agent, in order of sending.
+    fn queued_mail(&self, to: AgentId) -> ReadFuture<'_, Vec<MailRecord>> {
+        Box::pin(async move {
+            let mut mail = self.mail(to).await?;
+            mail.retain(|mail| mail.state == MailState::Queued);
+            Ok(mail)
+        })
+    }
+
+    /// Journalled runs of an agent's tool calls that have not ended, in order of their start.
+    fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>>;
+
+    /// Draft of the response that an agent is receiving.
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>>;
+
+    /// Bytes of a blob; `None` unless all its parts are stored.
+    fn blob(&self, hash: BlobHash) -> ReadFuture<'_, Option<Vec<u8>>>;
+
+    /// Finds rows by words and other conditions.
+    ///
+    /// The search ends in a short time; the page says what it left out for that.
+    fn search(&self, query: SearchQuery) -> ReadFuture<'_, SearchPage>;
+
+    /// Indexes the next chunk of rows for [`Self::search`]; returns how many remain.
+    ///
+    /// Searching does this by itself; call it to show progress.
+    fn index_chunk(&self) -> ReadFuture<'_, u64> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+
+    /// Sends some agents with all their ancestors, or everything, as lines of JSON.
+    ///
+    /// All lines show one moment of the log; [`crate::portable`] describes them. A store may
+    /// not support this.
+    fn dump(&self, _of: Option<Vec<AgentId>>, _lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
+        let refused = StoreError::Value("this store cannot be dumped".to_owned());
+        Box::pin(std::future::ready(Err(refused)))
+    }
+
+    /// Subscribes to commits of this and of other processes.
+    fn watch(&self) -> Result<Watch, StoreError>;
+}
+
+/// Write access to the log of all agents.
+pub trait Log: ReadLog {
+    /// Stores a whole batch or nothing of it; durable on return.
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>>;
+}
+
+/// Maintenance of a store: checks, SQL, restores, the search index, closing.
+pub trait Admin: Log {
+    /// Checks the whole store for damage; an empty list means none. Reads everything.
+    fn integrity(&self) -> ReadFuture<'_, Vec<String>>;
+
+    /// Runs one reading SQL statement of the user.
+    ///
+    /// Blocks, so do not call it on a runtime. Its connection cannot write.
+    fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError>;
+
+    /// Examines the database server; `None` if the store has none.
+    fn report(&self) -> ReadFuture<'_, Option<ServerReport>>;
+
+    /// Restores a log that [`ReadLog::dump`] wrote, all of it or nothing.
+    ///
+    /// Blocks, so do not call it on a runtime, and excludes other writers. Fails if one of the
+    /// dumped agents exists.
+    fn restore(&self, lines: &mut dyn BufRead, mode: RestoreMode)
+    -> Result<Restored, RestoreError>;
+
+    /// Deletes the search index, so that it is built again; returns the rows to index.
+    fn reset_index(&self) -> ReadFuture<'_, u64>;
+
+    /// Finishes queued writes, ends the threads and releases the process's lock.
+    ///
+    /// Blocks until that is done. Every later call fails with [`StoreError::Closed`]. Leases
+    /// are not given back, but other processes find their owner gone.
+    fn close(&self);
+}
