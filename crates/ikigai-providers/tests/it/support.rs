@@ -1,7 +1,6 @@
 //! What the tests of dialects share: streams fed to decoders, and requests compared with files.
 
-use std::path::PathBuf;
-use std::{env, fs};
+use std::path::Path;
 
 use ikigai_providers::dialect::Dialect;
 use ikigai_providers::dialects::by_name;
@@ -129,16 +128,7 @@ pub(crate) fn call(
 
 /// Compares a request with the file of that name; with `IKIGAI_GOLDEN=write` writes the file.
 pub(crate) fn assert_golden(name: &str, body: &Value) {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden");
-    let path = folder.join(format!("{name}.json"));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden");
     let spelled = format!("{}\n", serde_json::to_string_pretty(body).unwrap());
-    if env::var_os("IKIGAI_GOLDEN").is_some_and(|value| value == "write") {
-        fs::create_dir_all(folder).unwrap();
-        fs::write(&path, &spelled).unwrap();
-    }
-    let golden = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(
-        spelled, golden,
-        "{name}: IKIGAI_GOLDEN=write renews the files"
-    );
+    ikigai_testkit::assert_golden(&folder.join(format!("{name}.json")), &spelled);
 }

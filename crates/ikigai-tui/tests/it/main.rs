@@ -17,6 +17,7 @@ mod narrow;
 mod pending;
 mod pickers;
 mod question;
+mod snapshots;
 mod support;
 mod terminal;
 mod tool_output;
