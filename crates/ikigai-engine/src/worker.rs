@@ -12,6 +12,7 @@ use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, Log, Snapshot, history,
 };
+use ikigai_tools::output::MOST_SENT_BYTES;
 
 use crate::agents::Started;
 use crate::frontend::{Stop, Update};
@@ -112,7 +113,7 @@ impl Worker {
             approve: None,
             children: Vec::new(),
             summary: None,
-            result_bytes: usize::MAX,
+            result_bytes: MOST_SENT_BYTES,
             summary_failures: 0,
             stopped: None,
             settled: Vec::new(),

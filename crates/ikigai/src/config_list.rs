@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use ikigai_core::project::ContextLimits;
 use ikigai_engine::looks_like_key;
 use serde_json::json;
 use toml::{Table, Value};
@@ -21,8 +22,8 @@ const SECRET: &str = "[secret]";
 
 pub(crate) fn config(db: Option<String>, order: &ConfigOrder) -> Result<ExitCode> {
     // Whoever has a mistake in a file is told where, as everywhere.
-    let _ = configuration()?;
-    let sources = Sources::read(db)?;
+    let limits = configuration()?.context_limits()?;
+    let sources = Sources::read(db, limits)?;
     let mut text = String::new();
     if !order.json {
         text.push_str(&sources.told());
@@ -86,10 +87,12 @@ struct Sources {
     user: Table,
     project_file: PathBuf,
     project: Table,
+    /// Limits in force; the defaults of some depend on others.
+    limits: ContextLimits,
 }
 
 impl Sources {
-    fn read(flag: Option<String>) -> Result<Self> {
+    fn read(flag: Option<String>, limits: ContextLimits) -> Result<Self> {
         let user_file = config::home().map(|home| config::user_file(&home));
         let project_file = config::project_file(Path::new(&Here::find()?.session));
         Ok(Self {
@@ -101,6 +104,7 @@ impl Sources {
             user_file,
             project: config::read_file(&project_file)?,
             project_file,
+            limits,
         })
     }
 
@@ -231,12 +235,26 @@ impl Sources {
                 match (lowers, yours) {
                     (true, _) => (Some(theirs), "the project's file".to_owned()),
                     (false, Some(yours)) => (Some(yours), "your file".to_owned()),
-                    (false, None) => usual(key),
+                    (false, None) => self.usual(key),
                 }
             }
             (_, _, Some(theirs)) => (Some(theirs), "the project's file".to_owned()),
             (_, Some(yours), None) => (Some(yours), "your file".to_owned()),
-            (_, None, None) => usual(key),
+            (_, None, None) => self.usual(key),
+        }
+    }
+
+    /// The default of a key, and of a share as other keys lower it.
+    fn usual(&self, key: &Key) -> (Option<Value>, String) {
+        let (value, from) = usual(key);
+        let mut shares = config::dependent_shares(&self.limits).into_iter();
+        let percent = shares.find(|(path, _)| *path == key.path);
+        let in_force = percent.and_then(|(_, percent)| i64::try_from(percent).ok());
+        match in_force.map(Value::Integer) {
+            Some(lower) if value.as_ref() != Some(&lower) => {
+                (Some(lower), "default, lowered to fit the others".to_owned())
+            }
+            _ => (value, from),
         }
     }
 }

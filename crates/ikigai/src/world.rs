@@ -123,7 +123,7 @@ impl World {
         let window = window_tokens()?.or(config.budget_tokens);
         let engine = Engine::new(store.log(), Arc::new(Machine::default()), registry.clone())
             .with_window_tokens(window)
-            .with_summaries_at(config.summarise_at())
+            .with_context_limits(config.context_limits()?)
             .with_tools(tools.clone(), safety)
             .with_limits(config.work().limits.limits())
             .with_crowd(config.work().agents.crowd())

@@ -35,6 +35,10 @@ pub struct ContextLimits {
     pub verbatim: u64,
     /// … but no more tokens than this.
     pub verbatim_tokens: u64,
+    /// The results of one response have at most this share together…
+    pub results: u64,
+    /// … and each of them no more bytes than this.
+    pub result_bytes: usize,
 }
 
 impl Default for ContextLimits {
@@ -46,6 +50,8 @@ impl Default for ContextLimits {
             newest_outputs: 40,
             verbatim: 20,
             verbatim_tokens: 20_000,
+            results: 25,
+            result_bytes: 32 * 1024,
         }
     }
 }

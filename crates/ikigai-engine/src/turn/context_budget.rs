@@ -7,6 +7,7 @@ use ikigai_core::project::{
 use ikigai_core::{Budget, Event};
 use ikigai_providers::{FailureKind, ProviderError};
 use ikigai_store::Agent;
+use ikigai_tools::output::MOST_SENT_BYTES;
 
 use super::Turn;
 use super::compact::MOST_FAILURES;
@@ -32,25 +33,24 @@ const LEAST_WINDOW: u64 = 1_024;
 /// Share of a refused request, or of the limit that the refusal names, that is sent instead.
 const OVERFLOW_PERCENT: u64 = 85;
 
-/// Share of the budget that the results of one response have together, in percent.
-const RESULTS_PERCENT: u64 = 25;
-
 /// Bytes of a token, as estimates have it for ASCII.
 const BYTES_PER_TOKEN: u64 = 4;
 
 impl Worker {
     /// Bounds each of the results of one response, so that together they leave room for the rest.
     pub(super) fn share_results(&mut self, turn: &Turn, calls: usize) {
-        let together = turn.budget.cap.saturating_mul(RESULTS_PERCENT) / 100;
+        let limits = self.engine.context_limits;
+        let together = turn.budget.cap.saturating_mul(limits.results) / 100;
         let each = together.saturating_mul(BYTES_PER_TOKEN) / (calls.max(1) as u64);
-        self.result_bytes = usize::try_from(each).unwrap_or(usize::MAX);
+        let each = usize::try_from(each).unwrap_or(usize::MAX);
+        self.result_bytes = each.min(limits.result_bytes);
     }
 
     /// Most bytes of a call's result that the model is given. The to-do list is read back out of
     /// its results, so none of these is cut.
     pub(super) fn result_limit(&self, call: &OpenCall) -> usize {
         if is_list(&call.name) {
-            usize::MAX
+            MOST_SENT_BYTES
         } else {
             self.result_bytes
         }
@@ -169,22 +169,18 @@ impl Worker {
         turn: &Turn,
         desk: &mut Desk<'_>,
     ) -> Result<bool, EngineError> {
-        let Worker { agent, engine, .. } = &mut *self;
-        let from = read_held!(desk, window::root_of(engine.store(), agent));
-        if from.is_none() {
-            return Ok(false);
-        }
         let data = SummaryData {
-            from,
             to: Some(elision.to),
             elide: Some(elision.lines),
             ..SummaryData::default()
         };
-        let row = Event::Summary { text: None, data };
-        self.passes("before the elision is stored");
-        let rows = self.commit_held(vec![row], Vec::new(), desk).await?;
-        self.passes("after the elision is stored");
-        desk.told(rows);
+        let points = [
+            "before the elision is stored",
+            "after the elision is stored",
+        ];
+        if !self.store_context_row(data, points, desk).await? {
+            return Ok(false);
+        }
         let what = match elision.outputs {
             1 => "1 old tool output".to_owned(),
             some => format!("{some} old tool outputs"),
@@ -201,29 +197,46 @@ impl Worker {
         range: &SummaryRange,
         desk: &mut Desk<'_>,
     ) -> Result<bool, EngineError> {
-        let Worker { agent, engine, .. } = &mut *self;
-        let from = read_held!(desk, window::root_of(engine.store(), agent));
-        if from.is_none() {
-            return Ok(false);
-        }
         let data = SummaryData {
-            from,
             to: Some(range.to),
             verbatim_from: range.verbatim_from,
             cut: Some(true),
             ..SummaryData::default()
         };
-        let row = Event::Summary { text: None, data };
-        self.passes("before the window is cut");
-        let rows = self.commit_held(vec![row], Vec::new(), desk).await?;
-        self.passes("after the window is cut");
+        let points = ["before the window is cut", "after the window is cut"];
+        if !self.store_context_row(data, points, desk).await? {
+            return Ok(false);
+        }
         self.summary_failures = 0;
-        desk.told(rows);
         let text = format!(
             "Context full: {} left out without a summary. Your own messages stay. /context undo",
             turns(range.turns)
         );
         desk.tell(Update::Warning(text));
+        Ok(true)
+    }
+
+    /// Stores a context row without text, from the root of the path on; `false` without a root.
+    ///
+    /// `points` are the crash points before and after the commit.
+    async fn store_context_row(
+        &mut self,
+        data: SummaryData,
+        points: [&'static str; 2],
+        desk: &mut Desk<'_>,
+    ) -> Result<bool, EngineError> {
+        let Worker { agent, engine, .. } = &mut *self;
+        let from = read_held!(desk, window::root_of(engine.store(), agent));
+        if from.is_none() {
+            return Ok(false);
+        }
+        let data = SummaryData { from, ..data };
+        let row = Event::Summary { text: None, data };
+        let [before, after] = points;
+        self.passes(before);
+        let rows = self.commit_held(vec![row], Vec::new(), desk).await?;
+        self.passes(after);
+        desk.told(rows);
         Ok(true)
     }
 }

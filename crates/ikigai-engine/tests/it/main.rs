@@ -10,6 +10,7 @@ mod asked;
 mod attending;
 mod calls;
 mod commands;
+mod context_limits;
 mod costs;
 mod estimates;
 mod fakes;

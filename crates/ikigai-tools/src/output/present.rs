@@ -14,7 +14,7 @@ const LEAST_SENT_BYTES: usize = 1024;
 /// An output, ready to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presented {
-    /// For the model; at most [`MOST_SENT_BYTES`], or the smaller limit that was given.
+    /// For the model; at most [`MOST_SENT_BYTES`], or the limit that was given.
     pub text: String,
     /// The exact bytes, blanked and at most [`MOST_KEPT_BYTES`], if they are not those of `text`.
     pub blob: Option<Vec<u8>>,
@@ -27,13 +27,13 @@ pub fn present(body: &[u8], blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>) -> Presented
     present_within(body, blank, MOST_SENT_BYTES)
 }
 
-/// The same with at most `most` bytes for the model, where that is less than [`MOST_SENT_BYTES`].
+/// The same with at most `most` bytes for the model, or [`LEAST_SENT_BYTES`] if that is less.
 pub fn present_within(
     body: &[u8],
     blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>,
     most: usize,
 ) -> Presented {
-    let most = most.clamp(LEAST_SENT_BYTES, MOST_SENT_BYTES);
+    let most = most.clamp(LEAST_SENT_BYTES, MOST_KEPT_BYTES);
     let mut exact = kept(blank(body));
     let mut text = clean(&exact);
     let blanked = blank(text.as_bytes());

@@ -1,5 +1,6 @@
 //! The configuration: the user's file, then the project's, which may not widen anything.
 
+mod context;
 mod project;
 mod table;
 mod work;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use ikigai_core::project::ContextLimits;
 use ikigai_engine::Resume;
 use ikigai_providers::catalogue::{Catalogue, ModelName, ModelSpec};
 use ikigai_providers::registry::ProviderConfig;
@@ -18,6 +20,7 @@ use ikigai_tui::screen::{Notify, OnHangUp};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use context::dependent_shares;
 pub(crate) use table::{KEYS, Key, Project, help};
 pub(crate) use work::Work;
 
@@ -26,9 +29,6 @@ const MOST_FILE_BYTES: u64 = 1 << 20;
 
 /// The longest deadline: an hour, after which nobody waits any more.
 const MOST_SECONDS: u64 = 3600;
-
-/// A conversation that uses so much of its budget is summarised, unless something else is said.
-const USUAL_PERCENT: u64 = 80;
 
 /// What the files say, later ones over earlier ones.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -56,6 +56,7 @@ pub(crate) struct Config {
     pub(crate) budget_tokens: Option<u64>,
     /// When so much of that is used, in percent, the conversation is summarised; 0: never.
     compact_at: Option<Percent>,
+    context: context::ContextSection,
     /// Certificates that are trusted beside the usual ones.
     ca_file: Option<AbsolutePath>,
     providers: BTreeMap<String, ProviderSection>,
@@ -191,17 +192,20 @@ impl Config {
         let file = project_file(project);
         let theirs = Self::read_project(&file)?;
         let work = user.work().narrowed_by(theirs.work());
-        Ok(Self {
+        let config = Self {
             model: theirs.model.or(user.model),
             budget_tokens: project::lowered(user.budget_tokens, theirs.budget_tokens),
             compact_at: theirs.compact_at.or(user.compact_at),
+            context: user.context.replaced_by(theirs.context),
             project_models: theirs.models,
             permissions: work.permissions,
             sandbox: work.sandbox,
             web: work.web,
             limits: work.limits,
             ..user
-        })
+        };
+        config.context_limits()?;
+        Ok(config)
     }
 
     /// Reads a project's file. A repository must not send a key to an address of its own, run a
@@ -248,10 +252,10 @@ impl Config {
         }
     }
 
-    /// How much of its budget a conversation may use before it is summarised by itself.
-    pub(crate) fn summarise_at(&self) -> Option<u64> {
-        let percent = self.compact_at.map_or(USUAL_PERCENT, |percent| percent.0);
-        (percent > 0).then_some(percent)
+    /// Shares of the budget at which conversations are shortened; fails if they contradict.
+    pub(crate) fn context_limits(&self) -> Result<ContextLimits> {
+        self.context
+            .limits(self.compact_at.map(|percent| percent.0))
     }
 
     /// What is said of providers.

@@ -142,6 +142,43 @@ pub(crate) const KEYS: &[Key] = &[
     )
     .project(Project::Ignored),
     key(
+        "context.shorten_at",
+        "70",
+        "percent of the budget above which old tool outputs are shortened",
+    )
+    .project(Project::Replaces),
+    key("context.shorten_to", "50", "… down to this percent").project(Project::Replaces),
+    key(
+        "context.keep_outputs",
+        "40",
+        "percent of the budget that the newest tool outputs may fill and stay whole",
+    )
+    .project(Project::Replaces),
+    key(
+        "context.keep_messages",
+        "20",
+        "percent of the budget for your own messages, word for word, after a summary",
+    )
+    .project(Project::Replaces),
+    key(
+        "context.keep_messages_tokens",
+        "20000",
+        "… but no more tokens than this",
+    )
+    .project(Project::Replaces),
+    key(
+        "context.result_percent",
+        "25",
+        "percent of the budget for the results of one answer together",
+    )
+    .project(Project::Replaces),
+    key(
+        "context.result_kb",
+        "32",
+        "… but no more KB than this for each of them",
+    )
+    .project(Project::Replaces),
+    key(
         "permissions.allow",
         "[]",
         "calls that are not asked about, by tool and pattern",

@@ -140,3 +140,30 @@ fn cost_is_printed_by_agent_model_and_day() {
     assert_eq!(day["responses"], 1);
     assert_eq!(day["day"].as_str().unwrap().len(), 10);
 }
+
+#[test]
+fn shares_of_the_context_are_configured_listed_and_checked() {
+    let newcomer = Newcomer::new();
+    configure(&newcomer, "compact_at = 35\n[context]\nresult_kb = 8\n");
+
+    let listed = newcomer.ikigai(&["config"]).out;
+
+    assert!(
+        listed.contains("\nresult_kb = 8  # your file\n"),
+        "{listed}"
+    );
+    let lowered = "\nshorten_at = 35  # default, lowered to fit the others\n";
+    assert!(listed.contains(lowered), "{listed}");
+    assert!(
+        listed.contains("\nkeep_messages = 20  # default\n"),
+        "{listed}"
+    );
+    configure(&newcomer, "[context]\nshorten_at = 90\n");
+    let wrong = newcomer.ikigai(&["run", "hello"]);
+    assert_eq!(wrong.code, Some(1));
+    let expected = "`context.shorten_at` is 90 and must not be above `compact_at`, which is 80";
+    assert!(wrong.err.contains(expected), "{}", wrong.err);
+    configure(&newcomer, "[context]\nresult_kb = 0\n");
+    let wrong = newcomer.ikigai(&["config"]);
+    assert!(wrong.err.contains("expected 1 to 1024"), "{}", wrong.err);
+}

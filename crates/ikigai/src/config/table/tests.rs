@@ -19,6 +19,7 @@ fn names_in(section: &str) -> BTreeSet<String> {
 fn every_key_is_told_and_no_other() {
     let sections = [
         "",
+        "context",
         "permissions",
         "sandbox",
         "web",
@@ -55,7 +56,10 @@ fn defaults_are_what_holds_if_nothing_is_said() {
     assert_eq!(told.resume(), silent.resume());
     assert_eq!(told.on_hangup(), silent.on_hangup());
     assert_eq!(told.notify(), silent.notify());
-    assert_eq!(told.summarise_at(), silent.summarise_at());
+    assert_eq!(
+        told.context_limits().unwrap(),
+        silent.context_limits().unwrap()
+    );
     let (told, silent) = (told.work(), silent.work());
     assert_eq!(told.limits.limits(), silent.limits.limits());
     assert_eq!(told.agents.crowd(), silent.agents.crowd());

@@ -1,0 +1,92 @@
+//! Limits of the context that a configuration sets.
+
+use ikigai_core::project::ContextLimits;
+use ikigai_core::{Block, Kind};
+use ikigai_engine::{Safety, Tools, Worker};
+
+use crate::fakes::{Deed, Diary, calling};
+use crate::support::{World, say};
+
+fn world(window: u64, limits: ContextLimits) -> World {
+    let tools: std::sync::Arc<dyn Tools> = std::sync::Arc::new(Diary::default().tools());
+    World::with_window(window).equipped(move |engine| {
+        engine
+            .with_tools(tools.clone(), Safety::default())
+            .with_context_limits(limits)
+    })
+}
+
+async fn look(world: &World, worker: &mut Worker, output: &str) {
+    let deed = Deed::new("look", "x").printing(output);
+    world.provider.will(calling(&[deed]));
+    world.provider.will_say("seen");
+    say(worker, "look").await.unwrap();
+}
+
+fn newest_result(world: &World) -> String {
+    let requests = world.provider.requests();
+    let blocks = requests.last().unwrap().messages.iter();
+    let blocks = blocks.flat_map(|message| &message.blocks);
+    let results = blocks.filter_map(|block| match block {
+        Block::ToolResult { content, .. } => Some(content.clone()),
+        _ => None,
+    });
+    results.last().unwrap()
+}
+
+#[tokio::test]
+async fn one_result_has_at_most_the_configured_bytes() {
+    let output = "line\n".repeat(10_000);
+    for (result_bytes, is_whole) in [(4096, false), (32 * 1024, false), (64 * 1024, true)] {
+        let limits = ContextLimits {
+            result_bytes,
+            ..ContextLimits::default()
+        };
+        let world = world(1_000_000, limits);
+        let mut worker = world.root().await;
+
+        look(&world, &mut worker, &output).await;
+
+        let result = newest_result(&world);
+        assert!(result.len() <= result_bytes, "{}", result.len());
+        assert_eq!(result == output, is_whole, "{result_bytes}");
+    }
+}
+
+#[tokio::test]
+async fn results_of_one_response_share_the_configured_part_of_the_budget() {
+    let limits = ContextLimits {
+        results: 10,
+        ..ContextLimits::default()
+    };
+    let world = world(40_000, limits);
+    let mut worker = world.root().await;
+
+    look(&world, &mut worker, &"line\n".repeat(10_000)).await;
+
+    let length = newest_result(&world).len();
+    assert!((12_000..=16_000).contains(&length), "{length}");
+}
+
+#[tokio::test]
+async fn outputs_are_shortened_above_the_configured_share() {
+    for (elide_above, elisions) in [(70, 0), (20, 1)] {
+        let limits = ContextLimits {
+            elide_above,
+            elide_to: 10,
+            newest_outputs: 5,
+            ..ContextLimits::default()
+        };
+        let world = world(40_000, limits);
+        let mut worker = world.root().await;
+        for _ in 0..2 {
+            look(&world, &mut worker, &"line\n".repeat(4_000)).await;
+        }
+
+        let rows = world.rows(worker.agent().state.agent()).await;
+        let summaries = rows
+            .iter()
+            .filter(|row| row.kind.read_as() == Some(Kind::Summary));
+        assert_eq!(summaries.count(), elisions, "{elide_above}");
+    }
+}
