@@ -5,6 +5,8 @@ use ikigai_providers::NoModel;
 use ikigai_store::{AgentError, CommitError, StoreError};
 use thiserror::Error;
 
+use crate::figures;
+
 /// Why an intent failed. What had been stored before stays stored.
 #[derive(Debug, Error)]
 pub enum EngineError {
@@ -66,6 +68,19 @@ pub enum EngineError {
         /// What is allowed.
         most: usize,
     },
+    /// A message is longer than half of the budget.
+    #[error(
+        "the message has about {} tokens; at most {}, half of the budget, can be sent. \
+         Shorten it, or name a file without `@`: the model reads it in parts",
+        figures::tokens(*.tokens),
+        figures::tokens(*.most)
+    )]
+    LongMessage {
+        /// Estimated tokens of the message, with the files that it mentions.
+        tokens: u64,
+        /// Largest number of tokens allowed.
+        most: u64,
+    },
     /// A command cannot be carried out; this says why.
     #[error("{0}")]
     Refused(String),
@@ -101,6 +116,14 @@ impl EngineError {
         );
         let is_unknown = matches!(self, Self::Commit(CommitError::Unknown(_)));
         passes || is_unknown || matches!(self, Self::StoreAway(_) | Self::DoesNotListen)
+    }
+
+    /// Returns whether a message was refused before anything was stored of it.
+    pub fn refuses_message(&self) -> bool {
+        matches!(
+            self,
+            Self::LongMessage { .. } | Self::NotSent(_) | Self::EmptyMessage
+        )
     }
 
     /// The store's failure at the bottom of this, if it is one.

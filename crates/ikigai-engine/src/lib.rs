@@ -23,6 +23,7 @@ mod grants;
 mod hub;
 mod limits;
 mod message_counts;
+mod message_size;
 mod recall;
 mod response;
 mod rewind_effects;

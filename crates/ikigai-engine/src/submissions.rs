@@ -42,6 +42,7 @@ impl Engine {
             Err(error) => return Err(error),
         }
         if !self.is_submitted(agent, pending).await? {
+            self.check_message_to(agent, &pending.line).await?;
             self.post_as(pending.id, agent, &pending.line).await?;
         }
         // An agent that does not listen takes the mail in with its next turn.

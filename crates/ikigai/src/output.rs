@@ -81,7 +81,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
             tell(&format!("hint: {}", visible(&missing.advice)));
             exit::FAILED.into()
         }
-        Some(EngineError::EmptyMessage) => exit::USAGE.into(),
+        Some(EngineError::EmptyMessage | EngineError::LongMessage { .. }) => exit::USAGE.into(),
         _ => exit::FAILED.into(),
     }
 }

@@ -135,6 +135,12 @@ impl Worker {
             let name = name.to_owned();
             return Ok(Err(EngineError::BadName(name).to_string()));
         }
+        let mut settings = self.settings().clone();
+        settings.model = model.clone().or(settings.model);
+        let checked = self.engine.check_message_for(&settings, &arguments.prompt);
+        if let Err(error) = checked {
+            return Ok(Err(error.to_string()));
+        }
         let wish = ForkWish {
             name,
             prompt: Some(arguments.prompt),

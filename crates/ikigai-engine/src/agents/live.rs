@@ -398,6 +398,10 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
         };
         desk.hear_first(next.heard);
         let has_worked = next.errand.is_some();
+        let said = match &next.errand {
+            Some(Errand::Say(text)) => Some(text.clone()),
+            _ => None,
+        };
         let outcome = match next.errand {
             Some(errand) => {
                 engine.hub.set_working(agent, true);
@@ -405,12 +409,17 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
             }
             None => worker.greet(&mut desk).await.map(|()| Outcome::Completed),
         };
-        let is_left = match outcome {
-            Err(error) => {
+        let is_left = match (outcome, said) {
+            // Nothing of the message is stored, so that the agent can continue.
+            (Err(error), Some(said)) if error.refuses_message() => {
+                desk.not_stored(said.into(), &error);
+                false
+            }
+            (Err(error), _) => {
                 desk.end(&error);
                 break;
             }
-            Ok(outcome) => outcome == Outcome::Interrupted(Cause::Exit),
+            (Ok(outcome), _) => outcome == Outcome::Interrupted(Cause::Exit),
         };
         if engine.hub.is_killed(agent) {
             break;

@@ -129,6 +129,7 @@ async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     if let Err(error) = check_mail(&to, text) {
         return Trouble::refused(error.to_string());
     }
+    worker.engine.check_message_to(to.id, text).await?;
     // From the user, not from the agent in which it was typed.
     let effect = Effect::SendMail {
         mail: draw_mail(&*worker.engine.environment),

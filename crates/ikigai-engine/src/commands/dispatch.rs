@@ -172,7 +172,7 @@ impl Worker {
             let carried = match self.dispatch(&waiting, desk).await {
                 Ok(carried) => carried,
                 Err(error) => {
-                    let goes_on = error.may_pass();
+                    let goes_on = error.may_pass() || error.refuses_message();
                     desk.not_stored(waiting, &error);
                     if goes_on {
                         continue;
@@ -431,7 +431,7 @@ impl<'a> Echo<'a> {
     }
 }
 
-/// The line that warns of trouble, unless nothing can be stored or read: then a front end is told.
+/// The line that warns of trouble. An error if the store fails, or nothing is to be stored.
 fn warning(trouble: Trouble) -> Result<String, EngineError> {
     match trouble {
         Trouble::Refused(reason) => Ok(format!("⚠ {reason}")),
@@ -443,7 +443,8 @@ fn warning(trouble: Trouble) -> Result<String, EngineError> {
             error @ (EngineError::Store(_)
             | EngineError::Commit(_)
             | EngineError::Agent(_)
-            | EngineError::StoreAway(_)),
+            | EngineError::StoreAway(_)
+            | EngineError::LongMessage { .. }),
         ) => Err(error),
         Trouble::Engine(error) => Ok(format!("⚠ {error}")),
     }

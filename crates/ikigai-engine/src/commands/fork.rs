@@ -188,6 +188,11 @@ async fn wishes(
         [] => vec![None],
         prompts => prompts.iter().cloned().map(Some).collect(),
     };
+    let mut settings = agent.state.settings().clone();
+    settings.model = model.clone().or(settings.model);
+    for prompt in &line.prompts {
+        engine.check_message_for(&settings, prompt)?;
+    }
     let wish = |prompt| ForkWish {
         name: line.name.clone(),
         context: if line.fresh {

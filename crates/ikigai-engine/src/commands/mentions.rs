@@ -11,7 +11,6 @@ use ikigai_tools::{BadArguments, Place, paths};
 
 use super::place::workdir;
 use crate::documents::{Document, size};
-use crate::frontend::{Desk, Update};
 use crate::rewind_effects::Departure;
 use crate::{EngineError, Worker, window};
 
@@ -38,18 +37,18 @@ struct Mention {
 }
 
 impl Worker {
-    /// The row of a typed message. Nothing is stored; a file that cannot be read is an error.
+    /// The row of a typed message, and a line for the user about each file in it.
+    ///
+    /// Nothing is stored; a file that cannot be read is an error.
     pub(crate) async fn message(
         &mut self,
         text: &str,
-        desk: &mut Desk<'_>,
-    ) -> Result<Event, EngineError> {
+    ) -> Result<(Event, Vec<String>), EngineError> {
         let note = self.taken_back_since().await?;
         let files = self.files_in(text).await.map_err(EngineError::NotSent)?;
-        for file in &files {
-            desk.tell(Update::Notice(file.shown.clone()));
-        }
-        Ok(message_of(text, note.as_deref(), &files))
+        let message = message_of(text, note.as_deref(), &files);
+        let shown = files.into_iter().map(|file| file.shown);
+        Ok((message, shown.collect()))
     }
 
     /// The row of a message that waited. A file that cannot be read any more is left to the words.
@@ -58,9 +57,10 @@ impl Worker {
         message_of(text, None, &files)
     }
 
-    /// Says what is wrong with the files that a message names, if anything is.
-    pub(crate) async fn check_files(&self, text: &str) -> Result<(), String> {
-        self.files_in(text).await.map(drop)
+    /// The row of a message that is to wait; a file that cannot be read is an error.
+    pub(crate) async fn waiting_message(&self, text: &str) -> Result<Event, EngineError> {
+        let files = self.files_in(text).await.map_err(EngineError::NotSent)?;
+        Ok(message_of(text, None, &files))
     }
 
     async fn files_in(&self, text: &str) -> Result<Vec<Attached>, String> {

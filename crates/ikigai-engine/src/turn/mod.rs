@@ -23,7 +23,7 @@ use ikigai_core::project::Scale;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{Budget, Event, Kind, Micros, Row, RowRef, Seq, Settings, Target};
 use ikigai_providers::Model;
-use ikigai_store::CommitError;
+use ikigai_store::{Agent, CommitError};
 use tokio::time::Instant;
 
 use self::held::read_held;
@@ -32,6 +32,7 @@ use crate::calls::OpenCall;
 use crate::commands::leave_for;
 use crate::engine::target_of;
 use crate::frontend::{Desk, Outcome, Stop, Submission, Update};
+use crate::message_size::check_message_size;
 use crate::response::failure;
 use crate::tools::Toolset;
 use crate::worker::Beside;
@@ -114,7 +115,11 @@ impl Worker {
         }
         self.tell_settled(desk).await?;
         let turn = self.prepare_turn().await?;
-        let message = self.message(text, desk).await?;
+        let (message, files) = self.message(text).await?;
+        self.check_message(&message, &turn)?;
+        for file in files {
+            desk.tell(Update::Notice(file));
+        }
         let closed = self.close_open_calls().await?;
         // What waited was said before.
         let waiting = self.waiting(Senders::Anybody).await?;
@@ -136,6 +141,27 @@ impl Worker {
         }
         desk.told(rows);
         Ok(turn)
+    }
+
+    /// Fails if a message is too long for the turn that it begins.
+    fn check_message(&self, message: &Event, turn: &Turn) -> Result<(), EngineError> {
+        let Event::User { text, .. } = message else {
+            return Ok(());
+        };
+        let Agent { state, view, .. } = &self.agent;
+        let scale = Scale::of(state, view, &turn.target, turn.scale);
+        check_message_size(text, scale, &turn.budget)
+    }
+
+    /// Fails if a message that is to wait is too long, or a file in it cannot be read.
+    pub(crate) async fn check_waiting(&self, text: &str) -> Result<(), EngineError> {
+        let message = self.waiting_message(text).await?;
+        match self.prepare_turn().await {
+            Ok(turn) => self.check_message(&message, &turn),
+            // The turn that takes the message in reports the missing model.
+            Err(EngineError::NoModel(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Answers what is in the log already, such as a fork's prompt.

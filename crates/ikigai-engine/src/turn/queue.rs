@@ -61,8 +61,12 @@ impl Worker {
     /// Stores a message for the next break. If that fails, the front end gets it back.
     pub(crate) async fn queue(&mut self, waiting: WaitingLine, desk: &mut Desk<'_>) {
         let WaitingLine { line: text, id } = waiting;
-        if let Err(reason) = self.check_files(&text).await {
-            return desk.tell(Update::NotStored { id, text, reason });
+        match self.check_waiting(&text).await {
+            Ok(()) => {}
+            Err(EngineError::NotSent(reason)) => {
+                return desk.tell(Update::NotStored { id, text, reason });
+            }
+            Err(error) => return desk.not_stored(WaitingLine { line: text, id }, &error),
         }
         let mail = id.unwrap_or_else(|| draw_mail(&*self.engine.environment));
         let send = Effect::SendMail {

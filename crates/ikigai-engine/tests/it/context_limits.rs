@@ -27,11 +27,11 @@ fn newest_result(world: &World) -> String {
     let requests = world.provider.requests();
     let blocks = requests.last().unwrap().messages.iter();
     let blocks = blocks.flat_map(|message| &message.blocks);
-    let results = blocks.filter_map(|block| match block {
+    let mut results = blocks.filter_map(|block| match block {
         Block::ToolResult { content, .. } => Some(content.clone()),
         _ => None,
     });
-    results.last().unwrap()
+    results.next_back().unwrap()
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
-use ikigai_engine::commands::Next;
+use ikigai_engine::commands::{Line, Next, parse};
 use ikigai_engine::{Intent, Outcome, Question, Update};
 
 use super::{App, Mode, Overlay, Wish};
@@ -42,7 +42,14 @@ impl App {
                 if let Some(id) = id {
                     self.returned(id, &reason);
                 }
-                self.say(format!("⚠ not stored, nothing was done: {reason}"));
+                let warning = match parse(&text) {
+                    Line::Message(_) => {
+                        let reason = reason.strip_prefix("not sent: ").unwrap_or(&reason);
+                        format!("⚠ Not sent: {reason}")
+                    }
+                    _ => format!("⚠ not stored, nothing was done: {reason}"),
+                };
+                self.say(warning);
             }
             Update::Ended(_) => {
                 self.sends_now = false;

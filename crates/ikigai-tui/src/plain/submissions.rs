@@ -9,10 +9,11 @@ use ikigai_engine::{CommitError, EngineError, Intent, MailId, Submission, Update
 use tokio::sync::oneshot;
 
 use super::Plain;
+use super::talk::NOT_STORED_CHARS;
 use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
 use crate::outbox::OutboxAction;
 use crate::screen::Found;
-use crate::text::clean_line;
+use crate::text::{beginning, clean_line};
 
 /// Longest time for which leaving waits until everything typed is on disk.
 const LAST_WRITES: Duration = Duration::from_millis(300);
@@ -62,7 +63,7 @@ impl<W: Write> Plain<W> {
             return self.unstored(id, &reason);
         }
         self.outbox.returned(id, &reason);
-        let line = clean_line(&submission.line);
+        let line = beginning(&submission.line, NOT_STORED_CHARS);
         self.talk
             .not_said(&format!("not stored ({reason}): {line}"));
     }

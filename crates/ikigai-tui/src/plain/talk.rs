@@ -13,13 +13,16 @@ use ikigai_engine::{Answer, Intent, Outcome, Question, Stop, TypedKey, Update, l
 use super::words::{in_words, told};
 use crate::app::{Live, Phase};
 use crate::rows::{Manner, Symbols, duration};
-use crate::text::{clean, clean_line};
+use crate::text::{beginning, clean, clean_line};
 
 /// A second Ctrl-C within this time leaves.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Lines are not folded here: the terminal does that.
 const WIDTH: u16 = 1000;
+
+/// Characters shown of a line that was not stored.
+pub(super) const NOT_STORED_CHARS: usize = 500;
 
 /// What is to be done.
 pub(super) enum Want {
@@ -276,6 +279,7 @@ impl Talk {
             Update::Queued { text, .. } => self.add(&format!("queued: {}", clean_line(text))),
             Update::TakenBack { text, .. } => self.add(&format!("not sent: {}", clean_line(text))),
             Update::NotStored { text, reason, .. } => {
+                let text = beginning(text, NOT_STORED_CHARS);
                 self.add(&format!("not stored, nothing was done ({reason}): {text}"));
             }
             Update::Printed(line) => {

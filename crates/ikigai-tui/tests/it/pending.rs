@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ikigai_engine::{StoreError, Update};
 use ikigai_tui::app::Wish;
+use ikigai_tui::key::Happening;
 
 use crate::support::Stage;
 
@@ -238,4 +239,19 @@ async fn a_running_shell_command_has_a_busy_line_and_esc_stops_it() {
     stage.sees("Yes.").await;
 
     assert!(busy.contains("!echo begun; sleep 60"), "{busy}");
+}
+
+#[tokio::test]
+async fn a_message_over_half_of_the_budget_stays_in_the_input() {
+    let mut stage = Stage::new((60, 16)).await;
+    stage.line("/context budget 4k").await;
+    stage.sees("at most 4.0k").await;
+    let long = "many words ".repeat(1000);
+
+    stage.happened(Happening::Paste(long.clone())).await;
+    stage.press("enter").await;
+    stage.sees("half of the budget").await;
+
+    assert_eq!(stage.input().trim(), long.trim());
+    assert_eq!(stage.messages().await, Vec::<String>::new());
 }

@@ -11,6 +11,7 @@ use ikigai_core::spelling::one_line;
 use ikigai_core::{Kind, Row};
 use ikigai_engine::{Observer, Update};
 use ikigai_providers::Wait;
+use ikigai_tui::text::beginning;
 
 use crate::output::{is_reader_gone, json_of, print_exact, print_json, tell, visible};
 use crate::run::question::Asker;
@@ -20,6 +21,9 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// How much of a provider's words stands in that line; the last try's are told in full.
 const MOST_WORDS: usize = 200;
+
+/// Characters shown of a line that was not stored.
+const NOT_STORED_CHARS: usize = 500;
 
 /// The line that tells of a failed try and the next one.
 fn waiting(wait: &Wait) -> String {
@@ -100,7 +104,7 @@ impl FrontEnd {
                 self.tell(&format!(
                     "⚠ not stored ({}): {}",
                     visible(reason),
-                    visible(text)
+                    visible(&beginning(text, NOT_STORED_CHARS))
                 ));
             }
             Update::Notice(text) => self.tell(&visible(text)),

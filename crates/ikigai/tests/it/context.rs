@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::support::Newcomer;
+use crate::control::{ctl, screen, start};
+use crate::support::{Newcomer, PROGRAM};
 
 /// Says many things to the demo model, of which fewer fit than are said.
 fn talk(newcomer: &Newcomer, turns: usize) {
@@ -166,4 +167,47 @@ fn shares_of_the_context_are_configured_listed_and_checked() {
     configure(&newcomer, "[context]\nresult_kb = 0\n");
     let wrong = newcomer.ikigai(&["config"]);
     assert!(wrong.err.contains("expected 1 to 1024"), "{}", wrong.err);
+}
+
+#[test]
+fn a_message_over_half_of_the_budget_is_refused_everywhere() {
+    let newcomer = Newcomer::new();
+    configure(&newcomer, "budget_tokens = 5000\n");
+    let text = "all work and no play\n".repeat(1000);
+    std::fs::write(newcomer.home().join("project/big.txt"), &text).unwrap();
+    newcomer.ikigai(&["run", "hello"]);
+    let rows = || newcomer.ikigai(&["log", "--all", "--json"]).out;
+    let before = rows();
+
+    for prompt in [text.as_str(), "read @big.txt", &format!("/fork {text}")] {
+        let refused = newcomer.ikigai(&["run", prompt]);
+        assert_eq!(refused.code, Some(2), "{}", refused.err);
+        let expected = "k tokens; at most 2.5k, half of the budget, can be sent";
+        assert!(refused.err.contains(expected), "{}", refused.err);
+        assert!(refused.err.len() < 1000, "{}", refused.err);
+    }
+    assert_eq!(rows(), before);
+
+    let mut pty = newcomer.in_terminal(PROGRAM, &["--plain"], 100, 50);
+    pty.wait_for_text("you: ");
+    pty.send("read @big.txt\r");
+    pty.wait_for_text("half of the budget, can be sent");
+    pty.wait_for("the prompt", |screen| {
+        screen.contents().matches("you:").count() == 2
+    });
+    pty.send("\x04");
+    assert!(pty.wait_end().success());
+    assert_eq!(rows(), before);
+
+    let program = start(&newcomer, &["--size", "80x20"]);
+    let refused = ctl(&newcomer, &["submit", "read @big.txt"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.out);
+    assert!(
+        refused.err.contains("half of the budget, can be sent"),
+        "{}",
+        refused.err
+    );
+    assert!(screen(&program).contains("read @big.txt"));
+    assert_eq!(program.end(), Ok(()));
+    assert_eq!(rows(), before);
 }

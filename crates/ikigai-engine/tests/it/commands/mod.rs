@@ -3,6 +3,7 @@
 mod arguments;
 mod cost;
 mod lines;
+mod message_size;
 mod pins;
 mod search;
 mod settings;
