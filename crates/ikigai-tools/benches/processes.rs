@@ -42,11 +42,17 @@ fn main() {
     tools(&runtime);
 }
 
-/// Runs `true` in three ways: the standard library's, ours, and ours in the sandbox.
+/// Directories of the repository that commands run in, and files in each.
+const DIRECTORIES: usize = 60;
+const FILES: usize = 5;
+
+/// Runs `true` by the standard library, by ours, and by ours in the sandbox in two directories.
 fn processes(runtime: &Runtime) {
     let home = std::env::home_dir().unwrap_or_default();
     let hidden: Arc<[PathBuf]> = HIDDEN.iter().map(|name| home.join(name)).collect();
-    let confined = usual(Path::new("/tmp"), false, hidden);
+    let (empty, repository) = (tempfile::tempdir().unwrap(), repository());
+    let confined = |directory: &Path| usual(directory, false, Arc::clone(&hidden));
+    let (in_empty, in_repository) = (confined(empty.path()), confined(repository.path()));
     // Whether it is in force is found out once in a process's life.
     in_force();
 
@@ -54,14 +60,58 @@ fn processes(runtime: &Runtime) {
         ROUNDS,
         vec![
             Case::new(&"std", bare),
-            Case::new(&"ours", || ours(runtime, Confinement::None)),
-            Case::new(&"in the sandbox", || ours(runtime, confined.clone())),
+            Case::new(&"ours", || ours(runtime, Path::new("/"), Confinement::None)),
+            Case::new(&"sandbox, empty directory", || {
+                ours(runtime, empty.path(), in_empty.clone())
+            }),
+            Case::new(&"sandbox, repository", || {
+                ours(runtime, repository.path(), in_repository.clone())
+            }),
         ],
     );
 
     figures.print("`true` started, read and waited for");
     figures.judge("a process", &"ours", &"std", 2.0);
-    figures.judge("a process", &"in the sandbox", &"std", 3.0);
+    figures.judge("a process", &"sandbox, empty directory", &"std", 3.0);
+    figures.judge("a process", &"sandbox, repository", &"std", 3.0);
+}
+
+/// Makes a repository with files, hooks, settings, a submodule and a nested repository.
+fn repository() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let script = r#"
+        set -e
+        export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_COUNT=1
+        export GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always
+        make() {
+            git init -q "$1"
+            git -C "$1" config user.name n
+            git -C "$1" config user.email e
+            git -C "$1" commit -q --allow-empty -m first
+            printf '#!/bin/sh\nexit 0\n' >"$1/.git/hooks/pre-commit"
+            chmod +x "$1/.git/hooks/pre-commit"
+        }
+        make .
+        make examples/nested
+        git submodule --quiet add ./examples/nested library
+        mkdir .vscode .claude
+        echo '{}' | tee .vscode/settings.json .vscode/tasks.json >.claude/settings.json
+    "#;
+    let status = Command::new("bash")
+        .args(["-c", script])
+        .current_dir(directory.path())
+        .status();
+    assert!(status.unwrap().success());
+    for number in 0..DIRECTORIES {
+        let source = directory
+            .path()
+            .join(format!("src/{}/{number}", number % 7));
+        fs::create_dir_all(&source).unwrap();
+        for file in 0..FILES {
+            fs::write(source.join(format!("{file}.rs")), "fn main() {}\n").unwrap();
+        }
+    }
+    directory
 }
 
 fn bare() -> Duration {
@@ -70,12 +120,12 @@ fn bare() -> Duration {
     begun.elapsed()
 }
 
-fn ours(runtime: &Runtime, confinement: Confinement) -> Duration {
+fn ours(runtime: &Runtime, workdir: &Path, confinement: Confinement) -> Duration {
     let begun = Instant::now();
     let job = Job {
         program: "true".into(),
         arguments: Vec::new(),
-        workdir: PathBuf::from("/"),
+        workdir: workdir.to_path_buf(),
         variables: Environment::default().variables(),
         input: None,
         errors: Errors::Together,
@@ -85,10 +135,10 @@ fn ours(runtime: &Runtime, confinement: Confinement) -> Duration {
         confinement,
     };
     let stop = CancellationToken::new();
-    runtime
-        .block_on(run(job, &stop, Arc::new(|_: &str| {})))
-        .unwrap();
-    begun.elapsed()
+    let ended = runtime.block_on(run(job, &stop, Arc::new(|_: &str| {})));
+    let took = begun.elapsed();
+    assert_eq!(ended.unwrap().warning, None);
+    took
 }
 
 /// Finds 20 tools that were asked before, as a start of ikigai does.

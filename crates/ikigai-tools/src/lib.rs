@@ -9,6 +9,7 @@ mod anchored_file;
 pub mod arguments;
 pub mod builtin;
 mod diff;
+mod directory_stamp;
 mod external;
 mod files;
 pub mod output;

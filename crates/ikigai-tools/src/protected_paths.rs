@@ -2,6 +2,7 @@
 
 mod git_settings;
 pub(crate) mod guard;
+mod nested;
 mod repository;
 mod snapshot;
 #[cfg(test)]

@@ -21,8 +21,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, getpid, getrlimit, kill_process,
-    kill_process_group, pidfd_open, pidfd_send_signal, set_child_subreaper, setrlimit, waitpid,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, getpid,
+    getrlimit, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, setrlimit, waitid, waitpid,
 };
 use sha2::{Digest, Sha256};
 
@@ -130,6 +131,21 @@ pub(crate) fn adopt_orphans() {
         // Without it daemons are still found by their marks, only not as our children.
         let _ = set_child_subreaper(Some(getpid()));
     });
+}
+
+/// True if ikigai has no children at all, dead ones included, so that nothing is left of any run.
+///
+/// One system call. Meaningful only after the main process was waited for.
+pub(crate) fn has_no_children() -> bool {
+    /// Counts children of every kind (`__WALL`).
+    const ALL: WaitIdOptions = WaitIdOptions::from_bits_retain(0x4000_0000);
+    let without_effect = ALL
+        | WaitIdOptions::EXITED
+        | WaitIdOptions::STOPPED
+        | WaitIdOptions::CONTINUED
+        | WaitIdOptions::NOHANG
+        | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::All, without_effect), Err(Errno::CHILD))
 }
 
 /// Whether anything of a run is left whose main process was waited for. Cheap when nothing is.

@@ -41,6 +41,11 @@ impl Tag {
 pub(crate) fn adopt_orphans() {}
 
 /// Not known here.
+pub(crate) fn has_no_children() -> bool {
+    false
+}
+
+/// Not known here.
 pub(crate) fn is_left(_mark: &Mark) -> bool {
     false
 }

@@ -377,6 +377,9 @@ impl Running {
                 () = streams.pump() => {}
             }
         }
+        if family::has_no_children() {
+            return 0;
+        }
         if !family::is_left(&self.mark) {
             family::reap(&self.mark, None);
             return 0;

@@ -7,23 +7,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
+use super::nested::{NestedRepository, nested_repositories};
 use super::snapshot::{
-    Attic, DirectorySnapshot, GuardedKind, changed_since, read_file, replace_file,
+    Attic, DirectorySnapshot, GuardedKind, changed_since, open_directory, read_file, replace_file,
 };
 use super::{RepositoryPaths, repository_paths, restore_program_settings};
 
-/// Limit on directories that are searched for nested repositories.
-const MOST_SEARCHED: usize = 3000;
-
 /// Limit on rounds of restoring one directory.
 const MOST_ROUNDS: usize = 100;
-
-/// Directories of downloaded or built files, in which repositories are not searched for.
-const NOT_SEARCHED: &[&str] = &[".git", "node_modules", "target"];
 
 /// States before commands that run. A later command must not take the changes of an earlier one for
 /// the original, so it starts from the earlier one's state.
@@ -115,6 +110,7 @@ impl RepositoryGuard {
             .chain(&after.directories)
             .collect();
         let empty = DirectorySnapshot::default();
+        let mut parents = after.parents;
         for pointer in &after.pointers {
             let before = self.before.pointers.get(pointer).unwrap_or(&empty);
             let now = DirectorySnapshot::take(pointer);
@@ -123,24 +119,31 @@ impl RepositoryGuard {
                 changed.extend(now.restore(before, pointer, kind, &mut attic));
             }
         }
+        if !changed.is_empty() {
+            parents = RealParents::default();
+        }
         for directory in directories {
             // A path outside that appears only now is not this command's doing, but a pointer to it.
             let is_known = self.before.directories.contains_key(directory);
-            if !leads_nowhere_else(directory) || !(is_known || directory.starts_with(&self.workdir))
+            if !(is_known || directory.starts_with(&self.workdir))
+                || !parents.has_no_links(directory)
             {
                 continue;
             }
             let before = self.before.directories.get(directory).unwrap_or(&empty);
             let is_mounted = self.are_mounted && self.mountable.contains(directory);
+            if is_mounted && before.is_of(directory) {
+                continue;
+            }
             let kind = GuardedKind::of(directory);
             // A directory over the limit is emptied in several rounds.
             for _ in 0..MOST_ROUNDS {
                 let now = DirectorySnapshot::take(directory);
-                if is_mounted && now.identity == before.identity {
-                    break;
-                }
                 let restored = now.restore(before, directory, kind, &mut attic);
                 let is_done = restored.is_empty() || !now.is_truncated();
+                if !restored.is_empty() {
+                    parents = RealParents::default();
+                }
                 changed.extend(restored);
                 if is_done {
                     break;
@@ -215,6 +218,7 @@ struct GuardedPaths {
     configurations: Vec<PathBuf>,
     /// `.git` where it is a file or link, and `commondir`.
     pointers: Vec<PathBuf>,
+    parents: RealParents,
 }
 
 /// True if a guarded directory is one of the repository and checkout that hold `workdir`, or the hooks
@@ -255,10 +259,11 @@ fn find_guarded(workdir: &Path, writable: &[PathBuf]) -> GuardedPaths {
         .chain(common)
         .filter(|path| fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir()))
         .collect();
-    let resolve = |paths: &[PathBuf]| -> Vec<PathBuf> {
+    let mut parents = RealParents::default();
+    let mut resolve = |paths: &[PathBuf]| -> Vec<PathBuf> {
         let resolved: BTreeSet<PathBuf> = paths
             .iter()
-            .filter_map(|path| resolve_parent(path))
+            .filter_map(|path| parents.resolve(path))
             .filter(|path| writable.iter().any(|root| path.starts_with(root)))
             .collect();
         resolved.into_iter().collect()
@@ -267,6 +272,7 @@ fn find_guarded(workdir: &Path, writable: &[PathBuf]) -> GuardedPaths {
         directories: resolve(&all.read_only),
         configurations: resolve(&all.git_configurations),
         pointers: resolve(&pointers),
+        parents,
     }
 }
 
@@ -281,59 +287,46 @@ fn user_configurations() -> Vec<PathBuf> {
     files.chain(own).filter(|file| file.is_absolute()).collect()
 }
 
-/// Resolves links above an entry, but not the entry itself. A missing parent stays as it is.
-fn resolve_parent(path: &Path) -> Option<PathBuf> {
-    let (parent, name) = (path.parent()?, path.file_name()?);
-    match fs::canonicalize(parent) {
-        Ok(parent) => Some(parent.join(name)),
-        Err(_) => Some(path.to_path_buf()),
+/// Resolves links above entries, each directory once.
+#[derive(Default)]
+struct RealParents(BTreeMap<PathBuf, Option<PathBuf>>);
+
+impl RealParents {
+    /// Resolves links above an entry, but not the entry itself. A missing parent stays as it is.
+    fn resolve(&mut self, path: &Path) -> Option<PathBuf> {
+        let (parent, name) = (path.parent()?, path.file_name()?);
+        match self.real(parent) {
+            Some(real) => Some(real.join(name)),
+            None => Some(path.to_path_buf()),
+        }
+    }
+
+    /// True if a path has no links above it.
+    fn has_no_links(&mut self, path: &Path) -> bool {
+        path.parent().is_some_and(|parent| {
+            let real = self.real(parent);
+            real.map_or_else(|| !parent.exists(), |real| real == parent)
+        })
+    }
+
+    fn real(&mut self, directory: &Path) -> Option<&PathBuf> {
+        if !self.0.contains_key(directory) {
+            // The usual path has no links, which one call tells.
+            let real = if is_normal(directory) && open_directory(directory).is_ok() {
+                Some(directory.to_path_buf())
+            } else {
+                fs::canonicalize(directory).ok()
+            };
+            self.0.insert(directory.to_path_buf(), real);
+        }
+        self.0.get(directory)?.as_ref()
     }
 }
 
-/// True if a path still has no links above it.
-fn leads_nowhere_else(path: &Path) -> bool {
-    path.parent().is_some_and(|parent| {
-        !parent.exists() || fs::canonicalize(parent).is_ok_and(|real| real == parent)
-    })
-}
-
-/// Repository below a working directory.
-enum NestedRepository {
-    /// Directory with a `.git`.
-    Checkout(PathBuf),
-    /// Directory that git takes for a repository without a checkout.
-    Bare(PathBuf),
-}
-
-/// Searches for repositories, from the top down and up to a limit.
-fn nested_repositories(workdir: &Path) -> Vec<NestedRepository> {
-    let mut found = Vec::new();
-    let mut pending = std::collections::VecDeque::from([workdir.to_path_buf()]);
-    let mut searched = 0;
-    while let Some(directory) = pending.pop_front() {
-        searched += 1;
-        if searched > MOST_SEARCHED {
-            break;
-        }
-        let (mut has_git, mut bare_parts) = (false, 0);
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            has_git |= name.eq_ignore_ascii_case(".git");
-            if ["HEAD", "objects", "refs"].iter().any(|part| name == *part) {
-                bare_parts += 1;
-            }
-            let is_searched = !NOT_SEARCHED.iter().any(|skipped| name == *skipped);
-            if is_searched && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                pending.push_back(directory.join(name));
-            }
-        }
-        if has_git && directory != workdir {
-            found.push(NestedRepository::Checkout(directory));
-        } else if bare_parts == 3 {
-            found.push(NestedRepository::Bare(directory));
-        }
-    }
-    found
+/// True for an absolute path without `.` and `..`.
+fn is_normal(path: &Path) -> bool {
+    let is_name = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::RootDir);
+    path.is_absolute() && path.components().all(is_name)
 }
 
 fn restore_configuration(file: &Path, before: &str, attic: &mut Attic) -> Vec<String> {

@@ -141,10 +141,10 @@ fn read_pointer(file: &Path, prefix: &str) -> Option<PathBuf> {
 
 fn read_small(file: &Path) -> Option<String> {
     // A pipe would block.
-    if !file.is_file() {
-        return None;
-    }
-    let mut text = String::new();
+    let bytes = fs::metadata(file).ok().filter(fs::Metadata::is_file)?.len();
+    let bytes = usize::try_from(bytes.min(MOST_FILE_BYTES)).ok()?;
+    // One byte more, so that the end is seen without another allocation.
+    let mut text = String::with_capacity(bytes + 1);
     let opened = fs::File::open(file).ok()?;
     opened
         .take(MOST_FILE_BYTES)

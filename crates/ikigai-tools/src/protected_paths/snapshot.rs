@@ -3,10 +3,11 @@
 //! Links are entries and are never followed, so that nothing outside of the directory is touched.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -20,11 +21,13 @@ const MOST_ENTRIES: usize = 2000;
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Entries of a directory by their relative paths; the directory itself is the empty path.
+///
+/// Samples among hooks are left out, because git never runs them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DirectorySnapshot {
     entries: BTreeMap<PathBuf, Recorded>,
     /// Device and inode of the directory, as long as it is one.
-    pub(super) identity: Option<(u64, u64)>,
+    identity: Option<(u64, u64)>,
 }
 
 /// One entry.
@@ -66,9 +69,14 @@ impl GuardedKind {
             (_, Recorded::Directory) | (Self::Hooks, Recorded::Other) => false,
             (Self::Settings, _) | (Self::Hooks, Recorded::Link(_)) => true,
             (Self::Hooks, Recorded::File { mode, .. }) => {
-                mode & 0o111 != 0 && name.extension() != Some(OsStr::new("sample"))
+                mode & 0o111 != 0 && !self.is_sample(name)
             }
         }
+    }
+
+    /// True for a file that git puts beside hooks and never runs.
+    fn is_sample(self, name: &Path) -> bool {
+        self == Self::Hooks && name.extension() == Some(OsStr::new("sample"))
     }
 }
 
@@ -81,30 +89,58 @@ impl DirectorySnapshot {
     /// Records the entries that did not change since a time, if one is given.
     pub(super) fn take_before(directory: &Path, since: Option<SystemTime>) -> Self {
         let mut snapshot = Self::default();
+        let Ok(metadata) = fs::symlink_metadata(directory) else {
+            return snapshot;
+        };
+        let is_suspect = |metadata: &Metadata| since.is_some_and(|since| is_newer(metadata, since));
+        let kind = GuardedKind::of(directory);
         let mut bytes_left = MOST_BYTES;
-        let mut pending = vec![PathBuf::new()];
+        let mut pending = Vec::new();
+        if metadata.is_dir() {
+            snapshot.identity = Some((metadata.dev(), metadata.ino()));
+            snapshot.entries.insert(PathBuf::new(), Recorded::Directory);
+            pending.push(PathBuf::new());
+        } else if let Ok((parent, name)) = open_parent(directory)
+            && !is_suspect(&metadata)
+        {
+            let entry = Recorded::read(&parent, name, &metadata, &mut bytes_left);
+            snapshot.entries.insert(PathBuf::new(), entry);
+        }
         while let Some(relative) = pending.pop() {
             let path = join(directory, &relative);
-            let Ok(metadata) = fs::symlink_metadata(&path) else {
+            let (Ok(opened), Ok(entries)) = (open_directory(&path), fs::read_dir(&path)) else {
                 continue;
             };
-            if snapshot.entries.len() >= MOST_ENTRIES {
-                break;
-            }
-            if metadata.is_dir() {
-                if relative.as_os_str().is_empty() {
-                    snapshot.identity = Some((metadata.dev(), metadata.ino()));
+            for entry in entries.flatten() {
+                if snapshot.entries.len() >= MOST_ENTRIES {
+                    return snapshot;
                 }
-                let names = fs::read_dir(&path).into_iter().flatten().flatten();
-                pending.extend(names.map(|entry| relative.join(entry.file_name())));
-            }
-            let is_suspect = since.is_some_and(|since| is_newer(&metadata, since));
-            if metadata.is_dir() || !is_suspect {
-                let entry = Recorded::read(&path, &metadata, &mut bytes_left);
+                let name = entry.file_name();
+                let relative = relative.join(&name);
+                let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+                if is_file && kind.is_sample(&relative) {
+                    continue;
+                }
+                let Ok(metadata) = entry.metadata() else {
+                    continue;
+                };
+                if metadata.is_dir() {
+                    pending.push(relative.clone());
+                } else if is_suspect(&metadata) {
+                    continue;
+                }
+                let entry = Recorded::read(&opened, &name, &metadata, &mut bytes_left);
                 snapshot.entries.insert(relative, entry);
             }
         }
         snapshot
+    }
+
+    /// True if this is a snapshot of the directory that is there.
+    pub(super) fn is_of(&self, directory: &Path) -> bool {
+        let found = fs::symlink_metadata(directory).ok();
+        let identity = found.map(|metadata| (metadata.dev(), metadata.ino()));
+        identity.is_some() && identity == self.identity
     }
 
     /// True if the directory may have more entries than are recorded.
@@ -169,18 +205,22 @@ impl DirectorySnapshot {
 }
 
 impl Recorded {
-    fn read(path: &Path, metadata: &Metadata, bytes_left: &mut u64) -> Self {
+    fn read(parent: &OwnedFd, name: &OsStr, metadata: &Metadata, bytes_left: &mut u64) -> Self {
         if metadata.is_dir() {
             return Self::Directory;
         }
         if metadata.is_symlink() {
-            return Self::Link(fs::read_link(path).unwrap_or_default());
+            let target = rustix::fs::readlinkat(parent, name, Vec::new());
+            let target = target.map(|target| OsString::from_vec(target.into_bytes()));
+            return Self::Link(target.unwrap_or_default().into());
         }
         if !metadata.is_file() {
             return Self::Other;
         }
         let bytes = metadata.len();
-        let content = (bytes <= *bytes_left).then(|| read_file(path)).flatten();
+        let content = (bytes <= *bytes_left)
+            .then(|| read_entry(parent, name))
+            .flatten();
         if content.is_some() {
             *bytes_left -= bytes;
         }
@@ -329,15 +369,27 @@ fn create(parent: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> io::Resu
     Ok(rustix::fs::fchmod(&file, mode)?)
 }
 
-/// Reads a regular file that is no link. A pipe that took its place does not block.
+/// Reads a regular file, refusing links on the way. A pipe that took its place does not block.
 pub(super) fn read_file(path: &Path) -> Option<Vec<u8>> {
-    let (parent, name) = open_parent(path).ok()?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = fs::File::from(rustix::fs::openat(&parent, name, flags, Mode::empty()).ok()?);
-    if !file.metadata().ok()?.is_file() {
+    read_opened(open_without_links(path, READ_ENTRY).ok()?)
+}
+
+fn read_entry(parent: &OwnedFd, name: &OsStr) -> Option<Vec<u8>> {
+    let flags = READ_ENTRY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    read_opened(rustix::fs::openat(parent, name, flags, Mode::empty()).ok()?)
+}
+
+const READ_ENTRY: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
+
+fn read_opened(file: OwnedFd) -> Option<Vec<u8>> {
+    let file = fs::File::from(file);
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() {
         return None;
     }
-    let mut content = Vec::new();
+    // One byte more, so that the end is seen without another allocation.
+    let bytes = metadata.len().min(MOST_BYTES) + 1;
+    let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
     file.take(MOST_BYTES).read_to_end(&mut content).ok()?;
     Some(content)
 }
@@ -350,10 +402,21 @@ fn open_parent(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
     Ok((open_directory(parent)?, name))
 }
 
+/// Opens a directory, refusing links on the way.
 #[cfg(target_os = "linux")]
-fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    open_without_links(path, OFlags::PATH | OFlags::DIRECTORY)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    open_without_links(path, OFlags::RDONLY | OFlags::DIRECTORY)
+}
+
+#[cfg(target_os = "linux")]
+fn open_without_links(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     use rustix::fs::{CWD, ResolveFlags};
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = flags | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     Ok(rustix::fs::openat2(
         CWD,
@@ -365,11 +428,12 @@ fn open_directory(path: &Path) -> io::Result<OwnedFd> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open_directory(path: &Path) -> io::Result<OwnedFd> {
-    if fs::canonicalize(path)? != path {
+fn open_without_links(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    if fs::canonicalize(parent)? != parent {
         return Err(io::Error::from(io::ErrorKind::PermissionDenied));
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 

@@ -1,6 +1,6 @@
 //! Seccomp filters of a sandbox.
 //!
-//! Two filters are stacked. The first refuses calls that lead out of the sandbox: sockets, other
+//! A filter has two lists. The first refuses calls that lead out of the sandbox: sockets, other
 //! processes' memory, mounts, namespaces, and kernel interfaces that no command needs. The second
 //! matches calls that change a process named by its number; a static filter cannot know which
 //! numbers are the caller's own, so a supervisor judges them ([`super::listener`]), and without one they
@@ -12,9 +12,12 @@ use std::sync::OnceLock;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, sock_filter,
+    SeccompRule, TargetArch,
 };
 
+use super::bpf::{
+    self, JUMP_IF_EQUAL, JUMP_IF_GREATER_OR_EQUAL, LOAD_NUMBER, ListedCall, RETURN, step,
+};
 use super::call_lists::{
     FIRST_NEW, KNOWN_NEW, NAMESPACES, OF_A_PROCESS, READING_REQUESTS, REFUSED, REFUSED_WHEN_READING,
 };
@@ -30,12 +33,6 @@ const SET_LEASE: u64 = 1024;
 
 /// Operation of `prctl` that ties processes to one core.
 const SCHEDULE_CORE: u64 = 62;
-
-/// Seccomp's answer "ask the supervisor".
-const RETURN_NOTIFY: u32 = libc::SECCOMP_RET_USER_NOTIF;
-
-/// Seccomp's answer "ask the tracer", which stands for [`RETURN_NOTIFY`] while a filter is built.
-const RETURN_TRACE: u32 = libc::SECCOMP_RET_TRACE;
 
 /// Whether there is network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,80 +66,74 @@ pub(super) enum CallJudge {
     Refusal,
 }
 
-/// Returns the first filter of a sandbox.
+/// Returns the filter of a sandbox.
 pub(super) fn filter(
     network: Network,
     writes: Writes,
     ipc: IpcScope,
+    judge: CallJudge,
 ) -> io::Result<&'static BpfProgram> {
-    static BUILT: [OnceLock<Option<BpfProgram>>; 8] = [const { OnceLock::new() }; 8];
-    let index = usize::from(network == Network::Allowed) * 4
-        + usize::from(writes == Writes::Some) * 2
-        + usize::from(ipc == IpcScope::Private);
+    static BUILT: [OnceLock<Option<BpfProgram>>; 16] = [const { OnceLock::new() }; 16];
+    let index = usize::from(network == Network::Allowed) * 8
+        + usize::from(writes == Writes::Some) * 4
+        + usize::from(ipc == IpcScope::Private) * 2
+        + usize::from(judge == CallJudge::Supervisor);
     BUILT
         .get(index)
         .and_then(|built| {
             built
-                .get_or_init(|| build(network, writes, ipc).ok())
+                .get_or_init(|| build(network, writes, ipc, judge).ok())
                 .as_ref()
         })
-        .ok_or_else(no_filter)
+        .ok_or_else(|| io::Error::other("this machine has no filter of system calls"))
 }
 
-/// Returns the second filter of a sandbox, which matches calls on processes by number.
-pub(super) fn process_filter(judge: CallJudge) -> io::Result<&'static BpfProgram> {
-    static BUILT: [OnceLock<Option<BpfProgram>>; 2] = [const { OnceLock::new() }; 2];
-    BUILT
-        .get(usize::from(judge == CallJudge::Supervisor))
-        .and_then(|built| built.get_or_init(|| build_process(judge).ok()).as_ref())
-        .ok_or_else(no_filter)
-}
-
-fn no_filter() -> io::Error {
-    io::Error::other("this machine has no filter of system calls")
-}
-
+/// Builds a filter: architecture, unknown calls, a search among the listed calls, then their rules.
 fn build(
     network: Network,
     writes: Writes,
     ipc: IpcScope,
+    judge: CallJudge,
 ) -> Result<BpfProgram, seccompiler::Error> {
-    let filter = SeccompFilter::new(
-        rules(network, writes, ipc)?,
-        SeccompAction::Allow,
-        SeccompAction::Errno(libc::EPERM.unsigned_abs()),
-        TargetArch::try_from(std::env::consts::ARCH)?,
-    )?;
-    let mut program = unknown_calls();
-    program.extend(BpfProgram::try_from(filter)?);
-    Ok(program)
-}
-
-fn build_process(judge: CallJudge) -> Result<BpfProgram, seccompiler::Error> {
-    let action = match judge {
-        CallJudge::Supervisor => SeccompAction::Trace(0),
-        CallJudge::Refusal => SeccompAction::Errno(libc::EPERM.unsigned_abs()),
-    };
-    let filter = SeccompFilter::new(
-        process_rules()?,
-        SeccompAction::Allow,
-        action,
-        TargetArch::try_from(std::env::consts::ARCH)?,
-    )?;
-    let mut program = BpfProgram::try_from(filter)?;
-    // seccompiler has no action for notifications.
-    for step in &mut program {
-        if step.code == RETURN && step.k == RETURN_TRACE {
-            step.k = RETURN_NOTIFY;
-        }
+    let refusal = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let (mut rules, process_rules) = (rules(network, writes, ipc)?, process_rules()?);
+    let mut listed: BTreeMap<u32, ListedCall> = BTreeMap::new();
+    for (call, rules) in rules.iter().chain(&process_rules) {
+        let verdict = if rules.is_empty() {
+            ListedCall::Answered(u32::from(refusal.clone()))
+        } else {
+            ListedCall::Judged
+        };
+        // Numbers are positive; the first list counts before the second.
+        let number = u32::try_from(*call).unwrap_or(u32::MAX);
+        listed.entry(number).or_insert(verdict);
     }
+    rules.retain(|_, rules| !rules.is_empty());
+
+    // A filter without rules is the check of the architecture, and its answer.
+    let mut program = compile(Rules::new(), refusal.clone())?;
+    program.pop();
+    program.extend(unknown_calls());
+    program.extend(bpf::allow_unlisted(&Vec::from_iter(listed)));
+    let processes = match judge {
+        CallJudge::Supervisor => bpf::replace_return(
+            compile(process_rules, SeccompAction::Trace(0))?,
+            // seccompiler has no action for notifications.
+            libc::SECCOMP_RET_TRACE,
+            libc::SECCOMP_RET_USER_NOTIF,
+        ),
+        CallJudge::Refusal => compile(process_rules, refusal.clone())?,
+    };
+    program.extend(bpf::chain(compile(rules, refusal)?, processes));
     Ok(program)
 }
 
-const LOAD_NUMBER: u16 = 0x20;
-const JUMP_IF_GREATER_OR_EQUAL: u16 = 0x35;
-const JUMP_IF_EQUAL: u16 = 0x15;
-const RETURN: u16 = 0x06;
+/// Compiles rules: `action` if one matches.
+fn compile(rules: Rules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
+    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)?;
+    Ok(BpfProgram::try_from(filter)?)
+}
 
 /// Answers `ENOSYS` to x32, to calls newer than this filter, and to `clone3`.
 ///
@@ -150,7 +141,6 @@ const RETURN: u16 = 0x06;
 /// uses `clone`.
 fn unknown_calls() -> BpfProgram {
     const RETURN_NO_SUCH_CALL: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
-    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     let known = u8::try_from(KNOWN_NEW.len()).unwrap_or(0);
     let clone3 = u32::try_from(libc::SYS_clone3).unwrap_or(u32::MAX);
     let mut program = vec![
@@ -341,3 +331,6 @@ fn all_of(arguments: &[(u8, Argument)]) -> Result<SeccompRule, seccompiler::Back
         .collect::<Result<_, _>>()?;
     SeccompRule::new(conditions)
 }
+
+#[cfg(test)]
+mod tests;

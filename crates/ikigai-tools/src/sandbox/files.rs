@@ -12,6 +12,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 
+use super::ruleset_cache::{self, RulesetKey, RulesetPaths};
 use crate::paths::{follow, follow_all};
 
 /// The newest Landlock whose rights are handled; an older kernel handles fewer.
@@ -44,13 +45,24 @@ pub(super) fn ruleset(
     hidden: &[PathBuf],
     program: &Path,
 ) -> Result<RulesetCreated, RulesetError> {
+    let directory = program.parent().filter(|_| program.is_absolute());
+    let key = RulesetKey {
+        write: write.iter().map(|directory| real(directory)).collect(),
+        hidden: follow_all(hidden),
+        program: directory.map(real),
+    };
+    ruleset_cache::get(key, build)
+}
+
+fn build(key: &RulesetKey) -> Result<(RulesetCreated, RulesetPaths), RulesetError> {
     let all = AccessFs::from_all(NEWEST);
     let mut grants = Grants {
         ruleset: Ruleset::default()
             .handle_access(all)?
             .scope(Scope::from_all(NEWEST))?
             .create()?,
-        hidden: follow_all(hidden),
+        hidden: key.hidden.clone(),
+        paths: RulesetPaths::default(),
     };
     grants.add(Path::new("/"), AccessFs::ReadDir.into())?;
     for device in DEVICES {
@@ -61,31 +73,30 @@ pub(super) fn ruleset(
     }
     // Whoever could make a device could read the disk below all files.
     let write_rights = all & !make_bitflags!(AccessFs::{MakeBlock | MakeChar | IoctlDev});
-    for directory in write {
-        let directory = real(directory);
+    for directory in &key.write {
         let count = grants.hidden.len();
         let above = KERNEL.iter().map(PathBuf::from);
         grants
             .hidden
-            .extend(above.filter(|kernel| kernel.starts_with(&directory)));
-        grants.add_around(&directory, write_rights)?;
+            .extend(above.filter(|kernel| kernel.starts_with(directory)));
+        grants.add_around(directory, write_rights)?;
         grants.hidden.truncate(count);
     }
     grants.hidden.push(PathBuf::from("/dev"));
     grants.add_around(Path::new("/"), READ)?;
-    if let Some(directory) = program.parent().filter(|_| program.is_absolute()) {
-        let directory = real(directory);
+    if let Some(directory) = &key.program {
         grants
             .hidden
             .retain(|hidden| !directory.starts_with(hidden));
-        grants.add_around(&directory, READ)?;
+        grants.add_around(directory, READ)?;
     }
-    Ok(grants.ruleset)
+    Ok((grants.ruleset, grants.paths))
 }
 
 struct Grants {
     ruleset: RulesetCreated,
     hidden: Vec<PathBuf>,
+    paths: RulesetPaths,
 }
 
 impl Grants {
@@ -97,6 +108,7 @@ impl Grants {
         if !self.hidden.iter().any(|hidden| hidden.starts_with(path)) {
             return self.add(path, rights);
         }
+        self.paths.add_listed(path);
         let Ok(entries) = fs::read_dir(path) else {
             return Ok(());
         };
@@ -110,6 +122,7 @@ impl Grants {
     }
 
     fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
+        self.paths.add_granted(path);
         // What is not there, or not ours to look at, needs no grant.
         let Ok(file) = PathFd::new(path) else {
             return Ok(());

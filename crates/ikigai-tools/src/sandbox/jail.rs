@@ -31,13 +31,18 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 pub(crate) struct Jail {
     capabilities: Option<CapabilitySets>,
     files: RulesetCreated,
-    private_ipc: &'static BpfProgram,
-    shared_ipc: &'static BpfProgram,
-    refused_processes: &'static BpfProgram,
-    supervised_processes: &'static BpfProgram,
+    private_ipc: CallFilters,
+    shared_ipc: CallFilters,
     /// For processes only: a thread shares its namespaces and has no supervisor.
     namespaces: Option<Namespaces>,
     supervisor: Option<ListenerSender>,
+}
+
+/// Filters of a sandbox with and without a supervisor.
+#[derive(Clone, Copy, Debug)]
+struct CallFilters {
+    supervised: &'static BpfProgram,
+    refusing: &'static BpfProgram,
 }
 
 impl Jail {
@@ -64,13 +69,17 @@ impl Jail {
         } else {
             Writes::Some
         };
+        let filters = |ipc| -> io::Result<CallFilters> {
+            Ok(CallFilters {
+                supervised: calls::filter(network, writes, ipc, CallJudge::Supervisor)?,
+                refusing: calls::filter(network, writes, ipc, CallJudge::Refusal)?,
+            })
+        };
         Ok(Some(Self {
             capabilities: fewer_capabilities(),
             files: files::ruleset(write, hidden, program).map_err(io::Error::other)?,
-            private_ipc: calls::filter(network, writes, IpcScope::Private)?,
-            shared_ipc: calls::filter(network, writes, IpcScope::Shared)?,
-            refused_processes: calls::process_filter(CallJudge::Refusal)?,
-            supervised_processes: calls::process_filter(CallJudge::Supervisor)?,
+            private_ipc: filters(IpcScope::Private)?,
+            shared_ipc: filters(IpcScope::Shared)?,
             namespaces: None,
             supervisor: None,
         }))
@@ -116,20 +125,17 @@ impl Jail {
             set_capabilities(None, NO_CAPABILITIES)?;
         }
         self.files.restrict_self().map_err(|_| Errno::PERM)?;
-        let calls = match entered {
+        let filters = match entered {
             Entered::Private(_) => self.private_ipc,
             Entered::Shared => self.shared_ipc,
         };
-        seccompiler::apply_filter(calls).map_err(|_| Errno::PERM)?;
         // A process that is supervised already, or an old kernel, has no listener for us.
         let has_mounts = entered == Entered::Private(Mounts::Complete);
-        let is_supervised = self.supervisor.is_some_and(|supervisor| {
-            supervisor
-                .install(self.supervised_processes, has_mounts)
-                .is_ok()
-        });
+        let is_supervised = self
+            .supervisor
+            .is_some_and(|supervisor| supervisor.install(filters.supervised, has_mounts).is_ok());
         if !is_supervised {
-            seccompiler::apply_filter(self.refused_processes).map_err(|_| Errno::PERM)?;
+            seccompiler::apply_filter(filters.refusing).map_err(|_| Errno::PERM)?;
         }
         Ok(())
     }

@@ -5,12 +5,14 @@
 //! judges are numbers in registers, which no other thread can change after the check, so allowed
 //! calls are continued by the kernel.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::epoll;
 use rustix::io::Errno;
 use seccompiler::BpfProgram;
 
@@ -18,6 +20,9 @@ use super::calls;
 
 /// Bytes of a control message that carries one descriptor, with its alignment.
 const CONTROL_BYTES: usize = 64;
+
+/// Limit on questions that are read at a time.
+const MOST_EVENTS: usize = 16;
 
 /// Control message buffer, aligned as `cmsghdr` needs it.
 #[repr(C, align(8))]
@@ -37,8 +42,9 @@ pub(super) struct ListenerSender(UnixStream);
 impl ListenerSender {
     /// Installs `filter` with a listener and sends that to ikigai, with a word about mounts.
     ///
-    /// A forked child calls this: it makes two system calls and neither allocates nor locks.
+    /// A forked child calls this: it makes system calls and neither allocates nor locks.
     pub(super) fn install(&self, filter: &BpfProgram, has_mounts: bool) -> io::Result<()> {
+        rustix::thread::set_no_new_privs(true)?;
         let listener = install_filter(filter)?;
         send(
             self.0.as_raw_fd(),
@@ -73,34 +79,104 @@ impl Listener {
         self.has_mounts
     }
 
-    /// Starts the thread that answers.
+    /// Lets the thread that serves all runs answer this one's questions.
     ///
     /// `is_of_run` says whether a process belongs to the same run as the caller.
-    pub(crate) fn serve(self, is_of_run: impl Fn(i32) -> bool + Send + 'static) -> io::Result<()> {
-        std::thread::Builder::new()
-            .name("sandbox judge".to_owned())
-            .spawn(move || answer_all(&self.notifications, &is_of_run))
-            .map(drop)
+    pub(crate) fn serve(
+        self,
+        is_of_run: impl Fn(i32) -> bool + Send + Sync + 'static,
+    ) -> io::Result<()> {
+        let supervisor = Supervisor::get().ok_or(Errno::AGAIN)?;
+        supervisor.add(SupervisedRun {
+            notifications: self.notifications,
+            is_of_run: Box::new(is_of_run),
+        })
     }
 }
 
-/// Answers notifications until all processes with the filter are gone.
-fn answer_all(listener: &OwnedFd, is_of_run: &dyn Fn(i32) -> bool) {
-    loop {
-        let mut polled = [PollFd::new(listener, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, None) {
-            Ok(_) => {}
-            Err(Errno::INTR) => continue,
-            Err(_) => return,
+/// Answers the questions of all runs, on one thread that starts with the first of them.
+struct Supervisor {
+    epoll: OwnedFd,
+    runs: Mutex<SupervisedRuns>,
+}
+
+#[derive(Default)]
+struct SupervisedRuns {
+    by_key: HashMap<u64, Arc<SupervisedRun>>,
+    next_key: u64,
+}
+
+struct SupervisedRun {
+    notifications: OwnedFd,
+    is_of_run: Box<dyn Fn(i32) -> bool + Send + Sync>,
+}
+
+impl Supervisor {
+    /// Returns the supervisor of this process; none if its thread could not be started.
+    fn get() -> Option<&'static Self> {
+        static STARTED: OnceLock<Option<Supervisor>> = OnceLock::new();
+        let start = || {
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).ok()?;
+            let name = "sandbox judge".to_owned();
+            let thread = std::thread::Builder::new().name(name);
+            // The thread waits for the value that this function makes.
+            let serve = || STARTED.wait().as_ref().map(Self::serve);
+            thread.spawn(serve).ok()?;
+            Some(Self {
+                epoll,
+                runs: Mutex::default(),
+            })
+        };
+        STARTED.get_or_init(start).as_ref()
+    }
+
+    fn runs(&self) -> MutexGuard<'_, SupervisedRuns> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, run: SupervisedRun) -> io::Result<()> {
+        let mut runs = self.runs();
+        let key = runs.next_key;
+        runs.next_key += 1;
+        let data = epoll::EventData::new_u64(key);
+        epoll::add(&self.epoll, &run.notifications, data, epoll::EventFlags::IN)?;
+        runs.by_key.insert(key, Arc::new(run));
+        Ok(())
+    }
+
+    fn serve(&self) {
+        let mut events = Vec::with_capacity(MOST_EVENTS);
+        loop {
+            events.clear();
+            match epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                None,
+            ) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+            for event in events.drain(..) {
+                let (key, flags) = (event.data.u64(), event.flags);
+                let run = self.runs().by_key.get(&key).cloned();
+                match run {
+                    Some(run) if flags.contains(epoll::EventFlags::IN) => run.answer(),
+                    // No process of the run is left. Closing the descriptor ends the watch.
+                    _ => drop(self.runs().by_key.remove(&key)),
+                }
+            }
         }
-        if !polled[0].revents().contains(PollFlags::IN) {
-            return;
-        }
+    }
+}
+
+impl SupervisedRun {
+    fn answer(&self) {
         // A caller that was killed meanwhile has no question left.
-        if let Some(question) = receive_question(listener) {
+        if let Some(question) = receive_question(&self.notifications) {
             let target = calls::named_process(question.data.nr, &question.data.args);
             let caller = i32::try_from(question.pid).unwrap_or(0);
-            send_answer(listener, question.id, judge(caller, target, is_of_run));
+            let verdict = judge(caller, target, &self.is_of_run);
+            send_answer(&self.notifications, question.id, verdict);
         }
     }
 }

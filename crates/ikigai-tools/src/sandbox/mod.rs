@@ -5,6 +5,8 @@
 //! out by trying: [`in_force`].
 
 #[cfg(target_os = "linux")]
+mod bpf;
+#[cfg(target_os = "linux")]
 mod call_lists;
 #[cfg(target_os = "linux")]
 mod calls;
@@ -21,6 +23,8 @@ mod listener;
 mod namespaces;
 #[cfg(target_os = "linux")]
 mod probe;
+#[cfg(target_os = "linux")]
+mod ruleset_cache;
 
 use std::fmt;
 use std::io;

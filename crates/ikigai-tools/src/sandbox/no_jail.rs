@@ -63,7 +63,10 @@ impl Listener {
     }
 
     /// There is nothing to serve.
-    pub(crate) fn serve(self, _is_of_run: impl Fn(i32) -> bool + Send + 'static) -> io::Result<()> {
+    pub(crate) fn serve(
+        self,
+        _is_of_run: impl Fn(i32) -> bool + Send + Sync + 'static,
+    ) -> io::Result<()> {
         match self {}
     }
 }

@@ -213,6 +213,27 @@ async fn must_be_kept(attempts: &[&str], network: bool) {
 }
 
 #[tokio::test]
+async fn a_writable_directory_that_was_replaced_stays_writable() {
+    let directory = tempfile::tempdir().unwrap();
+    let work = directory.path().canonicalize().unwrap().join("work");
+    for _ in 0..3 {
+        fs::create_dir(&work).unwrap();
+        let mut line = Line::new("echo new >file && cat file").within(&work);
+        line.job.confinement = Confinement::Sandbox {
+            write: vec![work.clone()],
+            network: false,
+            hidden: Arc::from([]),
+            guarded: None,
+        };
+
+        let ended = line.run().await;
+
+        assert_eq!(text(&ended.output), "new\n");
+        fs::remove_dir_all(&work).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_written_outside() {
     must_be_kept(
         &[
