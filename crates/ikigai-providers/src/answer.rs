@@ -201,6 +201,8 @@ pub struct ProviderError {
     pub should_retry: Option<bool>,
     /// Index of the message that the provider refuses, if its words name one.
     pub names_message: Option<usize>,
+    /// Tokens that the model takes, if a refusal of a long request states them.
+    pub stated_window: Option<u64>,
 }
 
 impl ProviderError {
@@ -214,6 +216,7 @@ impl ProviderError {
             retry_after: None,
             should_retry: None,
             names_message: None,
+            stated_window: None,
         }
     }
 }

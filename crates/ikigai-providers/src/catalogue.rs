@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -12,6 +13,9 @@ use thiserror::Error;
 
 /// The table as it is shipped; `[models]` in the configuration adds to it and corrects it.
 const EMBEDDED: &str = include_str!("models.json");
+
+/// Smallest and largest window that servers are believed to have, in tokens.
+pub(crate) const PLAUSIBLE_WINDOWS: RangeInclusive<u64> = 1_024..=16_777_216;
 
 /// How much a model thinks, in our words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
@@ -135,6 +139,9 @@ pub struct ModelSpec {
     pub context_window: Option<u64>,
     /// The longest answer.
     pub max_output: Option<u64>,
+    /// The longest answer that the user wants; none: its server decides.
+    #[serde(skip)]
+    pub output_limit: Option<u64>,
     /// Dollars for a million tokens read.
     pub price_in: Option<f64>,
     /// Dollars for a million tokens answered.
@@ -159,6 +166,7 @@ impl ModelSpec {
             dialect: String::new(),
             context_window: None,
             max_output: None,
+            output_limit: None,
             price_in: None,
             price_out: None,
             price_cache_read: None,

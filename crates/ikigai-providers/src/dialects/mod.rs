@@ -4,6 +4,7 @@ pub mod chat;
 pub mod gemini;
 pub mod messages;
 mod openai;
+pub(crate) mod overflow;
 mod refusal;
 pub mod responses;
 pub mod schema;

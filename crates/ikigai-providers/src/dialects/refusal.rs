@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::overflow;
 use crate::answer::{FailureKind, ProviderError};
 use crate::retry::kind_of_status;
 
@@ -44,28 +45,17 @@ const VAGUE_WORDS: &[(&str, FailureKind)] = &[
     ("timeout", FailureKind::Timeout),
 ];
 
-/// How servers without a word for it say that the context is full.
-const TOO_LONG_PHRASES: &[&str] = &[
-    "context length",
-    "context size",
-    "context window",
-    "prompt is too long",
-    "too many tokens",
-];
-
 /// Reads the body of a refusal into an error that has its status and kind already.
 pub(crate) fn explain(body: &Value, error: &mut ProviderError) {
     let Some(words) = Words::of(body) else {
         return;
     };
     error.kind = words.kind(error.status.is_some()).unwrap_or(error.kind);
-    if error.kind == FailureKind::BadRequest && words.say_too_long() {
-        error.kind = FailureKind::TooLong;
-    }
     error.names_message = words.named_index().or(error.names_message);
     if let Some(message) = words.message {
         error.message = message;
     }
+    overflow::recognise(body, error);
 }
 
 /// Makes an error of what a provider sends inside a stream. The stream itself began well, so what
@@ -79,11 +69,6 @@ pub(crate) fn in_stream(body: &Value) -> ProviderError {
         error.kind = kind_of_status(status);
     }
     explain(body, &mut error);
-    if error.kind == FailureKind::Unavailable
-        && Words::of(body).is_some_and(|words| words.say_too_long())
-    {
-        error.kind = FailureKind::TooLong;
-    }
     error
 }
 
@@ -160,11 +145,6 @@ impl Words {
             })
         };
         find(PLAIN_WORDS).or_else(|| find(VAGUE_WORDS).filter(|_| !has_status))
-    }
-
-    fn say_too_long(&self) -> bool {
-        let said = self.message.as_deref().unwrap_or_default().to_lowercase();
-        TOO_LONG_PHRASES.iter().any(|phrase| said.contains(phrase))
     }
 
     /// The index of the message, counted on the wire, that is refused.

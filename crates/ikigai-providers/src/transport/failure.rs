@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::words;
 use crate::answer::{FailureKind, ProviderError};
 use crate::dialect::Dialect;
+use crate::dialects::overflow;
 use crate::retry::{self, Asked};
 use crate::sse::SseError;
 
@@ -193,6 +194,10 @@ pub(super) fn refused(refusal: &Refusal<'_>) -> ProviderError {
         format!("{bare}: {}", words::excerpt(text))
     };
     explain(refusal.dialect, text, &mut error);
+    if error.kind != FailureKind::TooLong {
+        // Gateways refuse in plain words too.
+        overflow::recognise(&Value::Null, &mut error);
+    }
     error
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::answer::{FailureKind, ProviderError};
+use crate::dialects::overflow;
 use crate::dialects::refusal::shortened;
 
 /// The failure that an error inside a stream tells.
@@ -27,7 +28,7 @@ pub(super) fn blocked(reason: &str, words: Option<&str>) -> ProviderError {
 pub(super) fn explain(body: &Value, error: &mut ProviderError) {
     let body = body.get(0).unwrap_or(body);
     let Some(told) = body.get("error") else {
-        return;
+        return overflow::recognise(body, error);
     };
     let text = |field: &str| told.get(field).and_then(Value::as_str);
     let status = text("status").unwrap_or_default();
@@ -42,6 +43,7 @@ pub(super) fn explain(body: &Value, error: &mut ProviderError) {
     if let Some(kind) = kind_of(status, &error.message, details) {
         error.kind = kind;
     }
+    overflow::recognise(body, error);
     // A header says it more exactly.
     if error.retry_after.is_none() {
         error.retry_after = details.iter().find_map(retry_delay);
@@ -64,9 +66,6 @@ fn kind_of(status: &str, words: &str, details: &[Value]) -> Option<FailureKind> 
             if has_reason("API_KEY_INVALID") || words.contains("API key not valid") =>
         {
             FailureKind::Unauthorized
-        }
-        "INVALID_ARGUMENT" if words.contains("exceeds the maximum number of tokens") => {
-            FailureKind::TooLong
         }
         "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => FailureKind::BadRequest,
         "UNAUTHENTICATED" => FailureKind::Unauthorized,

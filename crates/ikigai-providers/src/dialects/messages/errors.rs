@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::answer::{FailureKind, ProviderError};
+use crate::dialects::overflow;
 use crate::dialects::refusal::shortened;
 
 /// The failure that an error event inside a stream tells.
@@ -16,7 +17,7 @@ pub(super) fn inside_stream(event: &Value) -> ProviderError {
 /// Takes words and kind from a body like `{"error":{"type":…,"message":…}}`.
 pub(super) fn explain(body: &Value, error: &mut ProviderError) {
     let Some(told) = body.get("error") else {
-        return;
+        return overflow::recognise(body, error);
     };
     let text = |field: &str| told.get(field).and_then(Value::as_str);
     let kind = text("type").unwrap_or_default();
@@ -29,14 +30,12 @@ pub(super) fn explain(body: &Value, error: &mut ProviderError) {
     if let Some(kind) = kind_of(kind, &error.message) {
         error.kind = kind;
     }
+    overflow::recognise(body, error);
 }
 
 fn kind_of(kind: &str, words: &str) -> Option<FailureKind> {
     let says = |phrase: &str| words.contains(phrase);
     let kind = match kind {
-        "invalid_request_error" if says("prompt is too long") || says("context limit") => {
-            FailureKind::TooLong
-        }
         "invalid_request_error" if says("credit balance is too low") => FailureKind::Quota,
         "invalid_request_error" => FailureKind::BadRequest,
         "authentication_error" => FailureKind::Unauthorized,
