@@ -6,6 +6,7 @@ use ikigai_core::project::{Filling, Fixed, Scale, TurnSize, expected_tokens};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Budget, Kind, RowRef, Target};
+use ikigai_providers::WindowSource;
 use ikigai_store::{Agent, StoreError};
 
 use crate::engine::target_of;
@@ -43,6 +44,8 @@ pub struct Context {
     pub window: u64,
     /// What is kept for its answer beside that, if it is known.
     pub reserve: Option<u64>,
+    /// Where the window is known from.
+    pub source: WindowSource,
 }
 
 /// One turn in the window.
@@ -87,6 +90,8 @@ pub struct ContextEstimate {
     pub used: u64,
     /// Tokens that it may have.
     pub budget: u64,
+    /// Where the model's window is known from.
+    pub source: WindowSource,
 }
 
 impl Engine {
@@ -111,7 +116,11 @@ impl Engine {
                 let choice = self.choice(settings)?;
                 let window = self.models.window_tokens(&choice);
                 let budget = self.budget(settings, &choice, window).cap;
-                return Ok(ContextEstimate { used, budget });
+                return Ok(ContextEstimate {
+                    used,
+                    budget,
+                    source: self.window_source(&choice),
+                });
             }
             rows *= 2;
             if rows > MOST_ESTIMATE_ROWS {
@@ -122,6 +131,7 @@ impl Engine {
         Ok(ContextEstimate {
             used: context.fixed_tokens() + context.total_tokens(),
             budget: context.budget,
+            source: context.source,
         })
     }
 
@@ -168,6 +178,7 @@ impl Engine {
             budget: counted.cap,
             window: counted.window,
             reserve: self.reserve(&choice, counted.window),
+            source: self.window_source(&choice),
         };
         for (part, tokens) in filling.fixed {
             let tokens = scale.counted(tokens);
@@ -194,8 +205,20 @@ impl Engine {
         Ok(context)
     }
 
+    /// Where the window of a model is known from.
+    fn window_source(&self, choice: &ModelChoice) -> WindowSource {
+        if self.is_corrected(choice) {
+            WindowSource::Refusal
+        } else {
+            self.models.describe(choice).window_source
+        }
+    }
+
     /// What a model keeps for its answer.
     fn reserve(&self, choice: &ModelChoice, window: u64) -> Option<u64> {
+        if self.is_corrected(choice) {
+            return None;
+        }
         let context = self.models.describe(choice).context_tokens?;
         context.checked_sub(window)
     }
@@ -240,6 +263,13 @@ fn words_of(entry: &Entry) -> String {
 }
 
 impl Worker {
+    /// Asks the server for the window of a model that is not known; takes a short time at most.
+    pub(crate) async fn look_up_window(&self) -> Result<(), EngineError> {
+        let choice = self.engine.choice(self.settings())?;
+        self.engine.models.learn_window(&choice).await;
+        Ok(())
+    }
+
     /// What fills the window now.
     pub async fn context(&self) -> Result<Context, EngineError> {
         // A copy, so that the view that is sent does not grow.

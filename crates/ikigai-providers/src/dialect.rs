@@ -18,7 +18,7 @@ pub struct Order<'a> {
     pub model: &'a str,
     /// How much it shall think; none: no thinking field is sent.
     pub thinking: Option<&'a ThinkingValue>,
-    /// The longest answer in tokens, thinking included.
+    /// The longest answer in tokens, thinking included; 0: the server decides.
     pub max_output: u64,
     /// Names the conversation, for the provider's prompt cache.
     pub cache_key: &'a str,
@@ -72,6 +72,11 @@ pub trait Dialect: Send + Sync {
     /// of them.
     fn token_scale(&self) -> Scale {
         Scale::default()
+    }
+
+    /// Says whether a request without a limit for its answer is refused.
+    fn requires_max_output(&self) -> bool {
+        false
     }
 
     /// Spells a request. Pure.

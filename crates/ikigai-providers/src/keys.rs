@@ -126,7 +126,9 @@ impl KeyError {
                 provider,
                 reason: format!("status {status}"),
             },
-            NoDocument::Nobody(reason) => Self::Untried { provider, reason },
+            NoDocument::Nobody(reason) | NoDocument::Unreadable(reason) => {
+                Self::Untried { provider, reason }
+            }
         }
     }
 }

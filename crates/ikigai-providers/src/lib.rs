@@ -42,6 +42,15 @@ pub trait Models: Send + Sync {
     /// How many tokens a request to the model that settings name may have; needs no key.
     fn window_tokens(&self, choice: &ModelChoice) -> u64;
 
+    /// Asks the server for the window of a model that is not known; afterwards
+    /// [`Models::window_tokens`] returns what it stated.
+    ///
+    /// Asks once for each model and never fails; it takes at most a few seconds.
+    fn learn_window<'a>(&'a self, choice: &'a ModelChoice) -> BoxFuture<'a, ()> {
+        let _ = choice;
+        Box::pin(async {})
+    }
+
     /// How many tokens the model that settings name is likely to count for one that is estimated,
     /// before it has told; needs no key.
     fn token_scale(&self, _choice: &ModelChoice) -> Scale {
@@ -57,6 +66,7 @@ pub trait Models: Send + Sync {
             title: choice.provider.clone().unwrap_or_default(),
             thinking: choice.level.clone(),
             context_tokens: None,
+            window_source: WindowSource::Known,
         }
     }
 
@@ -92,6 +102,33 @@ pub struct Described {
     pub thinking: Option<String>,
     /// How many tokens it takes and gives together, if that is known.
     pub context_tokens: Option<u64>,
+    /// Where that is known from.
+    pub window_source: WindowSource,
+}
+
+/// Source of a model's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowSource {
+    /// The table of models, or the configuration.
+    Known,
+    /// The model's server.
+    Served,
+    /// Nothing: most models have this much.
+    Assumed,
+    /// The server's refusal of a longer request.
+    Refusal,
+}
+
+impl WindowSource {
+    /// The word for a status line; none where there is nothing to say.
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Known => None,
+            Self::Served => Some("from server"),
+            Self::Assumed => Some("assumed"),
+            Self::Refusal => Some("corrected"),
+        }
+    }
 }
 
 /// A model that can be chosen.

@@ -19,6 +19,8 @@ pub struct Preset {
     pub base_variable: Option<&'static str>,
     /// What its server does differently.
     pub quirks: Quirks,
+    /// True if its server cuts answers at a few thousand tokens where a request states no limit.
+    pub short_answers: bool,
 }
 
 const PLAIN: Quirks = Quirks {
@@ -62,6 +64,7 @@ const fn local(name: &'static str, title: &'static str, base: &'static str) -> P
         keys: &[],
         base_variable: None,
         quirks: PLAIN,
+        short_answers: false,
     }
 }
 
@@ -81,6 +84,14 @@ const fn remote(
         keys,
         base_variable: None,
         quirks,
+        short_answers: false,
+    }
+}
+
+const fn short(preset: Preset) -> Preset {
+    Preset {
+        short_answers: true,
+        ..preset
     }
 }
 
@@ -127,46 +138,46 @@ pub const PRESETS: &[Preset] = &[
         &["XAI_API_KEY"],
         OWN,
     ),
-    remote(
+    short(remote(
         "deepseek",
         "DeepSeek",
         "chat",
         "https://api.deepseek.com",
         &["DEEPSEEK_API_KEY"],
         ECHOING,
-    ),
-    remote(
+    )),
+    short(remote(
         "moonshotai",
         "Moonshot",
         "chat",
         "https://api.moonshot.ai",
         &["MOONSHOT_API_KEY"],
         ECHOING,
-    ),
-    remote(
+    )),
+    short(remote(
         "zai",
         "Z.ai",
         "chat",
         "https://api.z.ai/api/paas/v4",
         &["ZAI_API_KEY"],
         ECHOING,
-    ),
-    remote(
+    )),
+    short(remote(
         "alibaba",
         "Alibaba",
         "chat",
         "https://dashscope-intl.aliyuncs.com/compatible-mode",
         &["DASHSCOPE_API_KEY"],
         PLAIN,
-    ),
-    remote(
+    )),
+    short(remote(
         "mistral",
         "Mistral",
         "chat",
         "https://api.mistral.ai",
         &["MISTRAL_API_KEY"],
         STRICT,
-    ),
+    )),
     remote(
         "openrouter",
         "OpenRouter",

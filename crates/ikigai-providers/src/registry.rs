@@ -1,10 +1,13 @@
 //! Everybody who can be asked: the demo model, the providers known by name, those configured.
 
 mod described;
+mod model_limits;
 mod model_names;
 mod remote_model;
+mod served_window;
 mod spelled;
 mod typed;
+mod window_shapes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,6 +19,7 @@ use ikigai_core::settings::ModelChoice;
 use secrecy::SecretString;
 
 use self::remote_model::{KeySource, Reachable, RemoteModel};
+use self::served_window::WindowLookups;
 use crate::catalogue::{Catalogue, Level, ModelName, ModelSpec};
 use crate::credentials::{self, CredentialsError};
 use crate::demo::{DEMO, Demo};
@@ -26,15 +30,6 @@ use crate::transport::{Client, Deadlines};
 use crate::{
     BoxFuture, Described, KeptKey, KeyError, Model, Models, NoModel, Offer, TypedKey, dialects,
 };
-
-/// The window of a model that is not in the table: what a local server can be expected to have.
-const UNKNOWN_WINDOW: u64 = 32_768;
-
-/// The longest answer asked of a model that is not in the table.
-const UNKNOWN_OUTPUT: u64 = 4_096;
-
-/// No answer is asked to be longer than this: it is taken off the window for every request.
-const MOST_OUTPUT: u64 = 32_000;
 
 /// What the configuration says of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,6 +113,8 @@ pub struct Registry {
     key_commands: BTreeMap<String, Arc<KeyCommand>>,
     /// Keys that were typed since the program began.
     typed: Mutex<Vec<SecretString>>,
+    /// Windows that servers were asked for.
+    lookups: WindowLookups,
 }
 
 impl Registry {
@@ -134,6 +131,7 @@ impl Registry {
             random,
             key_commands: BTreeMap::new(),
             typed: Mutex::default(),
+            lookups: WindowLookups::default(),
         }
     }
 
@@ -382,7 +380,12 @@ impl Models for Registry {
             return Model::window_tokens(&Demo);
         }
         let name = choice.model.as_deref().unwrap_or_default();
-        window_of(self.catalogue().find(Some(provider), name))
+        let catalogue = self.catalogue();
+        self.request_tokens(provider, name, catalogue.find(Some(provider), name))
+    }
+
+    fn learn_window<'a>(&'a self, choice: &'a ModelChoice) -> BoxFuture<'a, ()> {
+        Box::pin(self.look_up_window(choice))
     }
 
     fn token_scale(&self, choice: &ModelChoice) -> Scale {
@@ -409,6 +412,7 @@ impl Models for Registry {
         Ok(Arc::new(RemoteModel {
             level: thinking.as_ref().map(|(level, _)| *level),
             thinking: thinking.map(|(_, value)| value),
+            limits: self.limits(provider, &name, spec.as_ref(), reachable.dialect),
             reachable,
             name,
             spec,
@@ -416,16 +420,4 @@ impl Models for Registry {
             random: Arc::clone(&self.random),
         }))
     }
-}
-
-fn longest_answer(spec: Option<&ModelSpec>) -> u64 {
-    let most = spec.and_then(|spec| spec.max_output);
-    most.unwrap_or(UNKNOWN_OUTPUT).min(MOST_OUTPUT)
-}
-
-/// What a model takes, less what is kept for its answer.
-fn window_of(spec: Option<&ModelSpec>) -> u64 {
-    let window = spec.and_then(|spec| spec.context_window);
-    let window = window.unwrap_or(UNKNOWN_WINDOW);
-    window.saturating_sub(longest_answer(spec)).max(window / 2)
 }

@@ -12,8 +12,8 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::summary::{SUMMARY_PROMPT, SUMMARY_REQUEST};
 use ikigai_providers::answer::PATIENCE;
 use ikigai_providers::{
-    Answer, AnswerBlock, BoxFuture, Delta, FailureKind, Model, Models, NoModel, ProviderError,
-    Response, StopReason, Wait,
+    Answer, AnswerBlock, BoxFuture, Delta, Described, FailureKind, Model, Models, NoModel,
+    ProviderError, Response, StopReason, Wait, WindowSource,
 };
 use tokio::sync::Notify;
 
@@ -37,8 +37,8 @@ pub enum Step {
     TryAgain(String),
     /// Fails with these words.
     Fail(String),
-    /// Refuses the request as too long for the model.
-    Overflow(String),
+    /// Refuses the request as too long for the model, which takes this many tokens.
+    Overflow(String, Option<u64>),
     /// The answer begins anew; follows [`Step::TryAgain`] by itself.
     Restart,
     /// Says nothing until it is told to go on.
@@ -72,6 +72,10 @@ struct Shared {
     go_on: Notify,
     /// Thousandths of a token that it counts for one that is estimated; none: always ten tokens.
     counts: Mutex<Option<u64>>,
+    /// Window that its server states when it is asked, and how often it was.
+    served: Mutex<(Option<u64>, usize)>,
+    /// Window that its server has stated.
+    learned: Mutex<Option<u64>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -167,6 +171,16 @@ impl ScriptedProvider {
         *locked(&self.shared.counts) = Some(thousandths);
     }
 
+    /// Will state this window when it is asked for it.
+    pub fn will_state_window(&self, tokens: u64) {
+        locked(&self.shared.served).0 = Some(tokens);
+    }
+
+    /// How often it was asked for its window.
+    pub fn window_lookups(&self) -> usize {
+        locked(&self.shared.served).1
+    }
+
     /// What it was asked so far.
     pub fn requests(&self) -> Vec<Request> {
         locked(&self.shared.requests).clone()
@@ -197,11 +211,33 @@ impl Models for ScriptedProvider {
     }
 
     fn window_tokens(&self, _choice: &ModelChoice) -> u64 {
-        Model::window_tokens(self)
+        locked(&self.shared.learned).unwrap_or_else(|| Model::window_tokens(self))
     }
 
+    fn learn_window<'a>(&'a self, _choice: &'a ModelChoice) -> BoxFuture<'a, ()> {
+        Box::pin(async {
+            let mut served = locked(&self.shared.served);
+            served.1 += 1;
+            *locked(&self.shared.learned) = served.0;
+        })
+    }
+
+    fn describe(&self, choice: &ModelChoice) -> Described {
+        let learned = *locked(&self.shared.learned);
+        Described {
+            title: choice.provider.clone().unwrap_or_default(),
+            thinking: choice.level.clone(),
+            context_tokens: learned,
+            window_source: learned.map_or(WindowSource::Known, |_| WindowSource::Served),
+        }
+    }
+
+    /// Each has the window of this moment, as models of real providers do.
     fn resolve(&self, _choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel> {
-        Ok(Arc::new(self.clone()))
+        Ok(Arc::new(Self {
+            window: locked(&self.shared.learned).or(self.window),
+            ..self.clone()
+        }))
     }
 }
 
@@ -302,7 +338,10 @@ impl Script {
             }),
             Step::Restart => Ok(Delta::Again),
             Step::Fail(message) => Err(failed(message)),
-            Step::Overflow(message) => Err(ProviderError::new(FailureKind::TooLong, message)),
+            Step::Overflow(message, window) => Err(ProviderError {
+                stated_window: window,
+                ..ProviderError::new(FailureKind::TooLong, message)
+            }),
             Step::Panic(reason) => panic!("{reason}"),
             Step::Wait | Step::Hang | Step::Sleep(_) => return None,
         })

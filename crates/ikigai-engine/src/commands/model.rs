@@ -36,6 +36,7 @@ async fn model(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     };
     let models = worker.engine.models.clone();
     let choice = models.choose(name).map_err(EngineError::from)?;
+    models.learn_window(&choice).await;
     let was = worker.settings().model.clone();
     let described = models.describe(&choice);
     let mut output = format!(

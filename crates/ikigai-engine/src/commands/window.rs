@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ikigai_core::data::{self, SummaryData};
 use ikigai_core::{Event, RowRef, Settings};
+use ikigai_providers::WindowSource;
 use ikigai_store::history;
 use serde_json::{Map, Value};
 
@@ -67,6 +68,7 @@ async fn context(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let words: Vec<_> = typed.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => {
+            worker.look_up_window().await?;
             let context = worker.context().await?;
             Ok(Reply::says(table(worker, &context)))
         }
@@ -247,6 +249,16 @@ fn table(worker: &Worker, context: &Context) -> String {
     row("free", context.budget.saturating_sub(used), "");
     if let Some(reserve) = context.reserve {
         row("reserve", reserve, "kept for the answer, beside the budget");
+    }
+    let source = match context.source {
+        WindowSource::Known => None,
+        WindowSource::Served => Some("as the server states it"),
+        WindowSource::Assumed => Some("assumed; set context_window if the model has another"),
+        WindowSource::Refusal => Some("corrected: the server refused a longer request"),
+    };
+    if let Some(source) = source {
+        let window = context.window + context.reserve.unwrap_or(0);
+        row("window", window, source);
     }
     match context.start_index {
         0 => {}

@@ -404,6 +404,12 @@ impl Engine {
         Budget::new(known.map_or(window, |known| known.min(window)), cap)
     }
 
+    /// Says whether a refusal showed that a model takes less than it was thought to.
+    pub(crate) fn is_corrected(&self, choice: &ModelChoice) -> bool {
+        let corrected = self.windows().get(&key_of(choice)).copied();
+        corrected.is_some_and(|corrected| corrected < self.models.window_tokens(choice))
+    }
+
     /// Remembers that a model takes no more than this many tokens.
     pub(crate) fn correct_window(&self, choice: &ModelChoice, tokens: u64) {
         self.windows().insert(key_of(choice), tokens);

@@ -132,6 +132,7 @@ impl Worker {
         instructions: Option<&str>,
     ) -> Result<Option<Summary>, EngineError> {
         self.summary = None;
+        self.look_up_window().await?;
         let mut turn = self.prepare_turn().await?;
         self.read_window(&mut turn).await?;
         let Some(range) = self.compactable(&turn) else {

@@ -27,8 +27,8 @@ const LEAST_FRESH_PART: u64 = 5;
 /// A request above this share of the budget is not sent; estimates are not exact.
 const FULL_PERCENT: u64 = 97;
 
-/// No model has a smaller window than this, in tokens.
-const LEAST_WINDOW: u64 = 1_024;
+/// Refusals of requests smaller than this, in tokens, correct no window.
+const LEAST_WINDOW: u64 = 512;
 
 /// Share of a refused request, or of the limit that the refusal names, that is sent instead.
 const OVERFLOW_PERCENT: u64 = 85;
@@ -107,6 +107,31 @@ impl Worker {
         }
     }
 
+    /// Asks the server for the window of an unknown model, and makes the turn fit it. Returns why the
+    /// turn is to stop if the user stops it meanwhile.
+    pub(super) async fn learn_window(
+        &mut self,
+        turn: &mut Turn,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
+        let models = self.engine.models.clone();
+        let mut learned = models.learn_window(&turn.choice);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut learned => break,
+                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
+                    return Ok(Some(stop));
+                },
+            }
+        }
+        drop(learned);
+        if models.window_tokens(&turn.choice) != turn.model.window_tokens() {
+            self.renew_turn(turn, desk).await?;
+        }
+        Ok(None)
+    }
+
     /// Takes a refusal of a request as too long for the model's true window, once per request.
     /// Returns whether the request can be sent again, shorter.
     pub(super) fn shrink_window(
@@ -121,14 +146,17 @@ impl Worker {
         let Agent { state, view, .. } = &self.agent;
         let scale = Scale::of(state, view, &turn.target, turn.scale);
         let sent = scale.counted(used_tokens(state, view, &turn.target));
-        let limit = stated_limit(&error.message).map_or(sent, |limit| limit.min(sent));
-        let window = limit.saturating_mul(OVERFLOW_PERCENT) / 100;
-        if window >= turn.budget.window {
+        let share = |tokens: u64| tokens.saturating_mul(OVERFLOW_PERCENT) / 100;
+        // What the model takes, if the refusal states it; how much less to send is another matter,
+        // since estimates can be wrong.
+        let window = error.stated_window.map_or(share(sent), share);
+        let room = window.min(share(sent));
+        if room >= turn.budget.window || room < LEAST_WINDOW {
             return false;
         }
         turn.overflowed = true;
         self.engine.correct_window(&turn.choice, window);
-        turn.budget = Budget::new(window, Some(turn.budget.cap));
+        turn.budget = Budget::new(room, Some(turn.budget.cap));
         let text = format!(
             "Request too long for the model: window corrected to {} tokens, sending a shorter one",
             tokens(window)
@@ -239,17 +267,4 @@ impl Worker {
         desk.told(rows);
         Ok(true)
     }
-}
-
-/// The limit that a refusal names: its second largest number, since the largest is what was asked
-/// for, or its only one.
-fn stated_limit(message: &str) -> Option<u64> {
-    let digits = message.replace([',', '_'], "");
-    let numbers = digits.split(|c: char| !c.is_ascii_digit());
-    let mut numbers: Vec<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
-    numbers.retain(|number| *number >= LEAST_WINDOW);
-    numbers.sort_unstable();
-    numbers.dedup();
-    let largest = numbers.pop();
-    numbers.pop().or(largest)
 }

@@ -355,7 +355,11 @@ impl Worker {
                 Step::Ask => {
                     self.carry_out_at_break(desk).await;
                     self.keep_up(&mut turn, desk).await?;
-                    match Box::pin(self.fit_context(&mut turn, desk)).await? {
+                    let reason = match Box::pin(self.learn_window(&mut turn, desk)).await? {
+                        Some(reason) => Some(reason),
+                        None => Box::pin(self.fit_context(&mut turn, desk)).await?,
+                    };
+                    match reason {
                         Some(reason) => self.stop_here(&reason, desk).await?,
                         None => self.ask(&mut turn, desk).await?,
                     }
@@ -371,6 +375,15 @@ impl Worker {
         if turn.settings == *self.settings() {
             return Ok(());
         }
+        self.renew_turn(turn, desk).await
+    }
+
+    /// Prepares a turn anew, with what it has used up so far.
+    async fn renew_turn(
+        &mut self,
+        turn: &mut Turn,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
         let fresh = read_held!(desk, self.prepare_turn());
         *turn = Turn {
             starts: turn.starts,

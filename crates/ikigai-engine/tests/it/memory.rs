@@ -4,7 +4,7 @@ use ikigai_core::data::{self, SummaryData};
 use ikigai_core::project::estimate_request;
 use ikigai_core::{Block, Kind, Request, Row};
 use ikigai_engine::{Outcome, Update, Worker};
-use ikigai_providers::AnswerBlock;
+use ikigai_providers::{AnswerBlock, WindowSource};
 use ikigai_testkit::{Step, is_summary_request};
 use serde_json::json;
 
@@ -243,7 +243,7 @@ async fn an_overflow_corrects_the_window_and_the_turn_goes_on() {
         say(&mut worker, &format!("question {turn}")).await.unwrap();
     }
     let message = "maximum context length is 10000 tokens, you requested 12,900".to_owned();
-    world.provider.will([Step::Overflow(message)]);
+    world.provider.will([Step::Overflow(message, Some(10_000))]);
     // The conversation does not fit the corrected window: it is summarised in chunks.
     for _ in 0..8 {
         world.provider.will_summarise_as("They talked about words.");
@@ -267,6 +267,103 @@ async fn an_overflow_corrects_the_window_and_the_turn_goes_on() {
         .unwrap()
         .window;
     assert_eq!(window, 8_500);
+}
+
+/// A refusal without a number halves nothing: a little less than was refused is sent.
+#[tokio::test(start_paused = true)]
+async fn an_overflow_without_a_number_corrects_the_window_by_what_was_sent() {
+    let world = world(100_000);
+    let mut worker = world.root().await;
+    for turn in 0..6 {
+        world
+            .provider
+            .will_say(&format!("answer {turn} {}", "word ".repeat(1_600)));
+        say(&mut worker, &format!("question {turn}")).await.unwrap();
+    }
+    let message = "request 20251116 of model-20241022 is too long".to_owned();
+    world.provider.will([Step::Overflow(message, None)]);
+    for _ in 0..8 {
+        world.provider.will_summarise_as("They talked about words.");
+    }
+    world.provider.will_say("still here");
+
+    let outcome = say(&mut worker, "go on").await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    let requests = world.provider.requests();
+    let refused = &requests[6];
+    let context = world.engine.context(worker.agent().state.agent()).await;
+    let context = context.unwrap();
+    assert!(context.window < estimate_request(refused), "{context:?}");
+    assert!(
+        context.window > estimate_request(refused) / 2,
+        "{context:?}"
+    );
+    assert_eq!(context.source, WindowSource::Refusal);
+}
+
+/// A server that counts more tokens than were estimated states a window above what was sent: less is
+/// sent, and the window is the stated one.
+#[tokio::test(start_paused = true)]
+async fn a_stated_window_is_kept_where_estimates_are_too_low() {
+    let world = world(100_000);
+    let mut worker = world.root().await;
+    for turn in 0..6 {
+        world
+            .provider
+            .will_say(&format!("answer {turn} {}", "word ".repeat(1_600)));
+        say(&mut worker, &format!("question {turn}")).await.unwrap();
+    }
+    let message = "exceeds the available context size (40000 tokens)".to_owned();
+    world.provider.will([Step::Overflow(message, Some(40_000))]);
+    for _ in 0..8 {
+        world.provider.will_summarise_as("They talked about words.");
+    }
+    world.provider.will_say("still here");
+
+    let outcome = say(&mut worker, "go on").await.unwrap();
+
+    assert_eq!(outcome, Outcome::Completed);
+    let requests = world.provider.requests();
+    let (refused, last) = (&requests[6], requests.last().unwrap());
+    assert!(estimate_request(last) < estimate_request(refused));
+    let context = world.engine.context(worker.agent().state.agent()).await;
+    assert_eq!(context.unwrap().window, 34_000);
+}
+
+/// The server of an unknown model is asked for its window just before the first request, and every
+/// request stays within what it states.
+#[tokio::test(start_paused = true)]
+async fn an_unknown_model_gets_the_window_that_its_server_states() {
+    let world = world(1_000_000);
+    world.provider.will_state_window(9_000);
+    let mut worker = world.root().await;
+    assert_eq!(
+        world.provider.window_lookups(),
+        0,
+        "nothing is asked at start"
+    );
+
+    for turn in 0..12 {
+        let answer = format!("answer {turn} {}", "word ".repeat(1_600));
+        world.provider.will_say(&answer);
+        world.provider.will_summarise_as("They talked about words.");
+        world.provider.will_summarise_as("They talked about words.");
+        let outcome = say(&mut worker, &format!("question {turn}")).await;
+        assert_eq!(outcome.unwrap(), Outcome::Completed);
+    }
+
+    let requests = world.provider.requests();
+    for request in &requests {
+        let size = estimate_request(request);
+        assert!(size <= 9_000, "{size} of {} requests", requests.len());
+    }
+    let context = world.engine.context(worker.agent().state.agent()).await;
+    let context = context.unwrap();
+    assert_eq!(
+        (context.window, context.source),
+        (9_000, WindowSource::Served)
+    );
 }
 
 /// `recall` with a row opens all of it, page by page.

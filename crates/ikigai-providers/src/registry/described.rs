@@ -6,7 +6,7 @@ use super::Registry;
 use crate::catalogue::{Level, ModelSpec};
 use crate::demo::DEMO;
 use crate::presets::preset;
-use crate::{Described, Offer};
+use crate::{Described, Offer, WindowSource};
 
 impl Registry {
     pub(super) fn described(&self, choice: &ModelChoice) -> Described {
@@ -20,10 +20,12 @@ impl Registry {
         let catalogue = self.catalogue();
         let spec = catalogue.find(Some(provider), model);
         let level = choice.level.as_deref().and_then(|word| word.parse().ok());
+        let window = (provider != DEMO).then(|| self.window(provider, model, spec));
         Described {
             title,
             thinking: thinking(spec, level),
-            context_tokens: spec.and_then(|spec| spec.context_window),
+            context_tokens: window.map(|(window, _)| window),
+            window_source: window.map_or(WindowSource::Known, |(_, source)| source),
         }
     }
 

@@ -8,7 +8,8 @@ use ikigai_core::Request;
 use ikigai_core::data::Amounts;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Random, longest_answer, window_of};
+use super::Random;
+use super::model_limits::ModelLimits;
 use crate::catalogue::{Level, ModelSpec, ThinkingValue};
 use crate::credentials::CredentialsError;
 use crate::dialect::{Dialect, Order, Quirks};
@@ -35,12 +36,38 @@ pub(super) struct Reachable {
     pub(super) quirks: Quirks,
 }
 
+impl Reachable {
+    /// Headers of every request to it.
+    pub(super) fn headers(&self, key: Option<&SecretString>) -> Vec<(String, SecretString)> {
+        request_headers(self.dialect, key, &self.headers)
+    }
+}
+
+/// Headers of a request: those of the dialect, then configured ones.
+pub(super) fn request_headers(
+    dialect: &dyn Dialect,
+    key: Option<&SecretString>,
+    further: &BTreeMap<String, String>,
+) -> Vec<(String, SecretString)> {
+    let own = dialect.headers(key.map(ExposeSecret::expose_secret));
+    let own = own
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
+    let further = further
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
+    own.chain(further)
+        .map(|(name, value)| (name, SecretString::from(value)))
+        .collect()
+}
+
 /// A model behind a dialect.
 #[derive(Clone)]
 pub(super) struct RemoteModel {
     pub(super) reachable: Reachable,
     pub(super) name: String,
     pub(super) spec: Option<ModelSpec>,
+    pub(super) limits: ModelLimits,
     pub(super) level: Option<Level>,
     pub(super) thinking: Option<ThinkingValue>,
     pub(super) client: Client,
@@ -53,14 +80,10 @@ impl RemoteModel {
             request,
             model: &self.name,
             thinking: self.thinking.as_ref(),
-            max_output: self.max_output(),
+            max_output: self.limits.output.unwrap_or(0),
             cache_key: conversation,
             quirks: self.reachable.quirks,
         }
-    }
-
-    fn max_output(&self) -> u64 {
-        longest_answer(self.spec.as_ref())
     }
 }
 
@@ -78,7 +101,7 @@ impl Model for RemoteModel {
     }
 
     fn window_tokens(&self) -> u64 {
-        window_of(self.spec.as_ref())
+        self.limits.request_tokens()
     }
 
     fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64> {
@@ -112,25 +135,10 @@ impl RemoteModel {
         conversation: &str,
         key: Option<&SecretString>,
     ) -> Box<dyn Answer> {
-        let Reachable {
-            dialect,
-            base,
-            headers,
-            ..
-        } = &self.reachable;
-        let own = dialect.headers(key.map(ExposeSecret::expose_secret));
-        let own = own
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value));
-        let further = headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone()));
-        let headers = own
-            .chain(further)
-            .map(|(name, value)| (name, SecretString::from(value)));
+        let Reachable { dialect, base, .. } = &self.reachable;
         let call = Call {
             url: dialect.endpoint(base, &self.name),
-            headers: headers.collect(),
+            headers: self.reachable.headers(key),
             body: dialect
                 .encode(&self.order(request, conversation))
                 .to_string()

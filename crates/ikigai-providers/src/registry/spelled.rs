@@ -4,7 +4,7 @@ use ikigai_core::Request;
 use ikigai_core::settings::ModelChoice;
 use serde_json::Value;
 
-use super::{Level, Registry, longest_answer};
+use super::{Level, Registry};
 use crate::dialect::{Dialect, Order};
 use crate::dialects;
 use crate::presets::{COMPATIBLE, preset};
@@ -30,11 +30,12 @@ impl Registry {
             .map(|(_, value)| value);
         let usual = preset(provider).map_or(COMPATIBLE, |preset| preset.quirks);
         let configured = self.configured.get(provider);
+        let limits = self.limits(provider, name, spec, dialect);
         dialect.encode(&Order {
             request,
             model: name,
             thinking: thinking.as_ref(),
-            max_output: longest_answer(spec),
+            max_output: limits.output.unwrap_or(0),
             cache_key: conversation,
             quirks: configured.map_or(usual, |config| config.quirks(usual)),
         })

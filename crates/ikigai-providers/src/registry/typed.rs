@@ -2,9 +2,8 @@
 
 use std::sync::PoisonError;
 
-use secrecy::{ExposeSecret, SecretString};
-
 use super::Registry;
+use super::remote_model::request_headers;
 use crate::keys::{DEADLINE, KeptKey, KeyError, TypedKey, listed};
 use crate::presets::{full_base, preset};
 use crate::transport::fetch::{NoDocument, fetch_with};
@@ -50,23 +49,14 @@ impl Registry {
         }
         let base = self.base_of(provider).ok_or_else(unknown)?;
         let dialect = dialects::by_name(self.dialect_of(provider)).ok_or_else(unknown)?;
-        let own = dialect.headers(Some(key.secret().expose_secret()));
-        let own = own
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value));
-        let further = self
-            .configured
-            .get(provider)
-            .map(|config| config.headers.clone());
-        let headers = own.chain(further.into_iter().flatten());
-        let headers: Vec<_> = headers
-            .map(|(name, value)| (name, SecretString::from(value)))
-            .collect();
+        let config = self.configured.get(provider);
+        let further = config.map(|config| config.headers.clone());
+        let headers = request_headers(dialect, Some(key.secret()), &further.unwrap_or_default());
         let url = format!("{}/models", full_base(dialect.name(), &base));
         let client = self.clients.get(provider).unwrap_or(&self.client);
         let answer = fetch_with(client, &url, &headers, DEADLINE).await;
         let answer = answer.map_err(|why| KeyError::of(provider, why))?;
-        let no_list = || NoDocument::Nobody("its answer is no list of models".to_owned());
+        let no_list = || NoDocument::Unreadable("its answer is no list of models".to_owned());
         listed(&answer).ok_or_else(|| KeyError::of(provider, no_list()))
     }
 

@@ -1,26 +1,29 @@
-//! Reading a small JSON document, for looking whether somebody is there.
+//! Reading a small JSON document of a server, such as its list of models.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use reqwest::Url;
+use reqwest::{Url, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::Client;
 
-/// A list of models is far smaller.
-const MOST_BYTES: usize = 1 << 20;
+/// Most bytes of a document: the longest list of models that is known has a third of this.
+const MOST_BYTES: usize = 4 << 20;
 
 /// Why there is no document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoDocument {
-    /// Somebody is there and says no, with this status.
+    /// The server refuses with this status.
     Status(u16),
-    /// Nobody is there, or what came is none.
+    /// No server answers.
     Nobody(String),
+    /// The answer is no JSON document, or too long.
+    Unreadable(String),
 }
 
-/// The document at an address, if there is one within the deadline. Nobody there is no error.
+/// The document at an address, if there is one within the deadline.
 pub(crate) async fn fetch(client: &Client, url: &str, deadline: Duration) -> Option<Value> {
     fetch_with(client, url, &[], deadline).await.ok()
 }
@@ -32,33 +35,54 @@ pub(crate) async fn fetch_with(
     headers: &[(String, SecretString)],
     deadline: Duration,
 ) -> Result<Value, NoDocument> {
-    let read = tokio::time::timeout(deadline, read(client, url, headers));
+    let read = tokio::time::timeout(deadline, read(client, url, headers, None));
     let late = |_| NoDocument::Nobody(format!("no answer within {} s", deadline.as_secs()));
     read.await.map_err(late)?
 }
 
-async fn read(
+/// Reads the document that a server sends for a GET, or for a POST if there is a body.
+///
+/// Has no deadline: the caller sets one.
+pub(crate) async fn read(
     client: &Client,
     url: &str,
     headers: &[(String, SecretString)],
+    body: Option<&Value>,
 ) -> Result<Value, NoDocument> {
-    let nobody = |reason: &dyn std::fmt::Display| NoDocument::Nobody(reason.to_string());
-    let failed = |error: reqwest::Error| nobody(&error.without_url());
+    let nobody = |reason: &dyn Display| NoDocument::Nobody(reason.to_string());
+    let unreadable = |reason: &dyn Display| NoDocument::Unreadable(reason.to_string());
     let url = Url::parse(url).map_err(|error| nobody(&error))?;
-    let mut request = client.to(&url).map_err(|error| nobody(&error))?.get(url);
+    let client = client.to(&url).map_err(|error| nobody(&error))?;
+    let mut request = match body {
+        None => client.get(url),
+        Some(body) => client
+            .post(url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(body.to_string()),
+    };
     for (name, value) in headers {
         request = request.header(name, value.expose_secret());
     }
-    let mut response = request.send().await.map_err(failed)?;
+    let sent = request.send().await;
+    let mut response = sent.map_err(|error| nobody(&error.without_url()))?;
     if !response.status().is_success() {
         return Err(NoDocument::Status(response.status().as_u16()));
     }
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    if content_type.is_some_and(|value| value.starts_with("text/event-stream")) {
+        return Err(unreadable(&"the answer is a stream of events"));
+    }
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+    loop {
+        let chunk = response.chunk().await;
+        let Some(chunk) = chunk.map_err(|error| nobody(&error.without_url()))? else {
+            break;
+        };
         body.extend_from_slice(&chunk);
         if body.len() > MOST_BYTES {
-            return Err(nobody(&"the answer is too long"));
+            return Err(unreadable(&"the answer is too long"));
         }
     }
-    serde_json::from_slice(&body).map_err(|_| nobody(&"the answer is no JSON"))
+    serde_json::from_slice(&body).map_err(|_| unreadable(&"the answer is no JSON"))
 }

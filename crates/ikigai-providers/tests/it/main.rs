@@ -23,3 +23,4 @@ mod strict;
 mod support;
 mod switching;
 mod transport;
+mod windows;

@@ -3,7 +3,7 @@
 
 mod speak;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,6 +71,9 @@ struct Shared {
     says: Mutex<VecDeque<Said>>,
     asked: Mutex<Vec<Asked>>,
     faults: Mutex<Vec<String>>,
+    /// Documents beside the dialects', by method and path.
+    documents: Mutex<HashMap<String, (u16, String)>>,
+    looked_up: Mutex<Vec<Received>>,
     is_over: AtomicBool,
 }
 
@@ -136,6 +139,17 @@ impl Mock {
         held(&self.shared.says).extend(says);
     }
 
+    /// Answers requests of this method and path, such as `GET /v1/models`, with a document.
+    pub fn will_serve(&self, line: &str, status: u16, document: &str) {
+        let answer = (status, document.to_owned());
+        held(&self.shared.documents).insert(line.to_owned(), answer);
+    }
+
+    /// Requests so far that were not for an answer of the model.
+    pub fn looked_up(&self) -> Vec<Received> {
+        held(&self.shared.looked_up).clone()
+    }
+
     /// The requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         held(&self.shared.asked).clone()
@@ -189,7 +203,12 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         return Ok(());
     };
     let Some(spoken) = Spoken::of(&request) else {
-        return stream.write_all(&Script::answer(404, &[], "there is nothing here").bytes());
+        let documents = held(&shared.documents);
+        let found = documents.get(&request.line).cloned();
+        drop(documents);
+        held(&shared.looked_up).push(request);
+        let (status, text) = found.unwrap_or((404, "there is nothing here".to_owned()));
+        return stream.write_all(&Script::answer(status, &[], &text).bytes());
     };
     let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     if let Err(fault) = spoken.check(&body) {

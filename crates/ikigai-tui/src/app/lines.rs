@@ -253,10 +253,11 @@ pub(super) fn status(app: &App, state: &AgentState, columns: u16) -> Line {
         });
         if let Some(filled) = app.filled.filter(|filled| filled.of > 0) {
             let share = filled.used.saturating_mul(100) / filled.of;
-            parts.push(if dropped < 4 {
-                format!("{share}% of {}", tokens(filled.of))
-            } else {
-                format!("{share}%")
+            let of = tokens(filled.of);
+            parts.push(match filled.source {
+                Some(source) if dropped < 3 => format!("{share}% of {of} ({source})"),
+                _ if dropped < 4 => format!("{share}% of {of}"),
+                _ => format!("{share}%"),
             });
         }
         if let Some(cost) = cost.filter(|_| dropped < 3) {

@@ -202,6 +202,8 @@ pub struct Filled {
     pub used: u64,
     /// How many it may have.
     pub of: u64,
+    /// Source of the model's window, if it is worth a word.
+    pub source: Option<&'static str>,
 }
 
 /// What keys go to, beside a question.

@@ -286,6 +286,7 @@ impl Scout {
             let filled = estimate.map(|estimate| Filled {
                 used: estimate.used,
                 of: estimate.budget,
+                source: estimate.source.word(),
             });
             Found::Filled(agent, filled)
         });

@@ -324,6 +324,9 @@ impl ModelSection {
         }
         spec.context_window = project::lowered(spec.context_window, self.context_window);
         spec.max_output = project::lowered(spec.max_output, self.max_output);
+        if self.max_output.is_some() {
+            spec.output_limit = project::lowered(spec.output_limit, spec.max_output);
+        }
         Ok(spec)
     }
 
@@ -331,6 +334,7 @@ impl ModelSection {
         let mut spec = Self::find(name)?;
         spec.context_window = self.context_window.or(spec.context_window);
         spec.max_output = self.max_output.or(spec.max_output);
+        spec.output_limit = self.max_output;
         spec.price_in = self.price_in.or(spec.price_in);
         spec.price_out = self.price_out.or(spec.price_out);
         spec.price_cache_read = self.price_cache_read.or(spec.price_cache_read);

@@ -280,13 +280,13 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     key(
         "models.*.context_window",
-        "- as in the table",
+        "- as in the table, or as its server states",
         "tokens that the model takes",
     )
     .project(Project::Lowers),
     key(
         "models.*.max_output",
-        "- as in the table",
+        "- as its server decides",
         "tokens of its longest answer",
     )
     .project(Project::Lowers),

@@ -51,7 +51,10 @@ fn log_with(variables: &[(&str, &str)]) -> Option<String> {
     let base = format!("http://somebody:{PASSWORD}@{}", server.address());
     // Only the exchange itself knows this key.
     let command = format!("key_command = \"echo {KEY}\"");
-    let config = format!("[providers.mine]\nbase_url = \"{base}\"\n{command}\n");
+    let config = format!(
+        "[providers.mine]\nbase_url = \"{base}\"\n{command}\n\
+         [models.\"mine:small\"]\ncontext_window = 128000\n"
+    );
     fs::write(directory.join("config.toml"), config).unwrap();
     let credentials = directory.join("credentials");
     fs::write(&credentials, format!("openai = \"{FILE_KEY}\"\n")).unwrap();

@@ -33,3 +33,4 @@ mod sql;
 mod streams;
 mod support;
 mod tools;
+mod windows;

@@ -27,6 +27,14 @@ fn configure(newcomer: &Newcomer, text: &str) {
     fs::write(directory.join("config.toml"), text).unwrap();
 }
 
+/// A provider with a key, and a model whose window is known, so that the server is not asked for it.
+fn mine(base: &str) -> String {
+    format!(
+        "[providers.mine]\nbase_url = \"{base}\"\nkey_env = \"MINE_KEY\"\n\
+         [models.\"mine:small\"]\ncontext_window = 128000\n"
+    )
+}
+
 fn run(newcomer: &Newcomer, prompt: &str) -> Said {
     let mut command = newcomer.command(&["run", prompt, "--model", "mine:small"]);
     crate::support::said(command.env("MINE_KEY", KEY).output().unwrap())
@@ -56,10 +64,7 @@ fn a_configured_server_answers_through_every_fault_and_no_key_is_left_anywhere()
     ]);
     let newcomer = Newcomer::new();
     let base = server.url("");
-    configure(
-        &newcomer,
-        &format!("[providers.mine]\nbase_url = \"{base}\"\nkey_env = \"MINE_KEY\"\n"),
-    );
+    configure(&newcomer, &mine(&base));
 
     let answered = run(&newcomer, "hello");
     let refused = run(&newcomer, "again");
@@ -192,10 +197,7 @@ fn what_would_be_sent_can_be_looked_at_without_a_key() {
     let server = Server::start([whole("hello")]);
     let newcomer = Newcomer::new();
     let base = server.url("");
-    configure(
-        &newcomer,
-        &format!("[providers.mine]\nbase_url = \"{base}\"\nkey_env = \"MINE_KEY\"\n"),
-    );
+    configure(&newcomer, &mine(&base));
     run(&newcomer, "a question");
     configure(&newcomer, "");
 
@@ -211,10 +213,7 @@ fn a_past_request_is_printed_as_it_was_sent() {
     let server = Server::start([whole("one"), whole("two")]);
     let newcomer = Newcomer::new();
     let base = server.url("");
-    configure(
-        &newcomer,
-        &format!("[providers.mine]\nbase_url = \"{base}\"\nkey_env = \"MINE_KEY\"\n"),
-    );
+    configure(&newcomer, &mine(&base));
     run(&newcomer, "a question");
     run(&newcomer, "another");
     let rows = newcomer.ikigai(&["log", "--json"]).out;

@@ -7,13 +7,18 @@ use ikigai_testkit::server::{Script, Server};
 
 use crate::support::{Newcomer, PROGRAM};
 
-/// Makes a server the model, with limits of its own.
+/// Makes a server the model, with limits of its own. Its window is known, so that it is not asked.
 fn configure(newcomer: &Newcomer, url: &str, limits: &str) {
+    let window = if limits.contains("context_window") {
+        ""
+    } else {
+        "context_window = 128000\n"
+    };
     let directory = newcomer.home().join(".config/ikigai");
     fs::create_dir_all(&directory).unwrap();
     let text = format!(
         "model = \"mine:small\"\n[providers.mine]\nbase_url = \"{url}\"\n\
-         [models.\"mine:small\"]\n{limits}\n"
+         [models.\"mine:small\"]\n{window}{limits}\n"
     );
     fs::write(directory.join("config.toml"), text).unwrap();
 }

@@ -29,7 +29,10 @@ pub(super) fn encode(order: &Order<'_>) -> Value {
         let tools = json!([{"functionDeclarations": declarations}]);
         body.insert("tools".to_owned(), tools);
     }
-    body.insert("generationConfig".to_owned(), generation_config(order));
+    let config = generation_config(order);
+    if config.as_object().is_some_and(|config| !config.is_empty()) {
+        body.insert("generationConfig".to_owned(), config);
+    }
     Value::Object(body)
 }
 
@@ -50,7 +53,10 @@ fn declaration(tool: &ToolSpec) -> Value {
 }
 
 fn generation_config(order: &Order<'_>) -> Value {
-    let mut config = json!({"maxOutputTokens": order.max_output.max(1)});
+    let mut config = json!({});
+    if order.max_output > 0 {
+        config["maxOutputTokens"] = json!(order.max_output);
+    }
     if let Some(thinking) = order.thinking {
         match (thinking.style, &thinking.value) {
             (ThinkingStyle::Level, Value::String(level)) => {

@@ -51,6 +51,10 @@ impl Dialect for Messages {
         Scale::thousandths(1150)
     }
 
+    fn requires_max_output(&self) -> bool {
+        true
+    }
+
     fn encode(&self, order: &Order<'_>) -> Value {
         encode::encode(order)
     }
