@@ -20,10 +20,18 @@ const SHELL_TOOL: &str = "bash";
 
 /// Words that run the command after them.
 const RUNNERS: &[&str] = &[
-    "!", "builtin", "chrt", "command", "do", "doas", "else", "env", "exec", "if", "ionice", "nice",
-    "nohup", "setsid", "stdbuf", "sudo", "taskset", "then", "time", "timeout", "until", "while",
-    "xargs",
+    "!", "builtin", "busybox", "chroot", "chrt", "command", "coproc", "do", "doas", "elif", "else",
+    "env", "eval", "exec", "fakeroot", "flock", "if", "ionice", "ltrace", "nice", "nohup",
+    "numactl", "parallel", "pkexec", "prlimit", "setarch", "setpriv", "setsid", "stdbuf", "strace",
+    "sudo", "taskset", "then", "time", "timeout", "toybox", "trap", "unbuffer", "unshare", "until",
+    "valgrind", "watch", "while", "xargs",
 ];
+
+/// Runners whose first operand is no part of the command: a file or a directory.
+const OPERAND_RUNNERS: &[&str] = &["chroot", "flock"];
+
+/// Words inside a command that run the command after them, as those of `find` do.
+const INNER_RUNNERS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
 /// A call as rules see it.
 pub(super) struct Call<'a> {
@@ -206,9 +214,22 @@ pub(super) fn refuses_line(pattern: &str, line: &str) -> bool {
 
 /// Looks behind what only runs another command, and at a program without its directory.
 fn refuses_command(pattern: &str, command: &str) -> bool {
+    let mut words = command.split(' ');
+    while let Some(word) = words.next() {
+        if INNER_RUNNERS.contains(&word) {
+            let inner: Vec<_> = words.collect();
+            return refuses_command(pattern, &inner.join(" ")) || refuses_wrapped(pattern, command);
+        }
+    }
+    refuses_wrapped(pattern, command)
+}
+
+/// Looks behind the runners that a command begins with.
+fn refuses_wrapped(pattern: &str, command: &str) -> bool {
     let mut command = command;
     let mut is_behind_runner = false;
     let mut follows_option = false;
+    let mut has_operand = false;
     loop {
         let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
         let base = name.rsplit('/').next().unwrap_or(name);
@@ -221,10 +242,12 @@ fn refuses_command(pattern: &str, command: &str) -> bool {
         // Options of a runner, a value after one, and numbers such as the time of `timeout`.
         let is_runners_own = is_behind_runner
             && (is_option || follows_option || name.starts_with(|c: char| c.is_ascii_digit()));
-        if rest.is_empty() || !(is_runner || is_runners_own || name.contains('=')) {
+        let is_operand = has_operand && !is_option && !is_runners_own;
+        if rest.is_empty() || !(is_runner || is_runners_own || is_operand || name.contains('=')) {
             return false;
         }
         is_behind_runner |= is_runner;
+        has_operand = OPERAND_RUNNERS.contains(&base) || has_operand && !is_operand;
         follows_option = is_option;
         command = rest;
     }

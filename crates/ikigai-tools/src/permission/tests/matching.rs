@@ -121,8 +121,28 @@ fn refusing_looks_into_the_line() {
         "g'i't push",
         "if true; then git push; fi",
         "git status\ngit push",
+        "eval git push",
+        "eval 'git push'",
+        "busybox git push",
+        "flock lock git push",
+        "flock -w 5 lock git push",
+        "chroot /srv git push",
+        "strace -f git push",
+        "trap 'git push' EXIT",
+        "if false; then ls; elif git push; then ls; fi",
+        "find . -name x -exec git push {} +",
+        "find . -execdir sudo git push \\;",
+        "sudo find . -ok git push \\;",
     ];
-    let no = ["git status", "echo git push", "git pushy", "gitpush"];
+    let no = [
+        "git status",
+        "echo git push",
+        "git pushy",
+        "gitpush",
+        "find . -name git push",
+        "find . -exec echo git push",
+        "flock lock echo git push",
+    ];
 
     for line in yes {
         assert!(refuses_line("git push *", line), "{line}");
