@@ -8,6 +8,7 @@ use ikigai_testkit::pty::Pty;
 use rusqlite::Connection;
 use rustix::process::Signal;
 
+use crate::control::{ctl, start};
 use crate::support::{Newcomer, PROGRAM};
 
 /// Nothing here takes as long, unless it never comes.
@@ -95,4 +96,30 @@ fn a_message_sent_while_the_store_is_away_is_stored_once_after_a_kill() {
 
     assert!(shown.contains("hello out there"), "{shown}");
     assert_eq!(messages(&newcomer, "hello out there"), 1);
+}
+
+#[test]
+fn a_submission_over_the_socket_is_ok_if_stored_and_else_pending_and_stored_once() {
+    let newcomer = Newcomer::with_file();
+    let program = start(&newcomer, &[]);
+
+    let first = ctl(&newcomer, &["submit", "first"]);
+    let is_stored = messages(&newcomer, "first");
+    ctl(&newcomer, &["wait_idle", "60000"]);
+    let lock = Connection::open(newcomer.database()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let away = ctl(&newcomer, &["submit", "hello out there"]);
+    let is_stored_while_away = messages(&newcomer, "hello out there");
+    lock.execute_batch("ROLLBACK").unwrap();
+    wait_until("the row", || messages(&newcomer, "hello out there") > 0);
+    wait_until("the end of it", || kept(&newcomer, "pending").is_empty());
+    ctl(&newcomer, &["wait_idle", "60000"]);
+    let last = ctl(&newcomer, &["submit", "last"]);
+    program.end().unwrap();
+
+    assert_eq!((first.out.as_str(), is_stored), ("{\"type\":\"ok\"}\n", 1));
+    assert!(away.out.contains("\"type\":\"pending\""), "{away:?}");
+    assert_eq!(is_stored_while_away, 0);
+    assert_eq!(messages(&newcomer, "hello out there"), 1);
+    assert_eq!(last.out, "{\"type\":\"ok\"}\n");
 }

@@ -1,5 +1,6 @@
 //! Which agent a start shows, and with which settings.
 
+use crate::control::{ctl, start};
 use crate::support::{Newcomer, Said};
 
 /// Plain mode whose input ends at once: its first lines name the agent.
@@ -75,4 +76,25 @@ fn continue_needs_an_agent_and_model_and_approval_are_set_at_the_start() {
     assert!(log.contains("edits for now"), "{log}");
     assert!(log.contains("read for now"), "{log}");
     assert_eq!(before_verb.code, Some(2), "{}", before_verb.err);
+}
+
+/// A start, a switch and `run` note the agent too; here only a line that is typed does.
+#[test]
+fn a_line_makes_its_agent_the_one_used_last() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "/fork --name kid"]);
+    let program = start(&newcomer, &["--agent", "project"]);
+
+    let before = plain(&newcomer, &[]).out;
+    ctl(&newcomer, &["submit", "--agent", "kid", "hello"]);
+    let submitted = plain(&newcomer, &[]).out;
+    ctl(&newcomer, &["send_keys", "hello\\r"]);
+    ctl(&newcomer, &["wait_idle", "60000"]);
+    let typed = plain(&newcomer, &[]).out;
+    program.end().unwrap();
+
+    assert!(before.contains("agent project in"), "{before}");
+    assert!(submitted.contains("agent kid in"), "{submitted}");
+    assert!(typed.contains("agent project in"), "{typed}");
 }
