@@ -80,9 +80,7 @@ impl StoreError {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Busy(_) => "close the program that holds it, or try again",
-            Self::Full(_) => {
-                "free some disk space; nothing was lost, and work goes on once there is room"
-            }
+            Self::Full(_) => "free some disk space and try again; nothing that was stored is lost",
             Self::ReadOnly(_) => {
                 "make it writable for you (the file and its directory, or the server), or choose \
                  another with --db"

@@ -12,6 +12,7 @@ use ikigai_core::{Kind, Row};
 use ikigai_engine::{Observer, Update};
 use ikigai_providers::Wait;
 use ikigai_tui::text::beginning;
+use rustix::fs::{Stat, fstat};
 
 use crate::output::{is_reader_gone, json_of, print_exact, print_json, tell, visible};
 use crate::run::question::Asker;
@@ -209,16 +210,16 @@ impl FrontEnd {
         }
     }
 
-    /// Says something beside the answer, on a line of its own where both are on one terminal.
+    /// Says something beside the answer, on a line of its own where both go to one place.
     fn tell(&mut self, text: &str) {
         self.begin_line();
         tell(text);
     }
 
-    /// Ends the line of an answer on a terminal, where something else is to be shown.
+    /// Ends the line of an answer where something else is to be shown.
     fn begin_line(&mut self) {
         let unfinished = std::mem::take(&mut self.unfinished_line) || ends_in_a_line(&self.shown);
-        if !self.json && unfinished && io::stdout().is_terminal() {
+        if !self.json && unfinished && is_one_output() {
             self.print("\n");
         } else {
             self.unfinished_line = unfinished && self.shown.is_empty();
@@ -253,6 +254,13 @@ impl FrontEnd {
             self.failure.get_or_insert(error);
         }
     }
+}
+
+/// Reports whether answers and messages go to one place: a terminal, or one file after `2>&1`.
+fn is_one_output() -> bool {
+    let same = |out: Stat, err: Stat| (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino);
+    let stats = (fstat(io::stdout()), fstat(io::stderr()));
+    io::stdout().is_terminal() || matches!(stats, (Ok(out), Ok(err)) if same(out, err))
 }
 
 /// Shows what children do: their rows as JSON, or a line for each call, answer and failure.

@@ -111,3 +111,18 @@ fn a_shell_command_that_fails_fails_the_run() {
         assert_eq!(said.code, Some(code), "{line}: {}", said.err);
     }
 }
+
+/// `2>&1` into a file or a pipe, as build servers do it.
+#[test]
+fn words_and_calls_have_lines_of_their_own_in_one_file() {
+    let newcomer = Newcomer::new();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" run \"list the rust files\" 2>&1", PROGRAM]);
+
+    let said = said(newcomer.at_home(&mut shell).output().unwrap());
+
+    let calls = said.out.lines().filter(|line| line.contains("→ glob"));
+    let calls: Vec<_> = calls.collect();
+    assert_eq!(calls.len(), 1, "{}", said.out);
+    assert!(calls[0].starts_with("→ glob"), "{}", said.out);
+}
