@@ -31,10 +31,11 @@ impl Worker {
             .judge(self.grant(), sandbox, &open.name, prepared, place)
     }
 
-    /// Tells what was left unfinished, and asks again what a stopped turn had asked (E9d).
+    /// Reports unfinished work and queued messages, and asks open questions again (E9d).
     pub(crate) async fn greet(&mut self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
         self.tell_settled(desk).await?;
         self.offer_grants(desk);
+        self.tell_queued(desk).await?;
         let open = self.open_calls().await?;
         if open.is_empty() || !desk.answers {
             return Ok(());

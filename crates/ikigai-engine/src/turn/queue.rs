@@ -97,6 +97,14 @@ impl Worker {
         }
     }
 
+    /// Reports messages that a former process queued and never delivered. The next turn sends them.
+    pub(super) async fn tell_queued(&self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+        for MailRecord { id: mail, text, .. } in self.waiting(Senders::User).await? {
+            desk.tell(Update::Queued { mail, text });
+        }
+        Ok(())
+    }
+
     /// Hands a message that waits back to its user; one that was taken in meanwhile is not.
     pub(crate) async fn take_back(&mut self, mail: MailId, desk: &mut Desk<'_>) {
         let Ok(waiting) = self.waiting(Senders::User).await else {

@@ -206,7 +206,11 @@ impl Live {
                 self.questions.push(question.clone());
             }
             Update::Unasked(call) => self.questions.retain(|one| one.call != *call),
-            Update::Queued { mail, text } => self.queued.push((*mail, text.clone())),
+            Update::Queued { mail, text } => {
+                // A process that begins to look after the agent reports what was queued before.
+                self.queued.retain(|(queued, _)| queued != mail);
+                self.queued.push((*mail, text.clone()));
+            }
             Update::TakenBack { mail, .. } | Update::Delivered(mail) => {
                 self.queued.retain(|(queued, _)| queued != mail);
             }

@@ -6,7 +6,7 @@ use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
 use ikigai_core::settings::Approve;
 use ikigai_engine::commands::{Command, Line, parse};
-use ikigai_engine::{Intent, Stop};
+use ikigai_engine::{Errand, Intent, Stop};
 
 use super::overlay::help;
 use super::terminal_programs::wants_terminal;
@@ -287,8 +287,13 @@ impl App {
         let live = self.roster.live(self.current);
         let doing = live.and_then(|live| live.turn.as_ref());
         let phase = doing.map(|doing| doing.phase.clone());
+        let is_left_over = live.is_some_and(|live| !live.is_busy() && !live.queued.is_empty());
         if !self.input_is_empty() {
             self.send();
+        } else if is_left_over {
+            // A message that a former process queued goes out in a turn of its own.
+            let answer = Intent::Do(Errand::Mail);
+            self.wishes.push(Wish::Say(self.current, answer));
         }
         match phase {
             None => {}

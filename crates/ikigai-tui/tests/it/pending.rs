@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ikigai_engine::{StoreError, Update};
+use ikigai_testkit::Step;
 use ikigai_tui::app::Wish;
 use ikigai_tui::key::Happening;
 
@@ -254,4 +255,48 @@ async fn a_message_over_half_of_the_budget_stays_in_the_input() {
 
     assert_eq!(stage.input().trim(), long.trim());
     assert_eq!(stage.messages().await, Vec::<String>::new());
+}
+
+/// A screen whose process died while two messages were queued.
+async fn with_queued_messages(drafts: &Path) -> Stage {
+    let (mut stage, _) = Stage::with_faults(Some(drafts)).await;
+    let waits = [Step::Say("Looking".to_owned()), Step::Wait, Step::Finish];
+    stage.provider.will_to("begin", waits);
+    stage.line("begin").await;
+    stage.sees("Looking").await;
+    stage.line("second").await;
+    stage.line("third").await;
+    stage.sees("queued: third").await;
+    let (stage, _) = stage.killed(drafts).await;
+    stage
+}
+
+#[tokio::test]
+async fn messages_queued_by_a_former_process_are_shown_and_sent_on_demand() {
+    let place = tempfile::tempdir().unwrap();
+    let mut stage = with_queued_messages(place.path()).await;
+    stage.sees("queued: third").await;
+    let seen = stage.text();
+
+    stage.provider.will_say("Good.");
+    stage.press("ctrl-s").await;
+    stage.sees("Good.").await;
+
+    assert_eq!(seen.matches("queued: second").count(), 1, "{seen}");
+    assert_eq!(stage.messages().await, ["begin", "second", "third"]);
+    assert!(!stage.text().contains("queued"));
+}
+
+#[tokio::test]
+async fn a_message_queued_by_a_former_process_can_be_taken_back() {
+    let place = tempfile::tempdir().unwrap();
+    let mut stage = with_queued_messages(place.path()).await;
+    stage.sees("queued: third").await;
+
+    stage.press("up").await;
+    let seen = stage.until(|text| !text.contains("queued: third")).await;
+
+    assert_eq!(stage.input(), "third");
+    assert!(seen.contains("queued: second"), "{seen}");
+    assert_eq!(stage.messages().await, ["begin"]);
 }
