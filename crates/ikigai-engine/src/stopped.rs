@@ -41,6 +41,8 @@ enum Told {
     Nothing,
     /// There is none: the last turn failed.
     Failed,
+    /// There is none: the last turn was interrupted, by its user for instance.
+    Interrupted,
     /// There is one; whether a call of it has an unknown outcome.
     Stopped { at: Micros, unknown: bool },
     /// More rows are needed.
@@ -117,7 +119,7 @@ impl Engine {
     ) -> Result<Option<(Micros, bool)>, EngineError> {
         Ok(match self.read_last_turn(agent).await? {
             Told::Stopped { at, unknown } => Some((at, unknown)),
-            Told::Nothing | Told::Failed | Told::More => None,
+            Told::Nothing | Told::Failed | Told::Interrupted | Told::More => None,
         })
     }
 
@@ -126,6 +128,7 @@ impl Engine {
         Ok(match self.read_last_turn(agent).await? {
             Told::Stopped { .. } => TurnEnd::Stopped,
             Told::Failed => TurnEnd::Failed,
+            Told::Interrupted => TurnEnd::Interrupted,
             Told::Nothing | Told::More => TurnEnd::Other,
         })
     }
@@ -170,6 +173,8 @@ fn told_by(agent: &Agent, enough: bool) -> Told {
                 if stopped.is_none() && matches!(cause, Some(Cause::Exit | Cause::Crash)) {
                     stopped = Some(entry.row.created_at);
                     false
+                } else if stopped.is_none() {
+                    return Told::Interrupted;
                 } else {
                     true
                 }

@@ -19,7 +19,7 @@ pub struct Branch {
     pub depth: usize,
     /// Whether it is in the middle of a turn.
     pub works: bool,
-    /// Outcome of its last turn, if it does not work. Failures count for children only.
+    /// Outcome of its last turn, if it does not work. Of roots only `Stopped` counts.
     pub last_turn: TurnEnd,
     /// Whether its parent has merged all that it did.
     pub merged: bool,
@@ -40,6 +40,11 @@ impl Branch {
         self.last_turn == TurnEnd::Failed
     }
 
+    /// Reports whether it is a child whose last turn was interrupted.
+    pub fn is_interrupted(&self) -> bool {
+        self.last_turn == TurnEnd::Interrupted
+    }
+
     /// How it is, with its sign.
     pub fn state(&self) -> &'static str {
         match self.agent.status {
@@ -48,6 +53,7 @@ impl Branch {
             Status::Running if self.has_stopped() => "⏸ stopped",
             Status::Running if self.has_failed() => "✗ failed",
             Status::Running if self.merged => "✓ merged",
+            Status::Running if self.is_interrupted() => "⏸ stopped",
             Status::Running => "· idle",
         }
     }
@@ -82,10 +88,12 @@ impl Engine {
             } else {
                 TurnEnd::Other
             };
+            let is_root = agent.parent.is_none();
             let last_turn = match end {
-                // One whose holder lives and does nothing is at rest.
-                TurnEnd::Stopped if is_held => TurnEnd::Other,
-                TurnEnd::Failed if agent.parent.is_none() => TurnEnd::Other,
+                TurnEnd::Failed | TurnEnd::Interrupted if is_root => TurnEnd::Other,
+                // Its holder lives and has settled the turn, so it is at rest.
+                TurnEnd::Stopped if is_held && is_root => TurnEnd::Other,
+                TurnEnd::Stopped if is_held => TurnEnd::Interrupted,
                 end => end,
             };
             agent.owner = agent.owner.filter(|_| is_held);

@@ -31,6 +31,8 @@ pub enum TurnEnd {
     Failed,
     /// In the middle, because a program ended.
     Stopped,
+    /// In the middle, and its process can go on with it.
+    Interrupted,
     /// In any other way, or there is no turn.
     Other,
 }

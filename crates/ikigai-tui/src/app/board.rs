@@ -85,7 +85,7 @@ impl Group {
             State::Failed => Self::Failed,
             State::Done => Self::Done,
             State::Idle if known.has_result() => Self::Done,
-            State::Idle | State::Merged => Self::Idle,
+            State::Idle | State::Merged | State::Stopped => Self::Idle,
             State::Dead => Self::Dead,
         }
     }

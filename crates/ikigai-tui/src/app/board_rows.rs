@@ -386,6 +386,7 @@ fn state_word(known: &Known) -> &'static str {
         (Group::Failed, _) => "failed",
         (Group::Done, _) => "done",
         (_, State::Merged) => "merged",
+        (_, State::Stopped) => "stopped",
         (Group::Idle, _) => "idle",
         (Group::Dead, _) => "dead",
     }

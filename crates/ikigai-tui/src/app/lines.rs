@@ -43,6 +43,8 @@ pub(super) fn sign(state: State, symbols: Symbols) -> &'static str {
         (State::Done | State::Merged, Symbols::Ascii) => "+",
         (State::Idle, Symbols::Utf8) => "·",
         (State::Idle, Symbols::Ascii) => ".",
+        (State::Stopped, Symbols::Utf8) => "⏸",
+        (State::Stopped, Symbols::Ascii) => "=",
         (State::Failed | State::Dead, Symbols::Utf8) => "✗",
         (State::Failed | State::Dead, Symbols::Ascii) => "x",
     }
@@ -193,7 +195,13 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<Span> 
         return None;
     }
     let mut parts = Vec::new();
-    for state in [State::Works, State::Done, State::Failed, State::Asks] {
+    for state in [
+        State::Works,
+        State::Done,
+        State::Failed,
+        State::Stopped,
+        State::Asks,
+    ] {
         let count = states.iter().filter(|one| **one == state).count();
         if count > 0 {
             parts.push(format!("{count}{}", sign(state, symbols)));
@@ -300,7 +308,8 @@ pub(super) fn child(
     if let Some(doing) = &known.live.turn {
         facts.push(duration(now.saturating_duration_since(doing.since)));
         let silent = now.saturating_duration_since(doing.heard);
-        if silent.as_secs() >= 3 {
+        // A question waits for its user, not for the model.
+        if silent.as_secs() >= 3 && known.live.questions.is_empty() {
             facts.push(format!("silent {}", duration(silent)));
         }
     }

@@ -57,6 +57,8 @@ pub struct Picker {
     list: List,
     /// Where the list was drawn last.
     row: u16,
+    /// Its entries are the living agents, and follow them.
+    lists_agents: bool,
 }
 
 /// Something that can be chosen.
@@ -106,6 +108,7 @@ impl Picker {
             typed: Editor::default(),
             list: List::default(),
             row: 0,
+            lists_agents: false,
         };
         picker.narrow();
         if let Some(marked) = marked {
@@ -122,6 +125,14 @@ impl Picker {
             ..Candidate::new(&entry.text, entry.about.clone())
         });
         self.list = List::new(narrow(all.collect(), &self.typed.text()), ROWS);
+    }
+
+    /// Replaces the entries; the marked one stays marked if it is still there.
+    fn renew(&mut self, entries: Vec<Entry>) {
+        let before = self.list.clone();
+        self.entries = entries;
+        self.narrow();
+        self.list.mark_as(&before);
     }
 
     fn insert(&mut self, text: &str) {
@@ -150,7 +161,8 @@ impl App {
         if !matches!(self.mode, Mode::Input) {
             return;
         }
-        if picker.entries.is_empty() {
+        // Agents may not be read yet; they come while the picker is open.
+        if picker.entries.is_empty() && !picker.lists_agents {
             return self.say("there is nothing to choose from");
         }
         self.mode = Mode::Picker(picker);
@@ -158,6 +170,27 @@ impl App {
 
     /// Lets the user choose an agent to go to.
     pub(super) fn choose_agent(&mut self) {
+        let marked = self.before.and_then(|before| self.name_of(before));
+        let entries = self.agent_entries();
+        let picker = Picker {
+            lists_agents: true,
+            ..Picker::new("go to an agent", entries, marked.as_deref())
+        };
+        self.choose(Box::new(picker));
+    }
+
+    /// Brings the entries of an open picker of agents up to date.
+    fn renew_agent_picker(&mut self) {
+        if matches!(&self.mode, Mode::Picker(picker) if picker.lists_agents) {
+            let entries = self.agent_entries();
+            if let Mode::Picker(picker) = &mut self.mode {
+                picker.renew(entries);
+            }
+        }
+    }
+
+    /// Entries for all living agents.
+    fn agent_entries(&self) -> Vec<Entry> {
         let living = self.roster.all();
         let living = living.filter(|(_, known)| known.state() != State::Dead);
         let entries = living.map(|(_, known)| {
@@ -168,16 +201,14 @@ impl App {
                 State::Done => "done",
                 State::Failed => "failed",
                 State::Merged => "merged",
+                State::Stopped => "stopped",
                 State::Idle | State::Dead => "idle",
             };
-            let about = format!("{state:<6} {}", known.last.replace('\n', " "));
+            let about = format!("{state:<7} {}", known.last.replace('\n', " "));
             let deed = Deed::Run(format!("/switch {}", agent.name));
             Entry::new(&agent.name, about, deed)
         });
-        let entries = entries.collect();
-        let marked = self.before.and_then(|before| self.name_of(before));
-        let picker = Picker::new("go to an agent", entries, marked.as_deref());
-        self.choose(Box::new(picker));
+        entries.collect()
     }
 
     /// Lets the user choose whose key to type.
@@ -204,6 +235,7 @@ impl App {
         let modes = [keys::Mode::Picker, keys::Mode::Input];
         let meaning = self.bindings.meaning(&modes, &[key]);
         let is_begun = !self.pressed.is_empty();
+        self.renew_agent_picker();
         let Mode::Picker(picker) = &mut self.mode else {
             return false;
         };
@@ -275,6 +307,7 @@ impl App {
     /// Draws a picker above a row, if there is one. Returns the row that is left above it.
     pub(super) fn draw_picker(&mut self, grid: &mut Grid, bottom: u16) -> Option<u16> {
         let columns = self.columns;
+        self.renew_agent_picker();
         let Mode::Picker(picker) = &mut self.mode else {
             return None;
         };

@@ -10,6 +10,7 @@ use ikigai_engine::{Answer, Question};
 
 use super::draw::Eye;
 use super::hints::Hints;
+use super::lines::NARROW;
 use super::question_rows::{self, Body};
 use super::{App, Mode, Pane};
 use crate::input::Editor;
@@ -431,10 +432,16 @@ impl App {
             question.tool,
             one_line(&question.shown),
         );
+        // A long call is cut before its keys are.
+        let (keys, way_out): (&[&str], _) = if self.columns < NARROW {
+            (&["Alt-N no"], "Alt-G open")
+        } else {
+            (&[], "Alt-N no · Alt-G open")
+        };
         let hints = Hints {
             gap: "   ",
-            keys: &["Alt-N no"],
-            way_out: "Alt-G open",
+            keys,
+            way_out,
             look: Look::of(Role::Faint),
         };
         let line = Line::of(clean_line(&text), Role::Question);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use ikigai_core::data::{self, Amounts, ToolCallData, UsageData};
+use ikigai_core::data::{self, Amounts, ErrorData, ToolCallData, UsageData};
 use ikigai_core::{AgentId, Kind, Row};
 use ikigai_engine::{AgentRecord, Branch, Outcome, Status, TurnEnd, Update};
 
@@ -28,6 +28,8 @@ pub enum State {
     Merged,
     /// Its last turn failed.
     Failed,
+    /// Its last turn was interrupted.
+    Stopped,
     /// It has nothing to do.
     Idle,
     /// It is dead.
@@ -95,7 +97,7 @@ impl Known {
     pub fn is_worth_a_row(&self) -> bool {
         match self.state() {
             State::Works | State::Asks | State::Done => true,
-            State::Failed => self.is_news,
+            State::Failed | State::Stopped => self.is_news,
             State::Merged | State::Idle | State::Dead => false,
         }
     }
@@ -118,6 +120,7 @@ impl Known {
             Status::Running if self.works() => State::Works,
             Status::Running if self.branch.has_failed() => State::Failed,
             Status::Running if self.branch.merged => State::Merged,
+            Status::Running if self.branch.is_interrupted() => State::Stopped,
             Status::Running if self.is_news && self.branch.agent.parent.is_some() => State::Done,
             Status::Running => State::Idle,
         }
@@ -302,7 +305,10 @@ impl Known {
     fn note(&mut self, note: &Note) {
         self.heard = Some(note.at);
         match &note.update {
-            Update::ShellStarted { .. } | Update::ShellEnded => self.is_ours = true,
+            // Only agents of this process take lines in.
+            Update::ShellStarted { .. } | Update::ShellEnded | Update::Received(_) => {
+                self.is_ours = true;
+            }
             Update::Began => {
                 self.is_ours = true;
                 self.is_news = false;
@@ -310,10 +316,12 @@ impl Known {
             }
             Update::Ended(outcome) => {
                 self.is_news = !note.is_looked_at;
-                let is_child = self.branch.agent.parent.is_some();
-                if is_child && matches!(outcome, Outcome::Failed(_)) {
-                    self.branch.last_turn = TurnEnd::Failed;
-                }
+                self.branch.last_turn = match outcome {
+                    _ if self.branch.agent.parent.is_none() => TurnEnd::Other,
+                    Outcome::Completed => TurnEnd::Other,
+                    Outcome::Interrupted(_) => TurnEnd::Interrupted,
+                    Outcome::Failed(_) => TurnEnd::Failed,
+                };
             }
             Update::Stored(row) | Update::Settled(row) => self.stored(row),
             Update::Text(text) => append_last(&mut self.last, text),
@@ -341,6 +349,10 @@ impl Known {
             Some(Kind::User) => {
                 self.last.clear();
                 self.branch.merged = false;
+            }
+            Some(Kind::Error) if data::read::<ErrorData>(data).omit.is_none() => {
+                self.last.clear();
+                append_last(&mut self.last, row.content.as_deref().unwrap_or_default());
             }
             Some(Kind::Usage) => {
                 let used: UsageData = data::read(data);

@@ -316,6 +316,55 @@ async fn a_failed_child_has_a_cross_in_the_tree_and_on_the_board() {
     let board = stage.sees("✗ failed").await;
 
     assert!(tree.contains("  ✗ docs"), "{tree}");
+    assert!(tree.contains("no such model"), "{tree}");
+    assert!(board.contains("no such model"), "{board}");
     assert!(!tree.contains('✓'), "{tree}");
     assert!(board.contains("Failed\n"), "{board}");
+}
+
+#[tokio::test]
+async fn an_interrupted_child_is_stopped_and_not_done() {
+    let mut stage = family((120, 24)).await;
+    stage.press("ctrl-x a").await;
+    stage.mark("bench").await;
+
+    stage.press("i esc").await;
+    let board = stage.sees("⏸ stopped").await;
+    stage.press("esc").await;
+    let tree = stage.sees("1⏸").await;
+    stage.line("/switch bench").await;
+    stage.sees("[bench ⏸]").await;
+    stage.press("ctrl-x a").await;
+    let looked_at = stage.sees("⏸ stopped").await;
+
+    for board in [&board, &looked_at] {
+        assert_eq!(board.matches("✓ done").count(), 1, "{board}");
+    }
+    assert!(!tree.contains("✓ bench"), "{tree}");
+}
+
+#[tokio::test]
+async fn only_agents_with_a_turn_of_their_own_are_at_work() {
+    let mut stage = Stage::new((120, 24)).await;
+    let waits = [Step::Say("Looking".to_owned()), Step::Wait, Step::Finish];
+    stage.provider.will_to("measure it", waits);
+
+    stage.line("/fork --name bench measure it").await;
+    stage.sees("◐ bench").await;
+    stage.press("ctrl-x a").await;
+    let board = stage.sees("1 at work").await;
+
+    let row = board.lines().find(|row| row.starts_with("›parser"));
+    assert!(row.is_some_and(|row| row.contains("· idle")), "{board}");
+}
+
+#[tokio::test]
+async fn a_long_call_of_another_agent_leaves_room_for_the_keys() {
+    let mut stage = family((80, 24)).await;
+    let docs = agent(&stage, "docs").unwrap();
+
+    stage.asks(docs, &"touch file && ".repeat(20));
+    let seen = stage.sees("Alt-G open").await;
+
+    assert!(seen.contains("…   Alt-N no · Alt-G open"), "{seen}");
 }

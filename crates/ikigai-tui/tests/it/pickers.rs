@@ -1,6 +1,8 @@
 //! Choosing: letters narrow it, Enter carries out what was chosen, and looking leaves no row.
 
-use ikigai_tui::key::Deed;
+use std::time::Instant;
+
+use ikigai_tui::key::{Deed, Happening};
 
 use crate::support::Stage;
 
@@ -90,4 +92,28 @@ async fn agents_are_chosen_by_the_mouse_and_sessions_by_enter() {
     assert_eq!(stage.current(), parent);
     let said = stage.commands(child).await;
     assert_eq!(said, ["/switch docs", "/switch parser"]);
+}
+
+#[tokio::test]
+async fn an_open_picker_follows_the_agents() {
+    let mut stage = Stage::with_models((80, 24)).await;
+    let parent = stage.current();
+
+    // The tree with the child is not read yet when the picker opens.
+    stage
+        .driver
+        .app
+        .submit("/fork --name docs hello".to_owned());
+    for key in "/ s w i t c h enter d o c s".split(' ') {
+        let key = Happening::Key(key.parse().unwrap());
+        stage.driver.app.happened(key, Instant::now());
+    }
+    let early = stage.text();
+    let seen = stage.sees("> docs").await;
+    stage.press("enter").await;
+    stage.sees("[docs").await;
+
+    assert!(early.contains("nothing is called so"), "{early}");
+    assert!(seen.contains("go to an agent  1/1"), "{seen}");
+    assert_ne!(stage.current(), parent);
 }
