@@ -6,11 +6,6 @@ use ikigai_core::message::{Block, Role};
 use ikigai_core::{Event, Micros, Row, RowRef};
 use ikigai_store::Agent;
 
-use crate::{EngineError, Worker};
-
-/// How many rows are read at a time to find the newest response.
-const PAGE_ROWS: usize = 64;
-
 /// A call without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OpenCall {
@@ -140,28 +135,4 @@ pub(crate) fn open_calls(agent: &Agent) -> Option<Vec<OpenCall>> {
     }
     open.reverse();
     is_sure.then_some(open)
-}
-
-impl Worker {
-    /// The calls of the newest response that have no result.
-    pub(crate) async fn open_calls(&mut self) -> Result<Vec<OpenCall>, EngineError> {
-        loop {
-            if let Some(open) = open_calls(&self.agent) {
-                return Ok(open);
-            }
-            let Worker { agent, engine, .. } = &mut *self;
-            if !agent.lengthen(engine.store(), PAGE_ROWS).await? {
-                return Ok(Vec::new());
-            }
-        }
-    }
-
-    /// The rows that close calls which wait for an answer, because the user says something else.
-    pub(crate) async fn close_open_calls(&mut self) -> Result<Vec<Event>, EngineError> {
-        let open = self.open_calls().await?;
-        Ok(close(
-            &open,
-            "not run: the user said something else instead",
-        ))
-    }
 }

@@ -11,7 +11,7 @@ use ikigai_store::{Agent, StoreError};
 
 use crate::engine::target_of;
 use crate::figures::shortened;
-use crate::{Engine, EngineError, Worker, window};
+use crate::{Engine, EngineError, window};
 
 /// An agent, read as far as a request to a model can hold, and what goes with that request.
 pub(crate) struct Ready {
@@ -260,19 +260,4 @@ fn words_of(entry: &Entry) -> String {
     let typed = data::read::<UserData>(entry.row.data.as_deref()).typed;
     let text = typed.or_else(|| entry.row.content.clone());
     shortened(&text.unwrap_or_default(), TITLE_CHARACTERS)
-}
-
-impl Worker {
-    /// Asks the server for the window of a model that is not known; takes a short time at most.
-    pub(crate) async fn look_up_window(&self) -> Result<(), EngineError> {
-        let choice = self.engine.choice(self.settings())?;
-        self.engine.models.learn_window(&choice).await;
-        Ok(())
-    }
-
-    /// What fills the window now.
-    pub async fn context(&self) -> Result<Context, EngineError> {
-        // A copy, so that the view that is sent does not grow.
-        self.engine.context_of(self.agent.clone()).await
-    }
 }

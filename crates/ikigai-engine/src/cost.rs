@@ -11,7 +11,7 @@ use ikigai_core::{AgentId, Row, Seq, Span};
 use ikigai_store::{Agent, AgentRecord, StoreError};
 
 use crate::family_tree::FamilyTree;
-use crate::{Engine, EngineError, Worker, figures};
+use crate::{Engine, EngineError, figures};
 
 /// How many `usage` rows are read at a time, so that others who read wait for no more than that.
 const PAGE_ROWS: usize = 1024;
@@ -251,16 +251,16 @@ fn nano_of(usd: &serde_json::Number) -> Option<u64> {
     fits.then_some(whole)
 }
 
-impl Worker {
+impl Engine {
     /// The caps under which the agent works: its own and those of its ancestors, the nearest first.
     ///
     /// For an agent that has neither this reads nothing.
-    pub async fn caps(&self) -> Result<Vec<Cap>, EngineError> {
-        let store = self.engine.store();
+    pub(crate) async fn caps(&self, agent: &Agent) -> Result<Vec<Cap>, EngineError> {
+        let store = self.store();
         let mut caps = Vec::new();
-        caps.extend(cap_of(&self.agent));
-        let mut seen = vec![self.agent.state.agent()];
-        let mut parent = parent_of(&self.agent);
+        caps.extend(cap_of(agent));
+        let mut seen = vec![agent.state.agent()];
+        let mut parent = parent_of(agent);
         while let Some(next) = parent.filter(|next| !seen.contains(next)) {
             seen.push(next);
             if store.agent(next).await?.is_none() {
@@ -273,18 +273,18 @@ impl Worker {
         if caps.is_empty() {
             return Ok(caps);
         }
-        let family = FamilyTree::new(self.engine.agents().await?);
+        let family = FamilyTree::new(self.agents().await?);
         for cap in &mut caps {
-            cap.spent = self.engine.spent(family.below(cap.agent)).await?;
+            cap.spent = self.spent(family.below(cap.agent)).await?;
         }
         Ok(caps)
     }
 
     /// Says why the model may not be asked any more, if a cap is used up.
-    pub(crate) async fn used_up(&self) -> Result<Option<String>, EngineError> {
-        let caps = self.caps().await?;
+    pub(crate) async fn used_up(&self, agent: &Agent) -> Result<Option<String>, EngineError> {
+        let caps = self.caps(agent).await?;
         Ok(caps.iter().find(|cap| cap.is_used_up()).map(|cap| {
-            let whose = if cap.agent == self.agent.state.agent() {
+            let whose = if cap.agent == agent.state.agent() {
                 "this agent".to_owned()
             } else {
                 format!("`{}`", cap.name)

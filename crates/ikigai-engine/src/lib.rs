@@ -2,9 +2,7 @@
 //! and only then acted upon.
 
 mod agent_tools;
-mod agents;
 mod asked;
-mod attend;
 mod called;
 mod calls;
 pub mod commands;
@@ -15,13 +13,17 @@ mod engine;
 mod environment;
 mod error;
 pub mod export;
+mod family;
 mod family_tree;
 pub mod figures;
 mod follow;
 mod frontend;
 mod grants;
 mod hub;
+mod ledger;
+mod lifecycle;
 mod limits;
+mod mentions;
 mod message_counts;
 mod message_size;
 mod recall;
@@ -29,16 +31,11 @@ mod response;
 mod rewind_effects;
 pub mod search;
 mod sessions;
-mod settle;
-mod stopped;
-mod submissions;
 mod tools;
 mod turn;
 mod turn_figures;
 mod window;
-mod worker;
 
-pub use agents::{Branch, ForkWish, Forked, MergeOf};
 pub use asked::Asked;
 pub use called::Called;
 pub use context::{Context, ContextEstimate, ContextTurn};
@@ -46,6 +43,7 @@ pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::Engine;
 pub use environment::{Environment, POINTS, System};
 pub use error::EngineError;
+pub use family::{Branch, ForkWish, Forked, MergeOf};
 pub use figures::since;
 pub use follow::{Follow, Followed};
 pub use frontend::{
@@ -53,12 +51,12 @@ pub use frontend::{
     TerminalRun, TurnEnd, Update,
 };
 pub use hub::{Observer, Opening, UseObserver};
+pub use lifecycle::{HeldFork, Stopped};
 pub use limits::{Crowd, Limits, Resume};
 pub use sessions::SessionEntry;
-pub use stopped::Stopped;
 pub use tools::{Blank, Probe, Safety, Tools};
+pub use turn::Worker;
 pub use turn_figures::TurnFigures;
-pub use worker::Worker;
 
 // What front ends read, so that they need not know where it lies.
 pub use ikigai_providers::{Offer, TypedKey, looks_like_key};

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use ikigai_core::data::{self, ToolResultData};
 use ikigai_core::view::Entry;
-use ikigai_core::{Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
-use ikigai_store::{AgentRecord, StoreError};
+use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
+use ikigai_store::{Agent, AgentRecord, StoreError};
 use ikigai_tools::{Given, Need, Stale};
 
 use crate::figures::since;
-use crate::{EngineError, Worker};
+use crate::{Engine, EngineError};
 
 /// How far back along the path is looked. What is further back was long left out of requests.
 const LOOK_BACK_ROWS: usize = 4096;
@@ -30,19 +30,21 @@ pub(crate) fn is_list(tool: &str) -> bool {
     tool == LIST_TOOL
 }
 
-impl Worker {
+impl Engine {
     /// Finds what a call must be told.
-    pub(crate) async fn given(&self, needs: &[Need]) -> Result<Given, EngineError> {
+    pub(crate) async fn given(&self, agent: &Agent, needs: &[Need]) -> Result<Given, EngineError> {
         let mut given = Given::default();
         for need in needs {
             match need {
                 Need::File(path) => {
-                    given.file = self.newest_result(|result| hash_in(result, path)).await?;
+                    given.file = self
+                        .newest_result(agent, |result| hash_in(result, path))
+                        .await?;
                 }
-                Need::List => given.list = self.newest_result(list_in).await?,
+                Need::List => given.list = self.newest_result(agent, list_in).await?,
                 Need::Blob(hash) => {
                     given.blob = match hash.parse() {
-                        Ok(hash) => self.engine.store.blob(hash).await?,
+                        Ok(hash) => self.store.blob(hash).await?,
                         Err(_) => None,
                     };
                 }
@@ -54,10 +56,11 @@ impl Worker {
     /// What the newest result on the path tells of which `find` knows something.
     async fn newest_result<T>(
         &self,
+        agent: &Agent,
         find: impl Fn(&ToolResultData) -> Option<T>,
     ) -> Result<Option<T>, StoreError> {
         // A copy, so that the view that is sent does not grow; rows are shared.
-        let mut agent = self.agent.clone();
+        let mut agent = agent.clone();
         let mut looked = 0;
         loop {
             let entries = agent.view.entries();
@@ -69,21 +72,24 @@ impl Worker {
                 return Ok(Some(found));
             }
             looked = entries.len();
-            if looked >= LOOK_BACK_ROWS || !agent.lengthen(self.engine.store(), PAGE_ROWS).await? {
+            if looked >= LOOK_BACK_ROWS || !agent.lengthen(self.store(), PAGE_ROWS).await? {
                 return Ok(None);
             }
         }
     }
 
     /// Says which of our agents made a file what it is, if one did: `fix-lexer #31, 12 s ago`.
-    pub(crate) async fn who_changed(&self, stale: &Stale) -> Result<Option<String>, EngineError> {
-        let own = self.agent.state.agent();
-        let mut others = self.engine.store.agents(None).await?;
+    pub(crate) async fn who_changed(
+        &self,
+        own: AgentId,
+        stale: &Stale,
+    ) -> Result<Option<String>, EngineError> {
+        let mut others = self.store.agents(None).await?;
         others.retain(|other| other.id != own);
         others.sort_by_key(|other| std::cmp::Reverse(other.touched_at));
         for other in others.iter().take(MOST_OTHERS) {
             if let Some((row, at)) = self.written_by(other, stale).await? {
-                let ago = since(at, self.engine.environment.now());
+                let ago = since(at, self.environment.now());
                 return Ok(Some(format!("{} #{}, {ago} ago", other.name, row.seq)));
             }
         }
@@ -100,7 +106,7 @@ impl Worker {
             direction: Direction::Backwards,
             limit: OTHERS_ROWS,
         };
-        let rows = self.engine.store.page(query).await?;
+        let rows = self.store.page(query).await?;
         let wrote = rows.iter().find(|row| {
             row.kind.read_as() == Some(Kind::ToolResult)
                 && data::read::<ToolResultData>(row.data.as_deref())

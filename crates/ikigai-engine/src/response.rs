@@ -6,7 +6,7 @@ use ikigai_core::data::{
 use ikigai_core::{Event, Target};
 use ikigai_providers::{AnswerBlock, Response};
 
-use crate::worker::Tally;
+use crate::ledger::Tally;
 
 /// Makes a call readable for a person, given its tool's name and its arguments.
 type Shown<'a> = &'a dyn Fn(&str, &str) -> Option<String>;

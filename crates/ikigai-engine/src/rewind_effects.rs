@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ikigai_core::data::{self, RewindData, ToolResultData, Verdict};
+use ikigai_core::data::{self, RewindData, ToolResultData, Verdict, Via};
 use ikigai_core::view::Entry;
 use ikigai_core::{Kind, RowRef};
 use ikigai_store::{Agent, Log, StoreError, history};
 use ikigai_tools::{Place, paths};
-
-use crate::Worker;
 
 /// How many rows are read at a time, and how many more so that it is known where turns begin.
 const PAGE_ROWS: usize = 256;
@@ -60,15 +58,15 @@ struct Side {
 impl Departure {
     /// What going to `to` leaves and brings back, for an agent whose newest row is `from`.
     pub(crate) async fn between(
-        worker: &Worker,
+        store: &dyn Log,
+        agent: &Agent,
         from: RowRef,
         to: RowRef,
     ) -> Result<Self, StoreError> {
-        let store = worker.engine.store();
-        let state = &worker.agent.state;
+        let state = &agent.state;
         let mut here = if from == RowRef::new(state.agent(), state.head()) {
             // A copy, so that the view that is sent does not grow; rows are shared.
-            worker.agent.clone()
+            agent.clone()
         } else {
             Agent::restore_at(store, from).await?
         };
@@ -250,4 +248,23 @@ fn lines_in(shown: &str) -> Option<(u64, u64)> {
         more.strip_prefix('+')?.parse().ok()?,
         less.strip_prefix('−')?.parse().ok()?,
     ))
+}
+
+/// The row that goes to `target`, and what that leaves behind.
+pub(crate) async fn leave_for(
+    store: &dyn Log,
+    agent: &Agent,
+    target: RowRef,
+    via: Via,
+) -> Result<(RewindData, Departure), StoreError> {
+    let from = RowRef::new(agent.state.agent(), agent.state.head());
+    let departure = Departure::between(store, agent, from, target).await?;
+    let data = RewindData {
+        target: Some(target),
+        from: Some(from),
+        via: Some(via),
+        files: departure.files(),
+        turns: u64::try_from(departure.folded).ok(),
+    };
+    Ok((data, departure))
 }

@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use ikigai_core::AgentId;
 use ikigai_core::data::KilledBy;
 use ikigai_store::{AgentRecord, Effect, Status};
+use tokio::time::{Instant, sleep_until};
 
 use super::reply::Then;
 use super::{Command, CommandOption, Completes, Group, Next, Reply, Takes, Trouble, Typed};
-use crate::agents::{check_mail, tree};
 use crate::environment::draw_mail;
+use crate::family::{Wait, check_mail, tree};
 use crate::frontend::Desk;
 use crate::{Engine, EngineError, Errand, Worker};
 
@@ -25,7 +27,7 @@ const SHOWN_CHARS: usize = 60;
 pub(super) const AGENTS: Command = Command {
     help: "the tree of agents",
     ..Command::new("agents", Group::Agents, |worker, _, _| {
-        Box::pin(async move { Ok(Reply::says(tree(&worker.engine).await?)) })
+        Box::pin(async move { Ok(Reply::says(tree(&worker.ledger.engine).await?)) })
     })
 };
 
@@ -107,14 +109,14 @@ async fn switch(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let target = match typed.one("switch")? {
         None => return Trouble::refused("name an agent, or .. for the parent"),
         Some("..") => {
-            let family = worker.family().await?;
-            let parents = family.ancestors(worker.agent.state.agent());
+            let family = worker.family().family_tree().await?;
+            let parents = family.ancestors(worker.ledger.agent.state.agent());
             match parents.first() {
                 Some(parent) => *parent,
                 None => return Trouble::refused("this is a root: it has no parent"),
             }
         }
-        Some(name) => named(&worker.engine, name).await?.id,
+        Some(name) => named(&worker.ledger.engine, name).await?.id,
     };
     Ok(Reply::default().then(Then::Front(Next::Switch(target))))
 }
@@ -124,19 +126,19 @@ async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(name) = typed.words.first() else {
         return Trouble::refused("say to whom, and what: /send docs the parser has changed");
     };
-    let to = named(&worker.engine, name).await?;
+    let to = named(&worker.ledger.engine, name).await?;
     let text = typed.text.as_deref().unwrap_or_default();
     if let Err(error) = check_mail(&to, text) {
         return Trouble::refused(error.to_string());
     }
-    worker.engine.check_message_to(to.id, text).await?;
+    worker.ledger.engine.check_message_to(to.id, text).await?;
     // From the user, not from the agent in which it was typed.
     let effect = Effect::SendMail {
-        mail: draw_mail(&*worker.engine.environment),
+        mail: draw_mail(&*worker.ledger.engine.environment),
         to: to.id,
         from: None,
         text: text.to_owned(),
-        at: worker.engine.environment.now(),
+        at: worker.ledger.engine.environment.now(),
     };
     let mut reply = Reply::says(format!("✉ {}: {}", to.name, shortened(text)));
     reply.effects.push(effect);
@@ -160,7 +162,7 @@ async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         if of.is_empty() && is_number {
             given = given.or(Some(word));
         } else {
-            of.push(named(&worker.engine, word).await?);
+            of.push(named(&worker.ledger.engine, word).await?);
         }
     }
     if let Some(given) = given {
@@ -179,8 +181,37 @@ async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let ids: Vec<_> = of.iter().map(|agent| agent.id).collect();
     let reply = Reply::says(format!("waiting for {}", names.join(", ")));
     Ok(reply.then(Then::Later(Box::new(move |worker, desk| {
-        Box::pin(worker.watch_agents(ids, patience, desk))
+        Box::pin(watch_agents(worker, ids, patience, desk))
     }))))
+}
+
+/// Waits until these agents have ended their work, and reports the state of each.
+async fn watch_agents(
+    worker: &mut Worker,
+    of: Vec<AgentId>,
+    patience: Duration,
+    desk: &mut Desk<'_>,
+) -> Result<String, Trouble> {
+    let engine = worker.ledger.engine.clone();
+    let wait = Wait::starting(engine.environment.now(), patience, of);
+    let until = Instant::now() + patience;
+    let mut changes = engine.hub.changes(&engine.store);
+    loop {
+        changes.mark_unchanged();
+        let watched = worker.family().watched(&wait).await?;
+        if !watched.some_work || Instant::now() >= until {
+            return Ok(watched.report);
+        }
+        tokio::select! {
+            biased;
+            intent = desk.next() => if let Some(stop) = worker.heed(intent, desk).await? {
+                let told = format!("{}\nthe wait was ended; nobody was killed", watched.report);
+                return Err(Trouble::Stopped(stop, told));
+            },
+            _ = changes.changed() => {}
+            () = sleep_until(until) => {}
+        }
+    }
 }
 
 /// Seconds, or a number with its unit.
@@ -197,11 +228,11 @@ fn duration_of(text: &str) -> Option<Duration> {
 }
 
 async fn working_children(worker: &Worker) -> Result<Vec<AgentRecord>, EngineError> {
-    let own = worker.agent.state.agent();
+    let own = worker.ledger.agent.state.agent();
     let mut working = Vec::new();
-    for agent in worker.engine.agents().await? {
+    for agent in worker.ledger.engine.agents().await? {
         let is_child = agent.parent == Some(own) && agent.status == Status::Running;
-        if is_child && worker.engine.works(agent.id).await? {
+        if is_child && worker.ledger.engine.works(agent.id).await? {
             working.push(agent);
         }
     }
@@ -209,15 +240,19 @@ async fn working_children(worker: &Worker) -> Result<Vec<AgentRecord>, EngineErr
 }
 
 async fn kill(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result<Reply, Trouble> {
-    let own = worker.agent.state.agent();
+    let own = worker.ledger.agent.state.agent();
     let target = match typed.one("kill")? {
-        Some(name) => named(&worker.engine, name).await?,
-        None => match worker.engine.store.agent(own).await? {
+        Some(name) => named(&worker.ledger.engine, name).await?,
+        None => match worker.ledger.engine.store.agent(own).await? {
             Some(agent) => agent,
             None => return Trouble::refused("this agent is not in the store"),
         },
     };
-    match worker.kill(&target, KilledBy::User, Vec::new(), None).await {
+    match worker
+        .family()
+        .kill(&target, KilledBy::User, Vec::new(), None)
+        .await
+    {
         Ok((rows, killed)) => {
             desk.told(rows);
             let below = killed.len() - 1;
@@ -242,9 +277,9 @@ async fn kill(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result
 
 async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let dead = if let Some(name) = typed.one("reap")? {
-        vec![named(&worker.engine, name).await?]
+        vec![named(&worker.ledger.engine, name).await?]
     } else {
-        let mut agents = worker.engine.agents().await?;
+        let mut agents = worker.ledger.engine.agents().await?;
         agents.retain(|agent| agent.status == Status::Dead);
         agents
     };
@@ -267,7 +302,7 @@ async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 
 /// The line that says who is reaped, by the directories of their sessions.
 async fn reaped(worker: &Worker, dead: &[AgentRecord]) -> Result<String, EngineError> {
-    let sessions = worker.engine.sessions().await?;
+    let sessions = worker.ledger.engine.sessions().await?;
     let mut lines = Vec::new();
     for session in &sessions {
         let members = dead.iter().filter(|agent| agent.session == session.id);
@@ -287,14 +322,14 @@ async fn reaped(worker: &Worker, dead: &[AgentRecord]) -> Result<String, EngineE
 }
 
 async fn mail(worker: &mut Worker) -> Result<Reply, Trouble> {
-    let own = worker.agent.state.agent();
-    let mail = worker.engine.store.mail(own).await?;
+    let own = worker.ledger.agent.state.agent();
+    let mail = worker.ledger.engine.store.mail(own).await?;
     let mut output = String::new();
     for mail in mail {
         let sender = match mail.from {
             None => "you".to_owned(),
             Some(from) => {
-                let agent = worker.engine.store.agent(from).await?;
+                let agent = worker.ledger.engine.store.agent(from).await?;
                 agent.map_or_else(|| from.to_string(), |agent| agent.name)
             }
         };

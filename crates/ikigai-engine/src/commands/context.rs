@@ -6,7 +6,6 @@ use ikigai_core::{Event, Settings};
 use ikigai_store::blobs;
 use ikigai_tools::{Place, paths};
 
-use super::place::workdir;
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::documents::{Document, size};
 use crate::{EngineError, Worker};
@@ -54,7 +53,7 @@ pub(super) const SYSTEM: Command = Command {
 };
 
 fn system(worker: &Worker, typed: &Typed) -> Reply {
-    let now = worker.agent.state.system().unwrap_or_default();
+    let now = worker.ledger.agent.state.system().unwrap_or_default();
     match typed.text.as_deref() {
         None if now.is_empty() => Reply::says("there is no system prompt · /system TEXT sets one"),
         None => Reply::says(now),
@@ -73,11 +72,11 @@ async fn pin(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         return unpin(worker, path.trim_start());
     }
     let place = place_of(worker);
-    let document = Document::read(&worker.engine, &place, text).await?;
-    let mut pins = worker.settings().pins.clone().unwrap_or_default();
+    let document = Document::read(&worker.ledger.engine, &place, text).await?;
+    let mut pins = worker.ledger.settings().pins.clone().unwrap_or_default();
     let path = document.path.to_string_lossy().into_owned();
     let name = paths::shown(&place, &document.path);
-    let put = blobs::put_blob(worker.engine.store(), &document.bytes).await;
+    let put = blobs::put_blob(worker.ledger.engine.store(), &document.bytes).await;
     let hash = put.map_err(EngineError::from)?.to_string();
     let is_it = |pin: &&mut Pin| pin.path.as_deref() == Some(path.as_str());
     let word = if let Some(known) = pins.iter_mut().find(is_it) {
@@ -100,7 +99,7 @@ fn unpin(worker: &Worker, text: &str) -> Result<Reply, Trouble> {
     let resolved = paths::resolve(&place, text);
     let located = paths::locate(&place, text);
     let located = located.map_or_else(|_| resolved.clone(), |found| found.path);
-    let mut pins = worker.settings().pins.clone().unwrap_or_default();
+    let mut pins = worker.ledger.settings().pins.clone().unwrap_or_default();
     let before = pins.len();
     pins.retain(|pin| {
         let path = pin.path.as_deref().map(std::path::Path::new);
@@ -125,7 +124,7 @@ fn of(pins: Vec<Pin>) -> Settings {
 
 fn list(worker: &Worker) -> String {
     let place = place_of(worker);
-    let pins = worker.settings().pins.as_deref().unwrap_or_default();
+    let pins = worker.ledger.settings().pins.as_deref().unwrap_or_default();
     let lines: Vec<_> = pins
         .iter()
         .map(|pin| {
@@ -146,7 +145,7 @@ fn list(worker: &Worker) -> String {
 
 pub(super) fn place_of(worker: &Worker) -> Place {
     Place {
-        workdir: workdir(worker),
-        hidden: worker.engine.safety.hidden.clone(),
+        workdir: worker.ledger.workdir(),
+        hidden: worker.ledger.engine.safety.hidden.clone(),
     }
 }

@@ -41,15 +41,15 @@ pub(super) const BUDGET: Command = Command {
 };
 
 async fn cost(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let own = worker.agent.state.agent();
+    let own = worker.ledger.agent.state.agent();
     let by = match typed.one("cost")? {
         None => return Ok(Reply::says(together(worker).await?)),
         Some("model") => CostBy::Model,
         Some("day") => CostBy::Day,
         Some(other) => return Trouble::refused(format!("/cost [model | day], not `{other}`")),
     };
-    let family = worker.engine.family_of(own).await?;
-    let shares = worker.engine.cost_shares(&family, by).await?;
+    let family = worker.ledger.engine.family_of(own).await?;
+    let shares = worker.ledger.engine.cost_shares(&family, by).await?;
     let widest = shares.iter().map(|share| share.name.chars().count()).max();
     let lines: Vec<_> = shares
         .iter()
@@ -67,8 +67,8 @@ async fn cost(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 }
 
 async fn together(worker: &Worker) -> Result<String, EngineError> {
-    let own = worker.agent.state.agent();
-    let costs = worker.engine.costs().await?;
+    let own = worker.ledger.agent.state.agent();
+    let costs = worker.ledger.engine.costs().await?;
     let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) else {
         return Ok("nothing was asked yet".to_owned());
     };
@@ -86,7 +86,7 @@ async fn together(worker: &Worker) -> Result<String, EngineError> {
 
 /// A line for each cap under which the agent works.
 async fn caps(worker: &Worker) -> Result<String, EngineError> {
-    let own = worker.agent.state.agent();
+    let own = worker.ledger.agent.state.agent();
     let mut lines = String::new();
     for cap in worker.caps().await? {
         let whose = if cap.agent == own {
@@ -153,8 +153,8 @@ async fn budget(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         }
     };
     let mut output = format!("this agent and its descendants may cost {shown}");
-    let costs = worker.engine.costs().await?;
-    let own = worker.agent.state.agent();
+    let costs = worker.ledger.engine.costs().await?;
+    let own = worker.ledger.agent.state.agent();
     if let Some(cost) = costs.iter().find(|cost| cost.agent.id == own) {
         let _ = write!(output, " · so far {}", amounts(&cost.family));
         if spend.usd.is_some() && cost.family.cost_nano_usd.is_none() && cost.family.tokens() > 0 {

@@ -3,12 +3,15 @@
 use ikigai_core::data::{Cause, CommandData};
 use ikigai_core::{Event, RowRef};
 use ikigai_providers::looks_like_key;
-use ikigai_store::CommitError;
+use ikigai_store::{BoxFuture, CommitError};
 
 use super::reply::Then;
+use super::shell;
 use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, near, parse};
 use crate::frontend::{Desk, Intent, Outcome, Stop, Update, WaitingLine};
 use crate::grants::pending_tag;
+use crate::ledger::CommitPlan;
+use crate::turn::Interpreter;
 use crate::{EngineError, Errand, Worker};
 
 /// What came of a line.
@@ -39,10 +42,10 @@ impl Done {
 }
 
 /// What came of a command before anything further is done.
-struct Carried {
-    warned: bool,
+pub(crate) struct Carried {
+    pub(crate) warned: bool,
     /// Who stopped it, if somebody did.
-    stopped: Option<Stop>,
+    pub(crate) stopped: Option<Stop>,
     /// The command's own row.
     row: RowRef,
     then: Then,
@@ -60,7 +63,7 @@ impl Carried {
 }
 
 /// What came of what follows a command.
-enum Followed {
+pub(crate) enum Followed {
     /// All is done.
     Done,
     /// What took its time did nothing but warn.
@@ -72,7 +75,7 @@ enum Followed {
 }
 
 impl Followed {
-    fn errand(self) -> Option<Errand> {
+    pub(crate) fn errand(self) -> Option<Errand> {
         match self {
             Self::Work(errand) => Some(errand),
             Self::Done | Self::Warned | Self::Stopped(_) => None,
@@ -87,8 +90,40 @@ struct Echo<'a> {
     arguments: &'a str,
 }
 
-/// When a line that is typed during a turn is carried out; none if it is a message.
-pub(crate) fn during(line: &str) -> Option<During> {
+/// Runs the lines that a user types.
+pub(crate) struct Dispatcher;
+
+impl Interpreter for Dispatcher {
+    fn during(&self, line: &str) -> Option<During> {
+        during(line)
+    }
+
+    fn run<'a, 'd>(
+        &self,
+        worker: &'a mut Worker,
+        line: WaitingLine,
+        desk: &'a mut Desk<'d>,
+    ) -> BoxFuture<'a, ()>
+    where
+        'd: 'a,
+    {
+        Box::pin(carry_out_now(worker, line, desk))
+    }
+
+    fn preview<'a, 'd>(
+        &self,
+        worker: &'a mut Worker,
+        line: String,
+        desk: &'a mut Desk<'d>,
+    ) -> BoxFuture<'a, Result<(), EngineError>>
+    where
+        'd: 'a,
+    {
+        Box::pin(show_preview(worker, line, desk))
+    }
+}
+
+fn during(line: &str) -> Option<During> {
     match parse(line) {
         Line::Message(_) => None,
         Line::Command(command, rest) => Some(command.during(rest)),
@@ -97,283 +132,259 @@ pub(crate) fn during(line: &str) -> Option<During> {
     }
 }
 
-impl Worker {
-    /// Does what a typed line says: a message begins a turn, a command is carried out.
-    pub async fn line(&mut self, line: &str, desk: &mut Desk<'_>) -> Result<Done, EngineError> {
-        if let Line::Message(text) = parse(line) {
-            let errand = Errand::Say(text.to_owned());
-            return self.work(errand, desk).await.map(Done::turn);
-        }
-        self.tell_settled(desk).await?;
-        let carried = self.dispatch(&line.to_owned().into(), desk).await?;
-        let mut warned = carried.warned;
-        let mut stopped = carried.stopped.clone();
-        let followed = self.follow(line, carried, desk).await?;
-        warned |= matches!(followed, Followed::Warned | Followed::Stopped(_));
-        if let Followed::Stopped(stop) = &followed {
-            stopped = Some(stop.clone());
-        }
-        let outcome = match followed.errand() {
-            Some(errand) => Some(self.work(errand, desk).await?),
-            None => stopped.map(|stop| match stop {
-                Stop::Interrupt(cause) => Outcome::Interrupted(cause),
-                Stop::Deadline(after) => {
-                    Outcome::Failed(format!("it was not done within {} s", after.as_secs()))
-                }
-            }),
-        };
-        Ok(Done { warned, outcome })
+/// What a command would print, for an overlay: nothing is stored. None if the line is not
+/// one that only shows something.
+pub(crate) async fn preview(
+    worker: &mut Worker,
+    line: &str,
+    desk: &mut Desk<'_>,
+) -> Result<Option<String>, EngineError> {
+    let Line::Command(command, rest) = parse(line) else {
+        return Ok(None);
+    };
+    if !command.only_shows(rest) {
+        return Ok(None);
     }
+    let (reply, _) = reply(worker, command, rest, desk).await?;
+    Ok(Some(reply.output))
+}
 
-    /// What a command would print, for an overlay: nothing is stored. None if the line is not
-    /// one that only shows something.
-    pub async fn preview(
-        &mut self,
-        line: &str,
-        desk: &mut Desk<'_>,
-    ) -> Result<Option<String>, EngineError> {
-        let Line::Command(command, rest) = parse(line) else {
+/// Tells what a command would print; a line that would do more is left alone.
+pub(crate) async fn show_preview(
+    worker: &mut Worker,
+    line: String,
+    desk: &mut Desk<'_>,
+) -> Result<(), EngineError> {
+    if let Some(output) = preview(worker, &line, desk).await? {
+        desk.tell(Update::Preview { line, output });
+    }
+    Ok(())
+}
+
+/// Carries out the commands that ended a turn, or waited for its end, up to one after which
+/// the agent has something to do.
+pub(crate) async fn carry_out_waiting(
+    worker: &mut Worker,
+    desk: &mut Desk<'_>,
+) -> Result<Option<Errand>, EngineError> {
+    loop {
+        // Lines that wait while the program ends stay with the front end.
+        if desk.hears_end() {
+            return Ok(None);
+        }
+        let waiting = desk.at_break.pop_front();
+        let Some(waiting) = waiting.or_else(|| desk.after_turn.pop_front()) else {
             return Ok(None);
         };
-        if !command.only_shows(rest) {
-            return Ok(None);
-        }
-        let (reply, _) = self.reply(command, rest, desk).await?;
-        Ok(Some(reply.output))
-    }
-
-    /// Tells what a command would print; a line that would do more is left alone.
-    pub(crate) async fn show_preview(
-        &mut self,
-        line: String,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
-        if let Some(output) = self.preview(&line, desk).await? {
-            desk.tell(Update::Preview { line, output });
-        }
-        Ok(())
-    }
-
-    /// Carries out the commands that ended a turn, or waited for its end, up to one after which
-    /// the agent has something to do.
-    pub(crate) async fn carry_out_waiting(
-        &mut self,
-        desk: &mut Desk<'_>,
-    ) -> Result<Option<Errand>, EngineError> {
-        loop {
-            // Lines that wait while the program ends stay with the front end.
-            if desk.hears_end() {
-                return Ok(None);
-            }
-            let waiting = desk.at_break.pop_front();
-            let Some(waiting) = waiting.or_else(|| desk.after_turn.pop_front()) else {
-                return Ok(None);
-            };
-            let carried = match self.dispatch(&waiting, desk).await {
-                Ok(carried) => carried,
-                Err(error) => {
-                    let goes_on = error.may_pass() || error.refuses_message();
-                    desk.not_stored(waiting, &error);
-                    if goes_on {
-                        continue;
-                    }
-                    return Err(error);
-                }
-            };
-            if let Followed::Work(errand) = self.follow(&waiting.line, carried, desk).await? {
-                return Ok(Some(errand));
-            }
-        }
-    }
-
-    /// Carries out the commands that wait for a break.
-    pub(crate) async fn carry_out_at_break(&mut self, desk: &mut Desk<'_>) {
-        while let Some(waiting) = desk.at_break.pop_front() {
-            self.carry_out_now(waiting, desk).await;
-        }
-    }
-
-    /// Carries out a command in the middle of a turn, which goes on whatever becomes of it.
-    pub(crate) async fn carry_out_now(&mut self, waiting: WaitingLine, desk: &mut Desk<'_>) {
-        let carried = match self.dispatch(&waiting, desk).await {
+        let carried = match dispatch(worker, &waiting, desk).await {
             Ok(carried) => carried,
-            Err(error) => return desk.not_stored(waiting, &error),
+            Err(error) => {
+                let goes_on = error.may_pass() || error.refuses_message();
+                desk.not_stored(waiting, &error);
+                if goes_on {
+                    continue;
+                }
+                return Err(error);
+            }
         };
-        if let Err(error) = self.follow(&waiting.line, carried, desk).await {
-            desk.tell(Update::Warning(error.to_string()));
+        if let Followed::Work(errand) = follow(worker, &waiting.line, carried, desk).await? {
+            return Ok(Some(errand));
         }
     }
+}
 
-    /// Does what follows a command, but for what the agent has to do then.
-    async fn follow(
-        &mut self,
-        line: &str,
-        carried: Carried,
-        desk: &mut Desk<'_>,
-    ) -> Result<Followed, EngineError> {
-        match carried.then {
-            Then::Nothing => Ok(Followed::Done),
-            Then::Work(errand) => Ok(Followed::Work(errand)),
-            Then::Front(next) => {
-                desk.tell(Update::Next(next));
-                Ok(Followed::Done)
-            }
-            Then::Later(later) => {
-                let (output, followed) = match later(self, desk).await {
-                    Ok(output) => (output, Followed::Done),
-                    Err(Trouble::Stopped(stop, told)) => {
-                        // Whoever leaves, leaves what follows too; whoever interrupts wanted this
-                        // to end.
-                        if stop != Stop::Interrupt(Cause::User) {
-                            desk.heard.push(Intent::Stop(stop.clone()));
-                        }
-                        (told, Followed::Stopped(stop))
+/// Carries out a command in the middle of a turn, which goes on whatever becomes of it.
+pub(crate) async fn carry_out_now(worker: &mut Worker, waiting: WaitingLine, desk: &mut Desk<'_>) {
+    let carried = match dispatch(worker, &waiting, desk).await {
+        Ok(carried) => carried,
+        Err(error) => return desk.not_stored(waiting, &error),
+    };
+    if let Err(error) = follow(worker, &waiting.line, carried, desk).await {
+        desk.tell(Update::Warning(error.to_string()));
+    }
+}
+
+/// Does what follows a command, but for what the agent has to do then.
+pub(crate) async fn follow(
+    worker: &mut Worker,
+    line: &str,
+    carried: Carried,
+    desk: &mut Desk<'_>,
+) -> Result<Followed, EngineError> {
+    match carried.then {
+        Then::Nothing => Ok(Followed::Done),
+        Then::Work(errand) => Ok(Followed::Work(errand)),
+        Then::Front(next) => {
+            desk.tell(Update::Next(next));
+            Ok(Followed::Done)
+        }
+        Then::Later(later) => {
+            let (output, followed) = match later(worker, desk).await {
+                Ok(output) => (output, Followed::Done),
+                Err(Trouble::Stopped(stop, told)) => {
+                    // Whoever leaves, leaves what follows too; whoever interrupts wanted this
+                    // to end.
+                    if stop != Stop::Interrupt(Cause::User) {
+                        desk.heard.push(Intent::Stop(stop.clone()));
                     }
-                    Err(trouble) => (warning(trouble)?, Followed::Warned),
-                };
-                let data = CommandData {
-                    of: Some(carried.row),
-                    ..Echo::of(line).data()
-                };
-                let output = Some(output);
-                let late = vec![Event::Command { output, data }];
-                let rows = self.commit(late, Vec::new()).await?;
-                desk.told(rows);
-                Ok(followed)
-            }
+                    (told, Followed::Stopped(stop))
+                }
+                Err(trouble) => (warning(trouble)?, Followed::Warned),
+            };
+            let data = CommandData {
+                of: Some(carried.row),
+                ..Echo::of(line).data()
+            };
+            let output = Some(output);
+            let late = vec![Event::Command { output, data }];
+            let rows = worker.ledger.commit(CommitPlan::events(late)).await?;
+            desk.told(rows);
+            Ok(followed)
         }
     }
+}
 
-    /// Stores what a command does and prints, in one transaction.
-    async fn dispatch(
-        &mut self,
-        waiting: &WaitingLine,
-        desk: &mut Desk<'_>,
-    ) -> Result<Carried, EngineError> {
-        let carried = self.dispatch_line(waiting, desk).await?;
-        if let Some(id) = waiting.id {
-            desk.tell(Update::Received(id));
-        }
-        Ok(carried)
+/// Stores what a command does and prints, in one transaction.
+pub(crate) async fn dispatch(
+    worker: &mut Worker,
+    waiting: &WaitingLine,
+    desk: &mut Desk<'_>,
+) -> Result<Carried, EngineError> {
+    let carried = dispatch_line(worker, waiting, desk).await?;
+    if let Some(id) = waiting.id {
+        desk.tell(Update::Received(id));
     }
+    Ok(carried)
+}
 
-    async fn dispatch_line(
-        &mut self,
-        waiting: &WaitingLine,
-        desk: &mut Desk<'_>,
-    ) -> Result<Carried, EngineError> {
-        let line = &*waiting.line;
-        let (reply, warned) = match parse(line) {
-            Line::Command(command, rest) => self.reply(command, rest, desk).await?,
-            Line::Unknown(name) => (Reply::says(unknown(name)), true),
-            Line::Shell { command, sent } => {
-                let id = waiting.id;
-                desk.tell(Update::ShellStarted {
-                    id,
-                    command: command.to_owned(),
-                });
-                let carried = self.shell(line, (command, sent), desk).await;
-                desk.tell(Update::ShellEnded);
-                return carried;
-            }
-            Line::Message(_) => (Reply::default(), false),
-        };
-        match self.store_reply(line, reply, desk).await {
-            // Somebody was quicker.
-            Err(EngineError::Commit(CommitError::NameTaken(name))) => {
-                let reply = Reply::says(format!("⚠ another agent is called {name}"));
-                let (row, then) = self.store_reply(line, reply, desk).await?;
-                Ok(Carried::stored(true, row, then))
-            }
-            other => {
-                let (row, then) = other?;
-                Ok(Carried::stored(warned, row, then))
-            }
+async fn dispatch_line(
+    worker: &mut Worker,
+    waiting: &WaitingLine,
+    desk: &mut Desk<'_>,
+) -> Result<Carried, EngineError> {
+    let line = &*waiting.line;
+    let (reply, warned) = match parse(line) {
+        Line::Command(command, rest) => reply(worker, command, rest, desk).await?,
+        Line::Unknown(name) => (Reply::says(unknown(name)), true),
+        Line::Shell { command, sent } => {
+            let id = waiting.id;
+            desk.tell(Update::ShellStarted {
+                id,
+                command: command.to_owned(),
+            });
+            let carried = shell(worker, line, (command, sent), desk).await;
+            desk.tell(Update::ShellEnded);
+            return carried;
+        }
+        Line::Message(_) => (Reply::default(), false),
+    };
+    match store_reply(worker, line, reply, desk).await {
+        // Somebody was quicker.
+        Err(EngineError::Commit(CommitError::NameTaken(name))) => {
+            let reply = Reply::says(format!("⚠ another agent is called {name}"));
+            let (row, then) = store_reply(worker, line, reply, desk).await?;
+            Ok(Carried::stored(true, row, then))
+        }
+        other => {
+            let (row, then) = other?;
+            Ok(Carried::stored(warned, row, then))
         }
     }
+}
 
-    /// Runs a line in the user's shell, and stores what came of it for the model or beside it.
-    async fn shell(
-        &mut self,
-        line: &str,
-        (command, sent): (&str, bool),
-        desk: &mut Desk<'_>,
-    ) -> Result<Carried, EngineError> {
-        let (event, warned, stopped) = match self.run_in_shell(command, desk).await? {
-            Ok(mut ran) => {
-                let stopped = ran.stopped.take();
-                let failed = stopped.is_none() && !ran.has_succeeded();
-                let event = if sent {
-                    ran.for_the_model(command)
-                } else {
-                    Echo::of(line).event(ran.text)
-                };
-                (event, failed, stopped)
-            }
-            Err(reason) => (Echo::of(line).event(format!("⚠ {reason}")), true, None),
-        };
-        // The command ran: its output must not be lost.
-        let rows = self.commit_held(vec![event], Vec::new(), desk).await?;
-        desk.told(rows);
-        // Whoever leaves, leaves the turn too; whoever interrupts wanted the command to end.
-        if let Some(stop @ Stop::Interrupt(Cause::Exit | Cause::Kill)) = &stopped {
-            desk.heard.push(Intent::Stop(stop.clone()));
+/// Runs a line in the user's shell, and stores what came of it for the model or beside it.
+async fn shell(
+    worker: &mut Worker,
+    line: &str,
+    (command, sent): (&str, bool),
+    desk: &mut Desk<'_>,
+) -> Result<Carried, EngineError> {
+    let (event, warned, stopped) = match shell::run_in_shell(worker, command, desk).await? {
+        Ok(mut ran) => {
+            let stopped = ran.stopped.take();
+            let failed = stopped.is_none() && !ran.has_succeeded();
+            let event = if sent {
+                ran.for_the_model(command)
+            } else {
+                Echo::of(line).event(ran.text)
+            };
+            (event, failed, stopped)
         }
-        Ok(Carried {
-            warned,
-            stopped,
-            row: RowRef::new(self.agent.state.agent(), self.agent.state.head()),
-            then: Then::Nothing,
-        })
+        Err(reason) => (Echo::of(line).event(format!("⚠ {reason}")), true, None),
+    };
+    // The command ran: its output must not be lost.
+    let rows = worker
+        .ledger
+        .commit(CommitPlan::events(vec![event]).waiting(desk))
+        .await?;
+    desk.told(rows);
+    // Whoever leaves, leaves the turn too; whoever interrupts wanted the command to end.
+    if let Some(stop @ Stop::Interrupt(Cause::Exit | Cause::Kill)) = &stopped {
+        desk.heard.push(Intent::Stop(stop.clone()));
     }
+    Ok(Carried {
+        warned,
+        stopped,
+        row: RowRef::new(
+            worker.ledger.agent.state.agent(),
+            worker.ledger.agent.state.head(),
+        ),
+        then: Then::Nothing,
+    })
+}
 
-    async fn store_reply(
-        &mut self,
-        line: &str,
-        reply: Reply,
-        desk: &mut Desk<'_>,
-    ) -> Result<(RowRef, Then), EngineError> {
-        let granted = reply.set.as_ref().filter(|_| reply.grants);
-        let data = CommandData {
-            grant: granted.and_then(pending_tag),
-            set: reply.set,
-            ..Echo::of(line).data()
-        };
-        let sets_mode = data
-            .set
-            .as_ref()
-            .is_some_and(|set| set.contains_key("approve"));
-        let output = Some(reply.output);
-        let mut events = reply.events;
-        events.push(Event::Command { output, data });
-        let rows = self.commit(events, reply.effects).await?;
-        if sets_mode {
-            // Said later than what was said for this process only.
-            self.approve = None;
-        }
-        desk.told(rows);
-        let row = RowRef::new(self.agent.state.agent(), self.agent.state.head());
-        Ok((row, reply.then))
+async fn store_reply(
+    worker: &mut Worker,
+    line: &str,
+    reply: Reply,
+    desk: &mut Desk<'_>,
+) -> Result<(RowRef, Then), EngineError> {
+    let granted = reply.set.as_ref().filter(|_| reply.grants);
+    let data = CommandData {
+        grant: granted.and_then(pending_tag),
+        set: reply.set,
+        ..Echo::of(line).data()
+    };
+    let sets_mode = data
+        .set
+        .as_ref()
+        .is_some_and(|set| set.contains_key("approve"));
+    let output = Some(reply.output);
+    let mut events = reply.events;
+    events.push(Event::Command { output, data });
+    let rows = worker
+        .ledger
+        .commit(CommitPlan::events(events).with(reply.effects))
+        .await?;
+    if sets_mode {
+        // Said later than what was said for this process only.
+        worker.ledger.approve = None;
     }
+    desk.told(rows);
+    let row = RowRef::new(
+        worker.ledger.agent.state.agent(),
+        worker.ledger.agent.state.head(),
+    );
+    Ok((row, reply.then))
+}
 
-    /// What a command answers, and whether that is only a warning.
-    async fn reply(
-        &mut self,
-        command: &'static Command,
-        rest: &str,
-        desk: &mut Desk<'_>,
-    ) -> Result<(Reply, bool), EngineError> {
-        let typed = match Typed::read(command, rest) {
-            Ok(typed) => typed,
-            Err(reason) => {
-                let reason = format!("⚠ {reason} · {}", command.usage());
-                return Ok((Reply::says(reason), true));
-            }
-        };
-        match (command.handler)(self, &typed, desk).await {
-            Ok(reply) => Ok((reply, false)),
-            Err(trouble) => Ok((Reply::says(warning(trouble)?), true)),
+/// What a command answers, and whether that is only a warning.
+async fn reply(
+    worker: &mut Worker,
+    command: &'static Command,
+    rest: &str,
+    desk: &mut Desk<'_>,
+) -> Result<(Reply, bool), EngineError> {
+    let typed = match Typed::read(command, rest) {
+        Ok(typed) => typed,
+        Err(reason) => {
+            let reason = format!("⚠ {reason} · {}", command.usage());
+            return Ok((Reply::says(reason), true));
         }
+    };
+    match (command.handler)(worker, &typed, desk).await {
+        Ok(reply) => Ok((reply, false)),
+        Err(trouble) => Ok((Reply::says(warning(trouble)?), true)),
     }
 }
 

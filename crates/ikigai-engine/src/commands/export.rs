@@ -7,7 +7,6 @@ use std::path::Path;
 
 use ikigai_tools::{Place, paths};
 
-use super::place::workdir;
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
 use crate::Worker;
 use crate::export::{ExportError, Format, Whose};
@@ -49,11 +48,11 @@ async fn export(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let ending = path.and_then(|path| Path::new(path).extension()?.to_str());
     let format = format.or_else(|| Format::named(ending?));
     let format = format.unwrap_or(Format::Html);
-    let name = worker.settings().name.as_deref().unwrap_or("agent");
+    let name = worker.ledger.settings().name.as_deref().unwrap_or("agent");
     let file = path.map_or_else(|| format!("{name}.{}", format.ending()), String::clone);
     let place = Place {
-        workdir: workdir(worker),
-        hidden: worker.engine.safety.hidden.clone(),
+        workdir: worker.ledger.workdir(),
+        hidden: worker.ledger.engine.safety.hidden.clone(),
     };
     let path = paths::resolve(&place, &file);
     let shown = path.display();
@@ -69,8 +68,8 @@ async fn export(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     };
     let mut out = BufWriter::new(opened);
     let mut rows = 0;
-    let whose = Whose::Agent(worker.agent.state.agent());
-    let engine = worker.engine.clone();
+    let whose = Whose::Agent(worker.ledger.agent.state.agent());
+    let engine = worker.ledger.engine.clone();
     let written = engine
         .export(whose, format, &mut out, &mut |done, _| rows = done)
         .await;

@@ -1,8 +1,8 @@
 //! `/fork`: children of this agent, or of one that another process holds.
 
+use ikigai_core::RowRef;
 use ikigai_core::data::ForkContext;
 use ikigai_core::names::is_valid_name;
-use ikigai_core::{AgentId, RowRef};
 use ikigai_store::{Agent, AgentRecord};
 
 use super::agents::shortened;
@@ -10,9 +10,10 @@ use super::reply::Then;
 use super::rows::row_of;
 use super::time::find_mark;
 use super::{Command, CommandOption, Group, Line, Next, Reply, Takes, Trouble, Typed, parse};
-use crate::agents::{ForkWish, start};
+use crate::family::ForkWish;
 use crate::frontend::Desk;
-use crate::{Engine, EngineError, Errand, Worker};
+use crate::ledger::{Ledger, Starter};
+use crate::{Engine, EngineError, Worker};
 
 pub(super) const FORK: Command = Command {
     arguments: "[--fresh] [--model M[/L]] [--name N] [--at #id|label] [--go] [prompt …]",
@@ -42,16 +43,6 @@ pub(super) const FORK: Command = Command {
     })
 };
 
-/// Children of an agent that another process holds.
-pub struct HeldFork {
-    /// What the command prints.
-    pub output: String,
-    /// The children, which this process holds, in the order in which they were asked for.
-    pub children: Vec<Worker>,
-    /// Whether they have something to answer; else there is one, which waits for its user.
-    pub have_work: bool,
-}
-
 /// The arguments of `/fork`.
 struct ForkLine {
     fresh: bool,
@@ -80,15 +71,15 @@ async fn fork(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result
     let line = ForkLine::from(typed);
     let mut output = String::new();
     let mut last = None;
-    for wish in wishes(&worker.engine, &mut worker.agent, &line).await? {
-        let (forked, rows) = match worker.fork(&wish, |_| Vec::new(), None).await {
+    for wish in wishes(&worker.ledger.engine, &mut worker.ledger.agent, &line).await? {
+        let (forked, rows) = match worker.family().fork(&wish, |_| Vec::new(), None).await {
             Ok(forked) => forked,
             Err(error) => return Err(no_room(error, &output)),
         };
         desk.told(rows);
         output.push_str(&told(&forked.name, &wish));
         if wish.prompt.is_some() {
-            worker.start_child(forked.id).await?;
+            worker.family().start_child(forked.id).await?;
         }
         last = Some((forked.id, wish.prompt.is_none()));
     }
@@ -99,66 +90,63 @@ async fn fork(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result
     })
 }
 
-impl Engine {
-    /// Carries out a `/fork` line for an agent that another process holds: nothing of it is stored
-    /// there but the rows of the forks. None if the line is no `/fork`.
-    pub async fn fork_line(
-        &self,
-        held: &AgentRecord,
-        line: &str,
-    ) -> Result<Option<HeldFork>, EngineError> {
-        let Line::Command(command, rest) = parse(line) else {
-            return Ok(None);
-        };
-        if command.name != FORK.name {
-            return Ok(None);
-        }
-        match self.fork_typed(held, rest).await {
-            Ok(forked) => Ok(Some(forked)),
-            Err(Trouble::Refused(reason) | Trouble::Stopped(_, reason)) => {
-                Err(EngineError::Refused(reason))
-            }
-            Err(Trouble::Engine(error)) => Err(error),
-        }
-    }
+/// Children of an agent that another process holds, as a `/fork` line made them.
+pub(crate) struct LineForks {
+    /// Output of the command.
+    pub(crate) output: String,
+    /// The children, which this process holds.
+    pub(crate) children: Vec<Ledger>,
+    /// True if they have a prompt to answer.
+    pub(crate) have_work: bool,
+}
 
-    /// The same, and the children live here from now on. Tells what it printed, and which child
-    /// waits for its user, if one does.
-    pub async fn fork_here(
-        &self,
-        held: &AgentRecord,
-        line: &str,
-    ) -> Result<Option<(String, Option<AgentId>)>, EngineError> {
-        let Some(forked) = self.fork_line(held, line).await? else {
-            return Ok(None);
-        };
-        let idle = forked.children.last().filter(|_| !forked.have_work);
-        let idle = idle.map(|child| child.agent.state.agent());
-        for child in forked.children {
-            start(child, forked.have_work.then_some(Errand::Answer));
-        }
-        Ok(Some((forked.output, idle)))
+/// Carries out a `/fork` line for an agent that another process holds; none for other lines.
+///
+/// Of the parent nothing is stored but the rows of the forks.
+pub(crate) async fn fork_held_by_line(
+    engine: &Engine,
+    held: &AgentRecord,
+    line: &str,
+    starter: Starter,
+) -> Result<Option<LineForks>, EngineError> {
+    let Line::Command(command, rest) = parse(line) else {
+        return Ok(None);
+    };
+    if command.name != FORK.name {
+        return Ok(None);
     }
+    match fork_typed(engine, held, rest, starter).await {
+        Ok(forked) => Ok(Some(forked)),
+        Err(Trouble::Refused(reason) | Trouble::Stopped(_, reason)) => {
+            Err(EngineError::Refused(reason))
+        }
+        Err(Trouble::Engine(error)) => Err(error),
+    }
+}
 
-    async fn fork_typed(&self, held: &AgentRecord, rest: &str) -> Result<HeldFork, Trouble> {
-        let line = ForkLine::from(&Typed::read(&FORK, rest)?);
-        let mut agent = Agent::restore(self.store(), held.id).await?;
-        let mut forked = HeldFork {
-            output: String::new(),
-            children: Vec::new(),
-            have_work: !line.prompts.is_empty(),
+async fn fork_typed(
+    engine: &Engine,
+    held: &AgentRecord,
+    rest: &str,
+    starter: Starter,
+) -> Result<LineForks, Trouble> {
+    let line = ForkLine::from(&Typed::read(&FORK, rest)?);
+    let mut agent = Agent::restore(engine.store(), held.id).await?;
+    let mut forked = LineForks {
+        output: String::new(),
+        children: Vec::new(),
+        have_work: !line.prompts.is_empty(),
+    };
+    for wish in wishes(engine, &mut agent, &line).await? {
+        let child = match engine.fork_held_ledger(held.id, &wish, starter).await {
+            Ok(child) => child,
+            Err(error) => return Err(no_room(error, &forked.output)),
         };
-        for wish in wishes(self, &mut agent, &line).await? {
-            let child = match self.fork_held(held.id, &wish).await {
-                Ok(child) => child,
-                Err(error) => return Err(no_room(error, &forked.output)),
-            };
-            let name = child.settings().name.clone().unwrap_or_default();
-            forked.output.push_str(&told(&name, &wish));
-            forked.children.push(child);
-        }
-        Ok(forked)
+        let name = child.settings().name.clone().unwrap_or_default();
+        forked.output.push_str(&told(&name, &wish));
+        forked.children.push(child);
     }
+    Ok(forked)
 }
 
 /// What a line asks for, one wish for each child.

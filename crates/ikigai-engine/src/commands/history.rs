@@ -10,6 +10,7 @@ use ikigai_store::Agent;
 use super::rows::{name_of, typed_in};
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::figures::shortened;
+use crate::ledger::Ledger;
 use crate::{Called, Engine, EngineError, Worker};
 
 /// How many rows are shown if nobody says, and at most: what is printed is stored.
@@ -41,7 +42,7 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             _ => return Trouble::refused(format!("{number} is no number from 1 to {MOST_ROWS}")),
         },
     };
-    let Worker { agent, engine, .. } = &mut *worker;
+    let Ledger { agent, engine, .. } = &mut worker.ledger;
     let mut held = newest(engine, agent.state.agent(), agent.state.head(), rows).await?;
     let missing = rows.saturating_sub(held.len());
     if let (Some(point), 1..) = (agent.state.inherits_from(), missing) {
@@ -57,12 +58,14 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let mut called = Called::default();
     let mut text = String::new();
     for row in held.iter().rev() {
-        let shown = called.told(&worker.engine, own, &render(row)).await?;
+        let shown = called
+            .told(&worker.ledger.engine, own, &render(row))
+            .await?;
         let shown = shortened(&shown, ROW_CHARS);
         if shown.is_empty() {
             continue;
         }
-        let folded = if worker.agent.state.path().contains(row.at) {
+        let folded = if worker.ledger.agent.state.path().contains(row.at) {
             " "
         } else {
             "┊"

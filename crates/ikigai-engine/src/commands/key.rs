@@ -45,13 +45,13 @@ async fn key(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         // It must not be typed here: what is typed here is kept in the log.
         [..] => return Trouble::refused("name only the provider: the key is asked for"),
     };
-    let Some(key) = worker.engine.typed_key(provider) else {
+    let Some(key) = worker.ledger.engine.typed_key(provider) else {
         return Trouble::refused(format!(
             "the key of {provider} has to be typed where nobody sees it: on a screen, or at a terminal with \
              ikigai run \"/key {provider}\""
         ));
     };
-    let kept = worker.engine.models.take_key(provider, &key).await;
+    let kept = worker.ledger.engine.models.take_key(provider, &key).await;
     let kept = kept.map_err(|error| format!("{} · nothing was kept", told(&error)))?;
     let mut output = format!(
         "{} takes the key and lists {} models\n  kept in {}, which only you can read",

@@ -6,9 +6,10 @@ use ikigai_store::{AgentRecord, Status};
 
 use super::agents::named;
 use super::{Command, CommandOption, Completes, Group, Reply, Takes, Trouble, Typed};
-use crate::agents::MergeOf;
+use crate::family::MergeOf;
 use crate::frontend::Desk;
 use crate::frontend::MergePreview;
+use crate::ledger::CommitPlan;
 use crate::{Engine, EngineError, Worker};
 
 pub(super) const MERGE: Command = Command {
@@ -37,8 +38,8 @@ pub(super) const MERGE: Command = Command {
 };
 
 async fn merge(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let own = worker.agent.state.agent();
-    let previews = previews(&worker.engine, own, typed).await?;
+    let own = worker.ledger.agent.state.agent();
+    let previews = previews(&worker.ledger.engine, own, typed).await?;
     let lines: Vec<_> = previews.iter().map(MergePreview::line).collect();
     Ok(Reply {
         events: previews.iter().map(|one| one.event(&one.text)).collect(),
@@ -140,32 +141,30 @@ impl Engine {
     }
 }
 
-impl Worker {
-    /// Brings what a preview shows into this conversation, in words that somebody may have changed:
-    /// the same rows as of the command.
-    pub async fn merge(
-        &mut self,
-        preview: &MergePreview,
-        text: &str,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
-        let own: AgentId = self.agent.state.agent();
-        if preview.child.parent != Some(own) {
-            let name = &preview.child.name;
-            let reason = format!("{name} is no child of this agent");
-            return Err(EngineError::Refused(reason));
-        }
-        let name = preview.child.name.clone();
-        let data = CommandData {
-            command: Some(MERGE.name.to_owned()),
-            echo: Some(format!("/{} {name}", MERGE.name)),
-            args: Some(name),
-            ..CommandData::default()
-        };
-        let output = Some(preview.line());
-        let events = vec![preview.event(text), Event::Command { output, data }];
-        let rows = self.commit(events, Vec::new()).await?;
-        desk.told(rows);
-        Ok(())
+/// Brings what a preview shows into this conversation, in words that somebody may have changed:
+/// the same rows as of the command.
+pub(crate) async fn store_merge(
+    worker: &mut Worker,
+    preview: &MergePreview,
+    text: &str,
+    desk: &mut Desk<'_>,
+) -> Result<(), EngineError> {
+    let own: AgentId = worker.ledger.agent.state.agent();
+    if preview.child.parent != Some(own) {
+        let name = &preview.child.name;
+        let reason = format!("{name} is no child of this agent");
+        return Err(EngineError::Refused(reason));
     }
+    let name = preview.child.name.clone();
+    let data = CommandData {
+        command: Some(MERGE.name.to_owned()),
+        echo: Some(format!("/{} {name}", MERGE.name)),
+        args: Some(name),
+        ..CommandData::default()
+    };
+    let output = Some(preview.line());
+    let events = vec![preview.event(text), Event::Command { output, data }];
+    let rows = worker.ledger.commit(CommitPlan::events(events)).await?;
+    desk.told(rows);
+    Ok(())
 }

@@ -14,7 +14,6 @@ mod help;
 mod history;
 mod key;
 mod line;
-mod mentions;
 mod merge;
 mod model;
 mod near;
@@ -36,18 +35,19 @@ use crate::Worker;
 use crate::frontend::Desk;
 
 pub use crate::frontend::Next;
+pub use crate::turn::During;
 pub use complete::{Candidate, Context, Wanted, complete, is_complete, narrow, wanted};
 pub use dispatch::Done;
-pub(crate) use dispatch::during;
-pub use fork::HeldFork;
+pub(crate) use dispatch::{Dispatcher, Followed, carry_out_waiting, dispatch, follow, preview};
+pub(crate) use fork::fork_held_by_line;
 pub use help::page;
 pub use key::KEY_PROVIDERS;
 pub(crate) use line::Typed;
 pub use line::{Line, parse};
-pub(crate) use place::workdir;
+pub(crate) use merge::store_merge;
 pub(crate) use reply::{Reply, Trouble};
 pub use screen::THEMES;
-pub(crate) use time::leave_for;
+pub(crate) use shell::store_terminal_run;
 
 /// All commands, in the order in which help shows them.
 pub static COMMANDS: &[&Command] = &[
@@ -231,17 +231,6 @@ pub enum Completes {
     Pins,
     /// These words.
     Words(&'static [&'static str]),
-}
-
-/// What happens when a command is typed while the agent works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum During {
-    /// It is carried out at once; what it sets holds from the next request on.
-    AtOnce,
-    /// It is carried out between two steps of the turn, because it takes its time.
-    AtBreak,
-    /// The turn is interrupted first, as by its user: the command bends the path.
-    Interrupts,
 }
 
 /// How a screen shows what a command prints.

@@ -34,10 +34,10 @@ async fn model(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(name) = typed.one("model")? else {
         return Ok(Reply::says(list(worker)?));
     };
-    let models = worker.engine.models.clone();
+    let models = worker.ledger.engine.models.clone();
     let choice = models.choose(name).map_err(EngineError::from)?;
     models.learn_window(&choice).await;
-    let was = worker.settings().model.clone();
+    let was = worker.ledger.settings().model.clone();
     let described = models.describe(&choice);
     let mut output = format!(
         "Switched to {} {}",
@@ -66,7 +66,7 @@ async fn meaning(
     was: Option<ModelChoice>,
     choice: &ModelChoice,
 ) -> Result<Option<String>, EngineError> {
-    let models = &worker.engine.models;
+    let models = &worker.ledger.engine.models;
     let Some((request, scale)) = request_to(worker, choice).await? else {
         return Ok(Some(
             "⚠ system prompt, pins and tools alone do not fit".to_owned(),
@@ -116,7 +116,10 @@ async fn request_to(
     choice: &ModelChoice,
 ) -> Result<Option<(Request, Scale)>, EngineError> {
     // A copy, so that the view that is sent does not grow; rows are shared.
-    let ready = worker.engine.ready(worker.agent.clone(), choice);
+    let ready = worker
+        .ledger
+        .engine
+        .ready(worker.ledger.agent.clone(), choice);
     let ready = Box::pin(ready).await?;
     let Agent { state, view, .. } = &ready.agent;
     let request = assemble(state, view, &ready.target, &ready.budget);
@@ -131,7 +134,7 @@ fn thinking_blocks(request: &Request) -> usize {
 }
 
 fn list(worker: &Worker) -> Result<String, EngineError> {
-    let choice = worker.engine.choice(worker.settings())?;
+    let choice = worker.ledger.engine.choice(worker.ledger.settings())?;
     let level = choice
         .level
         .map(|level| format!("/{level}"))
@@ -141,7 +144,7 @@ fn list(worker: &Worker) -> Result<String, EngineError> {
         choice.provider.unwrap_or_default(),
         choice.model.unwrap_or_default()
     );
-    let offers = worker.engine.models.offers();
+    let offers = worker.ledger.engine.models.offers();
     let widest = offers.iter().map(|offer| offer.name().len()).max();
     for offer in &offers {
         let context = offer

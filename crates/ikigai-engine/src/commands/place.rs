@@ -1,7 +1,6 @@
 //! Who and where the agent is, and where others are: `/name`, `/cd`, `/sessions`.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use ikigai_core::Settings;
 use ikigai_core::names::{PARENT, is_valid_name};
@@ -42,9 +41,9 @@ pub(super) const SESSIONS: Command = Command {
 };
 
 async fn sessions(worker: &Worker) -> Result<String, EngineError> {
-    let now = worker.engine.environment.now();
+    let now = worker.ledger.engine.environment.now();
     let mut output = String::new();
-    for entry in worker.engine.session_entries().await? {
+    for entry in worker.ledger.engine.session_entries().await? {
         let living = match entry.living {
             1 => "1 agent".to_owned(),
             living => format!("{living} agents"),
@@ -61,7 +60,7 @@ async fn sessions(worker: &Worker) -> Result<String, EngineError> {
 
 async fn name(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let Some(name) = typed.one("name")? else {
-        let now = worker.settings().name.as_deref().unwrap_or_default();
+        let now = worker.ledger.settings().name.as_deref().unwrap_or_default();
         return Trouble::refused(format!(
             "this agent is called {now} · /name NAME changes that"
         ));
@@ -74,15 +73,15 @@ async fn name(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             "{name} is no name: up to 32 small letters, digits and -, not - first"
         ));
     }
-    let own = worker.agent.state.agent();
-    let agents = worker.engine.store.agents(None).await?;
+    let own = worker.ledger.agent.state.agent();
+    let agents = worker.ledger.engine.store.agents(None).await?;
     let mut living = agents
         .iter()
         .filter(|agent| agent.id != own && agent.status == Status::Running);
     if living.any(|agent| agent.name == name) {
         return Trouble::refused(format!("another agent is called {name}"));
     }
-    let was = worker.settings().name.clone().unwrap_or_default();
+    let was = worker.ledger.settings().name.clone().unwrap_or_default();
     if was == name {
         return Trouble::refused(format!("this agent is called {name} already"));
     }
@@ -99,7 +98,7 @@ async fn name(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 }
 
 fn cd(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let was = workdir(worker);
+    let was = worker.ledger.workdir();
     let Some(text) = typed.text.as_deref() else {
         return Trouble::refused(format!(
             "this agent works in {} · /cd PATH changes that",
@@ -108,7 +107,7 @@ fn cd(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
     };
     let place = Place {
         workdir: was.clone(),
-        hidden: worker.engine.safety.hidden.clone(),
+        hidden: worker.ledger.engine.safety.hidden.clone(),
     };
     let path = paths::resolve(&place, text);
     let shown = path.display();
@@ -128,10 +127,4 @@ fn cd(worker: &Worker, typed: &Typed) -> Result<Reply, Trouble> {
         &settings,
         format!("in {name} · was {}", was.display()),
     ))
-}
-
-/// Where the agent works.
-pub(crate) fn workdir(worker: &Worker) -> PathBuf {
-    let workdir = worker.settings().workdir.as_deref();
-    Path::new(workdir.unwrap_or("/")).to_owned()
 }

@@ -67,8 +67,8 @@ async fn holds(engine: &Engine, agent: &mut Agent, row: RowRef) -> Result<bool, 
 
 /// How a row is shown and typed.
 pub(super) async fn name_of(worker: &Worker, row: RowRef) -> Result<String, StoreError> {
-    let own = worker.agent.state.agent();
-    Called::default().row(&worker.engine, own, row).await
+    let own = worker.ledger.agent.state.agent();
+    Called::default().row(&worker.ledger.engine, own, row).await
 }
 
 /// What a person typed for a `user` row, to be typed again; none if nobody typed it.

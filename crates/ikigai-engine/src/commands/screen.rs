@@ -112,7 +112,7 @@ impl Engine {
 }
 
 fn needs_screen(worker: &Worker, name: &str) -> Result<(), Trouble> {
-    if worker.engine.has_screen() {
+    if worker.ledger.engine.has_screen() {
         return Ok(());
     }
     Trouble::refused(format!(
@@ -186,7 +186,7 @@ async fn nth_from_end(
     is_code: bool,
 ) -> Result<Option<String>, Trouble> {
     // A copy, so that the view that is sent does not grow; rows are shared.
-    let mut agent = worker.agent.clone();
+    let mut agent = worker.ledger.agent.clone();
     loop {
         let mut answers = agent.view.entries().iter().rev().filter_map(answer_in);
         let found = if is_code {
@@ -195,7 +195,11 @@ async fn nth_from_end(
         } else {
             answers.nth(number - 1).map(str::to_owned)
         };
-        if found.is_some() || !agent.lengthen(worker.engine.store(), PAGE_ROWS).await? {
+        if found.is_some()
+            || !agent
+                .lengthen(worker.ledger.engine.store(), PAGE_ROWS)
+                .await?
+        {
             return Ok(found);
         }
     }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use ikigai_core::find::SEARCH_COMMAND;
 
-use super::place::workdir;
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::Worker;
 use crate::figures::since;
@@ -30,14 +29,14 @@ pub(super) const SEARCH: Command = Command {
 };
 
 async fn search(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let workdir = workdir(worker);
+    let workdir = worker.ledger.workdir();
     let asked = Asked {
         workdir: Some(Path::new(&workdir)),
         ..Asked::default()
     };
-    let found = worker.engine.search(&typed.rest, asked).await??;
-    let now = worker.engine.environment.now();
-    let own = worker.agent.state.agent();
+    let found = worker.ledger.engine.search(&typed.rest, asked).await??;
+    let now = worker.ledger.engine.environment.now();
+    let own = worker.ledger.agent.state.agent();
     let names: Vec<_> = found
         .hits
         .iter()

@@ -12,10 +12,10 @@ use ikigai_tools::process::{self, Cause, Ended, Errors, Job};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::place::workdir;
 use super::{Line, parse};
 use crate::environment::{cookie_of, draw_run};
 use crate::frontend::{Desk, Intent, Stop, TerminalRun, Update};
+use crate::ledger::CommitPlan;
 use crate::{EngineError, Worker};
 
 /// After so long a command is stopped: long enough for any build, and an end to one that is
@@ -59,139 +59,140 @@ impl Ran {
     }
 }
 
-impl Worker {
-    /// Stores that a line ran on the terminal; its output is not captured.
-    pub(crate) async fn store_terminal_run(
-        &mut self,
-        run: TerminalRun,
-        desk: &mut Desk<'_>,
-    ) -> Result<(), EngineError> {
-        let TerminalRun {
-            command,
+/// Stores that a line ran on the terminal; its output is not captured.
+pub(crate) async fn store_terminal_run(
+    worker: &mut Worker,
+    run: TerminalRun,
+    desk: &mut Desk<'_>,
+) -> Result<(), EngineError> {
+    let TerminalRun {
+        command,
+        exit,
+        sent,
+    } = run;
+    let word = exit.map_or_else(|| "ended".to_owned(), |exit| format!("exit {exit}"));
+    let text = format!("$ {command}\n(ran on the terminal, {word})");
+    let event = if sent {
+        let ran = Ran {
+            text,
             exit,
-            sent,
-        } = run;
-        let word = exit.map_or_else(|| "ended".to_owned(), |exit| format!("exit {exit}"));
-        let text = format!("$ {command}\n(ran on the terminal, {word})");
-        let event = if sent {
-            let ran = Ran {
-                text,
-                exit,
-                stopped: None,
-            };
-            ran.for_the_model(&command)
-        } else {
-            let data = CommandData {
-                command: Some("!!".to_owned()),
-                echo: Some(format!("!!{command}")),
-                args: Some(command),
-                ..CommandData::default()
-            };
-            let output = Some(text);
-            Event::Command { output, data }
+            stopped: None,
         };
-        let rows = self.commit_held(vec![event], Vec::new(), desk).await?;
-        desk.told(rows);
-        desk.tell(Update::ShellEnded);
-        Ok(())
-    }
+        ran.for_the_model(&command)
+    } else {
+        let data = CommandData {
+            command: Some("!!".to_owned()),
+            echo: Some(format!("!!{command}")),
+            args: Some(command),
+            ..CommandData::default()
+        };
+        let output = Some(text);
+        Event::Command { output, data }
+    };
+    let rows = worker
+        .ledger
+        .commit(CommitPlan::events(vec![event]).waiting(desk))
+        .await?;
+    desk.told(rows);
+    desk.tell(Update::ShellEnded);
+    Ok(())
+}
 
-    /// Runs a line as the user, in the agent's directory. It is the user's own command, so it is
-    /// neither asked about nor confined; it has no terminal, and ends with all that it started.
-    pub(super) async fn run_in_shell(
-        &mut self,
-        command: &str,
-        desk: &mut Desk<'_>,
-    ) -> Result<Result<Ran, String>, EngineError> {
-        let workdir = workdir(self);
-        if !workdir.is_dir() {
-            return Ok(Err(format!(
-                "{} is no directory · /cd PATH",
-                workdir.display()
-            )));
-        }
-        let job = Job {
-            program: process::shell().into(),
-            arguments: vec!["-c".into(), "--".into(), command.into()],
-            workdir,
-            variables: self.engine.safety.shell.variables(),
-            input: None,
-            errors: Errors::Together,
-            most_bytes: MOST_KEPT_BYTES,
-            deadline: DEADLINE,
-            cookie: cookie_of(Some(draw_run(&*self.engine.environment))),
-            confinement: Confinement::None,
-        };
-        let (sender, mut lines) = mpsc::channel(LINES);
-        let blank = self.engine.safety.blank.clone();
-        let progress = Arc::new(move |line: &str| {
-            let line = String::from_utf8_lossy(&blank(line.as_bytes())).into_owned();
-            // A front end that is behind misses lines, not the output.
-            let _ = sender.try_send(line);
-        });
-        let stop = CancellationToken::new();
-        let run = process::run(job, &stop, progress);
-        tokio::pin!(run);
-        let mut stopped = None;
-        let mut heard = Vec::new();
-        let ended = loop {
-            tokio::select! {
-                biased;
-                ended = &mut run => break ended,
-                Some(line) = lines.recv() => desk.tell(Update::Printed(line)),
-                intent = desk.next(), if stopped.is_none() => match intent {
-                    Intent::Stop(wish) => {
-                        stop.cancel();
-                        stopped = Some(wish);
-                    }
-                    // Queued at once, so that it is durable and seen to wait.
-                    Intent::Submit(message) if is_message(&message.line) => {
-                        self.queue(message.into(), desk).await;
-                    }
-                    other => heard.push(other),
-                },
-            }
-        };
-        while let Ok(line) = lines.try_recv() {
-            desk.tell(Update::Printed(line));
-        }
-        // Heeded in their order, once there is time.
-        desk.heard.splice(0..0, heard);
-        match ended {
-            Ok(ended) => self.ran(command, &ended, stopped, desk).await.map(Ok),
-            Err(error) => Ok(Err(error.to_string())),
-        }
+/// Runs a line as the user, in the agent's directory. It is the user's own command, so it is
+/// neither asked about nor confined; it has no terminal, and ends with all that it started.
+pub(super) async fn run_in_shell(
+    worker: &mut Worker,
+    command: &str,
+    desk: &mut Desk<'_>,
+) -> Result<Result<Ran, String>, EngineError> {
+    let workdir = worker.ledger.workdir();
+    if !workdir.is_dir() {
+        return Ok(Err(format!(
+            "{} is no directory · /cd PATH",
+            workdir.display()
+        )));
     }
+    let job = Job {
+        program: process::shell().into(),
+        arguments: vec!["-c".into(), "--".into(), command.into()],
+        workdir,
+        variables: worker.ledger.engine.safety.shell.variables(),
+        input: None,
+        errors: Errors::Together,
+        most_bytes: MOST_KEPT_BYTES,
+        deadline: DEADLINE,
+        cookie: cookie_of(Some(draw_run(&*worker.ledger.engine.environment))),
+        confinement: Confinement::None,
+    };
+    let (sender, mut lines) = mpsc::channel(LINES);
+    let blank = worker.ledger.engine.safety.blank.clone();
+    let progress = Arc::new(move |line: &str| {
+        let line = String::from_utf8_lossy(&blank(line.as_bytes())).into_owned();
+        // A front end that is behind misses lines, not the output.
+        let _ = sender.try_send(line);
+    });
+    let stop = CancellationToken::new();
+    let run = process::run(job, &stop, progress);
+    tokio::pin!(run);
+    let mut stopped = None;
+    let mut heard = Vec::new();
+    let ended = loop {
+        tokio::select! {
+            biased;
+            ended = &mut run => break ended,
+            Some(line) = lines.recv() => desk.tell(Update::Printed(line)),
+            intent = desk.next(), if stopped.is_none() => match intent {
+                Intent::Stop(wish) => {
+                    stop.cancel();
+                    stopped = Some(wish);
+                }
+                // Queued at once, so that it is durable and seen to wait.
+                Intent::Submit(message) if is_message(&message.line) => {
+                    worker.queue(message.into(), desk).await;
+                }
+                other => heard.push(other),
+            },
+        }
+    };
+    while let Ok(line) = lines.try_recv() {
+        desk.tell(Update::Printed(line));
+    }
+    // Heeded in their order, once there is time.
+    desk.heard.splice(0..0, heard);
+    match ended {
+        Ok(ended) => ran(worker, command, &ended, stopped, desk).await.map(Ok),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
 
-    async fn ran(
-        &self,
-        command: &str,
-        ended: &Ended,
-        stopped: Option<Stop>,
-        desk: &mut Desk<'_>,
-    ) -> Result<Ran, EngineError> {
-        let presented = present(&ended.output, &*self.engine.safety.blank);
-        if let Some(bytes) = &presented.blob {
-            self.put_blob_held(bytes, desk).await?;
-        }
-        let (exit, word) = match ended.cause {
-            Cause::Exited(status) => {
-                // As shells number a death by a signal.
-                let killed = || status.signal().map(|signal| 128 + signal);
-                let exit = status.code().or_else(killed).unwrap_or(-1);
-                (Some(exit), format!("exit {exit}"))
-            }
-            Cause::Stopped => (None, "stopped".to_owned()),
-            Cause::Deadline => (None, format!("stopped after {} s", DEADLINE.as_secs())),
-        };
-        let output = presented.text.trim_end_matches('\n');
-        let gap = if output.is_empty() { "" } else { "\n" };
-        Ok(Ran {
-            text: format!("$ {command}\n{output}{gap}({word})"),
-            exit,
-            stopped,
-        })
+async fn ran(
+    worker: &Worker,
+    command: &str,
+    ended: &Ended,
+    stopped: Option<Stop>,
+    desk: &mut Desk<'_>,
+) -> Result<Ran, EngineError> {
+    let presented = present(&ended.output, &*worker.ledger.engine.safety.blank);
+    if let Some(bytes) = &presented.blob {
+        worker.ledger.put_blob(bytes, desk).await?;
     }
+    let (exit, word) = match ended.cause {
+        Cause::Exited(status) => {
+            // As shells number a death by a signal.
+            let killed = || status.signal().map(|signal| 128 + signal);
+            let exit = status.code().or_else(killed).unwrap_or(-1);
+            (Some(exit), format!("exit {exit}"))
+        }
+        Cause::Stopped => (None, "stopped".to_owned()),
+        Cause::Deadline => (None, format!("stopped after {} s", DEADLINE.as_secs())),
+    };
+    let output = presented.text.trim_end_matches('\n');
+    let gap = if output.is_empty() { "" } else { "\n" };
+    Ok(Ran {
+        text: format!("$ {command}\n{output}{gap}({word})"),
+        exit,
+        stopped,
+    })
 }
 
 fn is_message(line: &str) -> bool {

@@ -8,8 +8,8 @@ use ikigai_store::{Status, history};
 
 use super::reply::Then;
 use super::rows::{name_of, quoted};
-use super::time::leave_for;
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
+use crate::rewind_effects::leave_for;
 use crate::{EngineError, Errand, Worker};
 
 /// The word that stands for all agents.
@@ -41,12 +41,18 @@ pub(super) const TAKE: Command = Command {
 
 async fn retry(worker: &mut Worker) -> Result<Reply, Trouble> {
     worker.check_model().await?;
-    let message = worker.last_message().await?;
-    let (data, departure) = leave_for(worker, message, Via::Retry).await?;
-    let row = history::row_at(worker.engine.store(), message).await?;
+    let message = worker.ledger.last_message().await?;
+    let (data, departure) = leave_for(
+        worker.ledger.engine.store(),
+        &worker.ledger.agent,
+        message,
+        Via::Retry,
+    )
+    .await?;
+    let row = history::row_at(worker.ledger.engine.store(), message).await?;
     let said = row.as_ref().map(quoted).unwrap_or_default();
     let name = name_of(worker, message).await?;
-    let workdir = worker.settings().workdir.as_deref();
+    let workdir = worker.ledger.settings().workdir.as_deref();
     let changed = departure
         .changed(workdir)
         .map_or_else(String::new, |changed| {
@@ -58,17 +64,17 @@ async fn retry(worker: &mut Worker) -> Result<Reply, Trouble> {
 }
 
 async fn resume(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let own = worker.agent.state.agent();
+    let own = worker.ledger.agent.state.agent();
     let mut others = Vec::new();
     let mut is_meant = typed.words.is_empty();
     for name in &typed.words {
         if name == ALL {
             is_meant = true;
-            let mut living = worker.engine.agents().await?;
+            let mut living = worker.ledger.engine.agents().await?;
             living.retain(|agent| agent.id != own && agent.status == Status::Running);
             others.extend(living);
         } else {
-            let agent = worker.engine.find(name).await?;
+            let agent = worker.ledger.engine.find(name).await?;
             is_meant |= agent.id == own;
             others.extend(Some(agent).filter(|agent| agent.id != own));
         }

@@ -1,6 +1,6 @@
 //! Going back and forth: `/mark`, `/rewind`, `/undo`, `/redo`, `/clear`.
 
-use ikigai_core::data::{self, RewindData, SystemOrigin, UserData, Via};
+use ikigai_core::data::{self, RewindData, SystemOrigin, Via};
 use ikigai_core::{ControlQuery, Event, Kind, Row, RowRef, Seq, Span, StoredKind};
 use ikigai_store::{Agent, StoreError, history};
 
@@ -8,8 +8,9 @@ use super::reply::Then;
 use super::rows::{name_of, quoted, row_of, typed_in};
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
 use crate::frontend::Next;
-use crate::rewind_effects::Departure;
-use crate::{Engine, EngineError, Worker, window};
+use crate::ledger::Ledger;
+use crate::rewind_effects::leave_for;
+use crate::{Engine, Worker};
 
 /// How many control rows are read at a time.
 const PAGE_ROWS: usize = 64;
@@ -86,7 +87,7 @@ fn mark(typed: &Typed) -> Result<Reply, Trouble> {
 async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     match typed.text.as_deref() {
         Some(id) if id.starts_with('#') => {
-            let row = row_of(&worker.engine, &mut worker.agent, id).await?;
+            let row = row_of(&worker.ledger.engine, &mut worker.ledger.agent, id).await?;
             if row.kind.read_as() == Some(Kind::User) {
                 return back_before(worker, &row, Via::Rewind).await;
             }
@@ -94,7 +95,9 @@ async fn rewind(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             go(worker, row.at, Via::Rewind, &format!("↶ back to {to}")).await
         }
         label => {
-            let Some(mark) = find_mark(&worker.engine, &mut worker.agent, label).await? else {
+            let Some(mark) =
+                find_mark(&worker.ledger.engine, &mut worker.ledger.agent, label).await?
+            else {
                 return Trouble::refused(match label {
                     Some(label) => format!("no mark is called {label} · /rewind #id goes to a row"),
                     None => "there is no mark · /mark makes one, /rewind #id goes to a row".into(),
@@ -131,13 +134,13 @@ pub(super) async fn find_mark(
 }
 
 async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
-    if let Some(start) = worker.last_start(|_| true).await? {
-        let row = history::row_at(worker.engine.store(), start).await?;
+    if let Some(start) = worker.ledger.last_start(|_| true).await? {
+        let row = history::row_at(worker.ledger.engine.store(), start).await?;
         let Some(row) = row else {
             return Trouble::refused("the last message is not in the log");
         };
         // All that was said at once comes back, not only the first of it.
-        let opening = worker.opening(start);
+        let opening = worker.ledger.opening(start);
         let typed: Vec<_> = opening.iter().filter_map(|row| typed_in(row)).collect();
         let reply = back_before(worker, &row, Via::Undo).await?;
         return Ok(match typed.as_slice() {
@@ -146,10 +149,10 @@ async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
         });
     }
     // Nothing was said on this page, so the page itself is taken back.
-    let root = worker.agent.state.path().root();
-    let own = root.filter(|root| root.agent == worker.agent.state.agent());
+    let root = worker.ledger.agent.state.path().root();
+    let own = root.filter(|root| root.agent == worker.ledger.agent.state.agent());
     let row = match own {
-        Some(root) => history::row_at(worker.engine.store(), root).await?,
+        Some(root) => history::row_at(worker.ledger.engine.store(), root).await?,
         None => None,
     };
     match row {
@@ -181,7 +184,7 @@ async fn redo(worker: &mut Worker) -> Result<Reply, Trouble> {
         return Trouble::refused("there is nothing to redo");
     };
     // A redo would leave the newer turn, which the user did not ask for.
-    let last = worker.last_start(|_| true).await?;
+    let last = worker.ledger.last_start(|_| true).await?;
     let is_newer = |start: RowRef| start.agent == rewind.agent && start.seq > rewind.seq;
     if last.is_some_and(is_newer) {
         let name = name_of(worker, from).await?;
@@ -195,7 +198,7 @@ async fn redo(worker: &mut Worker) -> Result<Reply, Trouble> {
 
 /// The newest rewind of the path that did not go forward itself, and the row that it left.
 async fn newest_left(worker: &mut Worker) -> Result<Option<(RowRef, RowRef)>, StoreError> {
-    let Worker { agent, engine, .. } = worker;
+    let Ledger { agent, engine, .. } = &mut worker.ledger;
     let mut looked = 0;
     loop {
         let spans: Vec<_> = agent.state.path().spans().rev().skip(looked).collect();
@@ -242,8 +245,14 @@ async fn left_in(
 
 /// Bends the path, and says in one line all that this does.
 async fn go(worker: &mut Worker, target: RowRef, via: Via, line: &str) -> Result<Reply, Trouble> {
-    let (data, departure) = leave_for(worker, target, via).await?;
-    let workdir = worker.settings().workdir.as_deref();
+    let (data, departure) = leave_for(
+        worker.ledger.engine.store(),
+        &worker.ledger.agent,
+        target,
+        via,
+    )
+    .await?;
+    let workdir = worker.ledger.settings().workdir.as_deref();
     let changed = departure
         .changed(workdir)
         .map_or_else(String::new, |changed| {
@@ -254,54 +263,10 @@ async fn go(worker: &mut Worker, target: RowRef, via: Via, line: &str) -> Result
     Ok(Reply::does(Event::Rewind(data), output))
 }
 
-/// The row that goes to `target`, and what that leaves behind.
-pub(crate) async fn leave_for(
-    worker: &Worker,
-    target: RowRef,
-    via: Via,
-) -> Result<(RewindData, Departure), StoreError> {
-    let from = RowRef::new(worker.agent.state.agent(), worker.agent.state.head());
-    let departure = Departure::between(worker, from, target).await?;
-    let data = RewindData {
-        target: Some(target),
-        from: Some(from),
-        via: Some(via),
-        files: departure.files(),
-        turns: u64::try_from(departure.folded).ok(),
-    };
-    Ok((data, departure))
-}
-
 fn clear(worker: &Worker) -> Reply {
-    let prompt = worker.agent.state.system().unwrap_or_default();
+    let prompt = worker.ledger.agent.state.system().unwrap_or_default();
     Reply {
         events: vec![Event::Clear, Event::system(prompt, SystemOrigin::Clear)],
         ..Reply::says("new page · settings and pins stay · /undo")
-    }
-}
-
-impl Worker {
-    /// The newest row that started a turn and is wanted.
-    pub(crate) async fn last_start(
-        &mut self,
-        is_wanted: impl Fn(&UserData) -> bool,
-    ) -> Result<Option<RowRef>, EngineError> {
-        let Worker { agent, engine, .. } = self;
-        loop {
-            let starts = agent.view.turn_starts(agent.state.path());
-            let mut entries = agent.view.entries().iter().rev();
-            let found = entries.find(|entry| {
-                starts.contains(&entry.at()) && is_wanted(&data::read(entry.row.data.as_deref()))
-            });
-            if let Some(found) = found {
-                return Ok(Some(found.at()));
-            }
-            if !agent
-                .lengthen(engine.store(), window::FIRST_PAGE_ROWS)
-                .await?
-            {
-                return Ok(None);
-            }
-        }
     }
 }

@@ -61,10 +61,10 @@ pub(super) const APPROVE: Command = Command {
 async fn tools(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let all = Settings {
         toolset: None,
-        ..worker.settings().clone()
+        ..worker.ledger.settings().clone()
     };
-    let all = worker.engine.toolset(&all).await.specs();
-    let chosen = worker.settings().toolset.clone();
+    let all = worker.ledger.engine.toolset(&all).await.specs();
+    let chosen = worker.ledger.settings().toolset.clone();
     let words: Vec<_> = typed.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => Ok(Reply::says(list(&all, chosen.as_deref()))),
@@ -151,7 +151,7 @@ async fn approve(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         return Trouble::refused(format!("{word} is no mode: read, ask, edits or all"));
     };
     check_width(worker, mode).await?;
-    let was = worker.grant().mode;
+    let was = worker.ledger.grant().mode;
     let settings = Settings {
         approve: Some(mode),
         ..Settings::default()
@@ -165,10 +165,10 @@ async fn approve(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
 
 /// Grants the logged mode and rules here, wherever they were granted before.
 async fn grant_here(worker: &Worker) -> Result<Reply, Trouble> {
-    let Some(foreign) = worker.foreign_grants() else {
+    let Some(foreign) = worker.ledger.foreign_grants() else {
         return Trouble::refused("nothing to grant: mode and rules are in force here");
     };
-    let Settings { approve, rules, .. } = worker.settings().clone();
+    let Settings { approve, rules, .. } = worker.ledger.settings().clone();
     if let Some(mode) = approve {
         check_width(worker, mode).await?;
     }
@@ -198,11 +198,17 @@ async fn check_width(worker: &Worker, mode: Approve) -> Result<(), Trouble> {
 
 /// The mode of the agent's parent; none for a root.
 async fn widest_for(worker: &Worker) -> Result<Option<Approve>, Trouble> {
-    let Some(parent) = worker.agent.state.fork().and_then(|fork| fork.parent_uuid) else {
+    let Some(parent) = worker
+        .ledger
+        .agent
+        .state
+        .fork()
+        .and_then(|fork| fork.parent_uuid)
+    else {
         return Ok(None);
     };
-    let parent = Agent::restore(worker.engine.store(), parent).await?;
-    Ok(Some(worker.engine.mode_in_force(&parent.state)))
+    let parent = Agent::restore(worker.ledger.engine.store(), parent).await?;
+    Ok(Some(worker.ledger.engine.mode_in_force(&parent.state)))
 }
 
 const fn meaning(mode: Approve) -> &'static str {
@@ -215,9 +221,14 @@ const fn meaning(mode: Approve) -> &'static str {
 }
 
 fn overview(worker: &Worker) -> String {
-    let granted = worker.grant();
+    let granted = worker.ledger.grant();
     let mut text = meaning(granted.mode).to_owned();
-    let rules = worker.settings().rules.as_deref().unwrap_or_default();
+    let rules = worker
+        .ledger
+        .settings()
+        .rules
+        .as_deref()
+        .unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
         let _ = write!(text, "\n  {}  always: {}", index + 1, shown(rule));
         if !granted.rules.contains(rule) {
@@ -227,7 +238,7 @@ fn overview(worker: &Worker) -> String {
     if !rules.is_empty() {
         text.push_str("\n/approve -N takes one back");
     }
-    if let Some(foreign) = worker.foreign_grants() {
+    if let Some(foreign) = worker.ledger.foreign_grants() {
         let _ = write!(
             text,
             "\nNot in force here: {foreign}, granted by another user or machine. \
@@ -246,7 +257,7 @@ fn shown(rule: &Rule) -> String {
 }
 
 fn forget(worker: &Worker, number: &str) -> Result<Reply, Trouble> {
-    let mut rules = worker.settings().rules.clone().unwrap_or_default();
+    let mut rules = worker.ledger.settings().rules.clone().unwrap_or_default();
     let index = number
         .parse::<usize>()
         .ok()

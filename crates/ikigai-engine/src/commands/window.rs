@@ -92,7 +92,7 @@ async fn compact(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         None if shows => show(worker).await,
         None if undoes => undo(worker, Newest::Text).await,
         wishes => {
-            if let Some(reason) = worker.used_up().await? {
+            if let Some(reason) = worker.ledger.engine.used_up(&worker.ledger.agent).await? {
                 return Trouble::refused(reason);
             }
             let Some(range) = worker.summary_range().await? else {
@@ -181,9 +181,9 @@ pub(super) async fn newest(
     worker: &mut Worker,
     which: Newest,
 ) -> Result<Option<(RowRef, RowRef, Option<String>)>, EngineError> {
-    let store = worker.engine.store.clone();
+    let store = worker.ledger.engine.store.clone();
     loop {
-        for (at, _, to) in worker.agent.state.summaries().into_iter().rev() {
+        for (at, _, to) in worker.ledger.agent.state.summaries().into_iter().rev() {
             let text = history::row_at(&*store, at)
                 .await?
                 .and_then(|row| row.content);
@@ -192,10 +192,10 @@ pub(super) async fn newest(
             }
         }
         // Most are near the end; one that is not is looked for.
-        if worker.agent.state.path().is_complete() {
+        if worker.ledger.agent.state.path().is_complete() {
             return Ok(None);
         }
-        history::extend(&*store, worker.agent.state.path_mut()).await?;
+        history::extend(&*store, worker.ledger.agent.state.path_mut()).await?;
     }
 }
 
@@ -207,7 +207,7 @@ pub(super) async fn undo(worker: &mut Worker, which: Newest) -> Result<Reply, Tr
             Newest::Text => "nothing was summarised",
         });
     };
-    let row = history::row_at(worker.engine.store(), at).await;
+    let row = history::row_at(worker.ledger.engine.store(), at).await;
     let row = row.map_err(EngineError::from)?;
     let stored: SummaryData = data::read(row.as_ref().and_then(|row| row.data.as_deref()));
     let what = match (text, stored.elide) {
@@ -289,7 +289,7 @@ fn largest(parts: &[(String, u64)]) -> String {
 
 /// How many turns there are, and the largest of them by their first words.
 fn named(worker: &Worker, turns: &[&ContextTurn]) -> String {
-    let own = worker.agent.state.agent();
+    let own = worker.ledger.agent.state.agent();
     let count = crate::figures::turns(turns.len());
     let mut turns = turns.to_vec();
     turns.sort_by_key(|turn| std::cmp::Reverse(turn.tokens));

@@ -6,11 +6,11 @@ use ikigai_tools::Touches;
 use tokio::time::Instant;
 
 use super::calls::{Call, Round, Stage};
-use super::held::read_held;
 use crate::agent_tools::AgentTool;
-use crate::agents::{Dealt, Moment, Wait, consumed_by_next};
 use crate::calls::OpenCall;
+use crate::family::{Dealt, Moment, Wait, consumed_by_next};
 use crate::frontend::{Desk, Stop, Update};
+use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, Worker};
 
 impl Worker {
@@ -22,7 +22,7 @@ impl Worker {
         round: &mut Round,
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let stage = match self.deal(tool, &open, desk).await? {
+        let stage = match self.family().deal(tool, &open, desk).await? {
             Dealt::Done => return Ok(None),
             Dealt::Died(stop) => return Ok(Some(stop)),
             Dealt::Waits(wait) => self.begin_wait(wait, open.at, desk),
@@ -44,7 +44,7 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let call = &mut round.calls[index];
-        let dealt = self.deal(tool, &call.open, desk).await?;
+        let dealt = self.family().deal(tool, &call.open, desk).await?;
         call.stage = Stage::Ended;
         match dealt {
             Dealt::Done => Ok(None),
@@ -58,7 +58,7 @@ impl Worker {
 
     /// Begins to wait for other agents.
     fn begin_wait(&self, wait: Wait, call: RowRef, desk: &mut Desk<'_>) -> Stage {
-        let until = Instant::now() + wait.left(self.engine.environment.now());
+        let until = Instant::now() + wait.left(self.ledger.engine.environment.now());
         desk.tell(Update::Running(call));
         Stage::Waiting(wait, until)
     }
@@ -78,19 +78,27 @@ impl Worker {
             } else {
                 Moment::Turn
             };
-            let answer = read_held!(desk, self.answer_wait(&call.open, wait, moment));
+            let answer = read_held!(desk, self.family().answer_wait(&call.open, wait, moment));
             let Some((result, mail)) = answer else {
                 continue;
             };
-            let own = self.agent.state.agent();
+            let own = self.ledger.agent.state.agent();
             let consume = |head| consumed_by_next(&mail, own, head);
-            self.passes("before the wait is answered");
-            let rows = match self.commit_held_at(vec![result], &consume, desk).await {
+            self.ledger.passes("before the wait is answered");
+            let rows = match self
+                .ledger
+                .commit(
+                    CommitPlan::events(vec![result])
+                        .with_at(&consume)
+                        .waiting(desk),
+                )
+                .await
+            {
                 // It bounced meanwhile, because this agent was killed: that is heard next.
                 Err(EngineError::Commit(CommitError::MailGone(_))) => continue,
                 rows => rows?,
             };
-            self.passes("after the wait is answered");
+            self.ledger.passes("after the wait is answered");
             call.stage = Stage::Ended;
             desk.told(rows);
         }

@@ -13,11 +13,11 @@ use ikigai_store::{Agent, Effect};
 use tokio::time::{Instant, sleep_until};
 
 use super::draft::Draft;
-use super::held::read_held;
 use super::queue::withdrawn;
 use super::{Step, Turn, failed_report};
 use crate::calls::OpenCall;
 use crate::frontend::{Desk, Outcome, Stop, Update};
+use crate::ledger::{CommitPlan, read_held};
 use crate::response::{self, failure};
 use crate::{EngineError, Worker};
 
@@ -35,17 +35,17 @@ impl Worker {
         turn: &mut Turn,
         desk: &mut Desk<'_>,
     ) -> Result<Step, EngineError> {
-        if turn.requests >= self.engine.limits.requests {
+        if turn.requests >= self.ledger.engine.limits.requests {
             let text = format!("the model was asked {} times in one turn", turn.requests);
             let limit = failure(Category::Limit, &text, None, 1);
             return self.give_up(vec![limit], text, desk).await;
         }
-        if let Some(text) = read_held!(desk, self.used_up()) {
+        if let Some(text) = read_held!(desk, self.ledger.engine.used_up(&self.ledger.agent)) {
             let budget = failure(Category::Budget, &text, None, 1);
             return self.give_up(vec![budget], text, desk).await;
         }
         turn.requests += 1;
-        let Agent { state, view, .. } = &self.agent;
+        let Agent { state, view, .. } = &self.ledger.agent;
         let mut request = match project(state, view, &turn.target, &turn.window) {
             Ok(request) => request,
             Err(missing) => {
@@ -54,16 +54,16 @@ impl Worker {
                 return self.give_up(vec![limit], text, desk).await;
             }
         };
-        if turn.requests > 1 && turn.requests == self.engine.limits.requests {
+        if turn.requests > 1 && turn.requests == self.ledger.engine.limits.requests {
             // Who cannot call any more has to answer: better than a turn that ends with nothing.
             request.tools.clear();
             let text = "this is the last request of the turn: it is sent without tools";
             desk.tell(Update::Notice(text.to_owned()));
         }
-        self.passes("before the request");
-        let conversation = self.agent.state.agent().to_string();
+        self.ledger.passes("before the request");
+        let conversation = self.ledger.agent.state.agent().to_string();
         let mut answer = turn.model.answer(request, &conversation);
-        self.passes("after the request");
+        self.ledger.passes("after the request");
         let mut draft = Draft::default();
         let ending = self
             .stream(&mut *answer, turn.deadline, &mut draft, desk)
@@ -78,11 +78,16 @@ impl Worker {
         turn.overflowed = false;
         if let Some(omitted) = self.refused_item(turn, &ending) {
             let drop = draft.is_stored().then(|| self.drop_draft());
-            self.passes("before the failure is stored");
+            self.ledger.passes("before the failure is stored");
             let rows = self
-                .commit_held(vec![omitted], drop.into_iter().collect(), desk)
+                .ledger
+                .commit(
+                    CommitPlan::events(vec![omitted])
+                        .with(drop.into_iter().collect())
+                        .waiting(desk),
+                )
                 .await?;
-            self.passes("after the failure is stored");
+            self.ledger.passes("after the failure is stored");
             desk.told(rows);
             return Ok(Step::Ask);
         }
@@ -121,7 +126,8 @@ impl Worker {
         if let Some(stop) = stop {
             let taken = self.taken_back(&stop, desk).await?;
             if !taken.is_empty() {
-                self.commit_held(Vec::new(), withdrawn(&taken), desk)
+                self.ledger
+                    .commit(CommitPlan::effects(withdrawn(&taken)).waiting(desk))
                     .await?;
                 desk.hand_back(taken);
             }
@@ -133,7 +139,7 @@ impl Worker {
         turn.starts = true;
         turn.requests = 0;
         turn.calls = 0;
-        turn.deadline = Instant::now() + self.engine.limits.time;
+        turn.deadline = Instant::now() + self.ledger.engine.limits.time;
         self.begin_turn(turn, desk).await?;
         Ok(Step::Ask)
     }
@@ -147,9 +153,9 @@ impl Worker {
     ) -> Result<Ending, EngineError> {
         let mut parts = 0_u32;
         let patience = answer.patience();
-        let hub = self.engine.hub.clone();
+        let hub = self.ledger.engine.hub.clone();
         if hub.requests.available_permits() == 0 {
-            let most = self.engine.crowd.requests;
+            let most = self.ledger.engine.crowd.requests;
             let text = format!("waits: {most} requests, as many as are allowed, run already");
             desk.tell(Update::Notice(text));
         }
@@ -171,12 +177,12 @@ impl Worker {
                     return Ok(Ending::Stopped(stop));
                 },
                 () = sleep_until(deadline) => {
-                    return Ok(Ending::Stopped(Stop::Deadline(self.engine.limits.time)));
+                    return Ok(Ending::Stopped(Stop::Deadline(self.ledger.engine.limits.time)));
                 }
                 () = sleep_until(due), if draft.due.is_some() => {
-                    self.passes("before the draft is stored");
+                    self.ledger.passes("before the draft is stored");
                     self.store_draft(draft, desk).await?;
-                    self.passes("after the draft is stored");
+                    self.ledger.passes("after the draft is stored");
                 }
                 delta = answer.next() => {
                     if is_content(delta.as_ref()) {
@@ -185,7 +191,7 @@ impl Worker {
                     match delta {
                     Some(Ok(Delta::Text(text))) => {
                         if parts == 0 {
-                            self.passes("at the first words");
+                            self.ledger.passes("at the first words");
                         }
                         parts += 1;
                         draft.add(&text);
@@ -218,7 +224,7 @@ impl Worker {
         let index = error
             .names_message
             .filter(|_| error.kind == FailureKind::BadRequest)?;
-        let Agent { state, view, .. } = &self.agent;
+        let Agent { state, view, .. } = &self.ledger.agent;
         let rows = rows_behind(state, view, &turn.target, &turn.window, index);
         // What a person said is not taken away from the model behind their back.
         let by_user = |row: &RowRef| {
@@ -265,11 +271,12 @@ impl Worker {
         with.extend(dropped);
         let (events, outcome) = self.rows_of(turn, draft.text, ending);
         let report = report_of(&events, &outcome);
-        self.passes("before the answer is stored");
+        self.ledger.passes("before the answer is stored");
         let rows = self
+            .ledger
             .commit_ending(events, with, report.as_deref(), desk)
             .await?;
-        self.passes("after the answer is stored");
+        self.ledger.passes("after the answer is stored");
         Ok((rows, outcome))
     }
 
@@ -290,7 +297,8 @@ impl Worker {
             }
         };
         let said = Some(text).filter(|text| !text.is_empty());
-        let said = said.map(|text| response::partial(text, word, &self.tally, Some(&turn.target)));
+        let said =
+            said.map(|text| response::partial(text, word, &self.ledger.tally, Some(&turn.target)));
         (said.into_iter().chain([last]).collect(), outcome)
     }
 
@@ -308,7 +316,7 @@ impl Worker {
         let short = short.filter(|_| !answer.blocks.iter().any(calls));
         let shown = |name: &str, arguments: &str| turn.tools.shown(name, arguments);
         let level = turn.model.level();
-        let mut events = response::rows_of(answer, &self.tally, &turn.target, level, &shown);
+        let mut events = response::rows_of(answer, &self.ledger.tally, &turn.target, level, &shown);
         match short {
             None => (events, Outcome::Completed),
             Some(text) => {
@@ -320,7 +328,7 @@ impl Worker {
 
     /// Says whether there is something to ask the model now.
     pub(super) fn can_ask(&self, turn: &Turn) -> bool {
-        let Agent { state, view, .. } = &self.agent;
+        let Agent { state, view, .. } = &self.ledger.agent;
         project(state, view, &turn.target, &turn.window).is_ok()
     }
 }

@@ -18,14 +18,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::deed::{BROKE_DOWN, GRACE, carry_out};
-use super::held::read_held;
 use super::queue::withdrawn;
 use super::{Step, Turn, failed_report};
-use crate::agents::Wait;
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::cookie_of;
+use crate::family::Wait;
 use crate::frontend::{Desk, Intent, Question, Stop, Update};
 use crate::hub::OpenQuestion;
+use crate::ledger::read_held;
 use crate::response::failure;
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
@@ -83,10 +83,10 @@ impl Worker {
     ) -> Result<Step, EngineError> {
         turn.calls += open.len();
         self.share_results(turn, open.len());
-        if turn.calls > self.engine.limits.calls {
+        if turn.calls > self.ledger.engine.limits.calls {
             let text = format!(
                 "the model made more than {} calls in one turn",
-                self.engine.limits.calls
+                self.ledger.engine.limits.calls
             );
             let mut rows = close(&open, &format!("not run: {text}"));
             rows.push(failure(Category::Limit, &text, None, 1));
@@ -109,7 +109,7 @@ impl Worker {
             }
         }
         self.store_refusals(&mut round, desk).await?;
-        let mut changes = self.engine.hub.changes(&self.engine.store);
+        let mut changes = self.ledger.engine.hub.changes(&self.ledger.engine.store);
         loop {
             if let Some(stop) = self.start_ready(turn, &mut round, desk).await? {
                 return self.stop_calls(round, &stop, desk).await;
@@ -133,7 +133,7 @@ impl Worker {
                     },
                 },
                 () = sleep_until(turn.deadline), if !only_asked => {
-                    let stop = Stop::Deadline(self.engine.limits.time);
+                    let stop = Stop::Deadline(self.ledger.engine.limits.time);
                     return self.stop_calls(round, &stop, desk).await;
                 }
                 _ = changes.changed(), if round.is_waiting() => {}
@@ -163,11 +163,11 @@ impl Worker {
         round: &mut Round,
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let prepared = match read_held!(desk, self.prepare_call(&turn.tools, &open)) {
+        let prepared = match read_held!(desk, self.family().prepare_call(&turn.tools, &open)) {
             Ok(prepared) => Box::new(prepared),
             Err(reason) => return Ok(round.refuse(&open, reason)),
         };
-        let sandbox = self.engine.sandbox_for(prepared.class).await;
+        let sandbox = self.ledger.engine.sandbox_for(prepared.class).await;
         let decision = self.judge(&open, &prepared, &turn.tools.place, sandbox);
         if let (Decision::Allow, Some(tool)) = (&decision, turn.tools.agent_tool(&open.name)) {
             self.store_refusals(round, desk).await?;
@@ -239,7 +239,7 @@ impl Worker {
                 continue;
             };
             let needs = prepared.needs.clone();
-            let given = read_held!(desk, self.given(&needs));
+            let given = read_held!(desk, self.ledger.engine.given(&self.ledger.agent, &needs));
             starting.push((index, given));
         }
         let indices: Vec<_> = starting.iter().map(|(index, _)| *index).collect();
@@ -270,7 +270,7 @@ impl Worker {
         let stop = CancellationToken::new();
         let place = &turn.tools.place;
         let confinement = match prepared.class {
-            EffectClass::Execute => self.engine.confinement(place, freedom),
+            EffectClass::Execute => self.ledger.engine.confinement(place, freedom),
             _ => Confinement::None,
         };
         let context = Context {
@@ -294,7 +294,7 @@ impl Worker {
         round.running.insert(task.id(), index);
         round.calls[index].stage = Stage::Running { stop, run };
         desk.tell(Update::Running(at));
-        self.passes("after the call is started");
+        self.ledger.passes("after the call is started");
     }
 
     /// Forwards what a tool prints to front ends, without secrets.
@@ -303,7 +303,7 @@ impl Worker {
         updates: &mpsc::Sender<Update>,
         update: impl Fn(String) -> Update + Send + Sync + 'static,
     ) -> OutputListener {
-        let blank = self.engine.safety.blank.clone();
+        let blank = self.ledger.engine.safety.blank.clone();
         let updates = updates.clone();
         Arc::new(move |text| {
             let text = String::from_utf8_lossy(&blank(text.as_bytes())).into_owned();
@@ -321,17 +321,20 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<(Event, Vec<Effect>), EngineError> {
         if let Some(stale) = &output.stale
-            && let Some(who) = read_held!(desk, self.who_changed(stale))
+            && let Some(who) = read_held!(
+                desk,
+                self.ledger.engine.who_changed(self.ledger.id(), stale)
+            )
         {
             let line = format!("{} was changed by {who}.\n", stale.path);
             line.trim_end().clone_into(&mut output.shown);
             output.body.splice(0..0, line.into_bytes());
         }
-        let blank = self.engine.safety.blank.clone();
+        let blank = self.ledger.engine.safety.blank.clone();
         let presented = present_within(&output.body, &*blank, self.result_limit(open));
         let blob = match &presented.blob {
             Some(bytes) => Some(BlobRef {
-                hash: Some(self.put_blob_held(bytes, desk).await?),
+                hash: Some(self.ledger.put_blob(bytes, desk).await?),
                 bytes: Some(bytes.len() as u64),
             }),
             None => None,
@@ -347,7 +350,7 @@ impl Worker {
             blob,
             files: output.files,
         };
-        let ended = self.engine.environment.now();
+        let ended = self.ledger.engine.environment.now();
         let end = run.map(|run| Effect::EndRun { run, ended });
         Ok((open.result(came, verdict), end.into_iter().collect()))
     }
@@ -395,7 +398,7 @@ impl Worker {
                 Stage::Unseen | Stage::Ready(..) | Stage::Asked(..) => (not_run(stop), None),
             };
             events.push(call.open.result(Came::failed(reason), Verdict::Interrupted));
-            let ended = self.engine.environment.now();
+            let ended = self.ledger.engine.environment.now();
             ends.extend(run.map(|run| Effect::EndRun { run, ended }));
         }
         let (last, outcome) = self.stopped_by(stop);
@@ -403,11 +406,12 @@ impl Worker {
         let taken = self.taken_back(stop, desk).await?;
         ends.extend(withdrawn(&taken));
         let report = failed_report(&outcome);
-        self.passes("before the stop is stored");
+        self.ledger.passes("before the stop is stored");
         let rows = self
+            .ledger
             .commit_ending(events, ends, report.as_deref(), desk)
             .await?;
-        self.passes("after the stop is stored");
+        self.ledger.passes("after the stop is stored");
         desk.told(rows);
         desk.hand_back(taken);
         Ok(Step::Done(outcome))

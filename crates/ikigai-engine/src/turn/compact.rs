@@ -19,10 +19,10 @@ use tokio::time::timeout;
 
 use super::Turn;
 use super::ask::{priced, release, silent};
-use super::held::read_held;
 use crate::figures::{tokens, turns};
 use crate::frontend::{Desk, Stop, Update};
 use crate::hub::Hub;
+use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::{EngineError, Worker, window};
 
 /// Longest time for one summary; turns continue meanwhile where they can.
@@ -110,8 +110,8 @@ impl Worker {
     /// The rows that `/compact` would have summarised: all but the newest response, or all if that
     /// leaves nothing.
     fn compactable(&self, turn: &Turn) -> Option<SummaryRange> {
-        let Agent { state, view, .. } = &self.agent;
-        let limits = &self.engine.context_limits;
+        let Agent { state, view, .. } = &self.ledger.agent;
+        let limits = &self.ledger.engine.context_limits;
         let plan = |keep| plan_summary(state, view, &turn.target, &turn.window, limits, keep);
         let is_worth_it =
             |range: &SummaryRange| range.tokens >= range.verbatim + LEAST_REPLACED_TOKENS;
@@ -148,7 +148,7 @@ impl Worker {
         instructions: Option<&str>,
     ) -> Result<Summary, EngineError> {
         let asking = self.summary_requests(turn, &range, instructions);
-        let Worker { agent, engine, .. } = &mut *self;
+        let Ledger { agent, engine, .. } = &mut self.ledger;
         let conversation = agent.state.agent().to_string();
         let writing = write(turn.model.clone(), asking, conversation, engine.hub.clone());
         let scale = Scale::of(&agent.state, &agent.view, &turn.target, turn.scale);
@@ -168,7 +168,7 @@ impl Worker {
         range: &SummaryRange,
         instructions: Option<&str>,
     ) -> Asking {
-        let Agent { state, view, .. } = &self.agent;
+        let Agent { state, view, .. } = &self.ledger.agent;
         let room = turn.window.cap;
         if let Ok(mut request) = assemble(state, view, &turn.target, &turn.window) {
             request.messages.push(summary_message(instructions));
@@ -303,10 +303,10 @@ impl Worker {
             Err(reason) => return Ok(Err(reason)),
         };
         let usage = Event::Usage(UsageData {
-            response: Some(self.tally.response + 1),
+            response: Some(self.ledger.tally.response + 1),
             provider: Some(summary.provider.clone()),
             model: Some(summary.model.clone()),
-            sum: Some(self.tally.spent.plus(&response.usage)),
+            sum: Some(self.ledger.tally.spent.plus(&response.usage)),
             amounts: response.usage.clone(),
         });
         let open = read_held!(desk, self.still_open());
@@ -326,10 +326,13 @@ impl Worker {
                 ..SummaryData::default()
             },
         });
-        self.passes("before the summary is stored");
+        self.ledger.passes("before the summary is stored");
         let rows = [usage].into_iter().chain(row).collect();
-        let rows = self.commit_held(rows, Vec::new(), desk).await?;
-        self.passes("after the summary is stored");
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(rows).waiting(desk))
+            .await?;
+        self.ledger.passes("after the summary is stored");
         desk.told(rows);
         Ok(judged.map(|(_, after)| Shrunk {
             turns: summary.range.turns,
@@ -341,17 +344,25 @@ impl Worker {
     /// The to-do list and the children that still run, for the end of a summary.
     async fn still_open(&self) -> Result<String, EngineError> {
         let mut open = String::new();
-        if let Some(list) = self.given(&[Need::List]).await?.list
+        if let Some(list) = self
+            .ledger
+            .engine
+            .given(&self.ledger.agent, &[Need::List])
+            .await?
+            .list
             && !list.trim().is_empty()
         {
             open.push_str("To-do list:\n");
             open.push_str(list.trim());
         }
-        let own = self.agent.state.agent();
+        let own = self.ledger.agent.state.agent();
         let mut running = Vec::new();
-        for child in self.engine.agents().await? {
+        for child in self.ledger.engine.agents().await? {
             let is_child = child.parent == Some(own) && child.status == Status::Running;
-            if is_child && running.len() < MOST_CHILDREN && self.engine.works(child.id).await? {
+            if is_child
+                && running.len() < MOST_CHILDREN
+                && self.ledger.engine.works(child.id).await?
+            {
                 running.push(child.name);
             }
         }
@@ -367,7 +378,7 @@ impl Worker {
 
     /// Says whether a row is on the agent's path, wherever that has to be looked for.
     async fn is_on_path(&mut self, row: RowRef) -> Result<bool, EngineError> {
-        let Worker { agent, engine, .. } = &mut *self;
+        let Ledger { agent, engine, .. } = &mut self.ledger;
         while !agent.state.path().contains(row) {
             if agent.state.path().is_complete() {
                 return Ok(false);

@@ -11,10 +11,10 @@ use ikigai_tools::output::MOST_SENT_BYTES;
 
 use super::Turn;
 use super::compact::MOST_FAILURES;
-use super::held::read_held;
 use crate::calls::OpenCall;
 use crate::figures::{tokens, turns};
 use crate::frontend::{Desk, Stop, Update};
+use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::recall::is_list;
 use crate::{EngineError, Worker, window};
 
@@ -39,7 +39,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 impl Worker {
     /// Bounds each of the results of one response, so that together they leave room for the rest.
     pub(super) fn share_results(&mut self, turn: &Turn, calls: usize) {
-        let limits = self.engine.context_limits;
+        let limits = self.ledger.engine.context_limits;
         let together = turn.budget.cap.saturating_mul(limits.results) / 100;
         let each = together.saturating_mul(BYTES_PER_TOKEN) / (calls.max(1) as u64);
         let each = usize::try_from(each).unwrap_or(usize::MAX);
@@ -66,8 +66,8 @@ impl Worker {
         loop {
             self.take_in_summary(desk).await?;
             read_held!(desk, self.read_window(turn));
-            let Agent { state, view, .. } = &self.agent;
-            let limits = self.engine.context_limits;
+            let Agent { state, view, .. } = &self.ledger.agent;
+            let limits = self.ledger.engine.context_limits;
             if let Some(elision) = plan_elision(state, view, &turn.target, &turn.window, &limits) {
                 if self.store_elision(elision, turn, desk).await? {
                     continue;
@@ -90,7 +90,9 @@ impl Worker {
             if self.summary.is_none() {
                 let is_worth_it = range.fresh.saturating_mul(LEAST_FRESH_PART) >= cap;
                 let starts = (is_needed || is_worth_it) && self.may_summarise(turn);
-                if starts && read_held!(desk, self.used_up()).is_none() {
+                if starts
+                    && read_held!(desk, self.ledger.engine.used_up(&self.ledger.agent)).is_none()
+                {
                     self.start_summary(turn, used, range.clone(), desk).await?;
                 }
             }
@@ -114,7 +116,7 @@ impl Worker {
         turn: &mut Turn,
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let models = self.engine.models.clone();
+        let models = self.ledger.engine.models.clone();
         let mut learned = models.learn_window(&turn.choice);
         loop {
             tokio::select! {
@@ -143,7 +145,7 @@ impl Worker {
         if error.kind != FailureKind::TooLong || turn.overflowed {
             return false;
         }
-        let Agent { state, view, .. } = &self.agent;
+        let Agent { state, view, .. } = &self.ledger.agent;
         let scale = Scale::of(state, view, &turn.target, turn.scale);
         let sent = scale.counted(used_tokens(state, view, &turn.target));
         let share = |tokens: u64| tokens.saturating_mul(OVERFLOW_PERCENT) / 100;
@@ -155,7 +157,7 @@ impl Worker {
             return false;
         }
         turn.overflowed = true;
-        self.engine.correct_window(&turn.choice, window);
+        self.ledger.engine.correct_window(&turn.choice, window);
         turn.budget = Budget::new(room, Some(turn.budget.cap));
         let text = format!(
             "Request too long for the model: window corrected to {} tokens, sending a shorter one",
@@ -166,7 +168,7 @@ impl Worker {
     }
 
     fn may_summarise(&self, turn: &Turn) -> bool {
-        self.engine.context_limits.summarise_above.is_some()
+        self.ledger.engine.context_limits.summarise_above.is_some()
             && turn.window.cap >= LEAST_SUMMARY_BUDGET
             && self.summary_failures < MOST_FAILURES
     }
@@ -253,7 +255,7 @@ impl Worker {
         points: [&'static str; 2],
         desk: &mut Desk<'_>,
     ) -> Result<bool, EngineError> {
-        let Worker { agent, engine, .. } = &mut *self;
+        let Ledger { agent, engine, .. } = &mut self.ledger;
         let from = read_held!(desk, window::root_of(engine.store(), agent));
         if from.is_none() {
             return Ok(false);
@@ -261,9 +263,12 @@ impl Worker {
         let data = SummaryData { from, ..data };
         let row = Event::Summary { text: None, data };
         let [before, after] = points;
-        self.passes(before);
-        let rows = self.commit_held(vec![row], Vec::new(), desk).await?;
-        self.passes(after);
+        self.ledger.passes(before);
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(vec![row]).waiting(desk))
+            .await?;
+        self.ledger.passes(after);
         desk.told(rows);
         Ok(true)
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ikigai_store::{CommitError, Effect};
 use tokio::time::Instant;
 
-use super::held::told_if_silent;
 use crate::frontend::{Desk, Update};
+use crate::ledger::{CommitPlan, report_silence};
 use crate::{EngineError, Worker};
 
 /// Of a running answer at most so much is not yet stored.
@@ -67,14 +67,14 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
         let append = Effect::AppendDraft {
-            agent: self.agent.state.agent(),
-            epoch: self.epoch,
+            agent: self.ledger.agent.state.agent(),
+            epoch: self.ledger.epoch,
             text: draft.text[draft.stored_bytes..].to_owned(),
-            at: self.engine.environment.now(),
+            at: self.ledger.engine.environment.now(),
         };
         let drop = draft.stale.then(|| self.drop_draft());
         let with = drop.into_iter().chain([append]).collect();
-        match told_if_silent(self.commit(Vec::new(), with), desk).await {
+        match report_silence(self.ledger.commit(CommitPlan::effects(with)), desk).await {
             Ok(_) => {
                 draft.stored_bytes = draft.text.len();
                 draft.stale = false;
@@ -97,8 +97,8 @@ impl Worker {
     /// The effect that ends the draft, with the rows that take its place.
     pub(super) fn drop_draft(&self) -> Effect {
         Effect::DropDraft {
-            agent: self.agent.state.agent(),
-            epoch: self.epoch,
+            agent: self.ledger.agent.state.agent(),
+            epoch: self.ledger.epoch,
         }
     }
 }

@@ -8,35 +8,40 @@ mod compact;
 mod context_budget;
 mod deed;
 mod draft;
-mod held;
+mod interpreter;
+mod other_agents;
 mod pins;
 mod questions;
 mod queue;
 mod records;
+mod settle;
+mod worker;
 
 pub(crate) use compact::{Summary, Written};
+pub use interpreter::During;
+pub(crate) use interpreter::Interpreter;
+pub use worker::Worker;
 
 use std::sync::Arc;
 
-use ikigai_core::data::{self, Category, UserData, Via};
+use ikigai_core::data::{self, Category, Via};
 use ikigai_core::project::Scale;
 use ikigai_core::settings::ModelChoice;
-use ikigai_core::{Budget, Event, Kind, Micros, Row, RowRef, Seq, Settings, Target};
+use ikigai_core::{Budget, Event, Kind, Micros, RowRef, Seq, Settings, Target};
 use ikigai_providers::Model;
 use ikigai_store::{Agent, CommitError};
 use tokio::time::Instant;
 
-use self::held::read_held;
 use self::queue::{Senders, consumed, withdrawn};
 use crate::calls::OpenCall;
-use crate::commands::leave_for;
 use crate::engine::target_of;
 use crate::frontend::{Desk, Outcome, Stop, Submission, Update};
+use crate::ledger::{CommitPlan, Ledger, is_message, read_held};
 use crate::message_size::check_message_size;
 use crate::response::failure;
+use crate::rewind_effects::leave_for;
 use crate::tools::Toolset;
-use crate::worker::Beside;
-use crate::{EngineError, Worker, window};
+use crate::{EngineError, mentions, window};
 
 /// What a turn does next. Between two steps everything is stored.
 enum Step {
@@ -115,27 +120,23 @@ impl Worker {
         }
         self.tell_settled(desk).await?;
         let turn = self.prepare_turn().await?;
-        let (message, files) = self.message(text).await?;
+        let (message, files) = mentions::message_row(&mut self.ledger, text).await?;
         self.check_message(&message, &turn)?;
         for file in files {
             desk.tell(Update::Notice(file));
         }
-        let closed = self.close_open_calls().await?;
+        let closed = self.ledger.close_open_calls().await?;
         // What waited was said before.
         let waiting = self.waiting(Senders::Anybody).await?;
         let queued = self.shown(&waiting).await?;
         let first = closed.len() as u64;
-        let agent = self.agent.state.agent();
-        let beside = |head: Seq| Beside {
-            with: consumed(&waiting, RowRef::new(agent, Seq(head.0 + first))),
-            ..Beside::default()
-        };
+        let agent = self.ledger.agent.state.agent();
+        let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
         let events = closed.iter().cloned().chain(queued);
-        let mut attempt = self.attempt(events.chain([message]).collect());
-        attempt.date_last(at);
-        self.passes("before the message is stored");
-        let rows = self.try_commit(&mut attempt, &beside).await?;
-        self.passes("after the message is stored");
+        let plan = CommitPlan::events(events.chain([message]).collect());
+        self.ledger.passes("before the message is stored");
+        let rows = self.ledger.commit(plan.with_at(&consume).dated(at)).await?;
+        self.ledger.passes("after the message is stored");
         for mail in &waiting {
             desk.tell(Update::Delivered(mail.id));
         }
@@ -148,14 +149,14 @@ impl Worker {
         let Event::User { text, .. } = message else {
             return Ok(());
         };
-        let Agent { state, view, .. } = &self.agent;
+        let Agent { state, view, .. } = &self.ledger.agent;
         let scale = Scale::of(state, view, &turn.target, turn.scale);
         check_message_size(text, scale, &turn.budget)
     }
 
     /// Fails if a message that is to wait is too long, or a file in it cannot be read.
     pub(crate) async fn check_waiting(&self, text: &str) -> Result<(), EngineError> {
-        let message = self.waiting_message(text).await?;
+        let message = mentions::waiting_row(&self.ledger, text).await?;
         match self.prepare_turn().await {
             Ok(turn) => self.check_message(&message, &turn),
             // The turn that takes the message in reports the missing model.
@@ -185,9 +186,12 @@ impl Worker {
     pub async fn resume(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(desk).await?;
         self.check_resumable().await?;
-        self.passes("before the resumption is stored");
-        let rows = self.commit(vec![Event::resume()], Vec::new()).await?;
-        self.passes("after the resumption is stored");
+        self.ledger.passes("before the resumption is stored");
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(vec![Event::resume()]))
+            .await?;
+        self.ledger.passes("after the resumption is stored");
         desk.told(rows);
         self.go_on(desk).await
     }
@@ -196,11 +200,20 @@ impl Worker {
     pub async fn retry(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(desk).await?;
         self.check_model().await?;
-        let message = self.last_message().await?;
-        let (data, _) = leave_for(self, message, Via::Retry).await?;
-        self.passes("before the retry is stored");
-        let rows = self.commit(vec![Event::Rewind(data)], Vec::new()).await?;
-        self.passes("after the retry is stored");
+        let message = self.ledger.last_message().await?;
+        let (data, _) = leave_for(
+            self.ledger.engine.store(),
+            &self.ledger.agent,
+            message,
+            Via::Retry,
+        )
+        .await?;
+        self.ledger.passes("before the retry is stored");
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(vec![Event::Rewind(data)]))
+            .await?;
+        self.ledger.passes("after the retry is stored");
         desk.told(rows);
         self.answer(desk).await
     }
@@ -209,7 +222,7 @@ impl Worker {
     pub(crate) async fn go_on(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
         let mut turn = self.prepare_turn().await?;
         turn.starts = false;
-        let open = self.open_calls().await?;
+        let open = self.ledger.open_calls().await?;
         let first = if open.is_empty() {
             Step::Ask
         } else {
@@ -223,7 +236,7 @@ impl Worker {
         let mut turn = self.prepare_turn().await?;
         self.read_window(&mut turn).await?;
         let can_go_on = self.can_ask(&turn) && !self.is_at_rest();
-        if self.open_calls().await?.is_empty() && !can_go_on {
+        if self.ledger.open_calls().await?.is_empty() && !can_go_on {
             return Err(EngineError::NothingToResume);
         }
         Ok(())
@@ -231,7 +244,7 @@ impl Worker {
 
     /// Whether nothing came after the last answer but what is never sent for itself.
     fn is_at_rest(&self) -> bool {
-        let entries = self.agent.view.entries().iter().rev();
+        let entries = self.ledger.agent.view.entries().iter().rev();
         let newest = entries.filter_map(|entry| match entry.kind()? {
             Kind::User if !is_message(&data::read(entry.row.data.as_deref())) => None,
             Kind::Assistant => Some(true),
@@ -254,7 +267,7 @@ impl Worker {
             self.settle().await?;
             self.unsettled = false;
         }
-        for row in std::mem::take(&mut self.settled) {
+        for row in std::mem::take(&mut self.ledger.settled) {
             desk.tell(Update::Settled(row));
         }
         Ok(())
@@ -262,28 +275,31 @@ impl Worker {
 
     /// Finds out who is asked and with what. Nothing is stored.
     async fn prepare_turn(&self) -> Result<Turn, EngineError> {
-        let settings = self.agent.state.settings();
-        let choice = self.engine.choice(settings)?;
-        let model = self.engine.models.resolve(&choice)?;
-        let tools = self.engine.toolset(settings).await;
-        let budget = self.engine.budget(settings, &choice, model.window_tokens());
+        let settings = self.ledger.agent.state.settings();
+        let choice = self.ledger.engine.choice(settings)?;
+        let model = self.ledger.engine.models.resolve(&choice)?;
+        let tools = self.ledger.engine.toolset(settings).await;
+        let budget = self
+            .ledger
+            .engine
+            .budget(settings, &choice, model.window_tokens());
         Ok(Turn {
             target: Target {
-                documents: self.engine.documents(settings).await?,
+                documents: self.ledger.engine.documents(settings).await?,
                 ..target_of(&choice, &tools)
             },
             settings: settings.clone(),
             starts: true,
             budget,
             window: budget,
-            scale: self.engine.models.token_scale(&choice),
+            scale: self.ledger.engine.models.token_scale(&choice),
             model,
             tools,
             choice,
             overflowed: false,
             requests: 0,
             calls: 0,
-            deadline: Instant::now() + self.engine.limits.time,
+            deadline: Instant::now() + self.ledger.engine.limits.time,
         })
     }
 
@@ -332,7 +348,7 @@ impl Worker {
 
     /// Reads as much of the path as a request can hold.
     async fn read_window(&mut self, turn: &mut Turn) -> Result<(), EngineError> {
-        let Worker { agent, engine, .. } = &mut *self;
+        let Ledger { agent, engine, .. } = &mut self.ledger;
         let Turn {
             target,
             budget,
@@ -353,7 +369,9 @@ impl Worker {
         loop {
             step = match step {
                 Step::Ask => {
-                    self.carry_out_at_break(desk).await;
+                    while let Some(waiting) = desk.at_break.pop_front() {
+                        self.interpreter.run(self, waiting, desk).await;
+                    }
                     self.keep_up(&mut turn, desk).await?;
                     let reason = match Box::pin(self.learn_window(&mut turn, desk)).await? {
                         Some(reason) => Some(reason),
@@ -372,7 +390,7 @@ impl Worker {
 
     /// What was set during a turn holds from its next request on.
     async fn keep_up(&mut self, turn: &mut Turn, desk: &mut Desk<'_>) -> Result<(), EngineError> {
-        if turn.settings == *self.settings() {
+        if turn.settings == *self.ledger.settings() {
             return Ok(());
         }
         self.renew_turn(turn, desk).await
@@ -405,11 +423,12 @@ impl Worker {
     ) -> Result<Step, EngineError> {
         let outcome = Outcome::Failed(text);
         let report = failed_report(&outcome);
-        self.passes("before the failure is stored");
+        self.ledger.passes("before the failure is stored");
         let rows = self
+            .ledger
             .commit_ending(events, Vec::new(), report.as_deref(), desk)
             .await?;
-        self.passes("after the failure is stored");
+        self.ledger.passes("after the failure is stored");
         desk.told(rows);
         Ok(Step::Done(outcome))
     }
@@ -426,45 +445,15 @@ impl Worker {
         let taken = self.taken_back(stop, desk).await?;
         let (event, outcome) = self.stopped_by(stop);
         let report = failed_report(&outcome);
-        self.passes("before the stop is stored");
+        self.ledger.passes("before the stop is stored");
         let rows = self
+            .ledger
             .commit_ending(vec![event], withdrawn(&taken), report.as_deref(), desk)
             .await?;
-        self.passes("after the stop is stored");
+        self.ledger.passes("after the stop is stored");
         desk.told(rows);
         desk.hand_back(taken);
         Ok(Step::Done(outcome))
-    }
-
-    /// The last of the messages that started the last turn: several, if some had waited for it.
-    pub(crate) async fn last_message(&mut self) -> Result<RowRef, EngineError> {
-        let start = self.last_start(is_message).await?;
-        let start = start.ok_or(EngineError::NothingToRetry)?;
-        Ok(self.opening(start).last().map_or(start, |row| row.at))
-    }
-
-    /// The messages with which a turn begins, from the first on, before anything was answered.
-    pub(crate) fn opening(&self, start: RowRef) -> Vec<Arc<Row>> {
-        let entries = self.agent.view.entries().iter();
-        let since = entries.skip_while(|entry| entry.at() != start);
-        let opening = since.take_while(|entry| {
-            !matches!(
-                entry.kind(),
-                Some(Kind::Assistant | Kind::ToolCall | Kind::Error | Kind::Interrupted)
-            )
-        });
-        let messages = opening.filter(|entry| entry.kind() == Some(Kind::User));
-        messages.map(|entry| entry.row.clone()).collect()
-    }
-
-    /// The setting of now.
-    pub(crate) fn settings(&self) -> &Settings {
-        self.agent.state.settings()
-    }
-
-    /// Tells the environment where the turn is.
-    pub(crate) fn passes(&self, point: &'static str) {
-        self.engine.environment.passes(point);
     }
 }
 
@@ -486,10 +475,4 @@ fn failed_report(outcome: &Outcome) -> Option<String> {
         Outcome::Failed(reason) => Some(format!("I could not finish: {reason}")),
         Outcome::Completed | Outcome::Interrupted(_) => None,
     }
-}
-
-/// Whether a message starts a turn. What a shell printed, or a child brought, is never sent for
-/// itself.
-fn is_message(user: &UserData) -> bool {
-    user.shell.is_none() && user.merge.is_none()
 }

@@ -8,9 +8,9 @@ use ikigai_store::blobs;
 use ikigai_tools::Place;
 
 use super::Turn;
-use super::held::read_held;
 use crate::documents::Document;
 use crate::frontend::{Desk, Update};
+use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, Worker};
 
 impl Worker {
@@ -20,7 +20,7 @@ impl Worker {
         turn: &mut Turn,
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
-        let pins = self.settings().pins.clone().unwrap_or_default();
+        let pins = self.ledger.settings().pins.clone().unwrap_or_default();
         if pins.is_empty() {
             return Ok(());
         }
@@ -34,12 +34,15 @@ impl Worker {
                 ..Settings::default()
             };
             let row = Event::set("pin", settings.as_set());
-            let rows = self.commit_held(vec![row], Vec::new(), desk).await?;
+            let rows = self
+                .ledger
+                .commit(CommitPlan::events(vec![row]).waiting(desk))
+                .await?;
             desk.told(rows);
         }
-        turn.settings = self.settings().clone();
+        turn.settings = self.ledger.settings().clone();
         turn.target.documents = read_held!(desk, async {
-            Ok::<_, EngineError>(self.engine.documents(self.settings()).await?)
+            Ok::<_, EngineError>(self.ledger.engine.documents(self.ledger.settings()).await?)
         });
         Ok(())
     }
@@ -47,14 +50,14 @@ impl Worker {
     async fn read_pin(&self, pin: &Pin, desk: &mut Desk<'_>) -> Result<Pin, EngineError> {
         let path = pin.path.clone().unwrap_or_default();
         let place = Place {
-            workdir: PathBuf::from(self.settings().workdir.as_deref().unwrap_or("/")),
-            hidden: self.engine.safety.hidden.clone(),
+            workdir: PathBuf::from(self.ledger.settings().workdir.as_deref().unwrap_or("/")),
+            hidden: self.ledger.engine.safety.hidden.clone(),
         };
-        let hash = match Document::read_pinned(&self.engine, &place, &path).await {
+        let hash = match Document::read_pinned(&self.ledger.engine, &place, &path).await {
             Ok(document) => {
                 let hash = blobs::hash_of(&document.bytes).to_string();
                 if pin.hash.as_ref() != Some(&hash) {
-                    self.put_blob_held(&document.bytes, desk).await?;
+                    self.ledger.put_blob(&document.bytes, desk).await?;
                 }
                 Some(hash)
             }

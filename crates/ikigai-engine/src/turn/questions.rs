@@ -10,11 +10,11 @@ use ikigai_tools::{Need, Output, Place, Prepared, Preview, Touches};
 
 use super::Turn;
 use super::calls::{Call, Round, Stage};
-use super::held::read_held;
 use crate::calls::{Came, OpenCall};
 use crate::frontend::{Answer, Desk, Intent, Question, Stop, Update};
 use crate::grants::pending_tag;
 use crate::hub::OpenQuestion;
+use crate::ledger::{CommitPlan, read_held};
 use crate::tools::Freedom;
 use crate::{EngineError, Worker};
 
@@ -27,8 +27,9 @@ impl Worker {
         place: &Place,
         sandbox: Sandbox,
     ) -> Decision {
-        self.engine
-            .judge(self.grant(), sandbox, &open.name, prepared, place)
+        self.ledger
+            .engine
+            .judge(self.ledger.grant(), sandbox, &open.name, prepared, place)
     }
 
     /// Reports unfinished work and queued messages, and asks open questions again (E9d).
@@ -36,16 +37,16 @@ impl Worker {
         self.tell_settled(desk).await?;
         self.offer_grants(desk);
         self.tell_queued(desk).await?;
-        let open = self.open_calls().await?;
+        let open = self.ledger.open_calls().await?;
         if open.is_empty() || !desk.answers {
             return Ok(());
         }
-        let tools = self.engine.toolset(self.settings()).await;
+        let tools = self.ledger.engine.toolset(self.ledger.settings()).await;
         for call in open {
-            let Ok(prepared) = self.prepare_call(&tools, &call).await? else {
+            let Ok(prepared) = self.family().prepare_call(&tools, &call).await? else {
                 continue;
             };
-            let sandbox = self.engine.sandbox_for(prepared.class).await;
+            let sandbox = self.ledger.engine.sandbox_for(prepared.class).await;
             let judged = self.judge(&call, &prepared, &tools.place, sandbox);
             if let Decision::Ask { pattern } = judged {
                 let question = self.question(&call, &prepared, &tools.place, pattern);
@@ -75,7 +76,7 @@ impl Worker {
         let workdir = place.workdir.display().to_string();
         Question {
             call: call.at,
-            agent: self.settings().name.clone().unwrap_or_default(),
+            agent: self.ledger.settings().name.clone().unwrap_or_default(),
             tool: call.name.clone(),
             shown: spell_out(&prepared.shown),
             hash: call_hash(&call.name, &call.arguments, &workdir, &pattern),
@@ -94,7 +95,7 @@ impl Worker {
         let Some(make) = preview else {
             return Ok(Ok(None));
         };
-        let given = read_held!(desk, self.given(&needs));
+        let given = read_held!(desk, self.ledger.engine.given(&self.ledger.agent, &needs));
         let preview = tokio::task::spawn_blocking(move || make(&given)).await;
         Ok(match preview {
             Ok(Ok(text)) => Ok(Some(spell_out(&text)).filter(|text| !text.is_empty())),
@@ -112,9 +113,12 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let (result, _) = self.result_of(open, None, output, desk).await?;
-        self.passes("before the result is stored");
-        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
-        self.passes("after the result is stored");
+        self.ledger.passes("before the result is stored");
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(vec![result]).waiting(desk))
+            .await?;
+        self.ledger.passes("after the result is stored");
         desk.told(rows);
         Ok(None)
     }
@@ -139,9 +143,12 @@ impl Worker {
             let open = &round.calls[index].open;
             events.push(open.result(Came::failed(reason), Verdict::Refused));
         }
-        self.passes("before the permission is stored");
-        let rows = self.commit_held(events, Vec::new(), desk).await?;
-        self.passes("after the permission is stored");
+        self.ledger.passes("before the permission is stored");
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(events).waiting(desk))
+            .await?;
+        self.ledger.passes("after the permission is stored");
         desk.told(rows);
         let covers = self.is_free(turn, &mut round.calls[index]).await;
         if let Answer::Always(pattern) = &answer
@@ -168,9 +175,9 @@ impl Worker {
         &self,
         question: &Question,
     ) -> Result<Option<OpenQuestion>, EngineError> {
-        let own = self.engine.store.agent(question.call.agent).await?;
+        let own = self.ledger.engine.store.agent(question.call.agent).await?;
         let parent = own.and_then(|own| own.parent);
-        let all = &self.engine.hub.open_questions;
+        let all = &self.ledger.engine.hub.open_questions;
         Ok(parent.map(|parent| all.add(question, parent)))
     }
 
@@ -178,7 +185,7 @@ impl Worker {
     ///
     /// Each sibling stores its own answer, and gets the rule by it.
     fn answer_siblings(&self, call: RowRef, answer: &Answer, by: AnsweredBy, desk: &mut Desk<'_>) {
-        let hub = &self.engine.hub;
+        let hub = &self.ledger.engine.hub;
         let mut names = Vec::new();
         for (call, name) in hub.open_questions.take_identical(call) {
             let answer = answer.clone();
@@ -202,7 +209,7 @@ impl Worker {
             Stage::Asked(prepared) => prepared.class,
             _ => return false,
         };
-        let sandbox = self.engine.sandbox_for(class).await;
+        let sandbox = self.ledger.engine.sandbox_for(class).await;
         let Stage::Asked(prepared) = &call.stage else {
             return false;
         };
@@ -226,7 +233,7 @@ impl Worker {
             Answer::No(_) => ("no", None),
             Answer::Always(pattern) => {
                 // Rules that are not in force are not granted with this one.
-                let mut rules = self.grant().rules;
+                let mut rules = self.ledger.grant().rules;
                 rules.push(Rule {
                     tool: Some(tool.to_owned()),
                     pattern: Some(pattern.clone()),

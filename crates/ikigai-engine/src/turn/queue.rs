@@ -4,12 +4,12 @@ use ikigai_core::data::Cause;
 use ikigai_core::{Event, RowRef, Seq};
 use ikigai_store::{Effect, MailId, MailRecord};
 
-use super::held::read_held;
-use crate::agents::shown_mail;
-use crate::commands::{self, During};
+use super::{During, Worker};
 use crate::environment::draw_mail;
+use crate::family::shown_mail;
 use crate::frontend::{Desk, Intent, Stop, Update, WaitingLine};
-use crate::{EngineError, Worker};
+use crate::ledger::{CommitPlan, read_held};
+use crate::{EngineError, mentions};
 
 /// Whose mail is taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Worker {
             Intent::Submit(submission) => {
                 return Ok(self.heed_line(submission.into(), desk).await);
             }
-            Intent::Preview(line) => self.show_preview(line, desk).await?,
+            Intent::Preview(line) => self.interpreter.preview(self, line, desk).await?,
             Intent::Do(errand) => desk.errands.push_back(errand),
             Intent::TakeBack(mail) => self.take_back(mail, desk).await,
             // Answers to what is not asked are too late: the call was closed meanwhile.
@@ -46,9 +46,9 @@ impl Worker {
 
     /// Queues a message or runs a command, now or later; returns a stop if it ends the turn.
     async fn heed_line(&mut self, waiting: WaitingLine, desk: &mut Desk<'_>) -> Option<Stop> {
-        match commands::during(&waiting.line) {
+        match self.interpreter.during(&waiting.line) {
             None => self.queue(waiting, desk).await,
-            Some(During::AtOnce) => self.carry_out_now(waiting, desk).await,
+            Some(During::AtOnce) => self.interpreter.run(self, waiting, desk).await,
             Some(During::AtBreak) => desk.at_break.push_back(waiting),
             Some(During::Interrupts) => {
                 desk.after_turn.push_back(waiting);
@@ -68,16 +68,16 @@ impl Worker {
             }
             Err(error) => return desk.not_stored(WaitingLine { line: text, id }, &error),
         }
-        let mail = id.unwrap_or_else(|| draw_mail(&*self.engine.environment));
+        let mail = id.unwrap_or_else(|| draw_mail(&*self.ledger.engine.environment));
         let send = Effect::SendMail {
             mail,
-            to: self.agent.state.agent(),
+            to: self.ledger.agent.state.agent(),
             from: None,
             text: text.clone(),
-            at: self.engine.environment.now(),
+            at: self.ledger.engine.environment.now(),
         };
-        self.passes("before the message is queued");
-        let stored = match self.commit(Vec::new(), vec![send]).await {
+        self.ledger.passes("before the message is queued");
+        let stored = match self.ledger.commit(CommitPlan::effects(vec![send])).await {
             Ok(_) => Ok(()),
             Err(error) => match self.waiting(Senders::User).await {
                 Ok(waiting) if waiting.iter().any(|waits| waits.id == mail) => Ok(()),
@@ -86,7 +86,7 @@ impl Worker {
         };
         match stored {
             Ok(()) => {
-                self.passes("after the message is queued");
+                self.ledger.passes("after the message is queued");
                 desk.queued.push((mail, text.clone()));
                 desk.tell(Update::Queued { mail, text });
                 if id.is_some() {
@@ -114,7 +114,7 @@ impl Worker {
             return;
         };
         let withdraw = withdrawn(std::slice::from_ref(&found));
-        let is_gone = match self.commit(Vec::new(), withdraw).await {
+        let is_gone = match self.ledger.commit(CommitPlan::effects(withdraw)).await {
             Ok(_) => true,
             // Of a commit of unknown outcome the mail itself tells what came.
             Err(_) => match self.waiting(Senders::User).await {
@@ -154,8 +154,8 @@ impl Worker {
 
     /// What waits from these senders, in the order in which it was said.
     pub(super) async fn waiting(&self, senders: Senders) -> Result<Vec<MailRecord>, EngineError> {
-        let agent = self.agent.state.agent();
-        let mut waiting = self.engine.store.queued_mail(agent).await?;
+        let agent = self.ledger.agent.state.agent();
+        let mut waiting = self.ledger.engine.store.queued_mail(agent).await?;
         waiting.retain(|mail| senders == Senders::Anybody || mail.from.is_none());
         Ok(waiting)
     }
@@ -165,10 +165,10 @@ impl Worker {
         let mut events = Vec::new();
         for mail in mail {
             let Some(from) = mail.from else {
-                events.push(self.waited(&mail.text).await);
+                events.push(mentions::queued_row(&self.ledger, &mail.text).await);
                 continue;
             };
-            let sender = self.engine.store.agent(from).await?;
+            let sender = self.ledger.engine.store.agent(from).await?;
             let name = sender.as_ref().map(|sender| &*sender.name);
             events.push(shown_mail(mail, name));
         }
@@ -190,16 +190,19 @@ impl Worker {
         senders: Senders,
         desk: &mut Desk<'_>,
     ) -> Result<bool, EngineError> {
-        let agent = self.agent.state.agent();
+        let agent = self.ledger.agent.state.agent();
         let waiting = read_held!(desk, self.waiting(senders));
         if waiting.is_empty() {
             return Ok(false);
         }
         let events = read_held!(desk, self.shown(&waiting));
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, head));
-        self.passes("before the queue is taken in");
-        let rows = self.commit_held_at(events, &consume, desk).await?;
-        self.passes("after the queue is taken in");
+        self.ledger.passes("before the queue is taken in");
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(events).with_at(&consume).waiting(desk))
+            .await?;
+        self.ledger.passes("after the queue is taken in");
         desk.queued.clear();
         for mail in &waiting {
             desk.tell(Update::Delivered(mail.id));

@@ -8,10 +8,10 @@ use ikigai_store::{CommitError, Effect, RunId};
 use ikigai_tools::Output;
 
 use super::calls::{Round, Stage};
-use super::held::read_held;
 use crate::calls::{Came, OpenCall};
 use crate::environment::draw_run;
 use crate::frontend::{Desk, Stop};
+use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, Worker};
 
 /// Journal attempts after an unknown outcome.
@@ -27,7 +27,7 @@ impl Worker {
         round: &mut Round,
         desk: &mut Desk<'_>,
     ) -> Result<Vec<Option<RunId>>, EngineError> {
-        let started = self.engine.environment.now();
+        let started = self.ledger.engine.environment.now();
         let mut runs = Vec::new();
         let mut effects = Vec::new();
         for index in indices {
@@ -37,7 +37,7 @@ impl Worker {
                 continue;
             };
             let is_journalled = prepared.class != EffectClass::Read;
-            let run = is_journalled.then(|| draw_run(&*self.engine.environment));
+            let run = is_journalled.then(|| draw_run(&*self.ledger.engine.environment));
             effects.extend(run.map(|run| Effect::StartRun {
                 run,
                 call: call.open.at,
@@ -48,9 +48,9 @@ impl Worker {
             runs.push(run);
         }
         if let Some(first) = runs.iter().flatten().next() {
-            self.passes("before the call is journalled");
+            self.ledger.passes("before the call is journalled");
             self.commit_journal(*first, effects, desk).await?;
-            self.passes("after the call is journalled");
+            self.ledger.passes("after the call is journalled");
         }
         Ok(runs)
     }
@@ -62,19 +62,26 @@ impl Worker {
         effects: Vec<Effect>,
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
-        let agent = self.agent.state.agent();
+        let agent = self.ledger.agent.state.agent();
         for _ in 0..MOST_DOUBTS {
-            match self.commit_held(Vec::new(), effects.clone(), desk).await {
+            match self
+                .ledger
+                .commit(CommitPlan::effects(effects.clone()).waiting(desk))
+                .await
+            {
                 // The journal itself tells whether it was written.
                 Err(EngineError::Commit(CommitError::Unknown(_))) => {}
                 other => return other.map(drop),
             }
-            let open = read_held!(desk, self.engine.store.open_runs(agent));
+            let open = read_held!(desk, self.ledger.engine.store.open_runs(agent));
             if open.iter().any(|open| open.id == first) {
                 return Ok(());
             }
         }
-        self.commit_held(Vec::new(), effects, desk).await.map(drop)
+        self.ledger
+            .commit(CommitPlan::effects(effects).waiting(desk))
+            .await
+            .map(drop)
     }
 
     /// Stores the results of calls that ended together.
@@ -84,7 +91,7 @@ impl Worker {
         round: &mut Round,
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
-        self.passes("before the result is stored");
+        self.ledger.passes("before the result is stored");
         let mut events = Vec::new();
         let mut ends = Vec::new();
         let indices: Vec<_> = ended.iter().map(|(index, _)| *index).collect();
@@ -95,11 +102,14 @@ impl Worker {
             events.push(event);
             ends.extend(end);
         }
-        let rows = self.commit_held(events, ends, desk).await?;
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(events).with(ends).waiting(desk))
+            .await?;
         for index in indices {
             round.calls[index].stage = Stage::Ended;
         }
-        self.passes("after the result is stored");
+        self.ledger.passes("after the result is stored");
         desk.told(rows);
         Ok(())
     }
@@ -114,9 +124,12 @@ impl Worker {
             return Ok(());
         }
         let refused = std::mem::take(&mut round.refused);
-        self.passes("before the result is stored");
-        let rows = self.commit_held(refused, Vec::new(), desk).await?;
-        self.passes("after the result is stored");
+        self.ledger.passes("before the result is stored");
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(refused).waiting(desk))
+            .await?;
+        self.ledger.passes("after the result is stored");
         desk.told(rows);
         Ok(())
     }

@@ -123,11 +123,11 @@ impl<W: Write> Plain<W> {
             .await
             .map_err(EngineError::from)?;
         if let Some(record) = record
-            && let Err(error) = self.engine.attend(&record).await
+            && let Err(error) = Box::pin(self.engine.attend(&record)).await
         {
             self.talk.add(&format!("warning: {error}"));
         }
-        let stopped = self.engine.supervise().await?;
+        let stopped = Box::pin(self.engine.supervise()).await?;
         for line in self.engine.stopped_lines(&stopped) {
             self.talk.add(&line);
         }

@@ -1,17 +1,31 @@
 //! Agents that a front end with a screen takes care of: they live beside each other, and whoever
 //! looks at one of them says things to it by its id and is told by the observer.
 
+mod held_forks;
+mod lines;
+mod live;
+mod stopped;
+mod submissions;
+
 use std::time::Duration;
 
-use ikigai_core::AgentId;
-use ikigai_core::data::Cause;
+use ikigai_core::data::{Cause, ForkContext};
+use ikigai_core::{AgentId, Epoch};
 use ikigai_store::{AgentRecord, CommitError};
 use tokio::sync::watch;
 
-use crate::agents::start;
+use crate::commands::Dispatcher;
+use crate::family::ForkWish;
+use crate::frontend::Errand;
 use crate::frontend::{Intent, Stop};
 use crate::hub::{Opening, UseObserver};
-use crate::{Engine, EngineError, Errand, Worker};
+use crate::ledger::Ledger;
+use crate::{Engine, EngineError, Worker};
+
+pub use held_forks::HeldFork;
+pub use stopped::Stopped;
+
+use self::live::start;
 
 /// Time for an agent to store how it ended before its lease is given to another process.
 const LAST_WORDS: Duration = Duration::from_secs(3);
@@ -30,7 +44,7 @@ impl Engine {
         if self.hub.is_working(agent.id).is_none() {
             let mut worker = self.open(agent).await?;
             worker.apply_opening(Some(agent.id)).await?;
-            start(worker, None);
+            start(worker.ledger, None);
         }
         Ok(())
     }
@@ -40,7 +54,7 @@ impl Engine {
         let mut worker = self.create_root(directory, workdir).await?;
         worker.apply_opening(None).await?;
         let agent = worker.agent().state.agent();
-        start(worker, None);
+        start(worker.ledger, None);
         Ok(agent)
     }
 
@@ -188,20 +202,64 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Takes an agent's lease, and settles what a former holder left unfinished.
+    pub async fn open(&self, agent: &AgentRecord) -> Result<Worker, EngineError> {
+        Box::pin(Worker::open(self, agent, start, &Dispatcher)).await
+    }
+
+    /// Makes a root agent in a directory's session, and opens it.
+    pub async fn create_root(&self, directory: &str, workdir: &str) -> Result<Worker, EngineError> {
+        let ledger = Box::pin(self.create_root_ledger(directory, workdir, start)).await?;
+        Ok(Worker::new(ledger, &Dispatcher))
+    }
+
+    /// Makes a child of an agent whoever holds that one, and opens it.
+    ///
+    /// The parent's own row is appended without its lease, and its holder goes on undisturbed; the
+    /// child is this process's.
+    pub async fn fork_held(&self, parent: AgentId, wish: &ForkWish) -> Result<Worker, EngineError> {
+        let ledger = Box::pin(self.fork_held_ledger(parent, wish, start)).await?;
+        Ok(Worker::new(ledger, &Dispatcher))
+    }
+}
+
 impl Worker {
+    /// Makes a child that knows nothing, and works as it from here on.
+    pub async fn into_fresh_child(mut self) -> Result<Self, EngineError> {
+        let wish = ForkWish {
+            name: None,
+            prompt: None,
+            context: ForkContext::Fresh,
+            at: None,
+            model: None,
+            call: None,
+        };
+        let (forked, _) = self.family().fork(&wish, |_| Vec::new(), None).await?;
+        let engine = self.ledger.engine.clone();
+        let child = Ledger::begin(engine, forked.id, Epoch(1), start).await?;
+        self.release().await?;
+        Ok(Self::new(child, &Dispatcher))
+    }
+
+    /// Has another agent that this process holds answer what it was told, beside this one.
+    pub fn answer_beside(&mut self, other: Self) {
+        self.family().start(other.ledger, Errand::Answer);
+    }
+
     /// Stores the settings with which the front end wants its first agent to start.
     async fn apply_opening(&mut self, agent: Option<AgentId>) -> Result<(), EngineError> {
-        let Some(opening) = self.engine.hub.take_opening(agent) else {
+        let Some(opening) = self.ledger.engine.hub.take_opening(agent) else {
             return Ok(());
         };
         // A screen may have read the agent before.
         if let Some(choice) = opening.model {
             let rows = self.choose_model(choice).await?;
-            self.settled.extend(rows);
+            self.ledger.settled.extend(rows);
         }
         if let Some(mode) = opening.approve {
             let rows = self.approve_for_now(mode).await?;
-            self.settled.extend(rows);
+            self.ledger.settled.extend(rows);
         }
         Ok(())
     }

@@ -8,13 +8,13 @@ use ikigai_tools::arguments::read;
 use ikigai_tools::permission::literal_pattern;
 use ikigai_tools::{BadArguments, Output, Prepared, Run, Touches};
 
-use super::check_mail;
+use super::{Family, check_mail};
+use crate::EngineError;
 use crate::agent_tools::{
     AgentTool, ForkArguments, KillArguments, RecallArguments, SendArguments, WaitArguments,
 };
 use crate::calls::OpenCall;
 use crate::tools::Toolset;
-use crate::{EngineError, Worker};
 
 /// Facts about a call of an agent tool.
 struct AgentCall {
@@ -26,7 +26,7 @@ struct AgentCall {
     touches: Touches,
 }
 
-impl Worker {
+impl Family<'_> {
     /// Understands a call of any tool. The inner error is for the model.
     pub(crate) async fn prepare_call(
         &self,
@@ -115,7 +115,7 @@ impl Worker {
 
     /// A call that acts on another agent.
     async fn call_to(&self, target: &AgentRecord, shown: String) -> Result<AgentCall, EngineError> {
-        let own = self.root_of(self.agent.state.agent()).await?;
+        let own = self.root_of(self.ledger.agent.state.agent()).await?;
         let touches = if own == self.root_of(target.id).await? {
             Touches::default()
         } else {
@@ -131,7 +131,7 @@ impl Worker {
 
     /// The oldest ancestor of an agent, which names its family.
     async fn root_of(&self, agent: AgentId) -> Result<AgentId, EngineError> {
-        let kin = self.engine.store.ancestry(agent, 1).await?;
+        let kin = self.ledger.engine.store.ancestry(agent, 1).await?;
         let oldest = kin.and_then(|kin| kin.ancestors.last().copied());
         Ok(oldest.unwrap_or(agent))
     }

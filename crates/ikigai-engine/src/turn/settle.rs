@@ -7,9 +7,10 @@ use ikigai_tools::permission::Decision;
 use ikigai_tools::process::end_cookie;
 
 use crate::agent_tools::AgentTool;
-use crate::agents::Moment;
 use crate::calls::{Came, OpenCall};
 use crate::environment::cookie_of;
+use crate::family::Moment;
+use crate::ledger::{CommitPlan, Ledger};
 use crate::response::partial;
 use crate::tools::Toolset;
 use crate::{EngineError, Worker};
@@ -36,17 +37,22 @@ impl Worker {
     /// Ends an unfinished turn: the draft's text becomes a row, calls are closed, and a row says
     /// why it ended. A call that waits for somebody's answer stays open.
     pub(crate) async fn settle(&mut self) -> Result<(), EngineError> {
-        let id = self.agent.state.agent();
-        let draft = self.engine.store.draft(id).await?;
-        let runs = self.engine.store.open_runs(id).await?;
+        let id = self.ledger.agent.state.agent();
+        let draft = self.ledger.engine.store.draft(id).await?;
+        let runs = self.ledger.engine.store.open_runs(id).await?;
         let busy = self.is_busy().await?;
         let mut events = Vec::new();
         let mut handed = Vec::new();
         if let Some(draft) = draft.as_ref().filter(|draft| !draft.text.is_empty()) {
-            let choice = self.settings().model.clone();
+            let choice = self.ledger.settings().model.clone();
             let target = choice.as_ref().map(crate::engine::model_of);
             let text = draft.text.clone();
-            events.push(partial(text, "interrupted", &self.tally, target.as_ref()));
+            events.push(partial(
+                text,
+                "interrupted",
+                &self.ledger.tally,
+                target.as_ref(),
+            ));
         }
         if busy || !runs.is_empty() {
             for closed in self.settle_calls(&runs).await? {
@@ -62,9 +68,9 @@ impl Worker {
         }
         let drop = draft.map(|_| Effect::DropDraft {
             agent: id,
-            epoch: self.epoch,
+            epoch: self.ledger.epoch,
         });
-        let ended = self.engine.environment.now();
+        let ended = self.ledger.engine.environment.now();
         let end = |run: &RunRecord| Effect::EndRun { run: run.id, ended };
         let with: Vec<_> = drop.into_iter().chain(runs.iter().map(end)).collect();
         if events.is_empty() && with.is_empty() {
@@ -79,10 +85,13 @@ impl Worker {
             });
             with.iter().cloned().chain(consumed).collect()
         };
-        self.passes("before the settlement is stored");
-        self.settled = self.commit_at(events, &consume).await?;
+        self.ledger.passes("before the settlement is stored");
+        self.ledger.settled = self
+            .ledger
+            .commit(CommitPlan::events(events).with_at(&consume))
+            .await?;
         self.gave_up = None;
-        self.passes("after the settlement is stored");
+        self.ledger.passes("after the settlement is stored");
         Ok(())
     }
 
@@ -95,11 +104,11 @@ impl Worker {
             let found = tokio::task::spawn_blocking(move || end_cookie(&cookie)).await;
             left.push((run.call, found.unwrap_or(0)));
         }
-        let open = self.open_calls().await?;
+        let open = self.ledger.open_calls().await?;
         if open.is_empty() {
             return Ok(Vec::new());
         }
-        let tools = self.engine.toolset(self.settings()).await;
+        let tools = self.ledger.engine.toolset(self.ledger.settings()).await;
         let mut closed = Vec::new();
         for call in open {
             let found = left.iter().find(|(of, _)| *of == call.at);
@@ -125,39 +134,39 @@ impl Worker {
     }
 
     /// Answers a wait whose mail is there or whose deadline has passed; any other stays open.
-    async fn settle_wait(&self, call: &OpenCall) -> Result<Option<Closed>, EngineError> {
-        let wait = match self.wait_of_call(call).await? {
+    async fn settle_wait(&mut self, call: &OpenCall) -> Result<Option<Closed>, EngineError> {
+        let wait = match self.family().wait_of_call(call).await? {
             Ok(wait) => wait,
             Err(reason) => {
                 let refused = call.result(Came::failed(reason), Verdict::Refused);
                 return Ok(Some(refused.into()));
             }
         };
-        let moment = if wait.left(self.engine.environment.now()).is_zero() {
+        let moment = if wait.left(self.ledger.engine.environment.now()).is_zero() {
             Moment::Deadline
         } else {
             Moment::Settlement
         };
-        let answered = self.answer_wait(call, &wait, moment).await?;
+        let answered = self.family().answer_wait(call, &wait, moment).await?;
         Ok(answered.map(|(event, mail)| Closed { event, mail }))
     }
 
     /// Says whether a call that has not started did so because somebody is to be asked.
     async fn waits_for_an_answer(
-        &self,
+        &mut self,
         call: &OpenCall,
         tools: &Toolset,
     ) -> Result<bool, EngineError> {
-        let Ok(prepared) = self.prepare_call(tools, call).await? else {
+        let Ok(prepared) = self.family().prepare_call(tools, call).await? else {
             return Ok(false);
         };
-        let sandbox = self.engine.sandbox_for(prepared.class).await;
+        let sandbox = self.ledger.engine.sandbox_for(prepared.class).await;
         let decision = self.judge(call, &prepared, &tools.place, sandbox);
         Ok(matches!(decision, Decision::Ask { .. }) && !self.is_answered(call.at))
     }
 
     fn is_answered(&self, call: RowRef) -> bool {
-        let entries = self.agent.view.entries().iter().rev();
+        let entries = self.ledger.agent.view.entries().iter().rev();
         let mut since = entries.take_while(|entry| entry.at() != call);
         since.any(|entry| {
             entry.kind() == Some(Kind::Command) && {
@@ -169,7 +178,7 @@ impl Worker {
 
     async fn is_busy(&mut self) -> Result<bool, EngineError> {
         loop {
-            let Worker { agent, engine, .. } = &mut *self;
+            let Ledger { agent, engine, .. } = &mut self.ledger;
             let empty = agent.view.entries().is_empty();
             let busy = agent.view.is_busy(agent.state.path()).filter(|_| !empty);
             if let Some(busy) = busy {

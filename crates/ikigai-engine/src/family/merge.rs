@@ -8,8 +8,8 @@ use ikigai_core::{AgentId, Kind, Micros, RowRef, Seq};
 use ikigai_store::{Agent, AgentRecord};
 
 use crate::frontend::MergePreview;
+use crate::ledger::Tally;
 use crate::rewind_effects::Departure;
-use crate::worker::Tally;
 use crate::{Engine, EngineError};
 
 /// How many rows are read at a time.

@@ -1,9 +1,9 @@
-//! Agents as processes: fork, kill, send, wait. Each commits its effect and its result in one
-//! transaction, so that none has an unknown outcome.
+//! Operations on other agents: fork, kill, send, wait, recall.
+//!
+//! Each commits its effect and its result in one transaction, so that none has an unknown outcome.
 
 mod fork;
 mod kill;
-mod live;
 mod mail;
 mod merge;
 mod names;
@@ -13,16 +13,17 @@ mod row_pages;
 mod tree;
 mod wait;
 
+use ikigai_core::AgentId;
 use ikigai_core::data::Verdict;
 use ikigai_tools::arguments::read;
 
+use crate::EngineError;
 use crate::agent_tools::AgentTool;
 use crate::calls::{Came, OpenCall};
 use crate::frontend::{Desk, Stop};
-use crate::{EngineError, Worker};
+use crate::ledger::{CommitPlan, Ledger};
 
 pub use fork::{ForkWish, Forked};
-pub(crate) use live::{Started, start};
 pub(crate) use mail::{check_mail, shown_mail};
 pub use merge::MergeOf;
 pub use tree::Branch;
@@ -32,6 +33,23 @@ pub(crate) use wait::{Moment, Wait, consumed_by_next};
 /// How long a wait takes if the model does not say, and at most.
 const WAIT_SECONDS: u64 = 600;
 const MOST_WAIT_SECONDS: u64 = 86_400;
+
+/// Agent that another one started and may have to wait for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Started {
+    pub(crate) id: AgentId,
+    /// Its parent's model forked it, so its last answer is mail to its parent.
+    pub(crate) reports: bool,
+}
+
+/// Operations of one agent on others.
+pub(crate) struct Family<'a> {
+    pub(crate) ledger: &'a mut Ledger,
+    /// Agents that it started and that may still work.
+    pub(crate) children: &'a mut Vec<Started>,
+    /// Most bytes of a result.
+    pub(crate) result_bytes: usize,
+}
 
 /// What became of a call of one of these tools.
 pub(crate) enum Dealt {
@@ -43,7 +61,7 @@ pub(crate) enum Dealt {
     Died(Stop),
 }
 
-impl Worker {
+impl Family<'_> {
     /// Carries out a call of one of these tools.
     pub(crate) async fn deal(
         &mut self,
@@ -86,7 +104,10 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Dealt, EngineError> {
         let result = call.result(Came::failed(reason), Verdict::Refused);
-        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(vec![result]).waiting(desk))
+            .await?;
         desk.told(rows);
         Ok(Dealt::Done)
     }

@@ -9,10 +9,10 @@ use ikigai_core::{Event, Kind};
 use ikigai_tools::paths::Located;
 use ikigai_tools::{BadArguments, Place, paths};
 
-use super::place::workdir;
 use crate::documents::{Document, size};
+use crate::ledger::{Ledger, is_message};
 use crate::rewind_effects::Departure;
-use crate::{EngineError, Worker, window};
+use crate::{EngineError, window};
 
 /// Signs at the end of a word that are the sentence's, not the path's.
 const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '"'];
@@ -36,131 +36,130 @@ struct Mention {
     lines: Option<(usize, usize)>,
 }
 
-impl Worker {
-    /// The row of a typed message, and a line for the user about each file in it.
-    ///
-    /// Nothing is stored; a file that cannot be read is an error.
-    pub(crate) async fn message(
-        &mut self,
-        text: &str,
-    ) -> Result<(Event, Vec<String>), EngineError> {
-        let note = self.taken_back_since().await?;
-        let files = self.files_in(text).await.map_err(EngineError::NotSent)?;
-        let message = message_of(text, note.as_deref(), &files);
-        let shown = files.into_iter().map(|file| file.shown);
-        Ok((message, shown.collect()))
-    }
+/// The row of a typed message, and a line for the user about each file in it.
+///
+/// Nothing is stored; a file that cannot be read is an error.
+pub(crate) async fn message_row(
+    ledger: &mut Ledger,
+    text: &str,
+) -> Result<(Event, Vec<String>), EngineError> {
+    let note = taken_back_since(ledger).await?;
+    let files = files_in(ledger, text).await.map_err(EngineError::NotSent)?;
+    let message = message_of(text, note.as_deref(), &files);
+    let shown = files.into_iter().map(|file| file.shown);
+    Ok((message, shown.collect()))
+}
 
-    /// The row of a message that waited. A file that cannot be read any more is left to the words.
-    pub(crate) async fn waited(&self, text: &str) -> Event {
-        let files = self.files_in(text).await.unwrap_or_default();
-        message_of(text, None, &files)
-    }
+/// The row of a message that waited. A file that cannot be read any more is left to the words.
+pub(crate) async fn queued_row(ledger: &Ledger, text: &str) -> Event {
+    let files = files_in(ledger, text).await.unwrap_or_default();
+    message_of(text, None, &files)
+}
 
-    /// The row of a message that is to wait; a file that cannot be read is an error.
-    pub(crate) async fn waiting_message(&self, text: &str) -> Result<Event, EngineError> {
-        let files = self.files_in(text).await.map_err(EngineError::NotSent)?;
-        Ok(message_of(text, None, &files))
-    }
+/// The row of a message that is to wait; a file that cannot be read is an error.
+pub(crate) async fn waiting_row(ledger: &Ledger, text: &str) -> Result<Event, EngineError> {
+    let files = files_in(ledger, text).await.map_err(EngineError::NotSent)?;
+    Ok(message_of(text, None, &files))
+}
 
-    async fn files_in(&self, text: &str) -> Result<Vec<Attached>, String> {
-        let mut files = Vec::new();
-        for mention in self.mentions(text) {
-            files.push(self.attach(&mention).await?);
+async fn files_in(ledger: &Ledger, text: &str) -> Result<Vec<Attached>, String> {
+    let mut files = Vec::new();
+    for mention in mentions(ledger, text) {
+        files.push(attach(ledger, &mention).await?);
+    }
+    Ok(files)
+}
+
+/// What the model must know of what was taken back since the last message to it.
+async fn taken_back_since(ledger: &mut Ledger) -> Result<Option<String>, EngineError> {
+    let rewinds = rewinds_since_message(ledger).await?;
+    let mut changed = Vec::new();
+    for rewind in rewinds {
+        if let (Some(from), Some(target)) = (rewind.from, rewind.target) {
+            let departure =
+                Departure::between(ledger.engine.store(), &ledger.agent, from, target).await?;
+            changed.extend(departure.changed(ledger.settings().workdir.as_deref()));
         }
-        Ok(files)
     }
+    changed.dedup();
+    Ok((!changed.is_empty()).then(|| {
+        format!(
+            "[The user went back to an earlier point of this conversation. Files that were \
+             changed since then and are NOT restored: {}.]",
+            changed.join(", ")
+        )
+    }))
+}
 
-    /// What the model must know of what was taken back since the last message to it.
-    async fn taken_back_since(&mut self) -> Result<Option<String>, EngineError> {
-        let rewinds = self.rewinds_since_message().await?;
-        let mut changed = Vec::new();
-        for rewind in rewinds {
-            if let (Some(from), Some(target)) = (rewind.from, rewind.target) {
-                let departure = Departure::between(self, from, target).await?;
-                changed.extend(departure.changed(self.settings().workdir.as_deref()));
+/// The rewinds since the last message that a person sent, oldest first.
+async fn rewinds_since_message(ledger: &mut Ledger) -> Result<Vec<RewindData>, EngineError> {
+    let Ledger { agent, engine, .. } = ledger;
+    loop {
+        let entries = agent.view.entries();
+        let message = entries.iter().rposition(is_user_message);
+        let is_all = message.is_some() || agent.view.is_complete(agent.state.path());
+        if is_all {
+            let since = entries.iter().skip(message.map_or(0, |at| at + 1));
+            let rewinds = since.filter(|entry| entry.kind() == Some(Kind::Rewind));
+            return Ok(rewinds
+                .map(|entry| data::read(entry.row.data.as_deref()))
+                .collect());
+        }
+        let rows = window::FIRST_PAGE_ROWS;
+        agent.lengthen(engine.store(), rows).await?;
+    }
+}
+
+/// The files that a message names. A word after `@` is one if the file is there, or if it can
+/// be nothing else; `@types/node` and `@somebody` are words.
+fn mentions(ledger: &Ledger, text: &str) -> Vec<Mention> {
+    let place = place(ledger);
+    let words = text.split_whitespace();
+    words
+        .map(|word| word.trim_start_matches(['(', '[', '{', '"', '\'']))
+        .filter_map(|word| word.strip_prefix('@'))
+        .filter_map(|word| mention(&place, word))
+        .collect()
+}
+
+async fn attach(ledger: &Ledger, mention: &Mention) -> Result<Attached, String> {
+    let place = place(ledger);
+    if paths::resolve(&place, &mention.path).is_dir() {
+        return list_directory(&place, mention).await;
+    }
+    let document = Document::read(&ledger.engine, &place, &mention.path).await?;
+    let text = String::from_utf8_lossy(&document.bytes);
+    let (text, which) = match mention.lines {
+        None => (text.into_owned(), String::new()),
+        Some((from, to)) => {
+            let lines: Vec<_> = text.lines().collect();
+            if from > lines.len() {
+                return Err(format!(
+                    "{} has {} lines, not {from}",
+                    mention.path,
+                    lines.len()
+                ));
             }
+            let wanted = lines[from - 1..to.min(lines.len())].join("\n");
+            (wanted, format!(" of {} lines", lines.len()))
         }
-        changed.dedup();
-        Ok((!changed.is_empty()).then(|| {
-            format!(
-                "[The user went back to an earlier point of this conversation. Files that were \
-                 changed since then and are NOT restored: {}.]",
-                changed.join(", ")
-            )
-        }))
-    }
+    };
+    let size = size(text.len());
+    let fence = fence_for(&text);
+    let typed = &mention.typed;
+    Ok(Attached {
+        shown: format!("@{typed}{which} · {size}"),
+        text: format!(
+            "@{typed}{which}:\n{fence}\n{}\n{fence}",
+            text.trim_end_matches('\n')
+        ),
+    })
+}
 
-    /// The rewinds since the last message that a person sent, oldest first.
-    async fn rewinds_since_message(&mut self) -> Result<Vec<RewindData>, EngineError> {
-        let Worker { agent, engine, .. } = self;
-        loop {
-            let entries = agent.view.entries();
-            let message = entries.iter().rposition(is_message);
-            let is_all = message.is_some() || agent.view.is_complete(agent.state.path());
-            if is_all {
-                let since = entries.iter().skip(message.map_or(0, |at| at + 1));
-                let rewinds = since.filter(|entry| entry.kind() == Some(Kind::Rewind));
-                return Ok(rewinds
-                    .map(|entry| data::read(entry.row.data.as_deref()))
-                    .collect());
-            }
-            let rows = window::FIRST_PAGE_ROWS;
-            agent.lengthen(engine.store(), rows).await?;
-        }
-    }
-
-    /// The files that a message names. A word after `@` is one if the file is there, or if it can
-    /// be nothing else; `@types/node` and `@somebody` are words.
-    fn mentions(&self, text: &str) -> Vec<Mention> {
-        let place = self.place();
-        let words = text.split_whitespace();
-        words
-            .map(|word| word.trim_start_matches(['(', '[', '{', '"', '\'']))
-            .filter_map(|word| word.strip_prefix('@'))
-            .filter_map(|word| mention(&place, word))
-            .collect()
-    }
-
-    async fn attach(&self, mention: &Mention) -> Result<Attached, String> {
-        let place = self.place();
-        if paths::resolve(&place, &mention.path).is_dir() {
-            return list_directory(&place, mention).await;
-        }
-        let document = Document::read(&self.engine, &place, &mention.path).await?;
-        let text = String::from_utf8_lossy(&document.bytes);
-        let (text, which) = match mention.lines {
-            None => (text.into_owned(), String::new()),
-            Some((from, to)) => {
-                let lines: Vec<_> = text.lines().collect();
-                if from > lines.len() {
-                    return Err(format!(
-                        "{} has {} lines, not {from}",
-                        mention.path,
-                        lines.len()
-                    ));
-                }
-                let wanted = lines[from - 1..to.min(lines.len())].join("\n");
-                (wanted, format!(" of {} lines", lines.len()))
-            }
-        };
-        let size = size(text.len());
-        let fence = fence_for(&text);
-        let typed = &mention.typed;
-        Ok(Attached {
-            shown: format!("@{typed}{which} · {size}"),
-            text: format!(
-                "@{typed}{which}:\n{fence}\n{}\n{fence}",
-                text.trim_end_matches('\n')
-            ),
-        })
-    }
-
-    fn place(&self) -> Place {
-        Place {
-            workdir: workdir(self),
-            hidden: self.engine.safety.hidden.clone(),
-        }
+fn place(ledger: &Ledger) -> Place {
+    Place {
+        workdir: ledger.workdir(),
+        hidden: ledger.engine.safety.hidden.clone(),
     }
 }
 
@@ -233,11 +232,8 @@ fn entry_names(directory: &Path, hidden: &[PathBuf]) -> Result<Vec<String>, Stri
 }
 
 /// A message to which the model answers.
-fn is_message(entry: &Entry) -> bool {
-    entry.kind() == Some(Kind::User) && {
-        let user: UserData = data::read(entry.row.data.as_deref());
-        user.shell.is_none() && user.merge.is_none()
-    }
+fn is_user_message(entry: &Entry) -> bool {
+    entry.kind() == Some(Kind::User) && is_message(&data::read(entry.row.data.as_deref()))
 }
 
 /// The file that a word names, if it names one.

@@ -7,14 +7,10 @@ use ikigai_core::data::Verdict;
 use ikigai_core::{AgentId, Event, Micros, RowRef, Seq};
 use ikigai_store::{Agent, AgentRecord, Effect, MailRecord, Status};
 
-use tokio::time::{Instant, sleep_until};
-
-use super::{Deal, Dealt, MOST_WAIT_SECONDS, WAIT_SECONDS};
+use super::{Deal, Dealt, Family, MOST_WAIT_SECONDS, WAIT_SECONDS};
+use crate::EngineError;
 use crate::agent_tools::WaitArguments;
 use crate::calls::{Came, OpenCall};
-use crate::commands::Trouble;
-use crate::frontend::Desk;
-use crate::{EngineError, Worker};
 
 /// How many rows are read to find out whether an agent of another process works.
 const PAGE_ROWS: usize = 64;
@@ -41,6 +37,14 @@ pub(crate) enum Moment {
     Deadline,
 }
 
+/// States of agents that a user watches.
+pub(crate) struct Watched {
+    /// True if one of them still works.
+    pub(crate) some_work: bool,
+    /// A line for each.
+    pub(crate) report: String,
+}
+
 /// What is known of an agent that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -51,6 +55,15 @@ enum State {
 }
 
 impl Wait {
+    /// Waits for these agents from now on.
+    pub(crate) fn starting(now: Micros, patience: Duration, of: Vec<AgentId>) -> Self {
+        Self {
+            deadline: now.after(patience),
+            patience,
+            of,
+        }
+    }
+
     /// How long it still goes on at the most.
     pub(crate) fn left(&self, now: Micros) -> Duration {
         let micros = self.deadline.0.saturating_sub(now.0);
@@ -69,7 +82,7 @@ impl State {
     }
 }
 
-impl Worker {
+impl Family<'_> {
     /// Understands a call of `wait`. Its deadline counts from the call's row, so that a restart
     /// does not make it longer.
     pub(super) async fn deal_wait(&mut self, arguments: WaitArguments, call: &OpenCall) -> Deal {
@@ -99,7 +112,7 @@ impl Worker {
         let mut of = Vec::new();
         for name in &arguments.from_agents {
             match self.named(name).await? {
-                Ok(agent) if agent.id == self.agent.state.agent() => {
+                Ok(agent) if agent.id == self.ledger.agent.state.agent() => {
                     return Ok(Err("you cannot wait for yourself".to_owned()));
                 }
                 Ok(agent) if !of.contains(&agent.id) => of.push(agent.id),
@@ -121,8 +134,8 @@ impl Worker {
         wait: &Wait,
         moment: Moment,
     ) -> Result<Option<(Event, Vec<MailRecord>)>, EngineError> {
-        let own = self.agent.state.agent();
-        let mut mail = self.engine.store.queued_mail(own).await?;
+        let own = self.ledger.agent.state.agent();
+        let mut mail = self.ledger.engine.store.queued_mail(own).await?;
         mail.retain(|mail| match mail.from {
             Some(from) => wait.of.is_empty() || wait.of.contains(&from),
             None => false,
@@ -151,47 +164,21 @@ impl Worker {
         Ok(Some((call.result(came, Verdict::Ran), mail)))
     }
 
-    /// Waits until these agents have ended their work, and says of each how it is. Their mail stays
-    /// where it is.
-    pub(crate) async fn watch_agents(
-        &mut self,
-        of: Vec<AgentId>,
-        patience: Duration,
-        desk: &mut Desk<'_>,
-    ) -> Result<String, Trouble> {
-        let wait = Wait {
-            deadline: self.engine.environment.now().after(patience),
-            patience,
-            of,
-        };
-        let until = Instant::now() + patience;
-        let mut changes = self.engine.hub.changes(&self.engine.store);
-        loop {
-            changes.mark_unchanged();
-            let own = self.agent.state.agent();
-            let mut mail = self.engine.store.queued_mail(own).await?;
-            mail.retain(|mail| mail.from.is_some_and(|from| wait.of.contains(&from)));
-            let states = self.states_of(&wait, &mail).await?;
-            let goes_on = states.iter().any(|(_, state)| *state == State::Running);
-            if !goes_on || Instant::now() >= until {
-                return Ok(fan_in(&states, &mail, &wait).output);
-            }
-            tokio::select! {
-                biased;
-                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
-                    let ended = fan_in(&states, &mail, &wait).output;
-                    let told = format!("{ended}\nthe wait was ended; nobody was killed");
-                    return Err(Trouble::Stopped(stop, told));
-                },
-                _ = changes.changed() => {}
-                () = sleep_until(until) => {}
-            }
-        }
+    /// Reads the states of watched agents; their mail stays where it is.
+    pub(crate) async fn watched(&self, wait: &Wait) -> Result<Watched, EngineError> {
+        let own = self.ledger.id();
+        let mut mail = self.ledger.engine.store.queued_mail(own).await?;
+        mail.retain(|mail| mail.from.is_some_and(|from| wait.of.contains(&from)));
+        let states = self.states_of(wait, &mail).await?;
+        Ok(Watched {
+            some_work: states.iter().any(|(_, state)| *state == State::Running),
+            report: fan_in(&states, &mail, wait).output,
+        })
     }
 
     async fn one_mail(&self, mail: &MailRecord) -> Result<Came, EngineError> {
         let sender = match mail.from {
-            Some(from) => self.engine.store.agent(from).await?,
+            Some(from) => self.ledger.engine.store.agent(from).await?,
             None => None,
         };
         let name = sender.map_or_else(|| "somebody".to_owned(), |sender| sender.name);
@@ -210,14 +197,14 @@ impl Worker {
     ) -> Result<Vec<(AgentRecord, State)>, EngineError> {
         let mut states = Vec::new();
         for id in &wait.of {
-            let Some(agent) = self.engine.store.agent(*id).await? else {
+            let Some(agent) = self.ledger.engine.store.agent(*id).await? else {
                 continue;
             };
             let state = if mail.iter().any(|mail| mail.from == Some(*id)) {
                 State::Received
             } else if agent.status != Status::Running {
                 State::Dead
-            } else if self.engine.works(*id).await? {
+            } else if self.ledger.engine.works(*id).await? {
                 State::Running
             } else {
                 State::Idle

@@ -7,14 +7,14 @@ use ikigai_core::SessionId;
 use ikigai_core::data::Verdict;
 use ikigai_core::settings::Approve;
 
-use super::{Deal, Dealt, done};
+use super::{Deal, Dealt, Family, done};
+use crate::EngineError;
 use crate::agent_tools::RecallArguments;
 use crate::calls::{Came, OpenCall};
-use crate::commands::workdir;
 use crate::figures::since;
 use crate::frontend::Desk;
+use crate::ledger::CommitPlan;
 use crate::search::{Asked, Found};
-use crate::{EngineError, Worker};
 use ikigai_store::Order;
 
 /// How many hits a model is told if it does not say, and at most.
@@ -24,7 +24,7 @@ const MOST_HITS: usize = 50;
 /// How much of each it reads.
 const LINE_CHARS: usize = 480;
 
-impl Worker {
+impl Family<'_> {
     /// Carries out a call of `recall`.
     pub(super) async fn deal_recall(
         &mut self,
@@ -43,7 +43,10 @@ impl Worker {
             Err(reason) => return Ok(Err(reason)),
         };
         let result = call.result(self.told(&found), Verdict::Ran);
-        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(vec![result]).waiting(desk))
+            .await?;
         desk.told(rows);
         Ok(Ok(Dealt::Done))
     }
@@ -59,7 +62,7 @@ impl Worker {
             }
         }
         let session = self.recall_scope().await?;
-        let workdir = workdir(self);
+        let workdir = self.ledger.workdir();
         let asked = Asked {
             limit: arguments.limit.unwrap_or(HITS).clamp(1, MOST_HITS),
             order: Order::Relevance,
@@ -68,32 +71,32 @@ impl Worker {
             session,
             ..Asked::default()
         };
-        self.engine.search(&typed, asked).await
+        self.ledger.engine.search(&typed, asked).await
     }
 
     /// The session that `recall` is limited to; none if it may look everywhere.
     ///
     /// Reading mode is for looking at this project, and other projects have their own secrets.
     pub(super) async fn recall_scope(&self) -> Result<Option<SessionId>, EngineError> {
-        match self.grant().mode {
+        match self.ledger.grant().mode {
             Approve::Read => Ok(Some(self.session().await?)),
             Approve::Ask | Approve::Edits | Approve::All => Ok(None),
         }
     }
 
     async fn session(&self) -> Result<SessionId, EngineError> {
-        let own = self.agent.state.agent();
-        let record = self.engine.store.agent(own).await?;
+        let own = self.ledger.agent.state.agent();
+        let record = self.ledger.engine.store.agent(own).await?;
         let record = record.ok_or_else(|| EngineError::NoSuchAgent(own.to_string()))?;
         Ok(record.session)
     }
 
     fn told(&self, found: &Found) -> Came {
-        let now = self.engine.environment.now();
+        let now = self.ledger.engine.environment.now();
         let mut text = String::new();
         for named in &found.hits {
             let hit = &named.hit;
-            let name = named.reference(Some(self.agent.state.agent()));
+            let name = named.reference(Some(self.ledger.agent.state.agent()));
             let ago = since(hit.created_at, now);
             let _ = writeln!(
                 text,

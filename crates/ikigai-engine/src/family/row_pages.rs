@@ -5,10 +5,11 @@ use ikigai_core::{Kind, Row, RowRef, Seq};
 use ikigai_store::history;
 use ikigai_tools::output::clean;
 
-use super::{Deal, Dealt, done};
+use super::{Deal, Dealt, Family, done};
+use crate::EngineError;
 use crate::calls::{Came, OpenCall};
 use crate::frontend::Desk;
-use crate::{EngineError, Worker};
+use crate::ledger::CommitPlan;
 
 /// Longest page, in bytes; small windows have shorter ones.
 const PAGE_BYTES: usize = 24 * 1024;
@@ -19,7 +20,7 @@ const LEAST_PAGE_BYTES: usize = 2 * 1024;
 /// Room for the line above a page.
 const HEADING_BYTES: usize = 256;
 
-impl Worker {
+impl Family<'_> {
     /// Answers a call of `recall` that names a row.
     pub(super) async fn deal_row(
         &mut self,
@@ -33,7 +34,10 @@ impl Worker {
             Err(reason) => return Ok(Err(reason)),
         };
         let result = call.result(came, Verdict::Ran);
-        let rows = self.commit_held(vec![result], Vec::new(), desk).await?;
+        let rows = self
+            .ledger
+            .commit(CommitPlan::events(vec![result]).waiting(desk))
+            .await?;
         desk.told(rows);
         Ok(Ok(Dealt::Done))
     }
@@ -44,7 +48,7 @@ impl Worker {
                 "`{name}` is not a row: use `#12`, or `#name.12` of another agent"
             )));
         };
-        let Some(row) = history::row_at(self.engine.store(), at).await? else {
+        let Some(row) = history::row_at(self.ledger.engine.store(), at).await? else {
             return Ok(Err(format!("there is no row {name}")));
         };
         let text = self.whole_text(&row).await?;
@@ -77,8 +81,8 @@ impl Worker {
             return Ok(None);
         };
         let agent = match agent {
-            None => self.agent.state.agent(),
-            Some(agent) => match self.engine.find(agent).await {
+            None => self.ledger.agent.state.agent(),
+            Some(agent) => match self.ledger.engine.find(agent).await {
                 Ok(found) => {
                     let scope = self.recall_scope().await?;
                     if scope.is_some_and(|session| session != found.session) {
@@ -101,7 +105,7 @@ impl Worker {
             let result: ToolResultData = data::read(row.data.as_deref());
             let hash = result.blob.and_then(|blob| blob.hash);
             if let Some(hash) = hash.and_then(|hash| hash.parse().ok())
-                && let Some(bytes) = self.engine.store.blob(hash).await?
+                && let Some(bytes) = self.ledger.engine.store.blob(hash).await?
             {
                 return Ok(clean(&bytes));
             }

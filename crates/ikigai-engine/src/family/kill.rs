@@ -4,14 +4,14 @@ use ikigai_core::data::{AgentKilledData, Cause, KilledBy, Verdict};
 use ikigai_core::{AgentId, Event, Row, Seq};
 use ikigai_store::{AgentRecord, Effect, HeadClaim, Status};
 
-use super::{Deal, Dealt, done};
+use super::{Deal, Dealt, Family, done};
+use crate::EngineError;
 use crate::agent_tools::KillArguments;
 use crate::calls::OpenCall;
 use crate::frontend::{Desk, Stop};
-use crate::worker::Beside;
-use crate::{EngineError, Worker};
+use crate::ledger::{Beside, CommitPlan};
 
-impl Worker {
+impl Family<'_> {
     /// Kills an agent and its descendants, in one transaction with `also`. Returns the rows of this
     /// agent and who was killed. With a desk, a store that is away is waited for.
     pub(crate) async fn kill(
@@ -24,7 +24,7 @@ impl Worker {
         if target.parent.is_none() {
             return Err(EngineError::KillsRoot(target.name.clone()));
         }
-        let mut killed = self.family().await?.living_below(target.id);
+        let mut killed = self.family_tree().await?.living_below(target.id);
         if killed.is_empty() {
             return Err(EngineError::Dead(target.name.clone()));
         }
@@ -33,7 +33,7 @@ impl Worker {
             .await?;
         loop {
             // Whoever died may have forked since the family was read. The dead fork no more.
-            let more = self.family().await?.living_below(target.id);
+            let more = self.family_tree().await?.living_below(target.id);
             if more.is_empty() {
                 return Ok((rows, killed));
             }
@@ -53,14 +53,14 @@ impl Worker {
         also: Vec<Event>,
         desk: Option<&mut Desk<'_>>,
     ) -> Result<Vec<Row>, EngineError> {
-        let own = self.agent.state.agent();
+        let own = self.ledger.agent.state.agent();
         let row = Event::AgentKilled(AgentKilledData {
             target: Some(target.id),
             killed: Some(killed.to_vec()),
             by: Some(by),
         });
         // Whoever is among the killed tells nobody any more: the parent of the topmost does.
-        let dies = killed.contains(&own) || self.engine.hub.is_killed(own);
+        let dies = killed.contains(&own) || self.ledger.engine.hub.is_killed(own);
         let elsewhere = target.parent.filter(|_| dies);
         let with: Vec<Effect> = killed
             .iter()
@@ -69,7 +69,7 @@ impl Worker {
                 status: Status::Dead,
             })
             .collect();
-        let now = self.engine.environment.now();
+        let now = self.ledger.engine.environment.now();
         let own_row = Some(row.clone()).filter(|_| elsewhere.is_none());
         let beside = |_: Seq| Beside {
             heads: elsewhere
@@ -83,16 +83,14 @@ impl Worker {
             with: with.clone(),
         };
         let events = own_row.into_iter().chain(also).collect();
-        self.passes("before the kill is stored");
-        let rows = match desk {
-            Some(desk) => self.commit_held_beside(events, &beside, desk).await?,
-            None => self.commit_beside(events, &beside).await?,
-        };
-        self.passes("after the kill is stored");
+        self.ledger.passes("before the kill is stored");
+        let plan = CommitPlan::events(events).beside(&beside).waiting_if(desk);
+        let rows = self.ledger.commit(plan).await?;
+        self.ledger.passes("after the kill is stored");
         for agent in killed {
-            self.engine.hub.kill(*agent);
+            self.ledger.engine.hub.kill(*agent);
         }
-        self.engine.hub.bump();
+        self.ledger.engine.hub.bump();
         Ok(rows)
     }
 
@@ -107,8 +105,13 @@ impl Worker {
             Ok(target) => target,
             Err(reason) => return Ok(Err(reason)),
         };
-        let own = self.agent.state.agent();
-        if self.family().await?.ancestors(own).contains(&target.id) {
+        let own = self.ledger.agent.state.agent();
+        if self
+            .family_tree()
+            .await?
+            .ancestors(own)
+            .contains(&target.id)
+        {
             let reason = format!("`{}` is your ancestor: you may not kill it", target.name);
             return Ok(Err(reason));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ikigai_core::data::{ForkContext, Verdict};
+use ikigai_core::data::{ForkContext, ForkData, Verdict};
 use ikigai_core::fork::{ForkEvents, ForkOrder, fork_events};
 use ikigai_core::names::{free_name, is_valid_name, name_from, stem};
 use ikigai_core::settings::ModelChoice;
@@ -11,13 +11,13 @@ use ikigai_store::{
     Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, Status,
 };
 
-use super::{Deal, Dealt, done, live};
+use super::{Deal, Dealt, Family, Started, done};
 use crate::agent_tools::{ForkArguments, ForkMemory};
 use crate::calls::OpenCall;
 use crate::environment::draw_agent;
 use crate::frontend::{Desk, Errand};
-use crate::worker::Beside;
-use crate::{Engine, EngineError, Worker};
+use crate::ledger::{Beside, CommitPlan, Ledger, Starter};
+use crate::{Engine, EngineError};
 
 /// How many of a prompt's first words become a name.
 const NAME_WORDS: usize = 3;
@@ -48,7 +48,7 @@ pub struct Forked {
     pub name: String,
 }
 
-impl Worker {
+impl Family<'_> {
     /// Makes a child, in one transaction with the rows that `told` makes of it. The lease of the
     /// child is this process's. With a desk, a store that is away is waited for.
     pub(crate) async fn fork(
@@ -57,11 +57,15 @@ impl Worker {
         told: impl Fn(&Forked) -> Vec<Event>,
         mut desk: Option<&mut Desk<'_>>,
     ) -> Result<(Forked, Vec<Row>), EngineError> {
-        let parent = self.engine.with_room(self.agent.state.agent()).await?;
-        let child = draw_agent(&*self.engine.environment);
+        let parent = self
+            .ledger
+            .engine
+            .with_room(self.ledger.agent.state.agent())
+            .await?;
+        let child = draw_agent(&*self.ledger.engine.environment);
         let mut taken: Vec<String> = Vec::new();
         loop {
-            let forked = self.engine.christen(child, wish, &taken).await?;
+            let forked = self.ledger.engine.christen(child, wish, &taken).await?;
             let desk = desk.as_deref_mut();
             match self.commit_fork(wish, &parent, &forked, &told, desk).await {
                 Ok(rows) => return Ok((forked, rows)),
@@ -70,22 +74,6 @@ impl Worker {
                 Err(error) => return Err(error),
             }
         }
-    }
-
-    /// Makes a child that knows nothing, and works as it from here on.
-    pub async fn into_fresh_child(mut self) -> Result<Self, EngineError> {
-        let wish = ForkWish {
-            name: None,
-            prompt: None,
-            context: ForkContext::Fresh,
-            at: None,
-            model: None,
-            call: None,
-        };
-        let (forked, _) = self.fork(&wish, |_| Vec::new(), None).await?;
-        let child = Self::begin(self.engine.clone(), forked.id, Epoch(1)).await?;
-        self.release().await?;
-        Ok(child)
     }
 
     async fn commit_fork(
@@ -98,18 +86,19 @@ impl Worker {
     ) -> Result<Vec<Row>, EngineError> {
         // The fork point is the newest row that was applied. One that somebody else appends at this
         // very moment can only tell of a kill or a fork, which is nothing to the child.
-        let state = &self.agent.state;
-        let rows = self.engine.fork_rows(state, &parent.name, wish, forked);
+        let state = &self.ledger.agent.state;
+        let rows = self
+            .ledger
+            .engine
+            .fork_rows(state, &parent.name, wish, forked);
         let events = [rows.parent.clone()].into_iter().chain(told(forked));
         let events = events.collect();
-        let now = self.engine.environment.now();
+        let now = self.ledger.engine.environment.now();
         let beside = move |_: Seq| newborn(parent, forked, rows.clone(), now);
-        self.passes("before the fork is stored");
-        let rows = match desk {
-            Some(desk) => self.commit_held_beside(events, &beside, desk).await?,
-            None => self.commit_beside(events, &beside).await?,
-        };
-        self.passes("after the fork is stored");
+        self.ledger.passes("before the fork is stored");
+        let plan = CommitPlan::events(events).beside(&beside).waiting_if(desk);
+        let rows = self.ledger.commit(plan).await?;
+        self.ledger.passes("after the fork is stored");
         Ok(rows)
     }
 
@@ -125,7 +114,7 @@ impl Worker {
         }
         let model = match arguments.model.as_deref() {
             None => None,
-            Some(name) => match self.engine.models.choose(name) {
+            Some(name) => match self.ledger.engine.models.choose(name) {
                 Ok(choice) => Some(choice),
                 Err(missing) => return Ok(Err(missing.to_string())),
             },
@@ -135,9 +124,12 @@ impl Worker {
             let name = name.to_owned();
             return Ok(Err(EngineError::BadName(name).to_string()));
         }
-        let mut settings = self.settings().clone();
+        let mut settings = self.ledger.settings().clone();
         settings.model = model.clone().or(settings.model);
-        let checked = self.engine.check_message_for(&settings, &arguments.prompt);
+        let checked = self
+            .ledger
+            .engine
+            .check_message_for(&settings, &arguments.prompt);
         if let Err(error) = checked {
             return Ok(Err(error.to_string()));
         }
@@ -171,25 +163,39 @@ impl Worker {
         }
     }
 
-    /// Has a child that was just made answer what it was told.
+    /// Starts a child that was just made; it answers its prompt.
     pub(crate) async fn start_child(&mut self, child: AgentId) -> Result<(), EngineError> {
-        let worker = Self::begin(self.engine.clone(), child, Epoch(1)).await?;
-        self.answer_beside(worker);
+        let Ledger {
+            engine, starter, ..
+        } = &*self.ledger;
+        let child = Ledger::begin(engine.clone(), child, Epoch(1), *starter).await?;
+        self.start(child, Errand::Answer);
         Ok(())
     }
 
-    /// Has another agent that this process holds answer what it was told, beside this one.
-    pub fn answer_beside(&mut self, mut other: Self) {
-        other.approve = self.approve;
-        self.await_later(&other);
-        live::start(other, Some(Errand::Answer));
+    /// Starts another agent of this process beside this one.
+    pub(crate) fn start(&mut self, mut other: Ledger, job: Errand) {
+        other.approve = self.ledger.approve;
+        let own = self.ledger.id();
+        let forked_by_us = |fork: &&ForkData| fork.parent_uuid == Some(own);
+        let fork = other.agent.state.fork().filter(forked_by_us);
+        self.children.push(Started {
+            id: other.id(),
+            reports: fork.is_some_and(|fork| fork.call.is_some()),
+        });
+        (other.starter)(other, Some(job));
     }
 }
 
 impl Engine {
     /// Makes a child of an agent whoever holds that one, and opens it. The parent's own row is
     /// appended without its lease, and its holder goes on undisturbed; the child is this process's.
-    pub async fn fork_held(&self, parent: AgentId, wish: &ForkWish) -> Result<Worker, EngineError> {
+    pub(crate) async fn fork_held_ledger(
+        &self,
+        parent: AgentId,
+        wish: &ForkWish,
+        starter: Starter,
+    ) -> Result<Ledger, EngineError> {
         let parent = self.with_room(parent).await?;
         if parent.status != Status::Running {
             return Err(EngineError::Dead(parent.name));
@@ -212,7 +218,7 @@ impl Engine {
                 rows: [told].into_iter().chain(born.rows).collect(),
                 with: born.with,
             };
-            match self.store.commit(batch).await {
+            match self.commit_without_lease(batch).await {
                 Ok(_) => break,
                 Err(CommitError::NameTaken(name)) => taken.push(name),
                 // Nobody else makes a child of this id.
@@ -220,7 +226,7 @@ impl Engine {
                 Err(error) => return Err(error.into()),
             }
         }
-        Worker::begin(self.clone(), child, Epoch(1)).await
+        Ledger::begin(self.clone(), child, Epoch(1), starter).await
     }
 
     /// The rows of a fork, with the grants that the parent has here.

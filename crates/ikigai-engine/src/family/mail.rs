@@ -1,15 +1,16 @@
 //! Mail: durable, first in first out, handed over by the row that shows it.
 
-use ikigai_core::Event;
 use ikigai_core::data::{UserData, UserOrigin, Verdict};
+use ikigai_core::{Event, Row};
 use ikigai_store::{AgentRecord, CommitError, Effect, MailId, MailRecord, Status};
 
-use super::{Deal, Dealt, done};
+use super::{Deal, Dealt, Family, done};
+use crate::EngineError;
 use crate::agent_tools::SendArguments;
 use crate::calls::OpenCall;
 use crate::environment::draw_mail;
 use crate::frontend::Desk;
-use crate::{EngineError, Worker};
+use crate::ledger::{CommitPlan, Ledger, read_held};
 
 /// The longest mail; whoever has more to say writes a file and sends its name.
 pub(crate) const MOST_MAIL_BYTES: usize = 64 * 1024;
@@ -31,7 +32,7 @@ pub(crate) fn check_mail(to: &AgentRecord, text: &str) -> Result<(), EngineError
     Ok(())
 }
 
-impl Worker {
+impl Ledger {
     /// The effect that sends mail to an agent, and its name.
     pub(crate) fn mail_to(
         &self,
@@ -50,34 +51,29 @@ impl Worker {
         Ok((mail, send))
     }
 
-    /// Carries out a call of `send`.
-    pub(super) async fn deal_send(
+    /// Stores the rows that end a turn, with the report to the agent's parent.
+    pub(crate) async fn commit_ending(
         &mut self,
-        arguments: SendArguments,
-        call: &OpenCall,
+        events: Vec<Event>,
+        with: Vec<Effect>,
+        report: Option<&str>,
         desk: &mut Desk<'_>,
-    ) -> Deal {
-        let to = match self.named(&arguments.to).await? {
-            Ok(to) => to,
-            Err(reason) => return Ok(Err(reason)),
+    ) -> Result<Vec<Row>, EngineError> {
+        let report = match report {
+            Some(text) => read_held!(desk, self.report(text)),
+            None => None,
         };
-        let send = match self.mail_to(&to, &arguments.message) {
-            Ok((_, send)) => send,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        let result = call.result(done(format!("sent to {}", to.name)), Verdict::Ran);
-        self.passes("before the mail is sent");
-        match self.commit_held(vec![result], vec![send], desk).await {
-            Ok(rows) => {
-                self.passes("after the mail is sent");
-                desk.told(rows);
-                Ok(Ok(Dealt::Done))
+        if let Some(report) = report {
+            let both = with.iter().cloned().chain([report]).collect();
+            let plan = CommitPlan::events(events.clone()).with(both);
+            match self.commit(plan.waiting(desk)).await {
+                // The parent died meanwhile.
+                Err(EngineError::Commit(CommitError::Dead(_))) => {}
+                stored => return stored,
             }
-            Err(EngineError::Commit(CommitError::Dead(_))) => {
-                Ok(Err(EngineError::Dead(to.name).to_string()))
-            }
-            Err(error) => Err(error),
         }
+        let plan = CommitPlan::events(events).with(with);
+        self.commit(plan.waiting(desk)).await
     }
 
     /// The effect that leaves what this agent said last as mail to its parent, if its parent's
@@ -93,6 +89,46 @@ impl Worker {
         };
         let text = shortened(text);
         Ok(self.mail_to(&parent, &text).ok().map(|(_, send)| send))
+    }
+}
+
+impl Family<'_> {
+    /// Carries out a call of `send`.
+    pub(super) async fn deal_send(
+        &mut self,
+        arguments: SendArguments,
+        call: &OpenCall,
+        desk: &mut Desk<'_>,
+    ) -> Deal {
+        let to = match self.named(&arguments.to).await? {
+            Ok(to) => to,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let send = match self.ledger.mail_to(&to, &arguments.message) {
+            Ok((_, send)) => send,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let result = call.result(done(format!("sent to {}", to.name)), Verdict::Ran);
+        self.ledger.passes("before the mail is sent");
+        match self
+            .ledger
+            .commit(
+                CommitPlan::events(vec![result])
+                    .with(vec![send])
+                    .waiting(desk),
+            )
+            .await
+        {
+            Ok(rows) => {
+                self.ledger.passes("after the mail is sent");
+                desk.told(rows);
+                Ok(Ok(Dealt::Done))
+            }
+            Err(EngineError::Commit(CommitError::Dead(_))) => {
+                Ok(Err(EngineError::Dead(to.name).to_string()))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

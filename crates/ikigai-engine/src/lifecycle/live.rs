@@ -5,25 +5,21 @@ use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::{Category, Cause};
-use ikigai_store::{Agent, AgentRecord, CommitError};
+use ikigai_store::Agent;
 use tokio::sync::mpsc;
 
-use crate::commands::{Line, parse};
+use crate::commands::{
+    Dispatcher, Line, carry_out_waiting, parse, store_merge, store_terminal_run,
+};
+use crate::family::Started;
 use crate::frontend::{Desk, Errand, Intent, Outcome, Stop, Update, WaitingLine};
 use crate::hub::Seat;
+use crate::ledger::{CommitPlan, Ledger};
 use crate::response::failure;
 use crate::{EngineError, Worker};
 
 /// Time that stopping agents have to store their outcome.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// An agent that was started beside another, which may have to wait for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Started {
-    id: AgentId,
-    /// Its parent's model forked it, so that what it says last is mail to its parent.
-    reports: bool,
-}
 
 /// How the waiting for others ended.
 enum Awaited {
@@ -44,7 +40,7 @@ impl Worker {
         errand: Errand,
         desk: &mut Desk<'_>,
     ) -> Result<Outcome, EngineError> {
-        self.engine.hub.watch(&self.engine.store);
+        self.ledger.engine.hub.watch(&self.ledger.engine.store);
         let seat = self.take_seat(desk);
         let outcome = self.work_seated(errand, desk).await;
         drop(seat);
@@ -60,11 +56,11 @@ impl Worker {
 
     /// An agent that a front end drives can be killed, woken and waited for like one that has none.
     fn take_seat(&self, desk: &mut Desk<'_>) -> Option<Seat> {
-        let agent = self.agent.state.agent();
-        if self.engine.hub.is_working(agent).is_some() {
+        let agent = self.ledger.agent.state.agent();
+        if self.ledger.engine.hub.is_working(agent).is_some() {
             return None;
         }
-        let (seat, others) = self.engine.hub.enlist(agent);
+        let (seat, others) = self.ledger.engine.hub.enlist(agent);
         desk.listen_to(others);
         Some(seat)
     }
@@ -74,10 +70,10 @@ impl Worker {
         errand: Errand,
         desk: &mut Desk<'_>,
     ) -> Result<Outcome, EngineError> {
-        let own = self.agent.state.agent();
+        let own = self.ledger.agent.state.agent();
         let mut outcome = self.carry_out(errand, desk).await?;
         loop {
-            if self.engine.hub.is_killed(own) {
+            if self.ledger.engine.hub.is_killed(own) {
                 return Ok(Outcome::Interrupted(Cause::Kill));
             }
             // A command may have ended the turn, and may begin another.
@@ -115,7 +111,7 @@ impl Worker {
 
     /// What there is to do after a turn: what commands ask for, what others do, what the user says.
     async fn next_errand(&mut self, desk: &mut Desk<'_>) -> Result<Option<Errand>, EngineError> {
-        if let Some(errand) = self.carry_out_waiting(desk).await? {
+        if let Some(errand) = carry_out_waiting(self, desk).await? {
             return Ok(Some(errand));
         }
         while let Some(errand) = desk.errands.pop_front() {
@@ -143,7 +139,7 @@ impl Worker {
                 |waiting: &WaitingLine| matches!(parse(&waiting.line), Line::Shell { .. });
             desk.at_break.retain(|waiting| !starts_shell(waiting));
             desk.after_turn.retain(|waiting| !starts_shell(waiting));
-            match self.carry_out_waiting(desk).await {
+            match carry_out_waiting(self, desk).await {
                 Ok(None) => return,
                 Ok(Some(_)) => {}
                 Err(error) => finished = Err(error),
@@ -172,85 +168,16 @@ impl Worker {
         }
     }
 
-    /// Has another agent, which nobody else holds, do something beside this one.
-    pub(crate) async fn start_other(
-        &mut self,
-        other: &AgentRecord,
-        errand: Errand,
-    ) -> Result<(), EngineError> {
-        let hub = &self.engine.hub;
-        // One of this process is asked: opening it again would settle the turn in which it is.
-        if hub.is_working(other.id).is_some() && hub.deliver(other.id, Intent::Do(errand.clone())) {
-            self.children.push(Started {
-                id: other.id,
-                reports: false,
-            });
-            return Ok(());
-        }
-        let engine = self.engine.clone();
-        let _door = engine.hub.door.acquire().await;
-        let mut worker = engine.open(other).await?;
-        worker.approve = self.approve;
-        self.await_later(&worker);
-        start(worker, Some(errand));
-        Ok(())
-    }
-
-    /// Has another agent go on with a turn that was stopped, if there is one and nobody holds it.
-    pub(crate) async fn resume_other(&mut self, other: &AgentRecord) -> Result<bool, EngineError> {
-        if self.engine.hub.is_working(other.id) == Some(true) {
-            return Ok(false);
-        }
-        if self.engine.hub.is_working(other.id).is_some() {
-            self.start_other(other, Errand::Resume).await?;
-            return Ok(true);
-        }
-        let engine = self.engine.clone();
-        let _door = engine.hub.door.acquire().await;
-        let mut worker = match engine.open(other).await {
-            Ok(worker) => worker,
-            Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => {
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        };
-        match worker.check_resumable().await {
-            Ok(()) => {}
-            Err(error) => {
-                worker.release().await?;
-                return match error {
-                    EngineError::NothingToResume => Ok(false),
-                    error => Err(error),
-                };
-            }
-        }
-        worker.approve = self.approve;
-        self.await_later(&worker);
-        start(worker, Some(Errand::Resume));
-        Ok(true)
-    }
-
     /// Lets go of the rows that were read: there may be hundreds of idle agents, and what the next
     /// turn needs is read then.
     async fn rest(&mut self) {
-        let own = self.agent.state.agent();
+        let own = self.ledger.agent.state.agent();
         // Whoever cannot read it anew keeps what it has.
-        if let Ok(agent) = Agent::restore(self.engine.store(), own).await
-            && agent.state.head() == self.agent.state.head()
+        if let Ok(agent) = Agent::restore(self.ledger.engine.store(), own).await
+            && agent.state.head() == self.ledger.agent.state.head()
         {
-            self.agent = agent;
+            self.ledger.agent = agent;
         }
-    }
-
-    /// Notes that another agent is about to work beside this one.
-    pub(super) fn await_later(&mut self, other: &Worker) {
-        let own = self.agent.state.agent();
-        let forked_by_us = |fork: &&ikigai_core::data::ForkData| fork.parent_uuid == Some(own);
-        let fork = other.agent.state.fork().filter(forked_by_us);
-        self.children.push(Started {
-            id: other.agent.state.agent(),
-            reports: fork.is_some_and(|fork| fork.call.is_some()),
-        });
     }
 
     async fn carry_out(
@@ -278,11 +205,11 @@ impl Worker {
                 Ok(Outcome::Completed)
             }
             Errand::TerminalRan(run) => {
-                self.store_terminal_run(run, desk).await?;
+                store_terminal_run(self, run, desk).await?;
                 Ok(Outcome::Completed)
             }
             Errand::Merge(preview, text) => {
-                match self.merge(&preview, &text, desk).await {
+                match store_merge(self, &preview, &text, desk).await {
                     Err(EngineError::Refused(reason)) => desk.tell(Update::Warning(reason)),
                     merged => merged?,
                 }
@@ -292,17 +219,17 @@ impl Worker {
     }
 
     async fn has_mail(&self) -> Result<bool, EngineError> {
-        let own = self.agent.state.agent();
-        Ok(!self.engine.store.queued_mail(own).await?.is_empty())
+        let own = self.ledger.agent.state.agent();
+        Ok(!self.ledger.engine.store.queued_mail(own).await?.is_empty())
     }
 
     /// Waits until none of those that it started works any more, unless there is something to do.
     async fn await_children(&mut self, desk: &mut Desk<'_>) -> Result<Awaited, EngineError> {
-        let mut changes = self.engine.hub.changes(&self.engine.store);
+        let mut changes = self.ledger.engine.hub.changes(&self.ledger.engine.store);
         let reports = self.children.iter().any(|child| child.reports);
         loop {
             changes.mark_unchanged();
-            let hub = self.engine.hub.clone();
+            let hub = self.ledger.engine.hub.clone();
             let still_works = |child: &Started| hub.is_working(child.id) == Some(true);
             if !self.children.iter().any(still_works) {
                 self.children.clear();
@@ -334,11 +261,11 @@ impl Worker {
 
     /// Stops what was started beside the agent, and waits until it has stored how it ended.
     async fn stop_others(&mut self, stop: &Stop) {
-        let hub = self.engine.hub.clone();
+        let hub = self.ledger.engine.hub.clone();
         for child in &self.children {
             hub.deliver(child.id, Intent::Stop(stop.clone()));
         }
-        let mut changes = hub.changes(&self.engine.store);
+        let mut changes = hub.changes(&self.ledger.engine.store);
         let ended = async {
             loop {
                 changes.mark_unchanged();
@@ -356,14 +283,14 @@ impl Worker {
 
 /// Starts an agent that has no front end of its own, with something to do or only to listen. A panic is its own affair: it is recorded, and
 /// the others go on.
-pub(crate) fn start(worker: Worker, errand: Option<Errand>) {
-    let engine = worker.engine.clone();
-    let agent = worker.agent.state.agent();
+pub(crate) fn start(ledger: Ledger, errand: Option<Errand>) {
+    let engine = ledger.engine.clone();
+    let agent = ledger.id();
     let (seat, intents) = engine.hub.enlist(agent);
     if errand.is_none() {
         engine.hub.set_minding(agent);
     }
-    let task = tokio::spawn(live(worker, errand, intents));
+    let task = tokio::spawn(live(Worker::new(ledger, &Dispatcher), errand, intents));
     tokio::spawn(async move {
         if let Err(broken) = task.await
             && let Ok(panicked) = broken.try_into_panic()
@@ -376,10 +303,10 @@ pub(crate) fn start(worker: Worker, errand: Option<Errand>) {
 }
 
 async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Receiver<Intent>) {
-    let engine = worker.engine.clone();
-    let agent = worker.agent.state.agent();
+    let engine = worker.ledger.engine.clone();
+    let agent = worker.ledger.agent.state.agent();
     let (observer, answers) = engine.hub.observer();
-    let name = worker.settings().name.clone().unwrap_or_default();
+    let name = worker.ledger.settings().name.clone().unwrap_or_default();
     let mut tell = |update: Update| {
         if let Some(observer) = &observer {
             observer(agent, &name, &update);
@@ -476,9 +403,9 @@ impl From<Errand> for Next {
 
 /// What an idle agent is asked next; none if it is to end.
 async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
-    let agent = worker.agent.state.agent();
+    let agent = worker.ledger.agent.state.agent();
     loop {
-        let intent = if worker.engine.hub.is_dismissed(agent) {
+        let intent = if worker.ledger.engine.hub.is_dismissed(agent) {
             // A command may have swallowed the stop, so nothing more might come.
             desk.next_said()?
         } else {
@@ -496,8 +423,8 @@ async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
             Intent::Do(errand) => return Some(errand.into()),
             Intent::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
             Intent::Preview(line) => {
-                worker.engine.hub.set_minding(agent);
-                if let Err(error) = worker.show_preview(line, desk).await {
+                worker.ledger.engine.hub.set_minding(agent);
+                if let Err(error) = worker.interpreter.preview(worker, line, desk).await {
                     desk.tell(Update::Warning(error.to_string()));
                 }
             }
@@ -509,13 +436,13 @@ async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
                 });
             }
             Intent::TakeBack(mail) => {
-                worker.engine.hub.set_minding(agent);
+                worker.ledger.engine.hub.set_minding(agent);
                 worker.take_back(mail, desk).await;
             }
             // There is nothing to stop.
             Intent::Stop(_) => {}
         }
-        worker.engine.hub.set_working(agent, false);
+        worker.ledger.engine.hub.set_working(agent, false);
     }
 }
 
@@ -543,12 +470,16 @@ impl crate::Engine {
         // The lease is still this process's.
         let mut worker = self.open(&record).await?;
         let report = worker
+            .ledger
             .report(&format!("I could not finish: {text}"))
             .await?;
         let row = failure(Category::Internal, text, None, 1);
         let with = report.into_iter().collect();
-        let rows = worker.commit(vec![row], with).await?;
-        worker.settled.extend(rows);
+        let rows = worker
+            .ledger
+            .commit(CommitPlan::events(vec![row]).with(with))
+            .await?;
+        worker.ledger.settled.extend(rows);
         worker.release().await?;
         Ok(record.name)
     }

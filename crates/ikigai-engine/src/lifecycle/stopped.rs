@@ -8,7 +8,7 @@ use ikigai_core::data::{
 use ikigai_core::{Kind, Micros};
 use ikigai_store::{Agent, AgentRecord, CommitError, Status};
 
-use crate::agents::start;
+use super::live::start;
 use crate::figures::since;
 use crate::frontend::TurnEnd;
 use crate::limits::Resume;
@@ -150,7 +150,7 @@ impl Engine {
 /// Has a stopped turn go on. One that cannot waits for its user.
 async fn go_on(mut worker: Worker, mut stopped: Stopped) -> Result<Stopped, EngineError> {
     match worker.check_resumable().await {
-        Ok(()) => start(worker, Some(Errand::Resume)),
+        Ok(()) => start(worker.ledger, Some(Errand::Resume)),
         Err(EngineError::NothingToResume | EngineError::NoModel(_)) => {
             stopped.goes_on = false;
             worker.release().await?;

@@ -1,0 +1,115 @@
+//! Retries while the store is away. The front end is told, and can stop the wait.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use ikigai_store::blobs;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Ledger;
+use crate::EngineError;
+use crate::frontend::{Desk, Intent, Update};
+
+/// Attempts against a store that fails.
+pub(super) const TRIES: u32 = 600;
+
+/// Pause between two attempts.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Silence of the store after which the front end is told. The commit is still awaited: only the
+/// store knows its outcome.
+const SILENCE: Duration = Duration::from_secs(3);
+
+impl Ledger {
+    /// Stores a blob, however long the store is away; returns its hash.
+    pub(crate) async fn put_blob(
+        &self,
+        bytes: &[u8],
+        desk: &mut Desk<'_>,
+    ) -> Result<String, EngineError> {
+        self.passes("before the blob is stored");
+        let hash = read_held!(desk, blobs::put_blob(self.engine.store(), bytes));
+        self.passes("after the blob is stored");
+        Ok(hash.to_string())
+    }
+}
+
+/// Reads what the turn cannot continue without, however long the store is away.
+///
+/// A function would take a closure that lends its future, which cannot be sent to another thread.
+macro_rules! read_held {
+    ($desk:expr, $read:expr) => {{
+        let mut patience = $crate::ledger::Patience::default();
+        loop {
+            if let Some(read) = patience.wait($read.await, $desk).await? {
+                break read;
+            }
+        }
+    }};
+}
+
+pub(crate) use read_held;
+
+/// Count of attempts.
+#[derive(Default)]
+pub(crate) struct Patience {
+    tries: u32,
+}
+
+impl Patience {
+    /// Pauses if the store failed and may come back; returns any other result.
+    pub(crate) async fn wait<T>(
+        &mut self,
+        read: Result<T, impl Into<EngineError>>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<T>, EngineError> {
+        self.tries += 1;
+        match read.map_err(Into::into) {
+            Err(error) if may_return(&error) && self.tries < TRIES => {
+                pause(&error, desk).await?;
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+}
+
+/// Awaits the store; tells the front end if that takes long.
+pub(crate) async fn report_silence<T>(work: impl Future<Output = T>, desk: &mut Desk<'_>) -> T {
+    let mut work = pin!(work);
+    if let Ok(done) = timeout(SILENCE, &mut work).await {
+        return done;
+    }
+    desk.tell(Update::StoreAway("the store does not answer".to_owned()));
+    work.await
+}
+
+/// Returns whether a store that fails so may work again by itself, with a known outcome.
+pub(super) fn may_return(error: &EngineError) -> bool {
+    error.store_failure().is_some() && error.may_pass()
+}
+
+/// Pauses before the next attempt.
+///
+/// Requests that arrive meanwhile are kept for later. A second request to stop ends the wait with
+/// an error, because no user should have to wait for a store that does not come back.
+pub(super) async fn pause(error: &EngineError, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+    desk.tell(Update::StoreAway(error.to_string()));
+    let end = Instant::now() + PAUSE;
+    let mut heard = std::mem::take(&mut desk.heard);
+    let stops = |heard: &[Intent]| {
+        let is_stop = |intent: &&Intent| matches!(intent, Intent::Stop(_));
+        heard.iter().filter(is_stop).count()
+    };
+    loop {
+        tokio::select! {
+            () = sleep_until(end) => break,
+            intent = desk.next() => heard.push(intent),
+        }
+    }
+    desk.heard = heard;
+    if stops(&desk.heard) > 1 {
+        return Err(EngineError::StoreAway(error.to_string()));
+    }
+    Ok(())
+}

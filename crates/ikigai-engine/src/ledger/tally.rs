@@ -1,0 +1,74 @@
+//! Sums over an agent's own rows.
+
+use ikigai_core::data::{self, Amounts, AssistantData, ToolCallData, UsageData};
+use ikigai_core::{Direction, Kind, PageQuery, Row, RowRef, Seq, Span, StoredKind};
+use ikigai_store::Log;
+
+use crate::EngineError;
+
+/// Rows read at a time when looking back.
+const PAGE_ROWS: usize = 64;
+
+/// Rows read back at most to find the numbers of the newest response.
+const LOOK_BACK_ROWS: u64 = 4096;
+
+/// Number of responses and sum of their usage.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    /// Number of the newest response.
+    pub(crate) response: u64,
+    /// What all responses cost together.
+    pub(crate) spent: Amounts,
+}
+
+impl Tally {
+    /// Adds the agent's next row.
+    pub(super) fn add(&mut self, row: &Row) {
+        let data = row.data.as_deref();
+        let response = match row.kind.read_as() {
+            Some(Kind::Usage) => {
+                let usage: UsageData = data::read(data);
+                self.spent = usage.sum.unwrap_or(usage.amounts);
+                usage.response
+            }
+            Some(Kind::Assistant) => data::read::<AssistantData>(data).response,
+            Some(Kind::ToolCall) => data::read::<ToolCallData>(data).response,
+            _ => None,
+        };
+        self.response = self.response.max(response.unwrap_or(0));
+    }
+
+    /// Reads back to the newest `usage` row, which has the sums, and counts from there.
+    pub(crate) async fn read(store: &dyn Log, newest: RowRef) -> Result<Self, EngineError> {
+        let lowest = newest.seq.0.saturating_sub(LOOK_BACK_ROWS);
+        let mut since: Vec<Row> = Vec::new();
+        let mut to = newest.seq;
+        while to.0 > lowest && !since.last().is_some_and(is_usage) {
+            let span = Span::new(newest.agent, Seq(lowest + 1), to);
+            let query = PageQuery {
+                span,
+                direction: Direction::Backwards,
+                limit: PAGE_ROWS,
+            };
+            let rows = store.page(query).await?;
+            to = rows.last().map_or(Seq(0), |oldest| oldest.at.seq.before());
+            let usage = rows.iter().position(is_usage);
+            since.extend(
+                rows.into_iter()
+                    .take(usage.map_or(PAGE_ROWS, |index| index + 1)),
+            );
+        }
+        if lowest > 0 && !since.last().is_some_and(is_usage) {
+            // It has an index of its own, so it is found however far back it stands.
+            let older = Span::new(newest.agent, Seq(1), Seq(lowest));
+            since.extend(store.usage(older, 1).await?);
+        }
+        let mut tally = Self::default();
+        since.iter().rev().for_each(|row| tally.add(row));
+        Ok(tally)
+    }
+}
+
+fn is_usage(row: &Row) -> bool {
+    row.kind == StoredKind::Known(Kind::Usage)
+}

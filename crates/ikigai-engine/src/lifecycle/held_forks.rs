@@ -1,0 +1,59 @@
+//! Children of an agent that another process holds.
+
+use ikigai_core::AgentId;
+use ikigai_store::AgentRecord;
+
+use super::live::start;
+use crate::commands::{Dispatcher, fork_held_by_line};
+use crate::frontend::Errand;
+use crate::ledger::Ledger;
+use crate::{Engine, EngineError, Worker};
+
+/// Children of an agent that another process holds.
+pub struct HeldFork {
+    /// What the command prints.
+    pub output: String,
+    /// The children, which this process holds, in the order in which they were asked for.
+    pub children: Vec<Worker>,
+    /// Whether they have something to answer; else there is one, which waits for its user.
+    pub have_work: bool,
+}
+
+impl Engine {
+    /// Carries out a `/fork` line for an agent that another process holds; none for other lines.
+    pub async fn fork_line(
+        &self,
+        held: &AgentRecord,
+        line: &str,
+    ) -> Result<Option<HeldFork>, EngineError> {
+        let forked = fork_held_by_line(self, held, line, start).await?;
+        Ok(forked.map(|forked| HeldFork {
+            output: forked.output,
+            children: forked
+                .children
+                .into_iter()
+                .map(|child| Worker::new(child, &Dispatcher))
+                .collect(),
+            have_work: forked.have_work,
+        }))
+    }
+
+    /// Carries out such a line and starts the children here.
+    ///
+    /// Returns the output of the command, and the child that waits for its user, if one does.
+    pub async fn fork_here(
+        &self,
+        held: &AgentRecord,
+        line: &str,
+    ) -> Result<Option<(String, Option<AgentId>)>, EngineError> {
+        let Some(forked) = fork_held_by_line(self, held, line, start).await? else {
+            return Ok(None);
+        };
+        let idle = forked.children.last().filter(|_| !forked.have_work);
+        let idle = idle.map(Ledger::id);
+        for child in forked.children {
+            start(child, forked.have_work.then_some(Errand::Answer));
+        }
+        Ok(Some((forked.output, idle)))
+    }
+}

@@ -1,0 +1,53 @@
+//! Typed lines: a message starts a turn, a command runs.
+
+use crate::commands::{Done, Followed, Line, dispatch, follow, parse, preview, store_merge};
+use crate::frontend::{Desk, Errand, MergePreview, Outcome, Stop};
+use crate::{EngineError, Worker};
+
+impl Worker {
+    /// Does what a typed line says: a message begins a turn, a command is carried out.
+    pub async fn line(&mut self, line: &str, desk: &mut Desk<'_>) -> Result<Done, EngineError> {
+        if let Line::Message(text) = parse(line) {
+            let errand = Errand::Say(text.to_owned());
+            return self.work(errand, desk).await.map(Done::turn);
+        }
+        self.tell_settled(desk).await?;
+        let carried = dispatch(self, &line.to_owned().into(), desk).await?;
+        let mut warned = carried.warned;
+        let mut stopped = carried.stopped.clone();
+        let followed = follow(self, line, carried, desk).await?;
+        warned |= matches!(followed, Followed::Warned | Followed::Stopped(_));
+        if let Followed::Stopped(stop) = &followed {
+            stopped = Some(stop.clone());
+        }
+        let outcome = match followed.errand() {
+            Some(errand) => Some(self.work(errand, desk).await?),
+            None => stopped.map(|stop| match stop {
+                Stop::Interrupt(cause) => Outcome::Interrupted(cause),
+                Stop::Deadline(after) => {
+                    Outcome::Failed(format!("it was not done within {} s", after.as_secs()))
+                }
+            }),
+        };
+        Ok(Done { warned, outcome })
+    }
+
+    /// Output of a line that only shows something; none for other lines. Nothing is stored.
+    pub async fn preview(
+        &mut self,
+        line: &str,
+        desk: &mut Desk<'_>,
+    ) -> Result<Option<String>, EngineError> {
+        preview(self, line, desk).await
+    }
+
+    /// Stores the merge that a preview shows, in words that a person may have changed.
+    pub async fn merge(
+        &mut self,
+        preview: &MergePreview,
+        text: &str,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        store_merge(self, preview, text, desk).await
+    }
+}

@@ -1,0 +1,43 @@
+//! Lines that the user types during a turn.
+
+use ikigai_store::BoxFuture;
+
+use crate::frontend::{Desk, WaitingLine};
+use crate::{EngineError, Worker};
+
+/// Moment at which a command runs that is typed while the agent works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum During {
+    /// At once; its settings apply from the next request on.
+    AtOnce,
+    /// Between two steps of the turn, because it takes its time.
+    AtBreak,
+    /// After the turn, which is interrupted as by its user: the command bends the path.
+    Interrupts,
+}
+
+/// Runs command and shell lines. The commands implement it.
+pub(crate) trait Interpreter: Sync {
+    /// Moment at which a line runs; none if it is a message.
+    fn during(&self, line: &str) -> Option<During>;
+
+    /// Runs a line in the middle of a turn, which continues whatever comes of it.
+    fn run<'a, 'd>(
+        &self,
+        worker: &'a mut Worker,
+        line: WaitingLine,
+        desk: &'a mut Desk<'d>,
+    ) -> BoxFuture<'a, ()>
+    where
+        'd: 'a;
+
+    /// Sends the output of a line that only shows something to the front end.
+    fn preview<'a, 'd>(
+        &self,
+        worker: &'a mut Worker,
+        line: String,
+        desk: &'a mut Desk<'d>,
+    ) -> BoxFuture<'a, Result<(), EngineError>>
+    where
+        'd: 'a;
+}

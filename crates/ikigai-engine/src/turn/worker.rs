@@ -1,0 +1,133 @@
+//! One agent at work: its ledger, and state that lives between its turns.
+
+use ikigai_core::data::Cause;
+use ikigai_core::settings::{Approve, ModelChoice};
+use ikigai_core::{Row, Settings};
+use ikigai_store::{Agent, AgentRecord};
+use ikigai_tools::output::MOST_SENT_BYTES;
+
+use super::{Interpreter, Summary};
+use crate::context::Context;
+use crate::cost::Cap;
+use crate::family::{Family, Started};
+use crate::frontend::{Desk, Stop, Update};
+use crate::ledger::{Ledger, Starter};
+use crate::{Engine, EngineError};
+
+/// An agent of this process.
+pub struct Worker {
+    pub(crate) ledger: Ledger,
+    /// Runs lines that the user types during a turn.
+    pub(crate) interpreter: &'static dyn Interpreter,
+    /// Agents that it started and that may still work.
+    pub(crate) children: Vec<Started>,
+    /// The summary that is being written beside its work.
+    pub(crate) summary: Option<Summary>,
+    /// Most bytes that the model is given of each result of the newest response.
+    pub(crate) result_bytes: usize,
+    /// Summaries that failed one after the other.
+    pub(crate) summary_failures: u32,
+    /// Reason for which its last turn was stopped, if it was.
+    pub(crate) stopped: Option<Stop>,
+    /// A turn has begun and did not reach its end: it failed, or was dropped.
+    pub(crate) unsettled: bool,
+    /// Stop that gave that turn up, because the store did not come back.
+    pub(crate) gave_up: Option<Cause>,
+}
+
+impl Worker {
+    /// Wraps a ledger, without looking at unfinished turns.
+    pub(crate) fn new(ledger: Ledger, interpreter: &'static dyn Interpreter) -> Self {
+        Self {
+            ledger,
+            interpreter,
+            children: Vec::new(),
+            summary: None,
+            result_bytes: MOST_SENT_BYTES,
+            summary_failures: 0,
+            stopped: None,
+            unsettled: false,
+            gave_up: None,
+        }
+    }
+
+    /// Takes an agent's lease, and settles what a former holder left unfinished.
+    pub(crate) async fn open(
+        engine: &Engine,
+        agent: &AgentRecord,
+        starter: Starter,
+        interpreter: &'static dyn Interpreter,
+    ) -> Result<Self, EngineError> {
+        let ledger = Ledger::open(engine, agent, starter).await?;
+        let mut worker = Self::new(ledger, interpreter);
+        worker.settle().await?;
+        Ok(worker)
+    }
+
+    /// State and rows of the agent.
+    pub fn agent(&self) -> &Agent {
+        &self.ledger.agent
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        self.ledger.settings()
+    }
+
+    /// Operations on other agents.
+    pub(crate) fn family(&mut self) -> Family<'_> {
+        Family {
+            ledger: &mut self.ledger,
+            children: &mut self.children,
+            result_bytes: self.result_bytes,
+        }
+    }
+
+    /// Sets the approval mode of this process; the log has a row about it.
+    pub async fn approve_for_now(&mut self, mode: Approve) -> Result<Vec<Row>, EngineError> {
+        self.ledger.approve_for_now(mode).await
+    }
+
+    /// Chooses the model from the next request on.
+    pub async fn choose_model(&mut self, choice: ModelChoice) -> Result<Vec<Row>, EngineError> {
+        self.ledger.choose_model(choice).await
+    }
+
+    /// Offers once in this process to grant what the log of a root agent has from elsewhere.
+    pub fn offer_grants(&self, desk: &mut Desk<'_>) {
+        self.ledger.offer_grants(desk);
+    }
+
+    /// The caps under which the agent works: its own and those of its ancestors, nearest first.
+    pub async fn caps(&self) -> Result<Vec<Cap>, EngineError> {
+        self.ledger.engine.caps(&self.ledger.agent).await
+    }
+
+    /// Asks the server for the window of a model that is not known; takes a short time at most.
+    pub(crate) async fn look_up_window(&self) -> Result<(), EngineError> {
+        let choice = self.ledger.engine.choice(self.settings())?;
+        self.ledger.engine.models.learn_window(&choice).await;
+        Ok(())
+    }
+
+    /// Contents of the window.
+    pub async fn context(&self) -> Result<Context, EngineError> {
+        // A copy, so that the view that is sent does not grow.
+        let agent = self.ledger.agent.clone();
+        self.ledger.engine.context_of(agent).await
+    }
+
+    /// Gives the lease back, so that another process can take it at once.
+    ///
+    /// The observer gets the rows that settled a former process's work, if no front end has them
+    /// yet: a screen may have read the agent before.
+    pub async fn release(mut self) -> Result<(), EngineError> {
+        let settled = std::mem::take(&mut self.ledger.settled);
+        if let (Some(observer), _) = self.ledger.engine.hub.observer() {
+            let name = self.settings().name.clone().unwrap_or_default();
+            for row in settled {
+                observer(self.ledger.id(), &name, &Update::Settled(row));
+            }
+        }
+        self.ledger.release().await
+    }
+}
