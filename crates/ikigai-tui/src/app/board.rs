@@ -1,51 +1,64 @@
-//! The board: all agents, in groups or as a tree, and what can be done with each from here.
+//! The board: all agents, in groups or as a tree, and actions on each.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use ikigai_core::data::{Amounts, Cause};
-use ikigai_core::{AgentId, Row, RowRef};
-use ikigai_engine::{Answer, Intent, Status, Stop};
+use ikigai_core::{AgentId, RowRef};
+use ikigai_engine::{Answer, Intent};
 
+use super::layer::{Area, Handled, Layer};
+use super::line_prompt::{LinePrompt, PromptOutcome};
 use super::needle::Needle;
-use super::prompt::Purpose;
 use super::tail::Tail;
-use super::{App, Known, Mode, Pane, State, Wish};
-use crate::key::{Code, Key};
-use crate::keys::Action;
+use super::{Known, Pane, State, UiContext, Wish};
+use crate::key::{Code, Deed, Key, Mouse};
+use crate::keys::{self, Action};
+use crate::paint::Grid;
 
-/// A question can be answered from here after it was on the screen for so long.
+/// Time that a question must be on the screen before it can be refused here.
 const LOOKED_AT: Duration = Duration::from_millis(700);
 
-/// From this many columns on the right half shows what the marked agent does.
+/// Fewest columns of a board whose right half shows what the marked agent does.
 pub(super) const WIDE: u16 = 100;
 
-/// How many agents that were only peeked at are kept.
+/// Most panes of agents that only the board shows.
 const MOST_PEEKED: usize = 8;
 
-/// See the module.
+/// Time between two frames that count seconds.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// List of all agents.
 #[derive(Default)]
 pub(super) struct Board {
-    /// The agent that is marked.
-    pub(super) marked: Option<AgentId>,
-    /// Whether the tree is shown, and not groups.
+    marked: Option<AgentId>,
+    /// Shows the tree instead of groups.
     pub(super) is_tree: bool,
-    /// Only names that have this are shown.
+    /// Text that names must contain.
     pub(super) filter: String,
-    /// Whether what the marked agent does is shown; none: if there is room beside the list.
+    /// Shows what the marked agent does; none: if there is room beside the list.
     peeks: Option<bool>,
-    /// The first row of the list that is seen.
+    /// First row of the list on the screen.
     pub(super) top: usize,
-    /// Whom to kill, once that is confirmed.
+    /// Agent to kill after a confirmation.
     kills: Option<AgentId>,
-    /// The question that is on the screen, and since when.
+    /// Question on the screen, and since when.
     pub(super) asked: Option<(RowRef, Instant)>,
     pub(super) tail: Tail,
-    /// Which agents are in which rows of the screen.
+    /// Agents by row of the last frame.
     pub(super) drawn: Vec<Option<AgentId>>,
+    pub(super) prompt: Option<(BoardPrompt, LinePrompt)>,
 }
 
-/// How agents are grouped.
+/// Prompt of the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BoardPrompt {
+    /// Text of mail to an agent.
+    Mail(AgentId),
+    /// Text that names must contain.
+    Filter,
+}
+
+/// Group of agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     NeedsYou,
@@ -77,7 +90,7 @@ impl Group {
         }
     }
 
-    /// Where an agent belongs.
+    /// Group of an agent.
     pub(super) fn of(known: &Known) -> Self {
         match known.state() {
             State::Asks => Self::NeedsYou,
@@ -91,54 +104,37 @@ impl Group {
     }
 }
 
-/// One row of the list.
+/// Row of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Heading(Group),
     Agent(AgentId),
 }
 
-impl App {
+impl Board {
     /// Opens the board.
-    pub(super) fn open_board(&mut self) {
-        let asking = self.roster.asking().next().map(|(id, _)| id);
-        self.mode = Mode::Board(Box::new(Board {
-            marked: Some(asking.unwrap_or(self.current)),
-            ..Board::default()
-        }));
-        self.selection = None;
-        self.said = None;
-        self.asked.wait();
-        self.wishes.push(Wish::ReadTree);
-        self.look_at_marked();
-    }
-
-    pub(super) fn board(&self) -> Option<&Board> {
-        match &self.mode {
-            Mode::Board(board) => Some(board),
-            _ => None,
-        }
-    }
-
-    pub(super) fn board_mut(&mut self) -> Option<&mut Board> {
-        match &mut self.mode {
-            Mode::Board(board) => Some(board),
-            _ => None,
-        }
-    }
-
-    /// The rows of the list, from top to bottom.
-    pub(super) fn entries(&self) -> Vec<Entry> {
-        let Some(board) = self.board() else {
-            return Vec::new();
+    pub(super) fn open(ctx: &mut UiContext) {
+        let asking = ctx.roster.asking().next().map(|(id, _)| id);
+        let board = Self {
+            marked: Some(asking.unwrap_or(ctx.current)),
+            ..Self::default()
         };
-        let needle = Needle::new(&board.filter);
-        let all: Vec<_> = self
+        ctx.selection = None;
+        ctx.said = None;
+        ctx.wishes.push(Wish::ReadTree);
+        board.load_near_mark(ctx);
+        ctx.open(board);
+    }
+
+    /// Rows of the list, from top to bottom.
+    pub(super) fn entries(&self, ctx: &UiContext) -> Vec<Entry> {
+        let needle = Needle::new(&self.filter);
+        let all: Vec<_> = ctx
             .roster
             .all()
             .filter(|(_, known)| needle.is_in(&known.branch.agent.name))
             .collect();
-        if board.is_tree {
+        if self.is_tree {
             return all.iter().map(|(id, _)| Entry::Agent(*id)).collect();
         }
         let mut entries = Vec::new();
@@ -153,146 +149,251 @@ impl App {
         entries
     }
 
-    /// The agents of the list, from top to bottom.
-    fn listed(&self) -> Vec<AgentId> {
-        let agents = self.entries().into_iter().filter_map(|entry| match entry {
+    /// Agents of the list, from top to bottom.
+    fn agents(&self, ctx: &UiContext) -> Vec<AgentId> {
+        let entries = self.entries(ctx).into_iter();
+        let agents = entries.filter_map(|entry| match entry {
             Entry::Agent(agent) => Some(agent),
             Entry::Heading(_) => None,
         });
         agents.collect()
     }
 
-    /// The agent that is marked; the first, if that is not in the list.
-    pub(super) fn marked(&self) -> Option<AgentId> {
-        let listed = self.listed();
-        let marked = self.board()?.marked;
-        let is_there = marked.filter(|marked| listed.contains(marked));
-        is_there.or(listed.first().copied())
+    /// The marked agent; the first one, if that is not in the list.
+    pub(super) fn marked(&self, ctx: &UiContext) -> Option<AgentId> {
+        let agents = self.agents(ctx);
+        let marked = self.marked.filter(|marked| agents.contains(marked));
+        marked.or(agents.first().copied())
     }
 
-    fn marked_known(&self) -> Option<(AgentId, &Known)> {
-        let marked = self.marked()?;
-        Some((marked, self.roster.get(marked)?))
+    /// Reports whether the board shows what the marked agent does.
+    pub(super) fn peeks(&self, ctx: &UiContext) -> bool {
+        self.peeks.unwrap_or(ctx.columns >= WIDE)
     }
 
-    /// Whether what the marked agent does is shown, and whether beside the list.
-    pub(super) fn peeks(&self) -> bool {
-        let is_wide = self.columns >= WIDE;
-        self.board()
-            .is_some_and(|board| board.peeks.unwrap_or(is_wide))
-    }
-
-    /// Does what a key means on the board; says whether it means something there.
-    pub(super) fn act_in_board(&mut self, action: Action) -> bool {
-        let Some(board) = self.board_mut() else {
-            return false;
-        };
+    /// Acts on the marked agent.
+    fn act_on(&mut self, action: Action, agent: AgentId, name: &str, ctx: &mut UiContext) {
         match action {
-            Action::BoardUp => self.mark_beside(-1),
-            Action::BoardDown => self.mark_beside(1),
-            Action::BoardPeek => {
-                let peeks = self.peeks();
-                if let Some(board) = self.board_mut() {
-                    board.peeks = Some(!peeks);
-                }
-                self.look_at_marked();
-            }
-            Action::BoardTree => board.is_tree = !board.is_tree,
-            Action::BoardFilter => {
-                let filter = board.filter.clone();
-                self.prompt(Purpose::Filter, "only names with", &filter);
-            }
-            Action::BoardLeave if !board.filter.is_empty() => board.filter.clear(),
-            Action::BoardLeave => self.mode = Mode::Input,
-            action => {
-                if !is_deed(action) {
-                    return false;
-                }
-                if let Some((agent, known)) = self.marked_known() {
-                    let name = known.branch.agent.name.clone();
-                    self.do_with(action, agent, &name);
-                }
-            }
-        }
-        true
-    }
-
-    fn do_with(&mut self, action: Action, agent: AgentId, name: &str) {
-        match action {
-            Action::BoardGo if agent == self.current => self.mode = Mode::Input,
-            Action::BoardGo => self.wishes.push(Wish::Show(agent)),
-            Action::BoardNo => self.refuse_marked(name),
-            _ if !self.lives(agent) => self.say(format!("{name} is dead")),
+            Action::BoardGo if agent == ctx.current => ctx.close(),
+            Action::BoardGo => ctx.wishes.push(Wish::Show(agent)),
+            Action::BoardNo => self.refuse(agent, name, ctx),
+            _ if !ctx.lives(agent) => ctx.say(format!("{name} is dead")),
             Action::BoardMail => {
-                self.prompt(Purpose::Mail(agent), format!("mail to {name}"), "");
+                let title = format!("mail to {name}");
+                self.prompt = Some((BoardPrompt::Mail(agent), LinePrompt::new(title, "")));
             }
-            Action::BoardInterrupt => self.interrupt_marked(agent, name),
-            Action::BoardMerge => self.merge_marked(agent, name),
+            Action::BoardInterrupt => interrupt(agent, name, ctx),
+            Action::BoardMerge => merge(agent, name, ctx),
             Action::BoardFork => {
-                self.wishes.push(Wish::Show(agent));
+                ctx.wishes.push(Wish::Show(agent));
                 let fork = Intent::Command("/fork".to_owned());
-                self.wishes.push(Wish::Say(agent, fork));
+                ctx.wishes.push(Wish::Say(agent, fork));
             }
-            Action::BoardKill => self.ask_to_kill(agent, name),
+            Action::BoardKill => self.ask_to_kill(agent, name, ctx),
             _ => {}
         }
     }
 
-    fn lives(&self, agent: AgentId) -> bool {
-        let known = self.roster.get(agent);
-        known.is_some_and(|known| known.branch.agent.status == Status::Running)
-    }
-
-    fn mark_beside(&mut self, step: isize) {
-        let listed = self.listed();
-        let place = self
-            .marked()
-            .and_then(|marked| listed.iter().position(|id| *id == marked));
-        let beside = place.and_then(|place| place.checked_add_signed(step));
-        if let Some(agent) = beside.and_then(|place| listed.get(place)) {
-            self.mark_agent(*agent);
+    fn move_mark(&mut self, step: isize, ctx: &mut UiContext) {
+        let agents = self.agents(ctx);
+        let marked = self.marked(ctx);
+        let place = marked.and_then(|marked| agents.iter().position(|id| *id == marked));
+        let next = place.and_then(|place| place.checked_add_signed(step));
+        if let Some(agent) = next.and_then(|place| agents.get(place)) {
+            self.mark(*agent, ctx);
         }
     }
 
-    fn mark_agent(&mut self, agent: AgentId) {
-        if let Some(board) = self.board_mut() {
-            board.marked = Some(agent);
-        }
-        self.look_at_marked();
+    fn mark(&mut self, agent: AgentId, ctx: &mut UiContext) {
+        self.marked = Some(agent);
+        self.load_near_mark(ctx);
     }
 
-    /// Has read what the board shows of agents around the marked one.
-    pub(super) fn look_at_marked(&mut self) {
-        let Some(marked) = self.marked() else { return };
-        if self.peeks() {
-            self.wishes.push(Wish::Peek(marked));
+    /// Loads what the board shows of agents near the marked one.
+    fn load_near_mark(&self, ctx: &mut UiContext) {
+        let Some(marked) = self.marked(ctx) else {
+            return;
+        };
+        if self.peeks(ctx) {
+            ctx.wishes.push(Wish::Peek(marked));
         }
-        let listed = self.listed();
-        let place = listed.iter().position(|id| *id == marked).unwrap_or(0);
-        let rows = usize::from(self.rows);
-        let near = listed
+        let agents = self.agents(ctx);
+        let place = agents.iter().position(|id| *id == marked).unwrap_or(0);
+        let rows = usize::from(ctx.rows);
+        let near = agents
             .iter()
             .skip(place.saturating_sub(rows))
             .take(2 * rows);
-        let unread = near.filter(|id| self.roster.get(**id).is_some_and(Known::is_unread));
+        let unread = near.filter(|id| ctx.roster.get(**id).is_some_and(Known::is_unread));
         let unread: Vec<_> = unread.copied().collect();
         if !unread.is_empty() {
-            self.wishes.push(Wish::ReadBoard(unread));
+            ctx.wishes.push(Wish::ReadBoard(unread));
         }
     }
 
-    /// Takes in what agents cost, and the newest rows of some, oldest first.
-    pub fn set_board(&mut self, costs: &[(AgentId, Amounts)], newest: &[(AgentId, Vec<Row>)]) {
-        for (agent, amounts) in costs {
-            self.roster.set_cost(*agent, amounts);
-        }
-        for (agent, rows) in newest {
-            self.roster.set_newest(*agent, rows);
+    /// Shows only agents whose names contain a text.
+    fn set_filter(&mut self, filter: String, ctx: &mut UiContext) {
+        self.filter = filter;
+        self.top = 0;
+        self.load_near_mark(ctx);
+    }
+
+    /// Refuses the question of an agent, if it was on the screen long enough.
+    fn refuse(&self, agent: AgentId, name: &str, ctx: &mut UiContext) {
+        let known = ctx.roster.get(agent);
+        let question = known.and_then(|known| known.live.questions.first());
+        let Some(call) = question.map(|question| question.call) else {
+            return ctx.say(format!("{name} asks nothing"));
+        };
+        let is_seen = self.asked.is_some_and(|(asked, since)| {
+            asked == call && ctx.now.saturating_duration_since(since) >= LOOKED_AT
+        });
+        if is_seen {
+            ctx.answer(call, Answer::No(None));
+        } else {
+            ctx.say("this was only just asked: look first");
         }
     }
 
-    /// Takes in an agent that is looked at without being shown.
-    pub fn peek(&mut self, pane: Pane) {
+    fn ask_to_kill(&mut self, agent: AgentId, name: &str, ctx: &mut UiContext) {
+        let known = ctx.roster.get(agent);
+        if known.is_some_and(|known| known.branch.agent.parent.is_none()) {
+            return ctx.say(format!("{name} is a root, which cannot be killed"));
+        }
+        self.kills = Some(agent);
+    }
+
+    /// Question before a kill.
+    pub(super) fn kill_question(&self, ctx: &UiContext) -> Option<String> {
+        let agent = self.kills?;
+        let name = ctx.name_of(agent)?;
+        let with = match descendants(agent, ctx) {
+            0 => String::new(),
+            1 => " and its child".to_owned(),
+            below => format!(" and its {below} descendants"),
+        };
+        Some(format!("kill {name}{with}?"))
+    }
+
+    /// Takes a key for the prompt, if one is open.
+    fn prompt_key(&mut self, key: Key, ctx: &mut UiContext) -> bool {
+        let Some((purpose, prompt)) = &mut self.prompt else {
+            return false;
+        };
+        let purpose = *purpose;
+        match (prompt.key(key, ctx), purpose) {
+            (PromptOutcome::Open, BoardPrompt::Filter) => {
+                let filter = prompt.text();
+                self.set_filter(filter, ctx);
+                return true;
+            }
+            (PromptOutcome::Open, BoardPrompt::Mail(_)) => return true,
+            (PromptOutcome::Cancelled, BoardPrompt::Filter) => self.set_filter(String::new(), ctx),
+            (PromptOutcome::Cancelled, BoardPrompt::Mail(_)) => {}
+            (PromptOutcome::Entered(text), BoardPrompt::Filter) => self.set_filter(text, ctx),
+            (PromptOutcome::Entered(text), BoardPrompt::Mail(to)) => send_mail(to, &text, ctx),
+        }
+        self.prompt = None;
+        true
+    }
+}
+
+impl Layer for Board {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+        vec![keys::Mode::Board]
+    }
+
+    /// Takes a key for the prompt, or as the answer to whether to kill.
+    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+        if self.prompt_key(key, ctx) {
+            return Handled::Yes;
+        }
+        let Some(agent) = self.kills.take() else {
+            return Handled::No;
+        };
+        if key.code == Code::Char('y') && !key.ctrl && !key.alt {
+            let name = ctx.name_of(agent).unwrap_or_else(|| agent.to_string());
+            run(format!("/kill {name}"), ctx);
+        }
+        Handled::Yes
+    }
+
+    fn act(&mut self, action: Action, ctx: &mut UiContext) -> Handled {
+        match action {
+            Action::BoardUp => self.move_mark(-1, ctx),
+            Action::BoardDown => self.move_mark(1, ctx),
+            Action::BoardPeek => {
+                self.peeks = Some(!self.peeks(ctx));
+                self.load_near_mark(ctx);
+            }
+            Action::BoardTree => self.is_tree = !self.is_tree,
+            Action::BoardFilter => {
+                let prompt = LinePrompt::new("only names with", &self.filter);
+                self.prompt = Some((BoardPrompt::Filter, prompt));
+            }
+            Action::BoardLeave if !self.filter.is_empty() => self.filter.clear(),
+            Action::BoardLeave => ctx.close(),
+            action if is_deed(action) => {
+                if let Some(agent) = self.marked(ctx)
+                    && let Some(name) = ctx.name_of(agent)
+                {
+                    self.act_on(action, agent, &name, ctx);
+                }
+            }
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    fn paste(&mut self, text: &str, ctx: &mut UiContext) -> Handled {
+        let Some((purpose, prompt)) = &mut self.prompt else {
+            return Handled::No;
+        };
+        prompt.paste(text);
+        if *purpose == BoardPrompt::Filter {
+            let filter = prompt.text();
+            self.set_filter(filter, ctx);
+        }
+        Handled::Yes
+    }
+
+    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+        match mouse.deed {
+            Deed::WheelUp => self.move_mark(-1, ctx),
+            Deed::WheelDown => self.move_mark(1, ctx),
+            Deed::Release => {
+                let agent = self.drawn.get(usize::from(mouse.row)).copied();
+                if let Some(agent) = agent.flatten() {
+                    self.mark(agent, ctx);
+                }
+            }
+            Deed::Press | Deed::Drag => {}
+        }
+        Handled::Yes
+    }
+
+    fn covers_input(&self) -> bool {
+        true
+    }
+
+    fn draw(&mut self, area: Area, ctx: &mut UiContext, grid: &mut Grid) -> Area {
+        self.draw_board(ctx, grid);
+        area.above(area.row)
+    }
+
+    /// The board counts for how long agents are silent.
+    fn next_tick(&self, ctx: &UiContext) -> Option<Instant> {
+        (ctx.roster.working() > 0).then(|| ctx.now + SECOND)
+    }
+
+    fn refresh(&mut self, ctx: &mut UiContext) {
+        self.load_near_mark(ctx);
+    }
+}
+
+impl UiContext {
+    /// Keeps the pane of an agent that only the board shows.
+    pub(super) fn peek(&mut self, pane: Pane) {
         let agent = pane.agent.state.agent();
         self.panes.insert(agent, pane);
         self.peeked.push_back(agent);
@@ -302,146 +403,66 @@ impl App {
             }
         }
     }
+}
 
-    /// Shows only agents whose names have a text.
-    pub(super) fn filter_board(&mut self, filter: String) {
-        if let Some(board) = self.board_mut() {
-            board.filter = filter;
-            board.top = 0;
-        }
-        self.look_at_marked();
-    }
-
-    /// Refuses what the marked agent asks, if that was to be seen long enough.
-    fn refuse_marked(&mut self, name: &str) {
-        let marked = self.marked_known();
-        let question = marked.and_then(|(_, known)| known.live.questions.first());
-        let Some(call) = question.map(|question| question.call) else {
-            return self.say(format!("{name} asks nothing"));
-        };
-        let seen = self.board().and_then(|board| board.asked);
-        let is_seen = seen.is_some_and(|(asked, since)| {
-            asked == call && self.now.saturating_duration_since(since) >= LOOKED_AT
-        });
-        if is_seen {
-            self.answer(call, Answer::No(None));
-        } else {
-            self.say("this was only just asked: look first");
-        }
-    }
-
-    fn interrupt_marked(&mut self, agent: AgentId, name: &str) {
-        let state = self.roster.get(agent).map(Known::state);
-        if matches!(state, Some(State::Works | State::Asks)) {
-            let stop = Intent::Stop(Stop::Interrupt(Cause::User));
-            self.wishes.push(Wish::Say(agent, stop));
-        } else {
-            self.say(format!("{name} does not work"));
-        }
-    }
-
-    fn merge_marked(&mut self, agent: AgentId, name: &str) {
-        let known = self.roster.get(agent);
-        match known.and_then(|known| known.branch.agent.parent) {
-            Some(parent) => {
-                let merge = Wish::PreviewMerge(parent, name.to_owned());
-                self.wishes.push(merge);
-            }
-            None => self.say(format!("{name} has no parent to merge into")),
-        }
-    }
-
-    /// Sends mail to an agent.
-    pub(super) fn send_mail(&mut self, to: AgentId, text: &str) {
-        let name = self.name_of(to).unwrap_or_else(|| to.to_string());
-        if text.is_empty() {
-            return self.say("nothing was sent");
-        }
-        self.say(format!("✉ {name}: {text}"));
-        self.command_here(format!("/send {name} {text}"));
-    }
-
-    fn ask_to_kill(&mut self, agent: AgentId, name: &str) {
-        if self
-            .roster
-            .get(agent)
-            .is_some_and(|known| known.branch.agent.parent.is_none())
-        {
-            return self.say(format!("{name} is a root, which cannot be killed"));
-        }
-        if let Some(board) = self.board_mut() {
-            board.kills = Some(agent);
-        }
-    }
-
-    /// What is asked before somebody is killed.
-    pub(super) fn kill_question(&self) -> Option<String> {
-        let agent = self.board()?.kills?;
-        let name = self.name_of(agent)?;
-        let with = match self.descendants(agent) {
-            0 => String::new(),
-            1 => " and its child".to_owned(),
-            below => format!(" and its {below} descendants"),
-        };
-        Some(format!("kill {name}{with}?"))
-    }
-
-    /// Takes a key as the answer to whether to kill, if that is asked.
-    pub(super) fn kill_answered(&mut self, key: Key) -> bool {
-        let Some(agent) = self.board_mut().and_then(|board| board.kills.take()) else {
-            return false;
-        };
-        if key.code == Code::Char('y') && !key.ctrl && !key.alt {
-            let name = self.name_of(agent).unwrap_or_else(|| agent.to_string());
-            self.command_here(format!("/kill {name}"));
-        }
-        true
-    }
-
-    /// How many living agents are below one.
-    fn descendants(&self, agent: AgentId) -> usize {
-        let mut family = VecDeque::from([agent]);
-        let mut count = 0;
-        while let Some(parent) = family.pop_front() {
-            let children = self.roster.children(parent);
-            let living = children.filter(|(id, _)| self.lives(*id));
-            let before = family.len();
-            family.extend(living.map(|(id, _)| id));
-            count += family.len() - before;
-        }
-        count
-    }
-
-    /// Has a living agent carry out a command that is about others: the one that is shown, or the
-    /// nearest of its ancestors.
-    fn command_here(&mut self, line: String) {
-        let mut speaker = self.current;
-        while !self.lives(speaker) {
-            let known = self.roster.get(speaker);
-            match known.and_then(|known| known.branch.agent.parent) {
-                Some(parent) => speaker = parent,
-                None => break,
-            }
-        }
-        self.wishes.push(Wish::Say(speaker, Intent::Command(line)));
-    }
-
-    /// Marks the agent in a row of the screen.
-    pub(super) fn click_board(&mut self, row: u16) {
-        let agent = self
-            .board()
-            .and_then(|board| *board.drawn.get(usize::from(row))?);
-        if let Some(agent) = agent {
-            self.mark_agent(agent);
-        }
-    }
-
-    /// Marks an agent further up or down.
-    pub(super) fn wheel_board(&mut self, rows: isize) {
-        self.mark_beside(rows.signum());
+fn interrupt(agent: AgentId, name: &str, ctx: &mut UiContext) {
+    let state = ctx.roster.get(agent).map(Known::state);
+    if matches!(state, Some(State::Works | State::Asks)) {
+        ctx.interrupt_agent(agent);
+    } else {
+        ctx.say(format!("{name} does not work"));
     }
 }
 
+fn merge(agent: AgentId, name: &str, ctx: &mut UiContext) {
+    let known = ctx.roster.get(agent);
+    match known.and_then(|known| known.branch.agent.parent) {
+        Some(parent) => {
+            let merge = Wish::PreviewMerge(parent, name.to_owned());
+            ctx.wishes.push(merge);
+        }
+        None => ctx.say(format!("{name} has no parent to merge into")),
+    }
+}
+
+/// Sends mail to an agent.
+fn send_mail(to: AgentId, text: &str, ctx: &mut UiContext) {
+    let name = ctx.name_of(to).unwrap_or_else(|| to.to_string());
+    if text.is_empty() {
+        return ctx.say("nothing was sent");
+    }
+    ctx.say(format!("✉ {name}: {text}"));
+    run(format!("/send {name} {text}"), ctx);
+}
+
+/// Number of living agents below one.
+fn descendants(agent: AgentId, ctx: &UiContext) -> usize {
+    let mut family = VecDeque::from([agent]);
+    let mut count = 0;
+    while let Some(parent) = family.pop_front() {
+        let children = ctx.roster.children(parent);
+        let living = children.filter(|(id, _)| ctx.lives(*id));
+        let before = family.len();
+        family.extend(living.map(|(id, _)| id));
+        count += family.len() - before;
+    }
+    count
+}
+
+/// Runs a command about other agents, in the current agent or its nearest living ancestor.
+fn run(line: String, ctx: &mut UiContext) {
+    let mut speaker = ctx.current;
+    while !ctx.lives(speaker) {
+        let known = ctx.roster.get(speaker);
+        match known.and_then(|known| known.branch.agent.parent) {
+            Some(parent) => speaker = parent,
+            None => break,
+        }
+    }
+    ctx.wishes.push(Wish::Say(speaker, Intent::Command(line)));
+}
+
+/// Reports whether an action is about the marked agent.
 fn is_deed(action: Action) -> bool {
     matches!(
         action,

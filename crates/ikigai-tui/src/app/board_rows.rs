@@ -1,4 +1,4 @@
-//! How the board looks.
+//! Drawing of the board.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,30 +6,30 @@ use std::time::Duration;
 use ikigai_core::{AgentId, Micros};
 use ikigai_engine::figures::{dollars, tokens};
 
-use super::board::{Entry, Group, WIDE};
+use super::board::{Board, Entry, Group, WIDE};
 use super::draw::Eye;
 use super::hints::Hints;
-use super::tail::Area;
-use super::{App, Known, Mode, State, lines, question_rows};
+use super::layer::Area;
+use super::{Known, State, UiContext, lines, question_rows};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::paint::Grid;
 use crate::text::{clean, cut, one_line};
 use crate::width::width;
 
-/// How wide the columns at the right are: silent for, tokens, cost, age.
+/// Widths of the columns at the right: silent for, tokens, cost, age.
 const SILENT: usize = 6;
 const TOKENS: usize = 6;
 const COST: usize = 8;
 const AGE: usize = 6;
 
-/// The longest name that is shown whole.
+/// Widest column of names.
 const NAME: usize = 20;
 
-/// How wide a state is, with its sign.
+/// Width of a state with its sign.
 const STATE: usize = 9;
 
-/// What can be done with the agent that is marked.
+/// Keys of the board.
 const KEYS: Hints<'_> = Hints {
     gap: " ",
     keys: &[
@@ -48,69 +48,43 @@ const KEYS: Hints<'_> = Hints {
     look: Look::of(Role::Status),
 };
 
-impl App {
-    /// Draws the board, if it is open.
-    pub(super) fn draw_board(&mut self, grid: &mut Grid) -> bool {
-        if !matches!(self.mode, Mode::Board(_)) {
-            return false;
-        }
-        let (marked, bottom) = (self.marked(), self.rows - 1);
-        let title = self.board_title();
-        grid.line(0, 0, &cut(&title, self.columns, "…"));
+impl Board {
+    /// Draws the board on the whole screen.
+    pub(super) fn draw_board(&mut self, ctx: &mut UiContext, grid: &mut Grid) {
+        let (marked, bottom) = (self.marked(ctx), ctx.rows - 1);
+        let title = self.title(ctx);
+        grid.line(0, 0, &cut(&title, ctx.columns, "…"));
         let mut list = Area {
             row: 1,
             rows: bottom.saturating_sub(1),
             column: 0,
-            columns: self.columns,
+            columns: ctx.columns,
         };
-        let question = marked.and_then(|marked| self.question_lines(marked));
-        if let Some(marked) = marked.filter(|_| self.peeks()) {
-            let area = self.split(&mut list, grid);
-            self.draw_peek(marked, question, grid, area);
+        let question = marked.and_then(|marked| self.question_lines(marked, ctx));
+        if let Some(marked) = marked.filter(|_| self.peeks(ctx)) {
+            let area = split(&mut list, grid);
+            self.draw_peek(marked, question, ctx, grid, area);
         } else if let Some(lines) = question {
             let most = list.rows.saturating_sub(2).max(1);
             let rows = u16::try_from(lines.len()).unwrap_or(most).min(most);
             list.rows -= rows;
             draw_lines(&lines, grid, list.row + list.rows, 0, rows);
         }
-        self.note_question(marked);
-        self.draw_list(grid, list, marked);
-        self.draw_board_keys(grid, bottom);
-        true
+        self.note_question(marked, ctx);
+        self.draw_list(list, marked, ctx, grid);
+        self.draw_keys(bottom, ctx, grid);
     }
 
-    /// Makes room for what the marked agent does: beside the list, or below it.
-    fn split(&self, list: &mut Area, grid: &mut Grid) -> Area {
-        if self.columns >= WIDE {
-            let left = self.columns / 2;
-            list.columns = left - 1;
-            for row in list.row..list.row + list.rows {
-                grid.put(row, left - 1, "│", Role::Rule);
-            }
-            return Area {
-                column: left + 1,
-                columns: self.columns - left - 1,
-                ..*list
-            };
-        }
-        let rows = list.rows / 2;
-        list.rows -= rows;
-        Area {
-            row: list.row + list.rows,
-            rows,
-            ..*list
-        }
-    }
-
-    /// What the marked agent says and does, and what it asks below that.
+    /// Draws what the marked agent says and does, and its question below that.
     fn draw_peek(
         &mut self,
         agent: AgentId,
         question: Option<Vec<Line>>,
+        ctx: &mut UiContext,
         grid: &mut Grid,
         area: Area,
     ) {
-        let name = self.name_of(agent).unwrap_or_default();
+        let name = ctx.name_of(agent).unwrap_or_default();
         let look = Look::of(Role::Heading).with(Look::BOLD);
         let title = Line::new(vec![
             Span::new("─ ", Role::Rule),
@@ -131,21 +105,21 @@ impl App {
             tail.rows -= rows;
             draw_lines(&lines, grid, tail.row + tail.rows, tail.column, rows);
         }
-        self.draw_tail(agent, grid, tail);
+        self.tail.draw(agent, tail, ctx, grid);
     }
 
-    /// What an agent asks, laid out for where it will be drawn.
-    fn question_lines(&self, agent: AgentId) -> Option<Vec<Line>> {
-        let known = self.roster.get(agent)?;
+    /// Rows of an agent's question.
+    fn question_lines(&self, agent: AgentId, ctx: &UiContext) -> Option<Vec<Line>> {
+        let known = ctx.roster.get(agent)?;
         let asked = known.live.questions.first()?;
-        let columns = if self.peeks() && self.columns >= WIDE {
-            self.columns - self.columns / 2 - 1
+        let columns = if self.peeks(ctx) && ctx.columns >= WIDE {
+            ctx.columns - ctx.columns / 2 - 1
         } else {
-            self.columns
+            ctx.columns
         };
-        let name_of = |agent| self.name_of(agent);
-        let manner = Eye::new(self, agent).with_columns(columns).manner(&name_of);
-        let most = usize::from(self.rows);
+        let name_of = |agent| ctx.name_of(agent);
+        let manner = Eye::new(ctx, agent).with_columns(columns).manner(&name_of);
+        let most = usize::from(ctx.rows);
         let mut lines = question_rows::call_lines(asked, &manner, most);
         let key = Look::of(Role::Question).with(Look::BOLD);
         let answers = Line::new(vec![
@@ -158,21 +132,18 @@ impl App {
         Some(lines)
     }
 
-    /// Remembers since when a question is on the screen.
-    fn note_question(&mut self, marked: Option<AgentId>) {
-        let known = marked.and_then(|marked| self.roster.get(marked));
+    /// Notes since when a question is on the screen.
+    fn note_question(&mut self, marked: Option<AgentId>, ctx: &UiContext) {
+        let known = marked.and_then(|marked| ctx.roster.get(marked));
         let asked = known.and_then(|known| known.live.questions.first());
         let call = asked.map(|question| question.call);
-        let now = self.now;
-        if let Some(board) = self.board_mut()
-            && board.asked.map(|(before, _)| before) != call
-        {
-            board.asked = call.map(|call| (call, now));
+        if self.asked.map(|(before, _)| before) != call {
+            self.asked = call.map(|call| (call, ctx.now));
         }
     }
 
-    fn board_title(&self) -> Line {
-        let states: Vec<_> = self.roster.all().map(|(_, known)| known.state()).collect();
+    fn title(&self, ctx: &UiContext) -> Line {
+        let states: Vec<_> = ctx.roster.all().map(|(_, known)| known.state()).collect();
         let count = |wanted: State| states.iter().filter(|state| **state == wanted).count();
         let mut parts = vec![match states.len() {
             1 => "1 agent".to_owned(),
@@ -190,43 +161,40 @@ impl App {
             format!(" {}", parts.join(" · ")),
             Look::of(Role::Heading).with(Look::BOLD),
         );
-        let filter = self.board().map_or("", |board| &board.filter);
-        if !filter.is_empty() {
-            let text = format!(" · only names with {}", clean(filter));
+        if !self.filter.is_empty() {
+            let text = format!(" · only names with {}", clean(&self.filter));
             line.spans.push(Span::new(text, Role::Match));
         }
         line
     }
 
-    fn draw_list(&mut self, grid: &mut Grid, area: Area, marked: Option<AgentId>) {
-        let entries = self.entries();
-        let is_tree = self.board().is_some_and(|board| board.is_tree);
+    fn draw_list(&mut self, area: Area, marked: Option<AgentId>, ctx: &UiContext, grid: &mut Grid) {
+        let entries = self.entries(ctx);
         let place = entries
             .iter()
             .position(|entry| marked.is_some_and(|marked| *entry == Entry::Agent(marked)));
         let height = usize::from(area.rows);
-        let top = self.board().map_or(0, |board| board.top);
         let place = place.unwrap_or(0);
-        // The heading above the first is seen with it.
+        // The heading above the first agent stays on the screen with it.
         let least = (place + 1).saturating_sub(height);
         let most = place
             .saturating_sub(1)
             .min(entries.len().saturating_sub(height));
-        let top = top.clamp(least.min(most), most.max(least));
+        let top = self.top.clamp(least.min(most), most.max(least));
         let names = entries.iter().filter_map(|entry| match entry {
-            Entry::Agent(agent) => Some(self.name_width(*agent, is_tree)),
+            Entry::Agent(agent) => Some(self.name_width(*agent, ctx)),
             Entry::Heading(_) => None,
         });
         let longest = names.max().unwrap_or(0);
         let name_width = longest.min(NAME).min(usize::from(area.columns) / 3);
-        let mut drawn = vec![None; usize::from(self.rows)];
+        let mut drawn = vec![None; usize::from(ctx.rows)];
         for (row, entry) in (area.row..area.row + area.rows).zip(entries.iter().skip(top)) {
             match entry {
                 Entry::Heading(group) => {
                     grid.line(row, area.column, &heading(*group));
                 }
                 Entry::Agent(agent) => {
-                    let line = self.agent_line(*agent, is_tree, name_width, area.columns);
+                    let line = self.agent_line(*agent, name_width, area.columns, ctx);
                     grid.line(row, area.column, &line);
                     if marked == Some(*agent) {
                         grid.restyle(row, area.column..area.column + area.columns, Role::Marked);
@@ -242,32 +210,31 @@ impl App {
             let text = "no agent has such a name · Esc shows all";
             grid.put(area.row, area.column, text, Role::Faint);
         }
-        if let Some(board) = self.board_mut() {
-            board.top = top;
-            board.drawn = drawn;
-        }
+        self.top = top;
+        self.drawn = drawn;
     }
 
-    fn indent(&self, agent: AgentId, is_tree: bool) -> usize {
-        let known = self.roster.get(agent).filter(|_| is_tree);
+    fn indent(&self, agent: AgentId, ctx: &UiContext) -> usize {
+        let known = ctx.roster.get(agent).filter(|_| self.is_tree);
         known.map_or(0, |known| known.branch.depth.min(8) * 2)
     }
 
-    fn name_width(&self, agent: AgentId, is_tree: bool) -> usize {
-        let name = self.name_of(agent).unwrap_or_default();
-        self.indent(agent, is_tree) + width(&name)
+    fn name_width(&self, agent: AgentId, ctx: &UiContext) -> usize {
+        let name = ctx.name_of(agent).unwrap_or_default();
+        self.indent(agent, ctx) + width(&name)
     }
 
-    /// `name  state  last tool or words  silent for  tokens  cost  age`; what there is no room for
-    /// goes: age, cost, tokens.
-    fn agent_line(&self, agent: AgentId, is_tree: bool, names: usize, columns: u16) -> Line {
-        let Some(known) = self.roster.get(agent) else {
+    /// Row of an agent: `name  state  last words  silent for  tokens  cost  age`.
+    ///
+    /// Narrow screens omit age, then cost, then tokens.
+    fn agent_line(&self, agent: AgentId, names: usize, columns: u16, ctx: &UiContext) -> Line {
+        let Some(known) = ctx.roster.get(agent) else {
             return Line::default();
         };
         let columns = usize::from(columns);
         let name = format!(
             "{}{}",
-            " ".repeat(self.indent(agent, is_tree)),
+            " ".repeat(self.indent(agent, ctx)),
             clean(&known.branch.agent.name)
         );
         let group = Group::of(known);
@@ -275,13 +242,13 @@ impl App {
             Group::Done => State::Done,
             _ => known.state(),
         };
-        let state = lines::sign(state, self.around.symbols);
+        let state = lines::sign(state, ctx.around.symbols);
         let state = match columns {
             ..50 => state.to_owned(),
             _ => format!("{state} {}", state_word(known)),
         };
         let state_width = if columns < 50 { 1 } else { STATE };
-        let here = if agent == self.current { "›" } else { " " };
+        let here = if agent == ctx.current { "›" } else { " " };
         let look = match group {
             Group::NeedsYou => Role::Question,
             Group::Working => Role::Busy,
@@ -295,7 +262,7 @@ impl App {
             padded(&name, names),
             padded(&state, state_width)
         );
-        let facts = self.agent_facts(known, columns);
+        let facts = agent_facts(known, columns, ctx);
         let used = width(&before) + width(&facts) + 1;
         let room = columns.saturating_sub(used);
         let question = known.live.questions.first();
@@ -310,41 +277,12 @@ impl App {
         ])
     }
 
-    fn agent_facts(&self, known: &Known, columns: usize) -> String {
-        let now = (self.around.now)();
-        let since = |at: Micros| {
-            let micros = now.0.saturating_sub(at.0);
-            Duration::from_micros(u64::try_from(micros).unwrap_or(0))
-        };
-        let record = &known.branch.agent;
-        let heard = known.heard.map(|at| self.now.saturating_duration_since(at));
-        let silent = heard.or(record.touched_at.map(since));
-        let silent = silent.map_or_else(String::new, short);
-        let mut facts = format!("{silent:>SILENT$}");
-        if columns >= 44 {
-            let used = match known.tokens {
-                0 => String::new(),
-                used => tokens(used),
-            };
-            let _ = write!(facts, "{used:>TOKENS$}");
+    /// Draws the last row: a prompt, a question, a toast, or the keys.
+    fn draw_keys(&mut self, row: u16, ctx: &UiContext, grid: &mut Grid) {
+        if let Some((_, prompt)) = &mut self.prompt {
+            return prompt.draw(grid, row, ctx.columns);
         }
-        if columns >= 58 {
-            let cost = known.cost.filter(|cost| *cost > 0);
-            let cost = cost.map_or_else(String::new, dollars);
-            let _ = write!(facts, "{cost:>COST$}");
-        }
-        if columns >= 72 {
-            let _ = write!(facts, "{:>AGE$}", short(since(record.created_at)));
-        }
-        facts
-    }
-
-    /// The last row: what is asked, what was said, or the keys.
-    fn draw_board_keys(&mut self, grid: &mut Grid, row: u16) {
-        if self.draw_prompt(grid, row) {
-            return;
-        }
-        let line = if let Some(question) = self.kill_question() {
+        let line = if let Some(question) = self.kill_question(ctx) {
             let look = Look::of(Role::Question).with(Look::BOLD);
             let hints = Hints {
                 gap: "  ",
@@ -353,19 +291,43 @@ impl App {
                 look,
             };
             let question = Line::of(format!(" {}", clean(&question)), look);
-            hints.after(&question, self.columns)
-        } else if let Some((said, _)) = &self.said {
+            hints.after(&question, ctx.columns)
+        } else if let Some((said, _)) = &ctx.said {
             let said = Line::of(format!(" {}", clean(said)), Role::Busy);
-            cut(&said, self.columns, "…")
+            cut(&said, ctx.columns, "…")
         } else {
-            KEYS.after(&Line::default(), self.columns)
+            KEYS.after(&Line::default(), ctx.columns)
         };
         grid.line(row, 0, &line);
     }
 }
 
+/// Splits the area of the list: beside it or below it for what the marked agent does.
+fn split(list: &mut Area, grid: &mut Grid) -> Area {
+    let columns = list.columns;
+    if columns >= WIDE {
+        let left = columns / 2;
+        list.columns = left - 1;
+        for row in list.row..list.row + list.rows {
+            grid.put(row, left - 1, "│", Role::Rule);
+        }
+        return Area {
+            column: left + 1,
+            columns: columns - left - 1,
+            ..*list
+        };
+    }
+    let rows = list.rows / 2;
+    list.rows -= rows;
+    Area {
+        row: list.row + list.rows,
+        rows,
+        ..*list
+    }
+}
+
 fn draw_lines(lines: &[Line], grid: &mut Grid, top: u16, column: u16, rows: u16) {
-    // What is asked begins above, and how to answer is always seen.
+    // The question is cut at its end; the row of answers stays.
     let Some((answers, body)) = lines.split_last() else {
         return;
     };
@@ -373,6 +335,35 @@ fn draw_lines(lines: &[Line], grid: &mut Grid, top: u16, column: u16, rows: u16)
     for (row, line) in (top..).zip(body.chain([answers])) {
         grid.line(row, column, line);
     }
+}
+
+fn agent_facts(known: &Known, columns: usize, ctx: &UiContext) -> String {
+    let now = (ctx.around.now)();
+    let since = |at: Micros| {
+        let micros = now.0.saturating_sub(at.0);
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+    };
+    let record = &known.branch.agent;
+    let heard = known.heard.map(|at| ctx.now.saturating_duration_since(at));
+    let silent = heard.or(record.touched_at.map(since));
+    let silent = silent.map_or_else(String::new, short);
+    let mut facts = format!("{silent:>SILENT$}");
+    if columns >= 44 {
+        let used = match known.tokens {
+            0 => String::new(),
+            used => tokens(used),
+        };
+        let _ = write!(facts, "{used:>TOKENS$}");
+    }
+    if columns >= 58 {
+        let cost = known.cost.filter(|cost| *cost > 0);
+        let cost = cost.map_or_else(String::new, dollars);
+        let _ = write!(facts, "{cost:>COST$}");
+    }
+    if columns >= 72 {
+        let _ = write!(facts, "{:>AGE$}", short(since(record.created_at)));
+    }
+    facts
 }
 
 fn heading(group: Group) -> Line {
@@ -392,7 +383,7 @@ fn state_word(known: &Known) -> &'static str {
     }
 }
 
-/// Text in exactly so many columns.
+/// Pads or cuts text to a number of columns.
 fn padded(text: &str, columns: usize) -> String {
     let line = Line::of(text.replace('\n', " "), Role::Text);
     let text = cut(&line, u16::try_from(columns).unwrap_or(u16::MAX), "…").text();
@@ -400,7 +391,7 @@ fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(left))
 }
 
-/// A time span in few letters.
+/// Short spelling of a time span.
 fn short(span: Duration) -> String {
     match span.as_secs() {
         seconds @ ..100 => format!("{seconds}s"),

@@ -1,192 +1,134 @@
-//! Browse mode: a cursor that goes over whole events, and what can be done with the one it is on.
+//! Browse mode: a cursor over whole events, and actions on the event at the cursor.
+
+use std::time::Instant;
 
 use ikigai_core::data::{self, RewindData};
 use ikigai_core::view::Entry;
 use ikigai_core::{Kind, Row, RowRef};
-use ikigai_engine::Intent;
 
-use super::draw::Eye;
+use super::layer::{Area, Handled, Layer};
+use super::line_prompt::{LinePrompt, PromptOutcome};
 use super::needle::Needle;
-use super::prompt::Purpose;
-use super::{App, Mode, Pane, Wish, event};
-use crate::keys::Action;
+use super::{UiContext, Wish, event, mouse};
+use crate::key::{Key, Mouse};
+use crate::keys::{self, Action};
+use crate::look::Role;
+use crate::paint::Grid;
 use crate::scrollback::{Id, Item, What, joined};
 
-/// How many pages are read for one key before the user is asked whether to look further.
+/// Most pages read for one key press.
 const MOST_PAGES: usize = 50;
 
-/// How many rewinds `/history` unfolds.
+/// Most rewinds that `/history` unfolds.
 const MOST_UNFOLDED: usize = 8;
 
-/// See the module.
+/// Cursor over events of the current agent.
 pub(super) struct Browse {
-    /// The event that the cursor is on.
+    /// Event at the cursor.
     pub(super) cursor: Id,
-    /// What is looked for.
+    /// Text to find.
     pub(super) find: String,
-    /// What older pages are read for.
+    /// Search that reads older pages.
     pub(super) seek: Option<Seek>,
-    /// How many more may be read for it.
+    /// Pages that it may still read.
     pages: usize,
     /// A click opened it, so that letters may be meant for the input.
     is_clicked: bool,
+    prompt: Option<(BrowsePrompt, LinePrompt)>,
 }
 
-/// What is looked for above what was read.
+/// Prompt of browse mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BrowsePrompt {
+    /// Text to find.
+    Find,
+    /// Label of a mark.
+    Label,
+}
+
+/// Target of a search in older events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seek {
     /// The event above.
     Event,
-    /// The message of the user above.
+    /// The user's message above.
     Message,
-    /// The text that is looked for.
+    /// The text to find.
     Text,
-    /// The same for the first time: if it is not above, it may be below.
+    /// The same for the first time: newer events follow if no older one has it.
     NewText,
     /// The first event.
     First,
 }
 
-impl App {
-    /// Opens browse mode, at an event or at the last.
-    pub(super) fn browse(&mut self, at: Option<Id>) {
-        let is_clicked = at.is_some();
-        let items = self.pane().map_or(&[][..], |pane| pane.scrollback.items());
-        let last = || items.iter().rev().find(|item| is_event(item));
-        let Some(cursor) = at.or_else(|| last().map(|item| item.id)) else {
-            return self.say("there is nothing to browse yet");
-        };
-        let find = match &mut self.mode {
-            Mode::Browse(browse) => std::mem::take(&mut browse.find),
-            _ => String::new(),
-        };
-        self.mode = Mode::Browse(Browse {
-            cursor,
-            find,
-            seek: None,
-            pages: 0,
-            is_clicked,
-        });
-        self.selection = None;
-        self.said = None;
-        self.asked.wait();
-        self.with_pane(|pane, eye| pane.scrollback.hold(eye));
-        self.reveal();
-    }
-
-    /// Opens browse mode at an event, with what was found in it.
-    pub(super) fn browse_for(&mut self, at: Option<Id>, found: String) {
-        self.browse(at);
-        if let Mode::Browse(browse) = &mut self.mode {
-            browse.is_clicked = false;
-            browse.find = found;
-        }
-        if let Some(cursor) = self.cursor() {
-            self.show_found(cursor);
+impl Browse {
+    /// Opens browse mode, at an event or at the last one.
+    pub(super) fn open(ctx: &mut UiContext, at: Option<Id>) {
+        if let Some(browse) = Self::at(ctx, at) {
+            ctx.open(browse);
         }
     }
 
-    /// Opens browse mode with what rewinds left unfolded.
-    pub(super) fn browse_all(&mut self) {
-        self.browse(None);
-        let rewinds = self.pane().map_or_else(Vec::new, |pane| {
+    /// Opens browse mode at an event that a search found.
+    pub(super) fn open_at_match(ctx: &mut UiContext, at: Option<Id>, found: String) {
+        let Some(mut browse) = Self::at(ctx, at) else {
+            return;
+        };
+        browse.is_clicked = false;
+        browse.find = found;
+        browse.show_match(browse.cursor, ctx);
+        ctx.open(browse);
+    }
+
+    /// Opens browse mode with the rows that rewinds hid.
+    pub(super) fn open_all(ctx: &mut UiContext) {
+        Self::open(ctx, None);
+        let rewinds = ctx.pane().map_or_else(Vec::new, |pane| {
             let items = pane.scrollback.items().iter().rev();
             let rewinds = items.filter_map(|item| left_by(item).map(|_| item.id.row()));
             let folded = rewinds.flatten().filter(|row| !pane.shows_left(*row));
             folded.take(MOST_UNFOLDED).collect()
         });
-        self.wishes
-            .extend(rewinds.into_iter().map(Wish::ToggleLeft));
+        ctx.wishes.extend(rewinds.into_iter().map(Wish::ToggleLeft));
     }
 
-    /// Does what a key means in browse mode; says whether it means something there.
-    pub(super) fn act_in_browse(&mut self, action: Action) -> bool {
-        let Mode::Browse(browse) = &mut self.mode else {
-            return false;
+    fn at(ctx: &mut UiContext, at: Option<Id>) -> Option<Self> {
+        let is_clicked = at.is_some();
+        let items = ctx.pane().map_or(&[][..], |pane| pane.scrollback.items());
+        let last = || items.iter().rev().find(|item| is_event(item));
+        let Some(cursor) = at.or_else(|| last().map(|item| item.id)) else {
+            ctx.say("there is nothing to browse yet");
+            return None;
         };
-        browse.seek = None;
-        browse.pages = MOST_PAGES;
-        let changes = [
-            (Action::BrowseRewind, "goes back to here"),
-            (Action::BrowseEdit, "goes back, to edit it"),
-            (Action::BrowseFork, "forks here"),
-        ];
-        let is_clicked = std::mem::take(&mut browse.is_clicked);
-        if let Some((_, what)) = changes.iter().find(|(change, _)| *change == action)
-            && is_clicked
-        {
-            self.say(format!("again {what} · Esc back to the input"));
-            return true;
-        }
-        match action {
-            Action::BrowseUp => self.seek(Seek::Event),
-            Action::BrowseDown => self.go_down(is_event),
-            Action::BrowseMessageUp => self.seek(Seek::Message),
-            Action::BrowseMessageDown => self.go_down(is_message),
-            Action::BrowseFirst => self.seek(Seek::First),
-            Action::BrowseLast => self.go_last(),
-            Action::BrowseUnfold => self.unfold(),
-            Action::BrowseUnfoldAll => {
-                self.with_pane(|pane, _| pane.scrollback.toggle_all());
-                self.reveal();
-            }
-            Action::BrowseFind => {
-                let text = browse_find(&self.mode).to_owned();
-                self.prompt(Purpose::Find, "find", &text);
-            }
-            Action::BrowseFindNext => self.seek(Seek::Text),
-            Action::BrowseFindPrevious => self.find_below(),
-            Action::BrowseCopy => self.copy_event(false),
-            Action::BrowseCopyMarkdown => self.copy_event(true),
-            Action::BrowseRewind => self.rewind_here(),
-            Action::BrowseEdit => self.edit_here(),
-            Action::BrowseFork => self.fork_here(),
-            Action::BrowseMark => {
-                let title = "mark the end of the conversation, label (none needed)";
-                self.prompt(Purpose::Label, title, "");
-            }
-            Action::BrowsePager => {
-                let text = self.current_row().map(|row| event::all_text(&row));
-                self.wishes.extend(text.map(Wish::Page));
-            }
-            Action::BrowseLeave => self.leave_browse(),
-            _ => return false,
-        }
-        true
+        let browse = Self {
+            cursor,
+            find: String::new(),
+            seek: None,
+            pages: 0,
+            is_clicked,
+            prompt: None,
+        };
+        ctx.selection = None;
+        ctx.said = None;
+        ctx.with_pane(|pane, eye| pane.scrollback.hold(eye));
+        browse.reveal(ctx);
+        Some(browse)
     }
 
-    /// Goes on with what older pages are read for.
-    pub(super) fn seek_on(&mut self) {
-        if let Mode::Browse(Browse {
-            seek: Some(seek), ..
-        }) = &self.mode
-        {
-            self.seek(*seek);
-        }
-    }
-
-    /// Whether older pages are read for something.
-    pub(super) fn is_seeking(&self) -> bool {
-        matches!(&self.mode, Mode::Browse(Browse { seek: Some(_), .. }))
-    }
-
-    /// Goes to what is looked for above, reading older pages if it is not among what was read.
-    fn seek(&mut self, seek: Seek) {
-        if seek == Seek::Event && self.scroll_within(-1) {
+    /// Moves to the older event that is sought, reading older pages if needed.
+    fn seek(&mut self, seek: Seek, ctx: &mut UiContext) {
+        if seek == Seek::Event && self.scroll_within(-1, ctx) {
             return;
         }
-        let Mode::Browse(browse) = &self.mode else {
-            return;
-        };
-        let pages = browse.pages;
-        let Some(pane) = self.pane() else { return };
+        let pages = self.pages;
+        let Some(pane) = ctx.pane() else { return };
         let is_complete = pane.is_complete;
-        let find = Needle::new(&browse.find);
+        let find = Needle::new(&self.find);
         if matches!(seek, Seek::Text | Seek::NewText) && find.is_nothing() {
-            return self.say("nothing is looked for · / finds");
+            return ctx.say("nothing is looked for · / finds");
         }
         let items = pane.scrollback.items();
-        let place = pane.scrollback.place(browse.cursor).unwrap_or(0);
+        let place = pane.scrollback.place(self.cursor).unwrap_or(0);
         let above = items.get(..place).unwrap_or_default();
         let found = match seek {
             Seek::Event => above.iter().rev().find(|item| is_event(item)),
@@ -196,28 +138,25 @@ impl App {
         };
         let found = found.map(|item| item.id);
         if let Some(id) = found {
-            self.set_cursor(id);
+            self.cursor = id;
             match seek {
-                Seek::Text | Seek::NewText => self.show_found(id),
+                Seek::Text | Seek::NewText => self.show_match(id, ctx),
                 Seek::Event => {
-                    self.with_pane(|pane, eye| pane.scrollback.reveal_end(id, eye));
+                    ctx.with_pane(|pane, eye| pane.scrollback.reveal_end(id, eye));
                 }
-                Seek::Message | Seek::First => self.reveal(),
+                Seek::Message | Seek::First => self.reveal(ctx),
             }
         }
         let is_there = found.is_some() && (seek != Seek::First || is_complete);
         let reads_on = !is_there && !is_complete && pages > 0;
-        let seeks = reads_on.then_some(seek);
-        if let Mode::Browse(browse) = &mut self.mode {
-            browse.seek = seeks;
-            browse.pages = pages.saturating_sub(usize::from(reads_on));
-        }
+        self.seek = reads_on.then_some(seek);
+        self.pages = pages.saturating_sub(usize::from(reads_on));
         if reads_on {
-            self.wishes.push(Wish::ReadOlder);
+            ctx.wishes.push(Wish::ReadOlder);
         } else if !is_there && is_complete && seek == Seek::NewText {
-            self.find_below();
+            self.find_below(ctx);
         } else if !is_there {
-            self.say(match (seek, is_complete) {
+            ctx.say(match (seek, is_complete) {
                 (Seek::Event | Seek::First, true) => "this is the first event",
                 (Seek::Message, true) => "there is no message of yours above",
                 (Seek::Text | Seek::NewText, true) => "not found above · N looks below",
@@ -226,53 +165,42 @@ impl App {
         }
     }
 
-    fn go_down(&mut self, is_wanted: impl Fn(&Item) -> bool) {
-        if self.scroll_within(1) {
+    fn go_down(&mut self, is_wanted: impl Fn(&Item) -> bool, ctx: &mut UiContext) {
+        if self.scroll_within(1, ctx) {
             return;
         }
-        let found = self.below().find(|item| is_wanted(item));
+        let found = self.below(ctx).find(|item| is_wanted(item));
         match found.map(|item| item.id) {
-            Some(id) => self.move_to(id),
-            None => self.go_to_end(),
+            Some(id) => self.move_to(id, ctx),
+            None => go_to_end(ctx),
         }
-        self.want_newer();
+        ctx.want_newer();
     }
 
-    fn go_last(&mut self) {
-        self.with_pane(|pane, _| pane.come_back());
-        let items = self.pane().map_or(&[][..], |pane| pane.scrollback.items());
+    fn go_last(&mut self, ctx: &mut UiContext) {
+        ctx.with_pane(|pane, _| pane.come_back());
+        let items = ctx.pane().map_or(&[][..], |pane| pane.scrollback.items());
         let last = items.iter().rev().find(|item| is_event(item));
         if let Some(id) = last.map(|item| item.id) {
-            self.move_to(id);
+            self.move_to(id, ctx);
         }
-        self.go_to_end();
+        go_to_end(ctx);
     }
 
-    /// What is not stored yet has no cursor, but can be looked at.
-    fn go_to_end(&mut self) {
-        self.with_pane(|pane, eye| {
-            pane.scrollback.look_at_end();
-            pane.scrollback.hold(eye);
-        });
-    }
-
-    fn below(&self) -> impl Iterator<Item = &Item> + '_ {
-        let pane = self.pane().zip(self.cursor());
-        let items = pane.map_or(&[][..], |(pane, cursor)| {
-            let next = pane.scrollback.place(cursor).map_or(0, |place| place + 1);
+    fn below<'a>(&self, ctx: &'a UiContext) -> impl Iterator<Item = &'a Item> + use<'a> {
+        let items = ctx.pane().map_or(&[][..], |pane| {
+            let place = pane.scrollback.place(self.cursor);
+            let next = place.map_or(0, |place| place + 1);
             pane.scrollback.items().get(next..).unwrap_or_default()
         });
         items.iter()
     }
 
     /// Scrolls if more of the event lies beyond the edge of the screen.
-    fn scroll_within(&mut self, direction: isize) -> bool {
-        let Some(cursor) = self.cursor() else {
-            return false;
-        };
-        let half = isize::try_from(self.rows / 2).unwrap_or(1).max(1);
-        self.with_pane(|pane, eye| {
-            let hidden = pane.scrollback.hidden_rows(cursor, eye);
+    fn scroll_within(&self, direction: isize, ctx: &mut UiContext) -> bool {
+        let half = isize::try_from(ctx.rows / 2).unwrap_or(1).max(1);
+        ctx.with_pane(|pane, eye| {
+            let hidden = pane.scrollback.hidden_rows(self.cursor, eye);
             let (above, below) = hidden.unwrap_or_default();
             let rows = if direction < 0 { above } else { below };
             let rows = isize::try_from(rows).unwrap_or(half).min(half);
@@ -284,91 +212,64 @@ impl App {
         .unwrap_or(false)
     }
 
-    fn cursor(&self) -> Option<Id> {
-        match &self.mode {
-            Mode::Browse(browse) => Some(browse.cursor),
-            _ => None,
-        }
+    fn move_to(&mut self, id: Id, ctx: &mut UiContext) {
+        self.cursor = id;
+        self.reveal(ctx);
     }
 
-    fn move_to(&mut self, id: Id) {
-        self.set_cursor(id);
-        self.reveal();
+    fn reveal(&self, ctx: &mut UiContext) {
+        ctx.with_pane(|pane, eye| pane.scrollback.reveal(self.cursor, eye));
     }
 
-    fn set_cursor(&mut self, id: Id) {
-        if let Mode::Browse(browse) = &mut self.mode {
-            browse.cursor = id;
-        }
-    }
-
-    fn reveal(&mut self) {
-        if let Some(cursor) = self.cursor() {
-            self.with_pane(|pane, eye| pane.scrollback.reveal(cursor, eye));
-        }
-    }
-
-    /// Does something with what is shown and how it is laid out.
-    pub(super) fn with_pane<T>(
-        &mut self,
-        what: impl FnOnce(&mut Pane, &Eye<'_>) -> T,
-    ) -> Option<T> {
-        let mut pane = self.panes.remove(&self.current)?;
-        let done = what(&mut pane, &Eye::new(self, self.current));
-        self.panes.insert(self.current, pane);
-        Some(done)
-    }
-
-    /// Unfolds the event, or folds it. A rewind shows what it left.
-    fn unfold(&mut self) {
-        let Some(cursor) = self.cursor() else { return };
-        let item = self.pane().and_then(|pane| pane.scrollback.item(cursor));
-        if let (Id::Row(row), Some(_)) = (cursor, item.and_then(left_by)) {
-            self.wishes.push(Wish::ToggleLeft(row));
+    /// Folds or unfolds the event. A rewind shows the rows that it hid.
+    fn unfold(&self, ctx: &mut UiContext) {
+        let item = ctx
+            .pane()
+            .and_then(|pane| pane.scrollback.item(self.cursor));
+        if let (Id::Row(row), Some(_)) = (self.cursor, item.and_then(left_by)) {
+            ctx.wishes.push(Wish::ToggleLeft(row));
         } else {
-            self.with_pane(|pane, _| pane.scrollback.toggle(cursor));
-            self.reveal();
+            ctx.with_pane(|pane, _| pane.scrollback.toggle(self.cursor));
+            self.reveal(ctx);
         }
     }
 
-    /// Looks for text: above first, because what is looked for is past.
-    pub(super) fn find(&mut self, text: String) {
-        let Mode::Browse(browse) = &mut self.mode else {
-            return;
-        };
-        browse.find = text;
-        browse.pages = MOST_PAGES;
-        let needle = Needle::new(&browse.find);
+    /// Finds text: in older events first.
+    fn find(&mut self, text: String, ctx: &mut UiContext) {
+        self.find = text;
+        self.pages = MOST_PAGES;
+        let needle = Needle::new(&self.find);
         if needle.is_nothing() {
             return;
         }
-        let cursor = browse.cursor;
-        let here = self.pane().and_then(|pane| pane.scrollback.item(cursor));
+        let here = ctx
+            .pane()
+            .and_then(|pane| pane.scrollback.item(self.cursor));
         if here.is_some_and(|item| is_in(item, &needle)) {
-            return self.show_found(cursor);
+            return self.show_match(self.cursor, ctx);
         }
-        self.seek(Seek::NewText);
+        self.seek(Seek::NewText, ctx);
     }
 
-    fn find_below(&mut self) {
-        let needle = Needle::new(browse_find(&self.mode));
+    fn find_below(&mut self, ctx: &mut UiContext) {
+        let needle = Needle::new(&self.find);
         if needle.is_nothing() {
-            return self.say("nothing is looked for · / finds");
+            return ctx.say("nothing is looked for · / finds");
         }
-        let found = self.below().find(|item| is_in(item, &needle));
+        let found = self.below(ctx).find(|item| is_in(item, &needle));
         match found.map(|item| item.id) {
             Some(id) => {
-                self.move_to(id);
-                self.show_found(id);
+                self.move_to(id, ctx);
+                self.show_match(id, ctx);
             }
-            None => self.say("not found below"),
+            None => ctx.say("not found below"),
         }
     }
 
-    /// Unfolds an event if what was found in it is folded away, and scrolls to it.
-    fn show_found(&mut self, id: Id) {
-        let needle = Needle::new(browse_find(&self.mode));
-        self.with_pane(|pane, eye| {
+    /// Unfolds an event if its match is folded away, and scrolls to the match.
+    fn show_match(&self, id: Id, ctx: &mut UiContext) {
+        let needle = Needle::new(&self.find);
+        ctx.with_pane(|pane, eye| {
             let mut lines = pane.scrollback.lines(id, eye);
             let all = joined(lines.iter().map(|line| (line, 0, usize::MAX)));
             if !needle.is_in(&all) {
@@ -383,13 +284,13 @@ impl App {
         });
     }
 
-    fn current_row(&self) -> Option<Row> {
-        let item = self.pane()?.scrollback.item(self.cursor()?)?;
+    fn row(&self, ctx: &UiContext) -> Option<Row> {
+        let item = ctx.pane()?.scrollback.item(self.cursor)?;
         row_of(item).cloned()
     }
 
-    fn copy_event(&mut self, as_markdown: bool) {
-        let Some(row) = self.current_row() else {
+    fn copy_event(&self, as_markdown: bool, ctx: &mut UiContext) {
+        let Some(row) = self.row(ctx) else {
             return;
         };
         let text = if as_markdown {
@@ -398,92 +299,204 @@ impl App {
             event::text(&row)
         };
         if text.is_empty() {
-            return self.say("there is no text in it");
+            return ctx.say("there is no text in it");
         }
         let count = text.chars().count();
         let how = if as_markdown { " as Markdown" } else { "" };
-        self.say(format!("copied {count} characters{how}"));
-        self.wishes.push(Wish::Copy(text));
+        ctx.say(format!("copied {count} characters{how}"));
+        ctx.wishes.push(Wish::Copy(text));
     }
 
-    /// How a row is typed.
-    pub(super) fn row_name(&self, row: RowRef) -> String {
-        if row.agent == self.current {
-            return format!("#{}", row.seq);
-        }
-        let name = self.name_of(row.agent);
-        let name = name.unwrap_or_else(|| row.agent.to_string());
-        format!("#{name}.{}", row.seq)
-    }
-
-    fn rewind_here(&mut self) {
-        let Some(row) = self.current_row() else {
+    fn rewind_here(&self, ctx: &mut UiContext) {
+        let Some(row) = self.row(ctx) else {
             return;
         };
-        // Whoever stands on a rewind wants to go to where it came from.
+        // On a rewind the target is the row that it left.
         let rewind: RewindData = data::read(row.data.as_deref());
         let is_rewind = row.kind.read_as() == Some(Kind::Rewind);
         let target = rewind.from.filter(|_| is_rewind);
-        let target = target.unwrap_or_else(|| self.with_its_cost(row.at));
-        self.command(format!("/rewind {}", self.row_name(target)));
+        let target = target.unwrap_or_else(|| with_its_cost(row.at, ctx));
+        run(format!("/rewind {}", ctx.row_name(target)), ctx);
     }
 
-    /// The row that tells what a response cost, if it follows: it is not seen, and belongs to it.
-    fn with_its_cost(&self, row: RowRef) -> RowRef {
-        let entries = self.pane().map(|pane| pane.shown().view.entries().iter());
-        let after = entries.into_iter().flatten();
-        let mut after = after.skip_while(|entry| entry.at() != row).skip(1);
-        let next = after.next().filter(|next| next.kind() == Some(Kind::Usage));
-        next.map_or(row, Entry::at)
-    }
-
-    fn edit_here(&mut self) {
-        let Some(row) = self.current_row() else {
+    fn edit_here(&self, ctx: &mut UiContext) {
+        let Some(row) = self.row(ctx) else {
             return;
         };
         if row.kind.read_as() == Some(Kind::User) {
-            self.command(format!("/rewind {}", self.row_name(row.at)));
+            run(format!("/rewind {}", ctx.row_name(row.at)), ctx);
         } else {
-            self.say("only a message can be edited · [ goes to the one above");
+            ctx.say("only a message can be edited · [ goes to the one above");
         }
     }
 
-    fn fork_here(&mut self) {
-        if let Some(row) = self.current_row() {
-            let at = self.row_name(self.with_its_cost(row.at));
-            self.command(format!("/fork --at {at} --go"));
+    fn fork_here(&self, ctx: &mut UiContext) {
+        if let Some(row) = self.row(ctx) {
+            let at = ctx.row_name(with_its_cost(row.at, ctx));
+            run(format!("/fork --at {at} --go"), ctx);
         }
     }
 
-    /// Sets a mark, which is always the newest row.
-    pub(super) fn set_mark(&mut self, label: &str) {
-        let line = format!("/mark {label}");
-        let line = Intent::Command(line.trim_end().to_owned());
-        self.wishes.push(Wish::Say(self.current, line));
+    /// Asks for a second press after a click; returns whether it does.
+    fn needs_second_press(&mut self, action: Action, ctx: &mut UiContext) -> bool {
+        let changes = [
+            (Action::BrowseRewind, "goes back to here"),
+            (Action::BrowseEdit, "goes back, to edit it"),
+            (Action::BrowseFork, "forks here"),
+        ];
+        let is_clicked = std::mem::take(&mut self.is_clicked);
+        let change = changes.iter().find(|(change, _)| *change == action);
+        let Some((_, what)) = change.filter(|_| is_clicked) else {
+            return false;
+        };
+        ctx.say(format!("again {what} · Esc back to the input"));
+        true
     }
 
-    /// Has the agent that is shown carry out a command, and goes back to the input.
-    fn command(&mut self, line: String) {
-        self.wishes
-            .push(Wish::Say(self.current, Intent::Command(line)));
-        self.mode = Mode::Input;
-        self.with_pane(|pane, _| pane.scrollback.look_at_end());
-    }
-
-    fn leave_browse(&mut self) {
-        self.mode = Mode::Input;
-        if self.return_to_hits() {
-            return;
-        }
-        self.with_pane(|pane, eye| pane.scrollback.let_go(eye));
+    fn ask(&mut self, purpose: BrowsePrompt, title: &str, text: &str) {
+        self.prompt = Some((purpose, LinePrompt::new(title, text)));
     }
 }
 
-fn browse_find(mode: &Mode) -> &str {
-    match mode {
-        Mode::Browse(browse) => &browse.find,
-        _ => "",
+impl Layer for Browse {
+    fn bindings(&self, ctx: &UiContext) -> Vec<keys::Mode> {
+        let mut modes = ctx.question_modes();
+        modes.push(keys::Mode::Browse);
+        modes
     }
+
+    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+        let Some((purpose, prompt)) = &mut self.prompt else {
+            return Handled::No;
+        };
+        let purpose = *purpose;
+        match prompt.key(key, ctx) {
+            PromptOutcome::Open => return Handled::Yes,
+            PromptOutcome::Cancelled => {}
+            PromptOutcome::Entered(text) => match purpose {
+                BrowsePrompt::Find => self.find(text, ctx),
+                // A mark is always the newest row.
+                BrowsePrompt::Label => ctx.command(format!("/mark {text}").trim_end().to_owned()),
+            },
+        }
+        self.prompt = None;
+        Handled::Yes
+    }
+
+    fn act(&mut self, action: Action, ctx: &mut UiContext) -> Handled {
+        self.seek = None;
+        self.pages = MOST_PAGES;
+        if self.needs_second_press(action, ctx) {
+            return Handled::Yes;
+        }
+        match action {
+            Action::BrowseUp => self.seek(Seek::Event, ctx),
+            Action::BrowseDown => self.go_down(is_event, ctx),
+            Action::BrowseMessageUp => self.seek(Seek::Message, ctx),
+            Action::BrowseMessageDown => self.go_down(is_message, ctx),
+            Action::BrowseFirst => self.seek(Seek::First, ctx),
+            Action::BrowseLast => self.go_last(ctx),
+            Action::BrowseUnfold => self.unfold(ctx),
+            Action::BrowseUnfoldAll => {
+                ctx.with_pane(|pane, _| pane.scrollback.toggle_all());
+                self.reveal(ctx);
+            }
+            Action::BrowseFind => {
+                let text = self.find.clone();
+                self.ask(BrowsePrompt::Find, "find", &text);
+            }
+            Action::BrowseFindNext => self.seek(Seek::Text, ctx),
+            Action::BrowseFindPrevious => self.find_below(ctx),
+            Action::BrowseCopy => self.copy_event(false, ctx),
+            Action::BrowseCopyMarkdown => self.copy_event(true, ctx),
+            Action::BrowseRewind => self.rewind_here(ctx),
+            Action::BrowseEdit => self.edit_here(ctx),
+            Action::BrowseFork => self.fork_here(ctx),
+            Action::BrowseMark => {
+                let title = "mark the end of the conversation, label (none needed)";
+                self.ask(BrowsePrompt::Label, title, "");
+            }
+            Action::BrowsePager => {
+                let text = self.row(ctx).map(|row| event::all_text(&row));
+                ctx.wishes.extend(text.map(Wish::Page));
+            }
+            Action::BrowseLeave => leave(ctx),
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    fn paste(&mut self, text: &str, _ctx: &mut UiContext) -> Handled {
+        let prompt = self.prompt.as_mut();
+        Handled::from(prompt.map(|(_, prompt)| prompt.paste(text)).is_some())
+    }
+
+    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+        if let Some(id) = mouse::act(mouse, ctx) {
+            ctx.said = None;
+            (self.seek, self.is_clicked) = (None, true);
+            ctx.with_pane(|pane, eye| pane.scrollback.hold(eye));
+            self.move_to(id, ctx);
+        }
+        Handled::Yes
+    }
+
+    fn draw(&mut self, area: Area, ctx: &mut UiContext, grid: &mut Grid) -> Area {
+        let row = ctx.rows - 1;
+        grid.fill(row, Role::Text);
+        grid.line(row, 0, &self.status_line(ctx));
+        grid.cursor = None;
+        area
+    }
+
+    fn draw_over(&mut self, ctx: &mut UiContext, grid: &mut Grid) {
+        self.draw_marks(ctx, grid);
+        if let Some((_, prompt)) = &mut self.prompt {
+            prompt.draw(grid, ctx.rows - 1, ctx.columns);
+        }
+    }
+
+    fn tick(&mut self, ctx: &mut UiContext) {
+        if let Some(seek) = self.seek {
+            self.seek(seek, ctx);
+        }
+    }
+
+    fn next_tick(&self, ctx: &UiContext) -> Option<Instant> {
+        self.seek.map(|_| ctx.now)
+    }
+}
+
+/// Scrolls to the live rows, which the cursor cannot reach.
+fn go_to_end(ctx: &mut UiContext) {
+    ctx.with_pane(|pane, eye| {
+        pane.scrollback.look_at_end();
+        pane.scrollback.hold(eye);
+    });
+}
+
+/// The usage row after a response, which belongs to it and is not drawn; else the row itself.
+fn with_its_cost(row: RowRef, ctx: &UiContext) -> RowRef {
+    let entries = ctx.pane().map(|pane| pane.shown().view.entries().iter());
+    let after = entries.into_iter().flatten();
+    let mut after = after.skip_while(|entry| entry.at() != row).skip(1);
+    let next = after.next().filter(|next| next.kind() == Some(Kind::Usage));
+    next.map_or(row, Entry::at)
+}
+
+/// Runs a command and returns to the input.
+fn run(line: String, ctx: &mut UiContext) {
+    ctx.command(line);
+    ctx.close();
+    ctx.with_pane(|pane, _| pane.scrollback.look_at_end());
+}
+
+fn leave(ctx: &mut UiContext) {
+    ctx.close();
+    if ctx.return_to_hits() {
+        return;
+    }
+    ctx.with_pane(|pane, eye| pane.scrollback.let_go(eye));
 }
 
 pub(super) fn row_of(item: &Item) -> Option<&Row> {
@@ -493,17 +506,17 @@ pub(super) fn row_of(item: &Item) -> Option<&Row> {
     }
 }
 
-/// Whether the cursor can be on it.
+/// Reports whether the cursor can be on an item.
 fn is_event(item: &Item) -> bool {
     row_of(item).is_some()
 }
 
-/// Whether it is a message of the user.
+/// Reports whether an item is a message of the user.
 fn is_message(item: &Item) -> bool {
     row_of(item).is_some_and(|row| row.kind.read_as() == Some(Kind::User))
 }
 
-/// The newest of the rows that a rewind left, if the item is a rewind.
+/// Newest row that a rewind hid, if the item is a rewind.
 pub(super) fn left_by(item: &Item) -> Option<RowRef> {
     let row = row_of(item).filter(|row| row.kind.read_as() == Some(Kind::Rewind))?;
     let rewind: RewindData = data::read(row.data.as_deref());

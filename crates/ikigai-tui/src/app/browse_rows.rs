@@ -1,26 +1,25 @@
-//! What browse mode looks like: the event that the cursor is on, what was found, and the last row.
+//! Drawing of browse mode: the event at the cursor, matches, and the last row.
 
 use ikigai_core::Kind;
 use ikigai_core::project::estimate_tokens;
 use ikigai_engine::figures::tokens;
 use ikigai_engine::since;
 
-use super::browse::{left_by, row_of};
+use super::browse::{Browse, left_by, row_of};
 use super::hints::Hints;
 use super::needle::Needle;
-use super::{App, Mode, Pane, event, lines};
+use super::{UiContext, event, lines};
 use crate::line::Line;
 use crate::look::{Look, Role};
 use crate::paint::Grid;
 use crate::rows::Symbols;
-use crate::scrollback::Visible;
 use crate::text::{clean, cut};
 use crate::width::width;
 
-/// The time of day alone tells when something was for so long.
+/// Age from which the date is needed besides the time of day.
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// What can be done everywhere, after what can be done with the event.
+/// Keys for every event, after those for the one at the cursor.
 const KEYS: [&str; 6] = [
     "[ ] messages",
     "/ find",
@@ -30,18 +29,16 @@ const KEYS: [&str; 6] = [
     "O all",
 ];
 
-impl App {
-    /// Marks the event that the cursor is on at the left edge, and what was found.
-    pub(super) fn draw_browse(&self, pane: &Pane, visible: &[Visible], grid: &mut Grid) {
-        let Mode::Browse(browse) = &self.mode else {
-            return;
-        };
-        let bar = match self.around.symbols {
+impl Browse {
+    /// Marks the event at the cursor, and matches of the text to find.
+    pub(super) fn draw_marks(&self, ctx: &UiContext, grid: &mut Grid) {
+        let Some(pane) = ctx.pane() else { return };
+        let bar = match ctx.around.symbols {
             Symbols::Utf8 => "▌",
             Symbols::Ascii => "|",
         };
-        let needle = Needle::new(&browse.find);
-        for (row, seen) in (0..).zip(visible) {
+        let needle = Needle::new(&self.find);
+        for (row, seen) in (0..).zip(&ctx.visible) {
             let Some(line) = seen.line() else { continue };
             for (from, to) in needle.columns(&line.text()) {
                 grid.restyle(row, from..to, Role::Match);
@@ -50,10 +47,10 @@ impl App {
             if seen.row == 0 && item.is_some_and(|item| left_by(item).is_some()) {
                 let hint = Line::of(" · Enter to look · r to go back there", Role::Faint);
                 let column = u16::try_from(width(&line.text())).unwrap_or(u16::MAX);
-                let room = self.columns.saturating_sub(column);
-                grid.line(row, column.min(self.columns), &cut(&hint, room, "…"));
+                let room = ctx.columns.saturating_sub(column);
+                grid.line(row, column.min(ctx.columns), &cut(&hint, room, "…"));
             }
-            if seen.id != Some(browse.cursor) {
+            if seen.id != Some(self.cursor) {
                 continue;
             }
             if grid.cursor.is_none() {
@@ -68,22 +65,22 @@ impl App {
         }
     }
 
-    /// The last row in browse mode: which event it is, and the keys.
-    pub(super) fn browse_line(&self, pane: &Pane) -> Option<Line> {
-        let Mode::Browse(browse) = &self.mode else {
-            return None;
+    /// Last row of the screen: the event at the cursor, and the keys.
+    pub(super) fn status_line(&self, ctx: &UiContext) -> Line {
+        let Some(pane) = ctx.pane() else {
+            return Line::default();
         };
-        let row = pane.scrollback.item(browse.cursor).and_then(row_of);
+        let row = pane.scrollback.item(self.cursor).and_then(row_of);
         let mut facts = Vec::new();
         if let Some(row) = row {
-            facts.push(self.row_name(row.at));
+            facts.push(ctx.row_name(row.at));
             // Few columns are better used for keys.
-            if self.columns >= lines::NARROW {
-                let now = (self.around.now)();
+            if ctx.columns >= lines::NARROW {
+                let now = (ctx.around.now)();
                 if now.0.saturating_sub(row.created_at.0) >= DAY_MICROS {
                     facts.push(format!("{} ago", since(row.created_at, now)));
                 }
-                facts.push((self.around.time_of_day)(row.created_at));
+                facts.push((ctx.around.time_of_day)(row.created_at));
                 let count = estimate_tokens(&event::all_text(row));
                 facts.push(format!("{} tokens", tokens(count)));
             }
@@ -93,18 +90,18 @@ impl App {
         }
         let facts = format!(" {}", clean(&facts.join(" · ")));
         let facts = Line::of(facts, Look::of(Role::Status).with(Look::BOLD));
-        let edit = if self.columns < lines::NARROW {
+        let edit = if ctx.columns < lines::NARROW {
             "e edit"
         } else {
             "e edit and resend"
         };
         let deeds: &[&str] = match row.and_then(|row| row.kind.read_as()) {
-            _ if browse.seek.is_some() => &["reading older pages …"],
+            _ if self.seek.is_some() => &["reading older pages …"],
             Some(Kind::User) => &[edit, "y copy", "r rewind", "f fork"],
             Some(Kind::Rewind) => &["Enter to look", "r to go back there", "f fork", "y copy"],
             _ => &["Enter unfold", "y copy", "r rewind", "f fork"],
         };
-        let (rest, way_out) = match browse.seek {
+        let (rest, way_out) = match self.seek {
             Some(_) => (&[][..], "any key stops"),
             None => (&KEYS[..], "Esc back"),
         };
@@ -114,6 +111,6 @@ impl App {
             way_out,
             look: Look::of(Role::Status),
         };
-        Some(hints.after(&facts, self.columns))
+        hints.after(&facts, ctx.columns)
     }
 }

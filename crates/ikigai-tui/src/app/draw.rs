@@ -1,41 +1,33 @@
-//! Drawing: where everything stands on the screen.
+//! Drawing of the whole screen: layers, conversation, work.
 
 use ikigai_core::render::{Names, Shown, render};
 use ikigai_core::{AgentId, Kind};
 
 use super::hints::Hints;
-use super::{App, Mode, Pane, lines, welcome};
+use super::layer::{Area, Layer as _};
+use super::{App, Pane, UiContext, lines, welcome};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::paint::Grid;
 use crate::rows::{self, Fold, Manner, Sign, Symbols};
 use crate::scrollback::{Id, Item, Layout, What};
 use crate::text::{clean, cut, wrap};
+use crate::width::width;
 
-/// Below this the screen says only that it is too small.
+/// Smallest screen that is drawn.
 const LEAST_COLUMNS: u16 = 20;
 const LEAST_ROWS: u16 = 6;
 
-/// Below this many rows everything is drawn tightly.
-const ROOMY_ROWS: u16 = 15;
-
-/// How many rows the input grows to.
-const INPUT_ROWS: u16 = 10;
-const TIGHT_INPUT_ROWS: u16 = 3;
-
-/// The sign before the input.
-const PROMPT_COLUMNS: u16 = 2;
-
-/// How many of the last lines that a shell printed are shown before they are stored.
+/// Most lines of a shell command that are shown before they are stored.
 const PRINTED_ROWS: usize = 12;
 
-/// How many rows something that is said to the user takes at most.
+/// Most rows of a toast.
 const SAID_ROWS: usize = 3;
 
-/// What stands before rows that a rewind left.
+/// Columns before rows that a rewind hid.
 const LEFT_COLUMNS: u16 = 2;
 
-/// What can be done with a message that waits.
+/// Keys for a queued message.
 const QUEUED_KEYS: Hints<'_> = Hints {
     gap: "   ",
     keys: &[],
@@ -43,22 +35,22 @@ const QUEUED_KEYS: Hints<'_> = Hints {
     look: Look::of(Role::Faint),
 };
 
-/// The same for a line that its agent has not taken in yet.
+/// Keys for a line that its agent has not received: none.
 const UNHEARD_KEYS: Hints<'_> = Hints {
     way_out: "",
     ..QUEUED_KEYS
 };
 
-/// How items are laid out at the moment.
+/// Layout of items: width, symbols and names.
 pub(super) struct Eye<'a> {
-    app: &'a App,
+    ctx: &'a UiContext,
     agent: AgentId,
     columns: u16,
 }
 
 impl Layout for Eye<'_> {
     fn lay_out(&self, item: &Item, unfolded: bool) -> Vec<Line> {
-        let name_of = |agent| self.app.name_of(agent);
+        let name_of = |agent| self.ctx.name_of(agent);
         let mut manner = self.manner(&name_of);
         let is_left = matches!(item.id, Id::Left { .. });
         if is_left {
@@ -75,7 +67,7 @@ impl Layout for Eye<'_> {
                 rows::block(&Shown::Warning(warning), fold, &manner).lines
             }
             What::Turn(turn) => {
-                let clock = (self.app.around.time_of_day)(turn.ended);
+                let clock = (self.ctx.around.time_of_day)(turn.ended);
                 let turn = rows::Turn {
                     took: turn.took(),
                     tools: turn.calls,
@@ -109,24 +101,24 @@ impl Layout for Eye<'_> {
     }
 
     fn generation(&self) -> u64 {
-        u64::from(self.columns) << 16 | u64::from(self.is_airy()) << 8 | self.app.names
+        u64::from(self.columns) << 16 | u64::from(self.is_airy()) << 8 | self.ctx.names
     }
 
     fn is_airy(&self) -> bool {
-        self.app.rows >= ROOMY_ROWS
+        !self.ctx.is_tight()
     }
 }
 
 impl<'a> Eye<'a> {
-    pub(super) fn new(app: &'a App, agent: AgentId) -> Self {
+    pub(super) fn new(ctx: &'a UiContext, agent: AgentId) -> Self {
         Self {
-            app,
+            ctx,
             agent,
-            columns: app.columns,
+            columns: ctx.columns,
         }
     }
 
-    /// The same in another width.
+    /// The same with another width.
     pub(super) fn with_columns(self, columns: u16) -> Self {
         Self { columns, ..self }
     }
@@ -134,7 +126,7 @@ impl<'a> Eye<'a> {
     pub(super) fn manner<'n>(&self, name_of: &'n dyn Fn(AgentId) -> Option<String>) -> Manner<'n> {
         Manner {
             width: self.columns,
-            symbols: self.app.around.symbols,
+            symbols: self.ctx.around.symbols,
             names: Names {
                 own: Some(self.agent),
                 name_of,
@@ -146,253 +138,224 @@ impl<'a> Eye<'a> {
 impl App {
     /// Draws everything.
     pub fn draw(&mut self, grid: &mut Grid) {
-        grid.resize(self.columns, self.rows);
+        let ctx = &mut self.ctx;
+        grid.resize(ctx.columns, ctx.rows);
         grid.cursor = None;
-        if self.columns < LEAST_COLUMNS || self.rows < LEAST_ROWS {
-            let text = format!("too small: {}×{}", self.columns, self.rows);
+        if ctx.columns < LEAST_COLUMNS || ctx.rows < LEAST_ROWS {
+            let text = format!("too small: {}×{}", ctx.columns, ctx.rows);
             grid.put(0, 0, &text, Role::Warning);
             return;
         }
-        if self.draw_board(grid) {
+        let covering = self.stack.iter().rposition(|layer| layer.covers_input());
+        let mut area = ctx.screen();
+        if covering.is_none() {
+            area = self.input.draw(area, ctx, grid);
+            area = self.question.draw(area, ctx, grid);
+        }
+        let layers = self.stack.iter_mut().skip(covering.unwrap_or(0));
+        for layer in layers {
+            area = layer.draw(area, ctx, grid);
+        }
+        if area.rows == 0 {
             return;
         }
-        // Taken out, because laying out looks at everything else.
-        let Some(mut pane) = self.panes.remove(&self.current) else {
-            return;
-        };
-        self.draw_pane(&mut pane, grid);
-        self.panes.insert(self.current, pane);
+        if covering.is_none() {
+            area = draw_activity(area, ctx, grid);
+        }
+        draw_scrollback(area, ctx, grid);
+        for layer in &mut self.stack {
+            layer.draw_over(ctx, grid);
+        }
+        draw_end_hint(area, ctx, grid);
     }
+}
 
-    fn draw_pane(&mut self, pane: &mut Pane, grid: &mut Grid) {
-        let columns = self.columns;
-        let status = self.browse_line(pane);
-        let status = status.unwrap_or_else(|| lines::status(self, &pane.agent.state, columns));
-        let mut bottom = self.rows - 1;
-        grid.line(bottom, 0, &status);
-        if self.draw_overlay(grid, bottom) || self.draw_merging(grid, bottom) {
-            return;
-        }
-        if let Some(bottom) = self.draw_picker(grid, bottom) {
-            return self.draw_scrollback(pane, grid, bottom);
-        }
-        for line in self.completion_lines(pane).iter().rev() {
+/// Draws the status of the current agent.
+pub(super) fn draw_status(ctx: &UiContext, grid: &mut Grid, row: u16) {
+    if let Some(pane) = ctx.pane() {
+        grid.line(row, 0, &lines::status(ctx, &pane.agent.state, ctx.columns));
+    }
+}
+
+/// Draws the rows between conversation and input: work, pending messages, the tree.
+fn draw_activity(area: Area, ctx: &UiContext, grid: &mut Grid) -> Area {
+    let mut bottom = area.bottom() - 1;
+    grid.line(bottom, 0, &lines::tree(ctx, area.columns));
+    let above = ctx.pending_lines();
+    for line in above.iter().rev().chain(busy_lines(ctx).iter().rev()) {
+        if bottom > 1 {
             bottom -= 1;
             grid.line(bottom, 0, line);
         }
-        self.list_row = bottom;
-        let most = if self.is_tight() {
-            TIGHT_INPUT_ROWS
-        } else {
-            INPUT_ROWS
-        };
-        let layout = pane
-            .editor
-            .layout(columns - PROMPT_COLUMNS, most.min(bottom - 2));
-        let input = u16::try_from(layout.rows.len()).unwrap_or(most).max(1);
-        bottom -= input;
-        self.input_row = bottom;
-        let prompt = Sign::User.text(self.around.symbols);
-        grid.put(bottom, 0, prompt, Role::User);
-        for (row, line) in (bottom..).zip(&layout.rows) {
-            grid.line(row, PROMPT_COLUMNS, line);
-        }
-        let mut cursor_row = bottom + narrow(layout.cursor.0);
-        let mut cursor_column = PROMPT_COLUMNS + narrow(layout.cursor.1);
-        if let Some(line) = self.search_line() {
-            grid.fill(bottom, Role::Text);
-            grid.line(bottom, 0, &line);
-        }
-        if let Some((line, column)) = self.secret_line() {
-            grid.fill(bottom, Role::Text);
-            grid.line(bottom, 0, &line);
-            (cursor_row, cursor_column) = (bottom, column);
-        }
-        grid.cursor = Some((cursor_row, cursor_column.min(columns - 1)));
-        if matches!(self.mode, Mode::Browse(_)) {
-            grid.cursor = None;
-        }
-        bottom = self.draw_question(pane, grid, bottom);
-        if bottom == 0 {
-            return;
-        }
-        bottom -= 1;
-        grid.line(bottom, 0, &lines::tree(self, columns));
-        let above = self.pending_lines();
-        for line in above.iter().rev().chain(self.busy_lines(pane).iter().rev()) {
-            if bottom > 1 {
-                bottom -= 1;
-                grid.line(bottom, 0, line);
-            }
-        }
-        self.draw_scrollback(pane, grid, bottom);
-        self.draw_prompt(grid, self.rows - 1);
     }
+    area.above(bottom)
+}
 
-    pub(super) fn is_tight(&self) -> bool {
-        self.rows < ROOMY_ROWS
+/// Rows of the toast, or of what the agent does.
+fn busy_lines(ctx: &UiContext) -> Vec<Line> {
+    if let Some((text, _)) = &ctx.said {
+        let mut lines = wrap(&Line::of(clean(text), Role::Busy), ctx.columns, &[]);
+        lines.truncate(SAID_ROWS);
+        return lines;
     }
+    let settings = ctx.pane().map(|pane| pane.agent.state.settings());
+    let model = settings.and_then(|settings| settings.model.as_ref());
+    let provider = model.and_then(|model| model.provider.as_deref());
+    let live = ctx.roster.live(ctx.current);
+    let provider = provider.unwrap_or("the model");
+    let busy = live.and_then(|live| lines::busy(live, provider, ctx.around.symbols, ctx.now));
+    let shown = busy.map(|(line, hints)| match hints {
+        Some(hints) => hints.after(&line, ctx.columns),
+        None => cut(&line, ctx.columns, "…"),
+    });
+    shown.into_iter().collect()
+}
 
-    /// What goes on, or what was said to the user a moment ago.
-    fn busy_lines(&self, pane: &Pane) -> Vec<Line> {
-        if let Some((text, _)) = &self.said {
-            let mut lines = wrap(&Line::of(clean(text), Role::Busy), self.columns, &[]);
-            lines.truncate(SAID_ROWS);
-            return lines;
+fn draw_scrollback(area: Area, ctx: &mut UiContext, grid: &mut Grid) {
+    // Taken out, because the layout reads everything else.
+    let Some(mut pane) = ctx.panes.remove(&ctx.current) else {
+        return;
+    };
+    let live = if pane.is_elsewhere() {
+        Vec::new()
+    } else {
+        live_lines(&pane, ctx)
+    };
+    pane.scrollback.set_live(live);
+    let eye = Eye::new(ctx, ctx.current);
+    let visible = pane.scrollback.visible(usize::from(area.rows), &eye);
+    let places = |id: Id| pane.scrollback.place(id);
+    // A short conversation is at the top of the screen.
+    for (row, visible) in (0..).zip(&visible) {
+        if let Some(line) = visible.line() {
+            grid.line(row, 0, line);
         }
-        let model = pane.agent.state.settings().model.as_ref();
-        let provider = model.and_then(|model| model.provider.as_deref());
-        let live = self.roster.live(self.current);
-        let provider = provider.unwrap_or("the model");
-        let busy = live.and_then(|live| lines::busy(live, provider, self.around.symbols, self.now));
-        let shown = busy.map(|(line, hints)| match hints {
-            Some(hints) => hints.after(&line, self.columns),
-            None => cut(&line, self.columns, "…"),
-        });
-        shown.into_iter().collect()
+        let selected = ctx.selection.as_ref();
+        if let Some((from, to)) = selected.and_then(|all| all.columns(visible, &places)) {
+            let columns = narrow(from)..narrow(to);
+            grid.restyle(row, columns, Role::Selected);
+        }
     }
+    ctx.visible = visible;
+    ctx.panes.insert(ctx.current, pane);
+}
 
-    fn draw_scrollback(&mut self, pane: &mut Pane, grid: &mut Grid, height: u16) {
-        let live = if pane.is_elsewhere() {
-            Vec::new()
-        } else {
-            self.live_lines(pane)
-        };
-        pane.scrollback.set_live(live);
-        let eye = Eye::new(self, self.current);
-        let visible = pane.scrollback.visible(usize::from(height), &eye);
-        let places = |id: Id| pane.scrollback.place(id);
-        // What does not fill the screen stands at its top.
-        for (row, visible) in (0..).zip(&visible) {
-            if let Some(line) = visible.line() {
-                grid.line(row, 0, line);
-            }
-            let selected = self.selection.as_ref();
-            if let Some((from, to)) = selected.and_then(|all| all.columns(visible, &places)) {
-                let columns = narrow(from)..narrow(to);
-                grid.restyle(row, columns, Role::Selected);
-            }
+/// Draws how to return to the end, unless it is on the screen.
+fn draw_end_hint(area: Area, ctx: &mut UiContext, grid: &mut Grid) {
+    let text = ctx.with_pane(|pane, eye| {
+        if pane.is_elsewhere() {
+            return Some(" history · ↓ End ".to_owned());
         }
-        self.draw_browse(pane, &visible, grid);
-        let is_elsewhere = pane.is_elsewhere();
-        if (is_elsewhere || !pane.scrollback.is_at_end()) && height > 0 {
-            let new = pane.scrollback.new_rows(&eye);
-            let text = match new {
-                _ if is_elsewhere => " history · ↓ End ".to_owned(),
-                0 => " ↓ End ".to_owned(),
-                new => format!(" ↓ {new} new lines · End "),
-            };
-            let column = self
-                .columns
-                .saturating_sub(narrow(crate::width::width(&text)));
-            grid.put(
-                height - 1,
-                column,
-                &text,
-                Look::of(Role::Status).with(Look::REVERSE),
-            );
+        if pane.scrollback.is_at_end() {
+            return None;
         }
-        self.visible = visible;
-    }
-
-    /// What is not stored yet, below everything that is.
-    fn live_lines(&mut self, pane: &Pane) -> Vec<Line> {
-        let said = self.said_lines();
-        let symbols = self.around.symbols;
-        let mut lines = Vec::new();
-        let is_new = pane.is_complete && !pane.scrollback.items().iter().any(is_begun);
-        if is_new {
-            lines.extend(welcome::lines(
-                &self.around,
-                pane.agent.state.settings(),
-                self.columns,
-            ));
-        }
-        for note in self.notes.iter().chain(&self.grant_offer) {
-            let role = if note.starts_with('⚠') {
-                Role::Warning
-            } else {
-                Role::Agent
-            };
-            part(&mut lines);
-            lines.extend(wrap(&Line::of(clean(note), role), self.columns, &[]));
-        }
-        let Some(live) = self.roster.live(self.current) else {
-            return lines;
-        };
-        if !live.thinking.is_empty() && live.is_busy() {
-            part(&mut lines);
-            lines.push(thinking(&live.thinking, symbols, self.columns));
-        }
-        if !said.is_empty() {
-            part(&mut lines);
-            lines.extend(said);
-        }
-        let output = self.tool_output_lines(live);
-        if !output.is_empty() {
-            part(&mut lines);
-            lines.extend(output);
-        }
-        if !live.printed.is_empty() {
-            part(&mut lines);
-            let first = live.printed.len().saturating_sub(PRINTED_ROWS);
-            for printed in &live.printed[first..] {
-                lines.push(cut(
-                    &Line::of(format!("  {}", clean(printed)), Role::Faint),
-                    self.columns,
-                    "…",
-                ));
-            }
-        }
-        let children = self.roster.children(self.current);
-        let at_work = children.filter(|(_, known)| known.is_worth_a_row());
-        let at_work: Vec<_> = at_work.map(|(_, known)| known).collect();
-        let names = at_work.iter().map(|known| known.branch.agent.name.len());
-        let most = usize::from(self.columns / 2);
-        let room = (self.columns, names.max().unwrap_or(0).min(most));
-        let rows: Vec<_> = at_work
-            .iter()
-            .map(|known| lines::child(known, symbols, room, self.now))
-            .collect();
-        if !rows.is_empty() {
-            part(&mut lines);
-            lines.extend(rows);
-        }
-        let queued = live.queued.iter().map(|(_, text)| (text, QUEUED_KEYS));
-        let unheard = self.outbox.queued(self.current);
-        let unheard = unheard.map(|entry| (&entry.submission.line, UNHEARD_KEYS));
-        for (index, (text, keys)) in queued.chain(unheard).enumerate() {
-            if index == 0 {
-                part(&mut lines);
-            }
-            let text = lines::first_line(text);
-            let queued = Line::of(format!("⋯ queued: {}", clean(text)), Role::Faint);
-            lines.push(keys.after(&queued, self.columns));
-        }
-        lines
+        Some(match pane.scrollback.new_rows(eye) {
+            0 => " ↓ End ".to_owned(),
+            new => format!(" ↓ {new} new lines · End "),
+        })
+    });
+    if let Some(text) = text.flatten() {
+        let column = area.columns.saturating_sub(narrow(width(&text)));
+        let look = Look::of(Role::Status).with(Look::REVERSE);
+        grid.put(area.bottom() - 1, column, &text, look);
     }
 }
 
-impl App {
-    /// What the model says at the moment.
-    fn said_lines(&mut self) -> Vec<Line> {
-        let style = rows::speech(&Eye::new(self, self.current).manner(&|_| None));
-        let said = &mut self.roster.live_mut(self.current).text;
-        if said.is_empty() {
-            return Vec::new();
-        }
-        said.lines(style).to_vec()
+/// Rows that are not stored yet, below the stored ones.
+fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<Line> {
+    let speech = speech_lines(ctx);
+    let ctx = &*ctx;
+    let (symbols, columns) = (ctx.around.symbols, ctx.columns);
+    let mut lines = Vec::new();
+    let is_new = pane.is_complete && !pane.scrollback.items().iter().any(is_begun);
+    if is_new {
+        let settings = pane.agent.state.settings();
+        lines.extend(welcome::lines(&ctx.around, settings, columns));
     }
+    for note in ctx.notes.iter().chain(&ctx.grant_offer) {
+        let role = if note.starts_with('⚠') {
+            Role::Warning
+        } else {
+            Role::Agent
+        };
+        part(&mut lines);
+        lines.extend(wrap(&Line::of(clean(note), role), columns, &[]));
+    }
+    let Some(live) = ctx.roster.live(ctx.current) else {
+        return lines;
+    };
+    if !live.thinking.is_empty() && live.is_busy() {
+        part(&mut lines);
+        lines.push(thinking(&live.thinking, symbols, columns));
+    }
+    if !speech.is_empty() {
+        part(&mut lines);
+        lines.extend(speech);
+    }
+    let output = ctx.tool_output_lines(live);
+    if !output.is_empty() {
+        part(&mut lines);
+        lines.extend(output);
+    }
+    if !live.printed.is_empty() {
+        part(&mut lines);
+        let first = live.printed.len().saturating_sub(PRINTED_ROWS);
+        for printed in &live.printed[first..] {
+            let printed = Line::of(format!("  {}", clean(printed)), Role::Faint);
+            lines.push(cut(&printed, columns, "…"));
+        }
+    }
+    let children = child_lines(ctx);
+    if !children.is_empty() {
+        part(&mut lines);
+        lines.extend(children);
+    }
+    let queued = live.queued.iter().map(|(_, text)| (text, QUEUED_KEYS));
+    let unheard = ctx.outbox.queued(ctx.current);
+    let unheard = unheard.map(|entry| (&entry.submission.line, UNHEARD_KEYS));
+    for (index, (text, keys)) in queued.chain(unheard).enumerate() {
+        if index == 0 {
+            part(&mut lines);
+        }
+        let text = lines::first_line(text);
+        let queued = Line::of(format!("⋯ queued: {}", clean(text)), Role::Faint);
+        lines.push(keys.after(&queued, columns));
+    }
+    lines
 }
 
-/// Parts what follows from what is there.
+/// Rows of children at work.
+fn child_lines(ctx: &UiContext) -> Vec<Line> {
+    let children = ctx.roster.children(ctx.current);
+    let at_work = children.filter(|(_, known)| known.is_worth_a_row());
+    let at_work: Vec<_> = at_work.map(|(_, known)| known).collect();
+    let names = at_work.iter().map(|known| known.branch.agent.name.len());
+    let most = usize::from(ctx.columns / 2);
+    let room = (ctx.columns, names.max().unwrap_or(0).min(most));
+    let rows = at_work
+        .iter()
+        .map(|known| lines::child(known, ctx.around.symbols, room, ctx.now));
+    rows.collect()
+}
+
+/// Text that the model streams.
+fn speech_lines(ctx: &mut UiContext) -> Vec<Line> {
+    let style = rows::speech(&Eye::new(ctx, ctx.current).manner(&|_| None));
+    let said = &mut ctx.roster.live_mut(ctx.current).text;
+    if said.is_empty() {
+        return Vec::new();
+    }
+    said.lines(style).to_vec()
+}
+
+/// Adds an empty row between two parts.
 fn part(lines: &mut Vec<Line>) {
     if !lines.is_empty() {
         lines.push(Line::default());
     }
 }
 
-/// The newest line of what the model thinks.
+/// Newest line of the model's thinking.
 fn thinking(text: &str, symbols: Symbols, columns: u16) -> Line {
     let last = text.trim_end().lines().next_back().unwrap_or_default();
     let sign = Sign::Thought.text(symbols);
@@ -404,7 +367,7 @@ fn thinking(text: &str, symbols: Symbols, columns: u16) -> Line {
     )
 }
 
-/// Whether somebody has used the agent before: something was said, be it gone from its memory.
+/// Reports whether an item shows that the agent was used before.
 fn is_begun(item: &Item) -> bool {
     let What::Row { row, .. } = &item.what else {
         return false;

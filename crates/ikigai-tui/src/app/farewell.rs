@@ -64,7 +64,7 @@ impl App {
                 turns => write!(line, " · {turns} turns"),
             };
         }
-        let known = self.roster.get(self.current);
+        let known = self.ctx.roster.get(self.ctx.current);
         if let Some(cost) = known.and_then(|known| known.cost).filter(|cost| *cost > 0) {
             let _ = write!(line, " · {}", dollars(cost));
         }
@@ -90,18 +90,8 @@ impl App {
 
     /// The title of the window.
     pub fn title(&self) -> String {
-        let name = self.name_of(self.current).unwrap_or_default();
-        let sign = if self.is_busy() { " ◐" } else { "" };
+        let name = self.ctx.name_of(self.ctx.current).unwrap_or_default();
+        let sign = if self.ctx.is_busy() { " ◐" } else { "" };
         format!("ikigai {name}{sign}")
-    }
-
-    /// Puts a text into the input.
-    pub fn set_input(&mut self, text: &str) {
-        if self.merging_text(text, true) {
-            return;
-        }
-        if let Some(pane) = self.panes.get_mut(&self.current) {
-            pane.editor.set(text);
-        }
     }
 }

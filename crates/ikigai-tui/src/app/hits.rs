@@ -1,43 +1,44 @@
-//! What was looked for in the whole log: the hits as a list, and going from one to its place.
+//! Hits of a search in the log: a list, and the way to each of them and back.
 
 use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::search::{Cursor, Found, Named};
 use ikigai_engine::since;
 
-use super::{App, Deed, Entry, Mode, Picker, Wish};
+use super::browse::Browse;
+use super::{Deed, Entry, Picker, UiContext, Wish};
 use crate::scrollback::Id;
 
 /// The entry that reads more.
 const MORE: &str = "more …";
 
-/// So many events below the screen are to be there before somebody goes to them.
+/// Events to have below the screen before the user scrolls to them.
 const ITEMS_AHEAD: usize = 20;
 
-/// A search, as far as it was answered.
+/// Hits of one search.
 #[derive(Clone, Debug)]
 pub struct Hits {
-    /// What was typed.
+    /// The search as it was typed.
     pub typed: String,
-    /// Who was shown then, where Esc comes back to.
+    /// The agent to which Esc returns.
     pub from: AgentId,
-    /// When it was asked.
+    /// Time of the search.
     pub now: Micros,
-    /// What was found.
+    /// Hits and notes.
     pub found: Found,
 }
 
-/// Hits that were gone to, and how to come back.
+/// Hits of the newest search, and the one that is on the screen.
 #[derive(Clone, Debug)]
 pub(super) struct Visited {
     hits: Hits,
-    /// The one that was gone to, or is to be marked first.
+    /// The hit to mark in the list.
     marked: Option<RowRef>,
-    /// Whether one is there.
+    /// True while a hit is on the screen.
     is_away: bool,
 }
 
 impl Hits {
-    /// With what an earlier answer had before.
+    /// The same with earlier hits before.
     fn after(mut self, earlier: &Self) -> Self {
         let mut all = earlier.found.hits.clone();
         all.append(&mut self.found.hits);
@@ -46,8 +47,8 @@ impl Hits {
     }
 }
 
-impl App {
-    /// Has the log searched.
+impl UiContext {
+    /// Searches the log.
     pub(super) fn search_log(&mut self, typed: &str) {
         self.visited = None;
         self.wishes.push(Wish::Search {
@@ -56,8 +57,8 @@ impl App {
         });
     }
 
-    /// Shows what was found, unless the user does something else by now.
-    pub fn set_hits(&mut self, hits: Hits, is_more: bool) {
+    /// Keeps hits of a search; returns a picker of them.
+    pub(super) fn keep_hits(&mut self, hits: Hits, is_more: bool) -> Option<Picker> {
         let earlier = self.visited.take().filter(|_| is_more);
         let marked = hits.found.hits.first().map(|named| named.hit.at);
         let hits = match &earlier {
@@ -65,23 +66,25 @@ impl App {
             None => hits,
         };
         if hits.found.hits.is_empty() {
-            return self.say("nothing was found");
+            self.say("nothing was found");
+            return None;
         }
         self.said = None;
-        self.list_hits(Visited {
+        self.visited = Some(Visited {
             hits,
             marked,
             is_away: false,
         });
+        self.hits_picker()
     }
 
-    fn list_hits(&mut self, visited: Visited) {
-        let picker = picker(&visited.hits, visited.marked);
-        self.visited = Some(visited);
-        self.choose(Box::new(picker));
+    /// Picker of the newest hits.
+    pub(super) fn hits_picker(&self) -> Option<Picker> {
+        let visited = self.visited.as_ref()?;
+        Some(picker(&visited.hits, visited.marked))
     }
 
-    /// Goes to a row that was found.
+    /// Goes to the row of a hit.
     pub(super) fn go_to_hit(&mut self, row: RowRef) {
         if let Some(visited) = &mut self.visited {
             visited.marked = Some(row);
@@ -98,15 +101,15 @@ impl App {
         }));
     }
 
-    /// Marks the row that was gone to; the agent that wrote it is shown around that row.
-    pub fn arrive(&mut self, row: RowRef) {
+    /// Opens browse mode at a row that the pane shows by now.
+    pub(super) fn arrive(&mut self, row: RowRef) {
         let mut found = String::new();
         if let Some(visited) = &mut self.visited {
             visited.is_away = true;
             let hit = visited.hits.found.hits.iter().find(|it| it.hit.at == row);
             found = hit.map(word).unwrap_or_default();
         }
-        // Some rows are not drawn: then the last before it is meant.
+        // Some rows are not drawn: the cursor goes to the last one before it.
         let items = self.pane().map_or(&[][..], |pane| pane.scrollback.items());
         let is_before = |id: &Id| {
             id.row()
@@ -114,14 +117,13 @@ impl App {
         };
         let mut ids = items.iter().map(|item| item.id);
         let nearest = ids.rfind(is_before);
-        self.browse_for(nearest, found);
+        Browse::open_at_match(self, nearest, found);
         if self.pane().is_some_and(super::Pane::is_left) {
             self.say("this is not remembered any more: it was cleared away or gone back from");
         }
     }
 
-    /// Comes back from a row that was gone to, to the list from which it was chosen; says whether
-    /// there is one.
+    /// Returns from a hit to the list of hits; `false` if there is none.
     pub(super) fn return_to_hits(&mut self) -> bool {
         let Some(visited) = self.visited.as_mut().filter(|it| it.is_away) else {
             return false;
@@ -135,19 +137,9 @@ impl App {
         true
     }
 
-    /// Shows the hits again that were found last.
-    pub fn list_hits_again(&mut self) {
-        if let Some(visited) = self.visited.take() {
-            self.list_hits(visited);
-        }
-    }
-
-    /// Whoever does not browse any more is at the end of what is remembered again.
-    pub(super) fn mind_place(&mut self) {
-        if matches!(self.mode, Mode::Browse(_)) {
-            return;
-        }
-        if let Some(pane) = self.panes.get_mut(&self.current) {
+    /// Returns the current pane to the end of its history.
+    pub(super) fn return_to_end(&mut self) {
+        if let Some(pane) = self.current_mut() {
             pane.come_back();
         }
         if let Some(visited) = &mut self.visited {
@@ -155,12 +147,12 @@ impl App {
         }
     }
 
-    /// Reads more below, if little of what was read lies below the screen.
+    /// Reads newer rows if few are left below the screen.
     pub(super) fn want_newer(&mut self) {
         let is_wanted = self.with_pane(|pane, eye| {
             let is_wanted = pane.has_newer() && pane.scrollback.ends_within(ITEMS_AHEAD, eye);
             if is_wanted {
-                // What comes below must not move it.
+                // New rows below must not move the viewport.
                 pane.scrollback.hold(eye);
             }
             is_wanted
@@ -171,7 +163,7 @@ impl App {
     }
 }
 
-/// The word of a hit that was looked for, as it is written there.
+/// First matching word of a hit.
 fn word(named: &Named) -> String {
     let snippet = &named.hit.snippet;
     let mark = snippet.marks.first().cloned();

@@ -8,7 +8,7 @@ use ikigai_core::settings::Approve;
 use ikigai_engine::figures::{dollars, tokens};
 
 use super::hints::Hints;
-use super::{App, Known, Live, Phase, Roster, State};
+use super::{Known, Live, Phase, Roster, State, UiContext};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::rows::{Symbols, duration};
@@ -124,28 +124,28 @@ const fn way_out(key: &'static str, role: Role) -> Hints<'static> {
 }
 
 /// Where one is in the tree.
-pub(super) fn tree(app: &App, columns: u16) -> Line {
-    let roster = &app.roster;
-    let symbols = app.around.symbols;
+pub(super) fn tree(ctx: &UiContext, columns: u16) -> Line {
+    let roster = &ctx.roster;
+    let symbols = ctx.around.symbols;
     let rule = match symbols {
         Symbols::Utf8 => "─",
         Symbols::Ascii => "-",
     };
     let mut line = Line::of(format!("{rule} "), Role::Rule);
     let name = |id: AgentId| roster.get(id).map(|known| named(known, symbols));
-    let own = roster.get(app.current);
+    let own = roster.get(ctx.current);
     let own_name = own.map_or_else(String::new, |known| named(known, symbols));
     let own_span = Span::new(
         format!("[{own_name}]"),
         Look::of(Role::Text).with(Look::BOLD),
     );
-    let below = children(roster, app.current, symbols);
+    let below = children(roster, ctx.current, symbols);
     if columns < NARROW {
         line.spans.push(own_span);
         line.spans.extend(below);
     } else {
-        let siblings = roster.siblings(app.current);
-        let place = siblings.iter().position(|id| *id == app.current);
+        let siblings = roster.siblings(ctx.current);
+        let place = siblings.iter().position(|id| *id == ctx.current);
         let beside = |step: isize| {
             let index = place?.checked_add_signed(step)?;
             siblings.get(index).copied().and_then(name)
@@ -163,7 +163,7 @@ pub(super) fn tree(app: &App, columns: u16) -> Line {
             .extend(beside(1).map(|name| Span::new(format!("  →{name}"), Role::Faint)));
         line.spans.extend(below);
     }
-    if let Some(holder) = &app.holder {
+    if let Some(holder) = &ctx.holder {
         line.spans
             .push(Span::new(format!("  {holder}"), Role::Warning));
     }
@@ -227,10 +227,10 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<Span> 
 
 /// The line at the bottom. What does not fit goes: keys, branch, cost, "of 200k", directory but for
 /// its last part, level.
-pub(super) fn status(app: &App, state: &AgentState, columns: u16) -> Line {
+pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> Line {
     let settings = state.settings();
     let directory = settings.workdir.as_deref().unwrap_or_default();
-    let directory = match app.around.home.as_deref() {
+    let directory = match ctx.around.home.as_deref() {
         Some(home) if directory == home => "~".to_owned(),
         Some(home) => match directory.strip_prefix(home) {
             Some(rest) if rest.starts_with('/') => format!("~{rest}"),
@@ -244,12 +244,12 @@ pub(super) fn status(app: &App, state: &AgentState, columns: u16) -> Line {
         .and_then(|choice| choice.model.clone())
         .unwrap_or_else(|| "demo".to_owned());
     let level = choice.and_then(|choice| choice.level.clone());
-    let mode = app.mode_of(state);
-    let known = app.roster.get(app.current);
+    let mode = ctx.mode_of(state);
+    let known = ctx.roster.get(ctx.current);
     let cost = known.and_then(|known| known.cost).filter(|cost| *cost > 0);
     for dropped in 0..=6 {
         let directory = if dropped >= 5 { &last } else { &directory };
-        let branch = app.branch.as_ref().filter(|_| dropped < 2);
+        let branch = ctx.branch.as_ref().filter(|_| dropped < 2);
         let level = level.as_ref().filter(|_| dropped < 6);
         let mut parts = vec![match branch {
             Some(branch) => format!("{directory} ({branch})"),
@@ -259,7 +259,7 @@ pub(super) fn status(app: &App, state: &AgentState, columns: u16) -> Line {
             Some(level) => format!("{model}/{level}"),
             None => model.clone(),
         });
-        if let Some(filled) = app.filled.filter(|filled| filled.of > 0) {
+        if let Some(filled) = ctx.filled.filter(|filled| filled.of > 0) {
             let share = filled.used.saturating_mul(100) / filled.of;
             let of = tokens(filled.of);
             parts.push(match filled.source {
@@ -272,7 +272,7 @@ pub(super) fn status(app: &App, state: &AgentState, columns: u16) -> Line {
             parts.push(dollars(cost));
         }
         let before = format!(" {} · ", clean(&parts.join(" · ")));
-        let confined = if app.around.is_confined {
+        let confined = if ctx.around.is_confined {
             ""
         } else {
             "·nosandbox"

@@ -1,55 +1,60 @@
-//! The screen as a whole: what is shown, and what follows from keys and from what the engine tells.
+//! The screen as a whole: panes, roster, toast and the stack of layers.
 //!
-//! It knows neither a terminal nor a runtime. What it cannot do itself it hands out as a [`Wish`];
-//! whoever drives it carries that out.
+//! It knows neither a terminal nor a runtime. It queues a [`Wish`] for everything that needs one;
+//! the driver carries that out.
 
-mod beside;
+mod automation;
 mod board;
 mod board_rows;
 mod browse;
 mod browse_rows;
+mod commands;
+mod context;
+mod detached_view;
 mod draw;
-mod elsewhere;
+mod effect;
 mod event;
 mod farewell;
+mod hidden_rows;
 mod hints;
 mod hits;
-mod leaving;
+mod input_layer;
+mod key_entry;
+mod layer;
+mod line_prompt;
 mod lines;
 mod live;
-mod merging;
+mod merge_editor;
 mod mouse;
 mod needle;
 mod overlay;
 mod pane;
-mod past;
 mod pending;
 mod picker;
-mod press;
-mod prompt;
 mod question;
 mod question_rows;
+mod quit;
 mod roster;
-mod secret;
+mod second_press;
 mod tail;
 mod terminal_programs;
-mod told;
 mod tool_output;
 mod typing;
+mod ui_events;
 mod welcome;
 
-use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::data::Amounts;
 use ikigai_core::settings::Approve;
-use ikigai_core::{AgentId, AgentState, Micros, RowRef};
+use ikigai_core::{AgentId, AgentState, Micros, Row, RowRef};
 use ikigai_engine::commands::Candidate;
-use ikigai_engine::search::Cursor;
-use ikigai_engine::{AgentRecord, Branch, Intent, TypedKey};
+use ikigai_engine::{AgentRecord, Branch, MergePreview};
 
+pub use context::UiContext;
+pub use effect::Wish;
 pub use farewell::{Farewell, Fate};
 pub use hits::Hits;
 pub use live::{Doing, Live, Phase, Running};
@@ -59,117 +64,18 @@ pub use roster::{Known, Roster, State};
 
 use self::board::Board;
 use self::browse::Browse;
-use self::hits::Visited;
-use self::merging::Merging;
-use self::overlay::Overlay;
-use self::pending::InputDrafts;
-use self::press::Armed;
-use self::prompt::Prompt;
-use self::question::Asked;
-use self::secret::Secret;
-use self::typing::Past;
-use crate::input::{History, Search};
-use crate::key::{Happening, Key};
-use crate::keys::Bindings;
-use crate::outbox::{Outbox, OutboxAction};
+use self::input_layer::InputLayer;
+use self::layer::{Handled, Layer, LayerChange};
+use self::merge_editor::MergeEditor;
+use self::question::QuestionLayer;
+use self::quit::QuitPrompt;
+use crate::key::{Code, Happening, Key, Mouse};
+use crate::keys::{Action, Bindings, Meaning};
+use crate::paint::Grid;
 use crate::rows::Symbols;
-use crate::scrollback::{Selection, Visible};
 
-/// How long something that is said to the user stays.
-const SAID: Duration = Duration::from_secs(4);
-
-/// How often the screen moves while something goes on.
+/// Time between two frames of a spinner.
 const STEP: Duration = Duration::from_millis(125);
-
-/// How often it moves while it only counts seconds.
-const SECOND: Duration = Duration::from_secs(1);
-
-/// What the screen wants done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Say this to an agent.
-    Say(AgentId, Intent),
-    /// Show another agent.
-    Show(AgentId),
-    /// Ask whoever holds an agent to let go of it.
-    Take(AgentId),
-    /// Read more above of the agent that is shown.
-    ReadOlder,
-    /// Read more below, where its end is not what is looked at.
-    ReadNewer,
-    /// Look for words in the whole log.
-    Search {
-        /// As they were typed.
-        typed: String,
-        /// Where an earlier answer ended.
-        after: Option<Cursor>,
-    },
-    /// Show this row where it stands in the history of the agent that wrote it.
-    GoTo(RowRef),
-    /// Show what was found last.
-    ListHits,
-    /// Show what this rewind of the agent that is shown left, or not any more.
-    ToggleLeft(RowRef),
-    /// Read what there is to choose from, and let the user choose.
-    Choose(Choosing),
-    /// Read all that is shown of the agent anew.
-    Reread,
-    /// Have a key tried and kept.
-    TakeKey {
-        /// Whose key.
-        provider: String,
-        /// The key.
-        key: TypedKey,
-    },
-    /// Show these colours.
-    Theme(String),
-    /// Take the mouse, or leave it to the terminal.
-    Mouse(bool),
-    /// Read an agent without showing it instead of another.
-    Peek(AgentId),
-    /// Read what the board shows of agents, and what all of them cost.
-    ReadBoard(Vec<AgentId>),
-    /// Read what `/merge` with these arguments would bring into an agent.
-    PreviewMerge(AgentId, String),
-    /// Read the tree of agents anew.
-    ReadTree,
-    /// Put this where other programs paste from.
-    Copy(String),
-    /// Let the user edit the input in their editor.
-    Edit(String),
-    /// Run a line of the user's shell that needs the terminal.
-    RunOnTerminal {
-        /// The command line.
-        command: String,
-        /// True if the model sees that it ran.
-        sent: bool,
-    },
-    /// Let the user read this in their pager.
-    Page(String),
-    /// Read what is in a directory that was typed so, for completion.
-    List {
-        /// As it was typed.
-        typed: String,
-        /// Where it is.
-        directory: PathBuf,
-    },
-    /// Read what was sent in former runs.
-    ReadHistory,
-    /// Save or store a line that is not in the log yet.
-    Outbox(OutboxAction),
-    /// Write the draft of an agent to its file; remove it if it is empty.
-    SaveDraft(AgentId, String),
-    /// Stop the program until it is told to go on.
-    Suspend,
-    /// Tell somebody who does not look.
-    Notify(String),
-    /// Write the whole screen anew.
-    Redraw,
-    /// End the program.
-    Quit,
-    /// End the program, and have agents that work go on.
-    Background,
-}
 
 /// What the screen is told about where it is.
 #[derive(Clone)]
@@ -206,90 +112,15 @@ pub struct Filled {
     pub source: Option<&'static str>,
 }
 
-/// What keys go to, beside a question.
-enum Mode {
-    /// The input.
-    Input,
-    /// Something that lies over the scrollback.
-    Overlay(Overlay),
-    /// The events of the agent that is shown.
-    Browse(Browse),
-    /// One of many is chosen.
-    Picker(Box<Picker>),
-    /// A key is typed hidden.
-    Secret(Secret),
-    /// All agents.
-    Board(Box<Board>),
-    /// What merging would bring.
-    Merging(Box<Merging>),
-    /// Whether to leave although agents work.
-    Leaving,
-}
-
-/// See the module.
+/// The screen.
 pub struct App {
-    around: Surroundings,
-    bindings: Bindings,
-    /// Keys that are the beginning of something.
+    pub(crate) ctx: UiContext,
+    input: InputLayer,
+    question: QuestionLayer,
+    /// Layers above the input and the question.
+    stack: Vec<Box<dyn Layer>>,
+    /// First key of a sequence.
     pressed: Vec<Key>,
-    columns: u16,
-    rows: u16,
-    panes: HashMap<AgentId, Pane>,
-    /// Those that were looked at from the board and never shown, oldest first.
-    peeked: VecDeque<AgentId>,
-    current: AgentId,
-    /// The agent that was shown before.
-    before: Option<AgentId>,
-    roster: Roster,
-    mode: Mode,
-    /// A line that the mode asks for.
-    prompt: Option<Prompt>,
-    asked: Asked,
-    /// What was sent before, to any agent.
-    history: History,
-    /// How much of it is known.
-    known_past: Past,
-    /// Typed lines that are not in the log yet.
-    outbox: Outbox,
-    drafts: InputDrafts,
-    search: Option<Search>,
-    /// What was found in the log last.
-    visited: Option<Visited>,
-    /// What can be chosen by name.
-    models: Vec<Candidate>,
-    tools: Vec<Candidate>,
-    selection: Option<Selection>,
-    /// What pressing a key once more would do.
-    armed: Option<Armed>,
-    /// Whether messages that an interrupt hands back are sent at once.
-    sends_now: bool,
-    /// What stays in sight below the conversation until something is sent.
-    notes: Vec<String>,
-    /// What is said to the user at the moment, and until when.
-    said: Option<(String, Option<Instant>)>,
-    /// The branch of the working directory, if it is under version control.
-    branch: Option<String>,
-    filled: Option<Filled>,
-    modes: ModeInForce,
-    /// Offer to grant mode and rules from elsewhere, in sight until something is sent.
-    grant_offer: Option<String>,
-    /// Who else holds the agent that is shown.
-    holder: Option<String>,
-    /// Running tools show all their output, not only the last lines.
-    shows_all_output: bool,
-    /// Counts how often names changed, because rows show them.
-    names: u64,
-    is_focused: bool,
-    /// When something was typed last.
-    typed_at: Option<Instant>,
-    /// The rows of the scrollback as they were drawn last.
-    visible: Vec<Visible>,
-    /// Where the input was drawn last.
-    input_row: u16,
-    /// Where the list of completions was drawn last.
-    list_row: u16,
-    wishes: Vec<Wish>,
-    now: Instant,
 }
 
 impl App {
@@ -297,252 +128,448 @@ impl App {
     pub fn new(
         around: Surroundings,
         bindings: Bindings,
-        (columns, rows): (u16, u16),
+        size: (u16, u16),
         pane: Pane,
         now: Instant,
     ) -> Self {
-        let current = pane.agent.state.agent();
         Self {
-            around,
-            bindings,
+            ctx: UiContext::new(around, bindings, size, pane, now),
+            input: InputLayer::default(),
+            question: QuestionLayer::default(),
+            stack: Vec::new(),
             pressed: Vec::new(),
-            columns,
-            rows,
-            panes: HashMap::from([(current, pane)]),
-            peeked: VecDeque::new(),
-            current,
-            before: None,
-            roster: Roster::default(),
-            mode: Mode::Input,
-            prompt: None,
-            asked: Asked::default(),
-            history: History::default(),
-            known_past: Past::default(),
-            outbox: Outbox::default(),
-            drafts: InputDrafts::default(),
-            search: None,
-            visited: None,
-            models: Vec::new(),
-            tools: Vec::new(),
-            selection: None,
-            armed: None,
-            sends_now: false,
-            notes: Vec::new(),
-            said: None,
-            branch: None,
-            filled: None,
-            modes: Arc::new(|state| state.settings().approve.unwrap_or(Approve::Ask)),
-            grant_offer: None,
-            holder: None,
-            shows_all_output: false,
-            names: 0,
-            is_focused: true,
-            typed_at: None,
-            visible: Vec::new(),
-            input_row: 0,
-            list_row: 0,
-            wishes: Vec::new(),
-            now,
         }
     }
 
-    /// The agent that is shown.
+    /// The agent on the screen.
     pub fn current(&self) -> AgentId {
-        self.current
+        self.ctx.current
     }
 
-    /// The agent that is shown, as far as it was read.
+    /// Pane of the agent on the screen.
     pub fn pane(&self) -> Option<&Pane> {
-        self.panes.get(&self.current)
+        self.ctx.pane()
     }
 
-    /// The same, to read more of it.
+    /// Pane of an agent, to read more rows into it.
     pub fn pane_mut(&mut self, agent: AgentId) -> Option<&mut Pane> {
-        self.panes.get_mut(&agent)
+        self.ctx.panes.get_mut(&agent)
     }
 
-    /// All agents, as far as they are known.
+    /// All agents that the screen knows.
     pub fn roster(&self) -> &Roster {
-        &self.roster
+        &self.ctx.roster
     }
 
-    /// Shows another agent. What is typed for the one before, and where it is looked at, stays there.
+    /// Shows another agent. Input and viewport of the one before stay with its pane.
     pub fn show(&mut self, pane: Pane) {
         let agent = pane.agent.state.agent();
-        self.panes.insert(agent, pane);
-        self.give_waiting(agent);
+        self.ctx.panes.insert(agent, pane);
+        self.ctx.give_waiting(agent);
         self.show_again(agent);
     }
 
-    /// Shows what was read anew of the agent that is shown. What is typed stays.
+    /// Replaces the pane of an agent by one that was read anew; keeps the input.
     pub fn renew(&mut self, mut pane: Pane) {
         let agent = pane.agent.state.agent();
-        if let Some(before) = self.panes.get_mut(&agent) {
+        if let Some(before) = self.ctx.panes.get_mut(&agent) {
             pane.editor = std::mem::take(&mut before.editor);
             pane.completion = std::mem::take(&mut before.completion);
             *before = pane;
         }
-        self.selection = None;
+        self.ctx.selection = None;
     }
 
-    /// Shows an agent that was shown before; `false` if none such was.
+    /// Shows an agent that has a pane; `false` if it has none.
     pub fn show_again(&mut self, agent: AgentId) -> bool {
-        if !self.panes.contains_key(&agent) {
+        if !self.ctx.panes.contains_key(&agent) {
             return false;
         }
-        if agent == self.current {
+        if agent == self.ctx.current {
             return true;
         }
-        self.mode = Mode::Input;
-        self.mind_place();
-        self.before = Some(self.current);
-        self.current = agent;
-        self.peeked.retain(|peeked| *peeked != agent);
-        self.selection = None;
-        self.search = None;
-        self.filled = None;
-        self.holder = None;
-        self.prompt = None;
-        self.roster.look_at(agent);
+        self.stack.clear();
+        self.sync_viewport();
+        self.input.leave_agent();
+        let ctx = &mut self.ctx;
+        ctx.before = Some(ctx.current);
+        ctx.current = agent;
+        ctx.peeked.retain(|peeked| *peeked != agent);
+        ctx.selection = None;
+        ctx.filled = None;
+        ctx.holder = None;
+        ctx.roster.look_at(agent);
         // A key that follows at once is not an answer to a question that was not seen yet.
-        self.typed_at = Some(self.now);
-        self.mind_question();
+        ctx.typed_at = Some(ctx.now);
+        self.sync_question();
         true
     }
 
-    /// Takes in the tree as it is stored.
+    /// Sets the tree of agents.
     pub fn set_tree(&mut self, tree: Vec<Branch>) {
-        self.roster.set(tree);
-        self.names = self.names.wrapping_add(1) & 0xff;
-        if self.board().is_some() {
-            self.look_at_marked();
+        self.ctx.roster.set(tree);
+        self.ctx.names = self.ctx.names.wrapping_add(1) & 0xff;
+        self.refresh();
+    }
+
+    /// Adds an agent that is not in the tree.
+    pub fn meet(&mut self, agent: AgentRecord) {
+        self.ctx.roster.meet(agent);
+        self.ctx.names = self.ctx.names.wrapping_add(1) & 0xff;
+    }
+
+    /// Notes that another process runs an agent from now on.
+    pub fn give_away(&mut self, agent: AgentId) {
+        self.ctx.roster.give_away(agent);
+    }
+
+    /// Sets the cost of an agent before this process started.
+    pub fn set_cost(&mut self, agent: AgentId, spent: &Amounts) {
+        self.ctx.roster.set_cost(agent, spent);
+    }
+
+    /// Sets how full the context window is.
+    pub fn set_filled(&mut self, filled: Option<Filled>) {
+        self.ctx.filled = filled;
+    }
+
+    /// Shows lines below the conversation until the user sends something.
+    pub fn set_notes(&mut self, notes: Vec<String>) {
+        self.ctx.notes = notes;
+    }
+
+    /// Sets the branch of the working directory.
+    pub fn set_branch(&mut self, branch: Option<String>) {
+        self.ctx.branch = branch;
+    }
+
+    /// Sets the other process that owns the agent on the screen.
+    pub fn set_holder(&mut self, holder: Option<String>) {
+        self.ctx.holder = holder;
+    }
+
+    /// Offers a model server of this machine.
+    pub fn set_local_server(&mut self, found: String) {
+        self.ctx.around.local_server = Some(found);
+    }
+
+    /// Sets the function that finds the permission mode in force.
+    pub fn set_modes(&mut self, modes: ModeInForce) {
+        self.ctx.modes = modes;
+    }
+
+    /// Sets whether tools run in a sandbox.
+    pub fn set_confined(&mut self, is_confined: bool) {
+        self.ctx.around.is_confined = is_confined;
+    }
+
+    /// Environment variables that other programs do not get.
+    pub fn secrets(&self) -> &[String] {
+        &self.ctx.around.secrets
+    }
+
+    /// Entries of a directory for completion.
+    pub fn set_listing(&mut self, typed: &str, files: Vec<(String, bool)>) {
+        self.ctx.set_listing(typed, files);
+    }
+
+    /// Models and tools for completion.
+    pub fn set_choices(&mut self, models: Vec<Candidate>, tools: Vec<Candidate>) {
+        self.input.set_choices(models, tools);
+    }
+
+    /// Messages sent in earlier runs, the newest last.
+    pub fn set_history(&mut self, sent: Vec<String>) {
+        self.input.set_history(sent, &mut self.ctx);
+    }
+
+    /// Takes the queued effects, in order.
+    pub fn take_wishes(&mut self) -> Vec<Wish> {
+        std::mem::take(&mut self.ctx.wishes)
+    }
+
+    /// Shows a message for a moment.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.ctx.say(text);
+    }
+
+    /// Runs a line as if the user had typed it.
+    pub fn submit(&mut self, text: String) {
+        commands::submit(&mut self.ctx, text);
+        self.apply_changes();
+    }
+
+    /// Opens a picker, unless the user does something else by now.
+    pub fn choose(&mut self, picker: Picker) {
+        if self.stack.is_empty() {
+            picker::open(&mut self.ctx, picker);
+            self.apply_changes();
         }
     }
 
-    /// Takes in an agent that is shown and not in the tree.
-    pub fn meet(&mut self, agent: AgentRecord) {
-        self.roster.meet(agent);
-        self.names = self.names.wrapping_add(1) & 0xff;
+    /// Shows search hits, unless the user does something else by now.
+    pub fn set_hits(&mut self, hits: Hits, is_more: bool) {
+        if let Some(picker) = self.ctx.keep_hits(hits, is_more) {
+            self.choose(picker);
+        }
     }
 
-    /// Takes in that another process has an agent work from here on.
-    pub fn give_away(&mut self, agent: AgentId) {
-        self.roster.give_away(agent);
+    /// Shows the newest search hits again.
+    pub fn list_hits_again(&mut self) {
+        if let Some(picker) = self.ctx.hits_picker() {
+            self.choose(picker);
+        }
     }
 
-    /// Takes in what an agent cost before this program started.
-    pub fn set_cost(&mut self, agent: AgentId, spent: &Amounts) {
-        self.roster.set_cost(agent, spent);
+    /// Opens browse mode at a search hit that the pane shows by now.
+    pub fn arrive(&mut self, row: RowRef) {
+        self.ctx.arrive(row);
+        self.apply_changes();
     }
 
-    /// Takes in what fills the window.
-    pub fn set_filled(&mut self, filled: Option<Filled>) {
-        self.filled = filled;
+    /// Shows the preview of merges into an agent.
+    pub fn preview_merge(&mut self, into: AgentId, previews: Vec<MergePreview>) {
+        let Some(preview) = MergeEditor::new(into, previews) else {
+            return;
+        };
+        // A toast would hide the keys.
+        self.ctx.said = None;
+        let returns_to_board = self.is_open::<Board>();
+        if !returns_to_board {
+            self.stack.clear();
+        }
+        self.question.wait();
+        self.stack.push(Box::new(preview));
     }
 
-    /// Shows lines below the conversation until something is sent.
-    pub fn set_notes(&mut self, notes: Vec<String>) {
-        self.notes = notes;
+    /// Sets costs of agents, and the newest rows of some, oldest first.
+    pub fn set_board(&mut self, costs: &[(AgentId, Amounts)], newest: &[(AgentId, Vec<Row>)]) {
+        for (agent, amounts) in costs {
+            self.ctx.roster.set_cost(*agent, amounts);
+        }
+        for (agent, rows) in newest {
+            self.ctx.roster.set_newest(*agent, rows);
+        }
     }
 
-    /// Takes in the branch of the working directory.
-    pub fn set_branch(&mut self, branch: Option<String>) {
-        self.branch = branch;
+    /// Keeps the pane of an agent that only the board shows.
+    pub fn peek(&mut self, pane: Pane) {
+        self.ctx.peek(pane);
     }
 
-    /// Takes in who else holds the agent that is shown.
-    pub fn set_holder(&mut self, holder: Option<String>) {
-        self.holder = holder;
+    /// Replaces the text that the user edited in their editor.
+    pub fn set_input(&mut self, text: &str) {
+        if let Some(preview) = self.top_as::<MergeEditor>() {
+            preview.set_text(text);
+        } else if let Some(pane) = self.ctx.current_mut() {
+            pane.editor.set(text);
+        }
     }
 
-    /// Takes in that a model server was found on this machine.
-    pub fn set_local_server(&mut self, found: String) {
-        self.around.local_server = Some(found);
-    }
-
-    /// Sets how the mode in force is found out.
-    pub fn set_modes(&mut self, modes: ModeInForce) {
-        self.modes = modes;
-    }
-
-    /// The mode in force for the agent of a pane.
-    pub(super) fn mode_of(&self, state: &AgentState) -> Approve {
-        (self.modes)(state)
-    }
-
-    /// Takes in how tools are confined.
-    pub fn set_confined(&mut self, is_confined: bool) {
-        self.around.is_confined = is_confined;
-    }
-
-    /// Variables that other programs do not get.
-    pub fn secrets(&self) -> &[String] {
-        &self.around.secrets
-    }
-
-    /// What is to be done now, in this order.
-    pub fn take_wishes(&mut self) -> Vec<Wish> {
-        std::mem::take(&mut self.wishes)
-    }
-
-    /// Says something to the user for a moment.
-    pub fn say(&mut self, text: impl Into<String>) {
-        self.said = Some((text.into(), Some(self.now + SAID)));
-    }
-
-    /// Takes in what happened at the terminal.
+    /// Handles an event of the terminal.
     pub fn happened(&mut self, happening: Happening, now: Instant) {
         self.tick(now);
         match happening {
             Happening::Key(key) => {
-                self.draft_changed();
+                self.ctx.draft_changed();
                 self.press(key);
             }
             Happening::Paste(text) => {
-                self.draft_changed();
+                self.ctx.draft_changed();
                 self.paste(&text);
             }
             Happening::Mouse(mouse) => self.mouse(mouse),
-            Happening::Focus(is_focused) => self.is_focused = is_focused,
-            Happening::Resize { columns, rows } => (self.columns, self.rows) = (columns, rows),
+            Happening::Focus(is_focused) => self.ctx.is_focused = is_focused,
+            Happening::Resize { columns, rows } => {
+                (self.ctx.columns, self.ctx.rows) = (columns, rows);
+            }
         }
-        self.mind_place();
-        self.mind_question();
+        self.apply_changes();
+        self.sync_viewport();
+        self.sync_question();
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn tick(&mut self, now: Instant) {
-        self.now = now;
+        self.ctx.now = now;
         let is_over = |until: &Option<Instant>| until.is_some_and(|until| now >= until);
-        if self.said.as_ref().is_some_and(|(_, until)| is_over(until)) {
-            self.said = None;
+        self.ctx.said.take_if(|(_, until)| is_over(until));
+        self.ctx.disarm();
+        if let Some(layer) = self.stack.last_mut() {
+            layer.tick(&mut self.ctx);
         }
-        self.disarm();
-        self.seek_on();
-        self.mind_question();
-        self.keep_typed();
+        self.apply_changes();
+        self.sync_question();
+        self.ctx.keep_typed();
     }
 
-    /// When the screen changes by itself next; never, if nothing goes on.
+    /// Time at which the screen changes by itself; none if nothing goes on.
     pub fn next_tick(&self) -> Option<Instant> {
-        let moves = self.roster.live(self.current).is_some_and(Live::is_busy)
-            || self
-                .roster
-                .children(self.current)
-                .any(|(_, child)| child.live.is_busy());
-        let step = moves.then(|| self.now + STEP);
-        // There, how long agents are silent is to be seen.
-        let counts = self.board().is_some() && self.roster.working() > 0;
-        let step = step.or_else(|| counts.then(|| self.now + SECOND));
-        let said = self.said.as_ref().and_then(|(_, until)| *until);
-        let seek = self.is_seeking().then_some(self.now);
-        let (question, armed) = (self.question_opens_at(), self.armed_until());
-        let times = [step, said, seek, question, armed, self.typed_due()];
+        let ctx = &self.ctx;
+        let mut children = ctx.roster.children(ctx.current);
+        let moves = ctx.is_busy() || children.any(|(_, child)| child.live.is_busy());
+        let step = moves.then(|| ctx.now + STEP);
+        let toast = ctx.said.as_ref().and_then(|(_, until)| *until);
+        let layer = self.stack.last().and_then(|layer| layer.next_tick(ctx));
+        let question = self.question.opens_at(ctx, self.may_open_question());
+        let times = [
+            step,
+            toast,
+            layer,
+            question,
+            ctx.armed_until(),
+            ctx.typed_due(),
+        ];
         times.into_iter().flatten().min()
     }
 
-    /// What an agent is called.
-    fn name_of(&self, agent: AgentId) -> Option<String> {
-        Some(self.roster.get(agent)?.branch.agent.name.clone())
+    fn press(&mut self, key: Key) {
+        if self.stack.is_empty() && self.question.is_open() {
+            // Without a terminal nothing was drawn since the last key, and a question takes an
+            // approval only after its end was on the screen.
+            self.draw(&mut Grid::default());
+        }
+        if self.pressed.is_empty() && self.top(|layer, ctx| layer.key(key, ctx)) == Handled::Yes {
+            return;
+        }
+        self.pressed.push(key);
+        let pressed = std::mem::take(&mut self.pressed);
+        let modes = self.top(|layer, ctx| layer.bindings(ctx));
+        match self.ctx.bindings.meaning(&modes, &pressed) {
+            Meaning::Prefix => {
+                let names: Vec<_> = pressed.iter().map(ToString::to_string).collect();
+                self.ctx.say(format!("{} …", names.join(" ")));
+                self.pressed = pressed;
+            }
+            Meaning::Action(action) => {
+                if pressed.len() > 1 {
+                    self.ctx.said = None;
+                }
+                self.act(action);
+            }
+            Meaning::Nothing if pressed.len() > 1 => self.ctx.say("that means nothing"),
+            Meaning::Nothing => self.type_key(key),
+        }
+    }
+
+    /// Calls the layer that has the keys.
+    fn top<T>(&mut self, call: impl FnOnce(&mut dyn Layer, &mut UiContext) -> T) -> T {
+        let layer: &mut dyn Layer = match self.stack.last_mut() {
+            Some(layer) => layer.as_mut(),
+            None if self.question.is_open() => &mut self.question,
+            None => &mut self.input,
+        };
+        call(layer, &mut self.ctx)
+    }
+
+    fn act(&mut self, action: Action) {
+        if self.top(|layer, ctx| layer.act(action, ctx)) == Handled::Yes {
+            return;
+        }
+        let closes = action == Action::Interrupt && self.ctx.selection.is_none();
+        if closes && !self.stack.is_empty() {
+            self.ctx.armed = None;
+            self.stack.clear();
+        } else {
+            self.input.act(action, &mut self.ctx);
+        }
+    }
+
+    /// Types a character that is bound to nothing.
+    fn type_key(&mut self, key: Key) {
+        let Code::Char(character) = key.code else {
+            return;
+        };
+        if key.ctrl || key.alt {
+            return;
+        }
+        let mut letter = [0; 4];
+        let text = character.encode_utf8(&mut letter);
+        for layer in self.stack.iter_mut().rev() {
+            if layer.text(text, &mut self.ctx) == Handled::Yes {
+                return;
+            }
+        }
+        self.question.text(text, &mut self.ctx);
+        self.input.text(text, &mut self.ctx);
+    }
+
+    fn paste(&mut self, text: &str) {
+        self.ctx.typed_at = Some(self.ctx.now);
+        if let Some(layer) = self.stack.last_mut()
+            && layer.paste(text, &mut self.ctx) == Handled::Yes
+        {
+            return;
+        }
+        self.stack.clear();
+        self.input.paste(text, &mut self.ctx);
+    }
+
+    fn mouse(&mut self, mouse: Mouse) {
+        let question: &mut dyn Layer = &mut self.question;
+        let input: &mut dyn Layer = &mut self.input;
+        let above = self.stack.iter_mut().rev().map(AsMut::as_mut);
+        for layer in above.chain([question, input]) {
+            if layer.mouse(mouse, &mut self.ctx) == Handled::Yes {
+                return;
+            }
+        }
+    }
+
+    /// Applies the changes that layers queued.
+    fn apply_changes(&mut self) {
+        while let Some(change) = self.ctx.changes.pop_front() {
+            match change {
+                LayerChange::Open(layer) => {
+                    self.stack.clear();
+                    self.question.wait();
+                    self.stack.push(layer);
+                }
+                LayerChange::Close => {
+                    self.stack.pop();
+                    self.refresh();
+                }
+                LayerChange::OpenQuestion => {
+                    self.stack.clear();
+                    self.question.open();
+                }
+            }
+        }
+    }
+
+    /// Tells the topmost layer that agents changed.
+    fn refresh(&mut self) {
+        if let Some(layer) = self.stack.last_mut() {
+            layer.refresh(&mut self.ctx);
+        }
+        self.apply_changes();
+    }
+
+    fn is_open<T: Layer>(&self) -> bool {
+        let top: Option<&dyn Any> = self.stack.last().map(|layer| &**layer as &dyn Any);
+        top.is_some_and(<dyn Any>::is::<T>)
+    }
+
+    fn top_as<T: Layer>(&mut self) -> Option<&mut T> {
+        let top: &mut dyn Any = self.stack.last_mut()?.as_mut();
+        top.downcast_mut()
+    }
+
+    /// Returns to the end of the history unless the user browses.
+    fn sync_viewport(&mut self) {
+        if !self.is_open::<Browse>() {
+            self.ctx.return_to_end();
+        }
+    }
+
+    /// Opens a question once the user stops typing, and forgets an answered one.
+    fn sync_question(&mut self) {
+        let may_open = self.may_open_question();
+        self.question.sync(&self.ctx, may_open);
+    }
+
+    /// Reports whether a question may take the keys: letters mean something else in other layers.
+    fn may_open_question(&self) -> bool {
+        self.stack.is_empty() || self.is_open::<QuitPrompt>()
     }
 }

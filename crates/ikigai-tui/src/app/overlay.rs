@@ -1,16 +1,20 @@
-//! Text that lies over the scrollback until it is put away: help, lists, what a command shows.
+//! Overlay: text over the conversation, such as help and the output of a command.
 
+use super::UiContext;
+use super::draw::draw_status;
 use super::hints::Hints;
+use super::layer::{Area, Handled, Layer};
 use super::lines::NARROW;
-use super::{App, Mode};
-use crate::keys::{Action, Bindings};
+use super::mouse::WHEEL_ROWS;
+use crate::key::{Deed, Mouse};
+use crate::keys::{self, Action, Bindings};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::paint::Grid;
 use crate::text::{clean, wrap};
 use crate::width::width;
 
-/// See the module.
+/// Text with a title that can be scrolled.
 pub(super) struct Overlay {
     title: String,
     lines: Vec<Line>,
@@ -18,13 +22,13 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
-    /// Text as it is.
+    /// An overlay of plain text.
     pub(super) fn of_text(title: &str, text: &str) -> Self {
         let lines = clean(text);
         Self::of_lines(title, lines.lines().map(in_columns).collect())
     }
 
-    /// Lines as they are.
+    /// An overlay of styled lines.
     pub(super) fn of_lines(title: &str, lines: Vec<Line>) -> Self {
         Self {
             title: clean(title).into_owned(),
@@ -34,11 +38,10 @@ impl Overlay {
     }
 }
 
-/// How many columns the keys of the help take at most; who binds more to one action has a row that
-/// does not stand in line.
+/// Widest column of keys in the help; a row with more keys is not aligned.
 const KEY_COLUMNS: usize = 40;
 
-/// What keys do, in groups.
+/// Help on keys, in groups.
 pub(super) fn help(bindings: &Bindings) -> Overlay {
     let mut lines = Vec::new();
     let groups = bindings.help();
@@ -64,42 +67,59 @@ pub(super) fn help(bindings: &Bindings) -> Overlay {
     Overlay::of_lines("Keys · /help lists the commands", lines)
 }
 
-impl App {
-    /// Does what a key means for an overlay; says whether it means something there.
-    pub(super) fn act_in_overlay(&mut self, action: Action) -> bool {
-        let page = usize::from(self.rows.saturating_sub(4)).max(1);
-        let Mode::Overlay(overlay) = &mut self.mode else {
-            return false;
-        };
+impl Layer for Overlay {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+        vec![keys::Mode::Overlay]
+    }
+
+    fn act(&mut self, action: Action, ctx: &mut UiContext) -> Handled {
+        let page = usize::from(ctx.rows.saturating_sub(4)).max(1);
         match action {
-            Action::OverlayUp => overlay.top = overlay.top.saturating_sub(1),
-            Action::OverlayDown => overlay.top += 1,
-            Action::OverlayPageUp => overlay.top = overlay.top.saturating_sub(page),
-            Action::OverlayPageDown => overlay.top += page,
-            Action::OverlayTop => overlay.top = 0,
-            Action::OverlayBottom => overlay.top = usize::MAX,
-            Action::OverlayLeave => self.mode = Mode::Input,
-            _ => return false,
+            Action::OverlayUp => self.top = self.top.saturating_sub(1),
+            Action::OverlayDown => self.top += 1,
+            Action::OverlayPageUp => self.top = self.top.saturating_sub(page),
+            Action::OverlayPageDown => self.top += page,
+            Action::OverlayTop => self.top = 0,
+            Action::OverlayBottom => self.top = usize::MAX,
+            Action::OverlayLeave => ctx.close(),
+            _ => return Handled::No,
         }
+        Handled::Yes
+    }
+
+    /// Closes the overlay and types into the input.
+    fn text(&mut self, _text: &str, ctx: &mut UiContext) -> Handled {
+        ctx.close();
+        Handled::No
+    }
+
+    fn mouse(&mut self, mouse: Mouse, _ctx: &mut UiContext) -> Handled {
+        let rows = match mouse.deed {
+            Deed::WheelUp => -WHEEL_ROWS,
+            Deed::WheelDown => WHEEL_ROWS,
+            Deed::Press | Deed::Drag | Deed::Release => 0,
+        };
+        self.top = self.top.saturating_add_signed(rows);
+        Handled::Yes
+    }
+
+    fn covers_input(&self) -> bool {
         true
     }
 
-    /// Draws an overlay above a row, if there is one.
-    pub(super) fn draw_overlay(&mut self, grid: &mut Grid, bottom: u16) -> bool {
-        let columns = self.columns;
-        let Mode::Overlay(overlay) = &mut self.mode else {
-            return false;
-        };
-        let lines = overlay.lines.iter();
-        let rows: Vec<Line> = lines.flat_map(|line| wrapped(line, columns)).collect();
+    fn draw(&mut self, area: Area, ctx: &mut UiContext, grid: &mut Grid) -> Area {
+        let bottom = area.bottom() - 1;
+        draw_status(ctx, grid, bottom);
+        let lines = self.lines.iter();
+        let rows: Vec<Line> = lines.flat_map(|line| wrapped(line, area.columns)).collect();
         let room = usize::from(bottom.saturating_sub(2)).max(1);
-        overlay.top = overlay.top.min(rows.len().saturating_sub(room));
+        self.top = self.top.min(rows.len().saturating_sub(room));
         let title = Look::of(Role::Heading).with(Look::BOLD);
-        grid.put(0, 0, &overlay.title, title);
-        for (row, line) in (1..).zip(rows.iter().skip(overlay.top).take(room)) {
+        grid.put(0, 0, &self.title, title);
+        for (row, line) in (1..).zip(rows.iter().skip(self.top).take(room)) {
             grid.line(row, 0, line);
         }
-        let below = rows.len().saturating_sub(overlay.top + room);
+        let below = rows.len().saturating_sub(self.top + room);
         let (more, gap) = match below {
             0 => (Line::default(), ""),
             below => (Line::of(format!("↓ {below} more"), Role::Faint), " · "),
@@ -110,16 +130,16 @@ impl App {
             way_out: "Esc back",
             look: Look::of(Role::Faint),
         };
-        grid.line(bottom - 1, 0, &hints.after(&more, columns));
-        true
+        grid.line(bottom - 1, 0, &hints.after(&more, area.columns));
+        area.above(area.row)
     }
 }
 
-/// A line of text whose first column, if it has several, is its lead.
+/// Splits a line into its first column and the rest.
 fn in_columns(text: &str) -> Line {
     let indent = text.len() - text.trim_start().len();
     let gap = text.get(indent..).and_then(|rest| rest.find("  "));
-    // What is in its column alone belongs to the row above.
+    // Text in the second column alone continues the row above.
     let gap = gap
         .map(|gap| indent + gap)
         .or((indent > 4).then_some(indent));
@@ -137,7 +157,7 @@ fn in_columns(text: &str) -> Line {
     line
 }
 
-/// The rows of a line. Its lead is a column of its own, or, where there are few, a row above.
+/// Wraps a line. Its lead is a column, or a row above on narrow screens.
 fn wrapped(line: &Line, columns: u16) -> Vec<Line> {
     let (lead, text) = line.spans.split_at(line.lead.min(line.spans.len()));
     let wide: usize = lead.iter().map(|span| width(&span.text)).sum();

@@ -7,8 +7,8 @@ use ikigai_core::render::render;
 use ikigai_core::{AgentId, Direction, Kind, PageQuery, Row, RowRef, Seq, Span};
 use ikigai_engine::{Agent, AgentError, Engine, StoreError};
 
-use super::elsewhere::Elsewhere;
-use super::past::Past;
+use super::detached_view::DetachedView;
+use super::hidden_rows::HiddenRows;
 use crate::complete::Completion;
 use crate::input::Editor;
 use crate::scrollback::{Scrollback, What};
@@ -42,9 +42,9 @@ pub struct Pane {
     pub completion: Completion,
     /// Whether everything above was read.
     pub is_complete: bool,
-    past: Past,
+    past: HiddenRows,
     /// Where else in its history it is looked at.
-    elsewhere: Option<Box<Elsewhere>>,
+    elsewhere: Option<Box<DetachedView>>,
 }
 
 impl Pane {
@@ -57,7 +57,7 @@ impl Pane {
             put_back: None,
             completion: Completion::default(),
             is_complete: false,
-            past: Past::default(),
+            past: HiddenRows::default(),
             elsewhere: None,
         };
         pane.fill(engine).await?;
@@ -78,7 +78,7 @@ impl Pane {
 
     /// Looks at the rows around one of the agent's own, wherever it stands; says whether it is there.
     pub async fn go_to(&mut self, engine: &Engine, row: RowRef) -> Result<bool, StoreError> {
-        let Some(mut found) = Elsewhere::at(engine, &mut self.agent, row).await? else {
+        let Some(mut found) = DetachedView::at(engine, &mut self.agent, row).await? else {
             return Ok(false);
         };
         self.come_back();

@@ -9,7 +9,7 @@ use ikigai_core::{AgentId, Kind};
 use ikigai_engine::commands::{Line as TypedLine, parse};
 use ikigai_engine::{MailId, Submission, looks_like_key};
 
-use super::{App, Mode, Pane, Wish, lines};
+use super::{Pane, UiContext, Wish, lines};
 use crate::drafts::{PendingMessage, SavedDraft};
 use crate::line::Line;
 use crate::look::Role;
@@ -34,40 +34,40 @@ pub(super) struct InputDrafts {
     waiting: HashMap<AgentId, String>,
 }
 
-impl App {
+impl UiContext {
     /// Lines on their way into the log.
-    pub fn outbox(&self) -> &Outbox {
+    pub(crate) fn outbox(&self) -> &Outbox {
         &self.outbox
     }
 
     /// Notes that a line goes to an agent.
-    pub fn submitted(&mut self, agent: AgentId, submission: Submission) {
+    pub(crate) fn submitted(&mut self, agent: AgentId, submission: Submission) {
         self.outbox.send(agent, submission, Instant::now());
     }
 
     /// Puts a message behind pending ones of the same agent; returns whether there are any.
-    pub fn submitted_behind(&mut self, agent: AgentId, submission: &Submission) -> bool {
+    pub(crate) fn submitted_behind(&mut self, agent: AgentId, submission: &Submission) -> bool {
         let is_behind = self.outbox.send_behind(agent, submission, Instant::now());
         self.ask_outbox();
         is_behind
     }
 
     /// Notes that an agent has a line.
-    pub fn delivered(&mut self, id: MailId) {
+    pub(crate) fn delivered(&mut self, id: MailId) {
         self.outbox.delivered(id);
     }
 
     /// Notes that a line is stored, or that its command ran.
-    pub fn received(&mut self, id: MailId) {
+    ///
+    /// Returns whether it was on its way.
+    pub(super) fn received(&mut self, id: MailId) -> bool {
         if self.outbox.received(id).is_none() {
-            return;
+            return false;
         }
         // Its draft is of no more use.
         self.drafts.due = Some(self.now);
         self.ask_outbox();
-        if matches!(self.mode, Mode::Leaving) {
-            self.leave();
-        }
+        true
     }
 
     /// Notes that the store could not take a message.
@@ -93,12 +93,12 @@ impl App {
     }
 
     /// Notes whether the file of a pending message was written.
-    pub fn pending_saved(&mut self, id: MailId, on_disk: bool) {
+    pub(crate) fn pending_saved(&mut self, id: MailId, on_disk: bool) {
         self.outbox.saved(id, on_disk);
     }
 
     /// Takes in messages that a former process could not store.
-    pub fn restore_pending(&mut self, pending: Vec<PendingMessage>) {
+    pub(crate) fn restore_pending(&mut self, pending: Vec<PendingMessage>) {
         let commands = self.outbox.restore(pending, Instant::now());
         for command in commands {
             self.hand_back(command.agent, &command.submission.line);
@@ -108,7 +108,7 @@ impl App {
     }
 
     /// Takes in the draft that a former process left for an agent.
-    pub fn restore_draft(&mut self, agent: AgentId, draft: SavedDraft) {
+    pub(crate) fn restore_draft(&mut self, agent: AgentId, draft: SavedDraft) {
         let pane = self.panes.get(&agent);
         let SavedDraft { text, at } = draft;
         if pane.is_some_and(|pane| was_sent(pane, &text, at)) {
@@ -119,12 +119,12 @@ impl App {
     }
 
     /// Lines that a former holder of an agent took with it.
-    pub fn lost_by(&self, agent: AgentId) -> Vec<MailId> {
+    pub(crate) fn lost_by(&self, agent: AgentId) -> Vec<MailId> {
         self.outbox.sent_to(agent)
     }
 
     /// Notes that an agent ended with a line: a message is stored again, a command handed back.
-    pub fn agent_lost(&mut self, agent: AgentId, id: MailId) {
+    pub(crate) fn agent_lost(&mut self, agent: AgentId, id: MailId) {
         let line = self.outbox.line(id).unwrap_or_default().to_owned();
         if matches!(parse(&line), TypedLine::Message(_)) {
             self.outbox.unstored(id, "the agent ended", self.now);
@@ -159,7 +159,7 @@ impl App {
     }
 
     /// Time at which something typed is to be saved or stored.
-    pub fn typed_due(&self) -> Option<Instant> {
+    pub(crate) fn typed_due(&self) -> Option<Instant> {
         [self.drafts.due, self.outbox.due()]
             .into_iter()
             .flatten()
@@ -176,7 +176,7 @@ impl App {
     }
 
     /// Saves everything that was typed, because the program ends.
-    pub fn keep_all(&mut self) {
+    pub(crate) fn keep_all(&mut self) {
         self.save_drafts();
         self.outbox.save_all();
         self.ask_outbox();
@@ -252,7 +252,7 @@ impl App {
     }
 
     /// State of the submission with a number.
-    pub fn submission_state(&self, number: u64) -> Option<SubmissionState> {
+    pub(crate) fn submission_state(&self, number: u64) -> Option<SubmissionState> {
         self.outbox.state(number)
     }
 }

@@ -1,5 +1,4 @@
-//! Choosing one of many: letters narrow the choice, Enter takes what is marked. What is taken is a
-//! line, carried out as if it had been typed; choosing itself leaves nothing behind.
+//! Picker: a list that typing filters; Enter runs the line of the marked entry.
 
 use std::ops::Range;
 
@@ -7,10 +6,12 @@ use ikigai_core::RowRef;
 use ikigai_engine::commands::{Candidate, KEY_PROVIDERS, THEMES, narrow};
 use ikigai_engine::search::Cursor;
 
+use super::draw::draw_status;
 use super::hints::Hints;
-use super::{App, Mode, State};
+use super::layer::{Area, Handled, Layer};
+use super::{State, UiContext, commands};
 use crate::input::{Edit, Editor};
-use crate::key::{Code, Key};
+use crate::key::{Code, Deed as MouseDeed, Key, Mouse};
 use crate::keys::{self, Action, Meaning};
 use crate::line::{Line, Span};
 use crate::list::List;
@@ -19,16 +20,16 @@ use crate::paint::Grid;
 use crate::text::{clean, cut};
 use crate::width::width;
 
-/// How many entries are shown at once.
+/// Most entries on the screen.
 const ROWS: usize = 12;
 
-/// How far a page is.
+/// Entries of a page.
 const PAGE: isize = 12;
 
-/// What stands before what is typed.
+/// Label of the filter.
 const PROMPT: &str = "choose ";
 
-/// Rows of a picker beside its entries: its title, what is typed, the keys.
+/// Rows of a picker besides its entries: title, filter, keys.
 const FURTHER_ROWS: u16 = 3;
 
 const KEYS: Hints<'_> = Hints {
@@ -38,7 +39,7 @@ const KEYS: Hints<'_> = Hints {
     look: Look::of(Role::Faint),
 };
 
-/// What can be chosen from that has to be read first.
+/// Choice whose entries are read from the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choosing {
     /// Models.
@@ -47,35 +48,35 @@ pub enum Choosing {
     Session,
 }
 
-/// See the module.
+/// List of entries to choose from.
 #[derive(Clone, Debug)]
 pub struct Picker {
     title: String,
     entries: Vec<Entry>,
-    /// What narrows the choice.
+    /// The filter.
     typed: Editor,
     list: List,
-    /// Where the list was drawn last.
+    /// First row of the list in the last frame.
     row: u16,
-    /// Its entries are the living agents, and follow them.
+    /// True if its entries are the living agents.
     lists_agents: bool,
 }
 
-/// Something that can be chosen.
+/// Entry of a picker.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// By what it is found.
+    /// Text that the filter matches.
     pub text: String,
-    /// What it is.
+    /// Description.
     pub about: String,
-    /// Which parts of that stand out, in bytes.
+    /// Highlighted byte ranges of the description.
     pub marks: Vec<Range<usize>>,
-    /// What taking it does.
+    /// Effect of choosing it.
     pub deed: Deed,
 }
 
 impl Entry {
-    /// An entry of which no part stands out.
+    /// An entry without highlights.
     pub fn new(text: impl Into<String>, about: impl Into<String>, deed: Deed) -> Self {
         Self {
             text: text.into(),
@@ -86,12 +87,12 @@ impl Entry {
     }
 }
 
-/// What taking an entry does.
+/// Effect of choosing an entry.
 #[derive(Clone, Debug)]
 pub enum Deed {
-    /// Carries this line out.
+    /// Runs this line.
     Run(String),
-    /// Has something more chosen.
+    /// Opens another picker.
     Choose(Box<Picker>),
     /// Goes to this row of the log.
     GoTo(RowRef),
@@ -100,7 +101,7 @@ pub enum Deed {
 }
 
 impl Picker {
-    /// Entries to choose from, of which the one with the text `marked` is marked first.
+    /// A picker whose entry with the text `marked` is marked first.
     pub fn new(title: impl Into<String>, entries: Vec<Entry>, marked: Option<&str>) -> Self {
         let mut picker = Self {
             title: title.into(),
@@ -117,7 +118,7 @@ impl Picker {
         picker
     }
 
-    /// Shows what fits what is typed.
+    /// Filters the list.
     fn narrow(&mut self) {
         let entries = self.entries.iter();
         let all = entries.map(|entry| Candidate {
@@ -127,12 +128,14 @@ impl Picker {
         self.list = List::new(narrow(all.collect(), &self.typed.text()), ROWS);
     }
 
-    /// Replaces the entries; the marked one stays marked if it is still there.
-    fn renew(&mut self, entries: Vec<Entry>) {
-        let before = self.list.clone();
-        self.entries = entries;
-        self.narrow();
-        self.list.mark_as(&before);
+    /// Updates the entries of a picker of agents; the marked one stays marked.
+    fn follow_agents(&mut self, ctx: &UiContext) {
+        if self.lists_agents {
+            let before = self.list.clone();
+            self.entries = agent_entries(ctx);
+            self.narrow();
+            self.list.mark_as(&before);
+        }
     }
 
     fn insert(&mut self, text: &str) {
@@ -148,196 +151,161 @@ impl Picker {
         }
     }
 
-    fn taken(self) -> Option<Deed> {
-        let marked = self.list.marked()?.to_owned();
-        let mut entries = self.entries.into_iter();
-        Some(entries.find(|entry| entry.text == marked)?.deed)
+    fn taken(&self) -> Option<Deed> {
+        let marked = self.list.marked()?;
+        let mut entries = self.entries.iter();
+        Some(entries.find(|entry| entry.text == marked)?.deed.clone())
+    }
+
+    /// Does what the marked entry stands for.
+    fn take(&self, ctx: &mut UiContext) {
+        let Some(deed) = self.taken() else {
+            return ctx.say("nothing is called so");
+        };
+        ctx.close();
+        match deed {
+            Deed::Run(line) => commands::submit(ctx, line),
+            Deed::Choose(picker) => open(ctx, *picker),
+            Deed::GoTo(row) => ctx.go_to_hit(row),
+            Deed::MoreHits(after) => ctx.more_hits(after),
+        }
     }
 }
 
-impl App {
-    /// Lets the user choose, unless they do something else by now.
-    pub fn choose(&mut self, picker: Box<Picker>) {
-        if !matches!(self.mode, Mode::Input) {
-            return;
-        }
-        // Agents may not be read yet; they come while the picker is open.
-        if picker.entries.is_empty() && !picker.lists_agents {
-            return self.say("there is nothing to choose from");
-        }
-        self.mode = Mode::Picker(picker);
+/// Opens a picker, unless it is empty.
+pub(super) fn open(ctx: &mut UiContext, picker: Picker) {
+    // Agents may not be read yet; they come while the picker is open.
+    if picker.entries.is_empty() && !picker.lists_agents {
+        return ctx.say("there is nothing to choose from");
     }
+    ctx.open(picker);
+}
 
-    /// Lets the user choose an agent to go to.
-    pub(super) fn choose_agent(&mut self) {
-        let marked = self.before.and_then(|before| self.name_of(before));
-        let entries = self.agent_entries();
-        let picker = Picker {
-            lists_agents: true,
-            ..Picker::new("go to an agent", entries, marked.as_deref())
+/// Opens a picker of living agents.
+pub(super) fn choose_agent(ctx: &mut UiContext) {
+    let marked = ctx.before.and_then(|before| ctx.name_of(before));
+    let picker = Picker {
+        lists_agents: true,
+        ..Picker::new("go to an agent", agent_entries(ctx), marked.as_deref())
+    };
+    open(ctx, picker);
+}
+
+/// Entries of all living agents.
+fn agent_entries(ctx: &UiContext) -> Vec<Entry> {
+    let living = ctx.roster.all();
+    let living = living.filter(|(_, known)| known.state() != State::Dead);
+    let entries = living.map(|(_, known)| {
+        let agent = &known.branch.agent;
+        let state = match known.state() {
+            State::Asks => "asks",
+            State::Works => "works",
+            State::Done => "done",
+            State::Failed => "failed",
+            State::Merged => "merged",
+            State::Stopped => "stopped",
+            State::Idle | State::Dead => "idle",
         };
-        self.choose(Box::new(picker));
+        let about = format!("{state:<7} {}", known.last.replace('\n', " "));
+        let deed = Deed::Run(format!("/switch {}", agent.name));
+        Entry::new(&agent.name, about, deed)
+    });
+    entries.collect()
+}
+
+/// Opens a picker of providers that need a key.
+pub(super) fn choose_key_provider(ctx: &mut UiContext) {
+    let entries = KEY_PROVIDERS
+        .iter()
+        .map(|name| Entry::new(*name, "", Deed::Run(format!("/key {name}"))));
+    open(ctx, Picker::new("whose key", entries.collect(), None));
+}
+
+/// Opens a picker of themes.
+pub(super) fn choose_theme(ctx: &mut UiContext) {
+    let entries = THEMES.iter().map(|name| {
+        let deed = Deed::Run(format!("/theme {name}"));
+        Entry::new(*name, theme_about(name), deed)
+    });
+    open(ctx, Picker::new("which colours", entries.collect(), None));
+}
+
+impl Layer for Picker {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+        vec![keys::Mode::Picker]
     }
 
-    /// Brings the entries of an open picker of agents up to date.
-    fn renew_agent_picker(&mut self) {
-        if matches!(&self.mode, Mode::Picker(picker) if picker.lists_agents) {
-            let entries = self.agent_entries();
-            if let Mode::Picker(picker) = &mut self.mode {
-                picker.renew(entries);
-            }
-        }
-    }
-
-    /// Entries for all living agents.
-    fn agent_entries(&self) -> Vec<Entry> {
-        let living = self.roster.all();
-        let living = living.filter(|(_, known)| known.state() != State::Dead);
-        let entries = living.map(|(_, known)| {
-            let agent = &known.branch.agent;
-            let state = match known.state() {
-                State::Asks => "asks",
-                State::Works => "works",
-                State::Done => "done",
-                State::Failed => "failed",
-                State::Merged => "merged",
-                State::Stopped => "stopped",
-                State::Idle | State::Dead => "idle",
-            };
-            let about = format!("{state:<7} {}", known.last.replace('\n', " "));
-            let deed = Deed::Run(format!("/switch {}", agent.name));
-            Entry::new(&agent.name, about, deed)
-        });
-        entries.collect()
-    }
-
-    /// Lets the user choose whose key to type.
-    pub(super) fn choose_key_provider(&mut self) {
-        let entries = KEY_PROVIDERS
-            .iter()
-            .map(|name| Entry::new(*name, "", Deed::Run(format!("/key {name}"))));
-        let picker = Picker::new("whose key", entries.collect(), None);
-        self.choose(Box::new(picker));
-    }
-
-    /// Lets the user choose colours.
-    pub(super) fn choose_theme(&mut self) {
-        let entries = THEMES.iter().map(|name| {
-            let deed = Deed::Run(format!("/theme {name}"));
-            Entry::new(*name, theme_about(name), deed)
-        });
-        let picker = Picker::new("which colours", entries.collect(), None);
-        self.choose(Box::new(picker));
-    }
-
-    /// Takes a key for a picker; says whether it means something there.
-    pub(super) fn picker_takes(&mut self, key: Key) -> bool {
+    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+        self.follow_agents(ctx);
         let modes = [keys::Mode::Picker, keys::Mode::Input];
-        let meaning = self.bindings.meaning(&modes, &[key]);
-        let is_begun = !self.pressed.is_empty();
-        self.renew_agent_picker();
-        let Mode::Picker(picker) = &mut self.mode else {
-            return false;
-        };
-        if is_begun {
-            return false;
-        }
-        match (meaning, key.code) {
-            (Meaning::Action(Action::PickerUp), _) => picker.list.mark(-1),
-            (Meaning::Action(Action::PickerDown), _) => picker.list.mark(1),
-            (Meaning::Action(Action::PickerPageUp), _) => picker.list.mark(-PAGE),
-            (Meaning::Action(Action::PickerPageDown), _) => picker.list.mark(PAGE),
-            (Meaning::Action(Action::PickerTake), _) => self.take_picked(),
-            (Meaning::Action(Action::PickerLeave), _) => self.mode = Mode::Input,
-            (Meaning::Action(Action::Edit(edit)), _) => picker.edit(edit),
+        match (ctx.bindings.meaning(&modes, &[key]), key.code) {
+            (Meaning::Action(Action::PickerUp), _) => self.list.mark(-1),
+            (Meaning::Action(Action::PickerDown), _) => self.list.mark(1),
+            (Meaning::Action(Action::PickerPageUp), _) => self.list.mark(-PAGE),
+            (Meaning::Action(Action::PickerPageDown), _) => self.list.mark(PAGE),
+            (Meaning::Action(Action::PickerTake), _) => self.take(ctx),
+            (Meaning::Action(Action::PickerLeave), _) => ctx.close(),
+            (Meaning::Action(Action::Edit(edit)), _) => self.edit(edit),
             (Meaning::Nothing, Code::Char(character)) if !key.ctrl && !key.alt => {
-                picker.insert(character.encode_utf8(&mut [0; 4]));
+                self.insert(character.encode_utf8(&mut [0; 4]));
             }
-            _ => return false,
+            _ => return Handled::No,
         }
-        true
+        Handled::Yes
     }
 
-    /// Takes pasted text for a picker; says whether there is one.
-    pub(super) fn picker_pastes(&mut self, text: &str) -> bool {
-        let Mode::Picker(picker) = &mut self.mode else {
-            return false;
-        };
-        picker.insert(text);
-        true
+    fn paste(&mut self, text: &str, _ctx: &mut UiContext) -> Handled {
+        self.insert(text);
+        Handled::Yes
     }
 
-    fn take_picked(&mut self) {
-        let Mode::Picker(picker) = &self.mode else {
-            return;
-        };
-        let Some(deed) = picker.clone().taken() else {
-            return self.say("nothing is called so");
-        };
-        self.mode = Mode::Input;
-        match deed {
-            Deed::Run(line) => self.submit(line),
-            Deed::Choose(picker) => self.choose(picker),
-            Deed::GoTo(row) => self.go_to_hit(row),
-            Deed::MoreHits(after) => self.more_hits(after),
+    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+        match mouse.deed {
+            MouseDeed::WheelUp => self.list.mark(-1),
+            MouseDeed::WheelDown => self.list.mark(1),
+            MouseDeed::Press => {
+                let entry = mouse.row.checked_sub(self.row).map(usize::from);
+                if entry.is_some_and(|entry| self.list.click(entry)) {
+                    self.take(ctx);
+                }
+            }
+            MouseDeed::Drag | MouseDeed::Release => {}
         }
+        Handled::Yes
     }
 
-    /// Takes the entry in a row of the screen; says whether a picker is there to be clicked.
-    pub(super) fn click_picker(&mut self, row: u16) -> bool {
-        let Mode::Picker(picker) = &mut self.mode else {
-            return false;
-        };
-        let entry = row.checked_sub(picker.row).map(usize::from);
-        if entry.is_some_and(|entry| picker.list.click(entry)) {
-            self.take_picked();
-        }
+    fn covers_input(&self) -> bool {
         true
     }
 
-    /// Marks another entry by the wheel; says whether a picker is there.
-    pub(super) fn wheel_picker(&mut self, by: isize) -> bool {
-        let Mode::Picker(picker) = &mut self.mode else {
-            return false;
-        };
-        picker.list.mark(by);
-        true
-    }
-
-    /// Draws a picker above a row, if there is one. Returns the row that is left above it.
-    pub(super) fn draw_picker(&mut self, grid: &mut Grid, bottom: u16) -> Option<u16> {
-        let columns = self.columns;
-        self.renew_agent_picker();
-        let Mode::Picker(picker) = &mut self.mode else {
-            return None;
-        };
+    fn draw(&mut self, area: Area, ctx: &mut UiContext, grid: &mut Grid) -> Area {
+        let (columns, bottom) = (area.columns, area.bottom() - 1);
+        draw_status(ctx, grid, bottom);
+        self.follow_agents(ctx);
         let room = usize::from(bottom.saturating_sub(FURTHER_ROWS)).max(1);
-        picker.list.set_rows(room.min(ROWS));
-        let mut lines = picker.list.lines(columns);
-        if picker.list.is_empty() {
+        self.list.set_rows(room.min(ROWS));
+        let mut lines = self.list.lines(columns);
+        if self.list.is_empty() {
             lines.push(Line::of("  nothing is called so", Role::Faint));
         }
         let height = u16::try_from(lines.len()).unwrap_or(0) + FURTHER_ROWS;
         let top = bottom.saturating_sub(height);
         let title = Line::new(vec![
-            Span::new(
-                clean(&picker.title),
-                Look::of(Role::Heading).with(Look::BOLD),
-            ),
-            Span::new(format!("  {}", picker.list.place()), Role::Faint),
+            Span::new(clean(&self.title), Look::of(Role::Heading).with(Look::BOLD)),
+            Span::new(format!("  {}", self.list.place()), Role::Faint),
         ]);
         grid.line(top, 0, &cut(&title, columns, "…"));
         let indent = u16::try_from(width(PROMPT)).unwrap_or(0);
-        let (typed, column) = picker.typed.one_row(columns.saturating_sub(indent));
+        let (typed, column) = self.typed.one_row(columns.saturating_sub(indent));
         grid.put(top + 1, 0, PROMPT, Role::User);
         grid.line(top + 1, indent, &typed);
         grid.cursor = Some((top + 1, (indent + column).min(columns - 1)));
-        picker.row = top + 2;
+        self.row = top + 2;
         lines.push(KEYS.after(&Line::default(), columns));
-        for (row, line) in (picker.row..bottom).zip(&lines) {
+        for (row, line) in (self.row..bottom).zip(&lines) {
             grid.line(row, 0, &cut(line, columns, "…"));
         }
-        Some(top)
+        area.above(top)
     }
 }
 

@@ -1,20 +1,22 @@
-//! A call that waits for the user's answer: shown above the input, answered by single keys, but never
-//! by a letter that was typed for something else.
+//! The question layer: a call that waits for the user's approval, above the input.
+//!
+//! Single keys answer it, but never a letter that was typed for something else.
 
 use std::time::{Duration, Instant};
 
 use ikigai_core::RowRef;
-use ikigai_core::data::AnsweredBy;
 use ikigai_core::spelling::spell_out;
 use ikigai_engine::{Answer, Question};
 
+use super::UiContext;
 use super::draw::Eye;
 use super::hints::Hints;
+use super::layer::{Area, Handled, Layer};
 use super::lines::NARROW;
+use super::mouse::WHEEL_ROWS;
 use super::question_rows::{self, Body};
-use super::{App, Mode, Pane};
 use crate::input::Editor;
-use crate::key::{Code, Key};
+use crate::key::{Code, Deed, Key, Mouse};
 use crate::keys::{self, Action, Meaning};
 use crate::line::Line;
 use crate::look::{Look, Role};
@@ -22,29 +24,29 @@ use crate::paint::Grid;
 use crate::text::{clean_line, cut, one_line};
 use crate::width::width;
 
-/// It takes keys only when nothing was typed for so long.
+/// A question takes keys only after this time without typing.
 const GUARD: Duration = Duration::from_millis(700);
 
 /// Label of a pattern that is typed.
 const PATTERN_LABEL: &str = "  always allow ";
 
-/// How far a question is.
+/// First question of the current agent.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct QuestionLayer {
     question: Option<Question>,
-    /// Whether keys go to it.
+    /// True if it takes the keys.
     is_open: bool,
-    /// The first row of it that is seen.
+    /// First row of it on the screen.
     top: usize,
-    /// Rows of it that were seen at once.
+    /// Number of its rows on the screen.
     page: usize,
     seen: Seen,
-    /// An approving key came before that.
+    /// An approving key came before its end was seen.
     is_hurried: bool,
-    /// The pattern that the user typed in place of the proposed one.
+    /// Pattern that the user typed in place of the proposed one.
     pattern: Option<String>,
     body: Option<Body>,
-    /// What is typed for the answer.
+    /// Text that the user types for the answer.
     typing: Option<(Typing, Editor)>,
 }
 
@@ -59,117 +61,75 @@ enum Seen {
     All,
 }
 
-/// What is typed for an answer.
+/// Text field of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Typing {
-    /// The pattern that is to be allowed from now on.
+    /// Pattern to allow from now on.
     Pattern,
-    /// Why it is not allowed.
+    /// Reason for a refusal.
     Reason,
 }
 
-impl Asked {
-    /// Gives the keys back to the input, until nobody types.
+impl UiContext {
+    /// Key modes of closed questions, of this agent and of others.
+    pub(super) fn question_modes(&self) -> Vec<keys::Mode> {
+        let own = self.question().map(|_| keys::Mode::Asked);
+        let others = self.other_question().map(|_| keys::Mode::Others);
+        own.into_iter().chain(others).collect()
+    }
+}
+
+impl QuestionLayer {
+    /// Gives the keys back to the input until the user stops typing.
     pub(super) fn wait(&mut self) {
         self.is_open = false;
     }
 
-    /// Whether keys go to the question.
+    /// Takes the keys at once.
+    pub(super) fn open(&mut self) {
+        self.is_open = self.question.is_some();
+    }
+
+    /// Reports whether the question takes the keys.
     pub(super) fn is_open(&self) -> bool {
         self.is_open
+    }
+
+    /// Follows the questions of the current agent; opens one once the user stops typing.
+    pub(super) fn sync(&mut self, ctx: &UiContext, may_open: bool) {
+        let question = ctx.question();
+        if question != self.question.as_ref() {
+            *self = Self {
+                question: question.cloned(),
+                ..Self::default()
+            };
+        }
+        let opens = self.opens_at(ctx, may_open);
+        if opens.is_some_and(|at| ctx.now >= at) {
+            self.is_open = true;
+        }
+    }
+
+    /// Time at which a closed question takes the keys.
+    pub(super) fn opens_at(&self, ctx: &UiContext, may_open: bool) -> Option<Instant> {
+        let is_closed = self.question.is_some() && !self.is_open;
+        let at = ctx.typed_at.map_or(ctx.now, |typed| typed + GUARD);
+        (is_closed && may_open).then_some(at)
     }
 
     fn call(&self) -> Option<RowRef> {
         self.question.as_ref().map(|question| question.call)
     }
 
-    /// The pattern that *always* grants.
+    /// Pattern that *always* grants.
     fn pattern(&self) -> String {
         let proposed = || self.question.as_ref().map(|question| &question.pattern);
         let pattern = self.pattern.as_ref().or_else(proposed);
         pattern.cloned().unwrap_or_default()
     }
-}
 
-impl App {
-    /// The question of the agent that is shown, if there is one.
-    fn question(&self) -> Option<&Question> {
-        self.roster.live(self.current)?.questions.first()
-    }
-
-    /// Opens a question once nobody types, and forgets one that is answered.
-    pub(super) fn mind_question(&mut self) {
-        let question = self.question();
-        if question != self.asked.question.as_ref() {
-            let question = question.cloned();
-            self.asked = Asked {
-                question,
-                ..Asked::default()
-            };
-        }
-        if self.waits_for_quiet() && self.is_quiet() {
-            self.asked.is_open = true;
-        }
-    }
-
-    /// Whether nothing was typed for a while.
-    fn is_quiet(&self) -> bool {
-        self.quiet_at().is_none_or(|at| self.now >= at)
-    }
-
-    /// When nothing will have been typed for a while.
-    fn quiet_at(&self) -> Option<Instant> {
-        self.typed_at.map(|typed| typed + GUARD)
-    }
-
-    /// When a question that waits for quiet opens.
-    pub(super) fn question_opens_at(&self) -> Option<Instant> {
-        self.waits_for_quiet()
-            .then(|| self.quiet_at().unwrap_or(self.now))
-    }
-
-    /// Whether a question opens by itself: letters mean something else in other modes.
-    fn waits_for_quiet(&self) -> bool {
-        let is_closed = self.asked.question.is_some() && !self.asked.is_open;
-        is_closed && matches!(self.mode, Mode::Input | Mode::Leaving)
-    }
-
-    /// Whether there is a question.
-    pub(super) fn has_question(&self) -> bool {
-        self.asked.question.is_some()
-    }
-
-    /// Whether another agent asks something.
-    pub(super) fn others_ask(&self) -> bool {
-        self.roster.asking().any(|(id, _)| id != self.current)
-    }
-
-    /// Takes a key as text for an answer, if one is being typed.
-    pub(super) fn question_types(&mut self, key: Key) -> bool {
-        let Some((typing, mut editor)) = self.asked.typing.take() else {
-            return false;
-        };
-        let meaning = self.bindings.meaning(&[keys::Mode::Input], &[key]);
-        match (meaning, key.code) {
-            (Meaning::Action(Action::Send), _) => {
-                self.answer_typed(typing, editor);
-                return true;
-            }
-            (Meaning::Action(Action::Escape | Action::Interrupt), _) => return true,
-            (Meaning::Action(Action::Edit(edit)), _) => {
-                editor.apply(edit);
-            }
-            (Meaning::Nothing, Code::Char(character)) if !key.ctrl && !key.alt => {
-                editor.insert(character.encode_utf8(&mut [0; 4]));
-            }
-            _ => {}
-        }
-        self.asked.typing = Some((typing, editor));
-        true
-    }
-
-    fn answer_typed(&mut self, typing: Typing, editor: Editor) {
-        let Some(call) = self.asked.call() else {
+    fn answer_typed(&mut self, typing: Typing, editor: Editor, ctx: &mut UiContext) {
+        let Some(call) = self.call() else {
             return;
         };
         let text = editor.text().trim().to_owned();
@@ -177,222 +137,82 @@ impl App {
             Typing::Reason if text.is_empty() => Answer::No(None),
             Typing::Reason => Answer::No(Some(text)),
             Typing::Pattern if text.is_empty() => {
-                self.asked.typing = Some((typing, editor));
-                return self.say("a pattern is needed · Esc goes back");
+                self.typing = Some((typing, editor));
+                return ctx.say("a pattern is needed · Esc goes back");
             }
-            // One that cannot be seen as a whole is shown first, and granted by a key.
-            Typing::Pattern if width(&spell_out(&text)) > self.typing_room() => {
-                return self.propose(text);
+            // One that does not fit into its row is shown first, and granted by a key.
+            Typing::Pattern if width(&spell_out(&text)) > typing_room(ctx) => {
+                return self.propose(text, ctx);
             }
             Typing::Pattern => Answer::Always(text),
         };
-        self.answer(call, answer);
-    }
-
-    /// Columns in which the whole of what is typed can be seen.
-    fn typing_room(&self) -> usize {
-        usize::from(self.columns).saturating_sub(width(PATTERN_LABEL) + 1)
+        ctx.answer(call, answer);
     }
 
     /// Shows a pattern that was typed in place of the proposed one.
-    fn propose(&mut self, pattern: String) {
-        self.asked.pattern = Some(pattern);
-        self.asked.body = None;
-        self.asked.seen = Seen::Beginning;
-        self.lay_out_question();
-        let body = self.asked.body.as_ref();
-        self.asked.top = body.and_then(|body| body.pattern_row).unwrap_or(0);
+    fn propose(&mut self, pattern: String, ctx: &UiContext) {
+        self.pattern = Some(pattern);
+        self.body = None;
+        self.seen = Seen::Beginning;
+        self.lay_out(ctx);
+        let body = self.body.as_ref();
+        self.top = body.and_then(|body| body.pattern_row).unwrap_or(0);
     }
 
-    /// Does what a key means for an open question; says whether it means something there.
-    pub(super) fn act_in_question(&mut self, action: Action) -> bool {
-        if !self.asked.is_open {
-            return false;
-        }
-        let Some(call) = self.asked.call() else {
-            return false;
-        };
-        let page = isize::try_from(self.asked.page.max(1)).unwrap_or(isize::MAX);
-        match action {
-            Action::AnswerOnce if self.has_seen_call() => self.answer(call, Answer::Once),
-            Action::AnswerAlways if self.has_seen_end() => {
-                self.answer(call, Answer::Always(self.asked.pattern()));
-            }
-            Action::AnswerNo => self.answer(call, Answer::No(None)),
-            Action::AnswerPattern if self.has_seen_end() => {
-                self.type_answer(Typing::Pattern, &self.asked.pattern());
-            }
-            Action::AnswerOnce | Action::AnswerAlways | Action::AnswerPattern => {
-                self.asked.is_hurried = true;
-            }
-            Action::AnswerNoWhy => self.type_answer(Typing::Reason, ""),
-            Action::QuestionUp => drop(self.scroll_question(-1)),
-            Action::QuestionDown => drop(self.scroll_question(1)),
-            Action::QuestionPageUp => drop(self.scroll_question(-page)),
-            Action::QuestionPageDown => drop(self.scroll_question(page)),
-            Action::QuestionTop => drop(self.scroll_question(isize::MIN)),
-            Action::QuestionEnd => drop(self.scroll_question(isize::MAX)),
-            _ => return false,
-        }
-        true
-    }
-
-    /// Scrolls an open question by a number of rows; returns whether there is one.
-    pub(super) fn scroll_question(&mut self, rows: isize) -> bool {
-        if self.asked.is_open {
-            self.asked.top = self.asked.top.saturating_add_signed(rows);
-        }
-        self.asked.is_open
-    }
-
-    /// True if the end of the call was on the screen.
-    fn has_seen_call(&mut self) -> bool {
-        self.has_seen_end() || self.asked.seen == Seen::Call
-    }
-
-    /// True if the end of the question was on the screen, the pattern included.
-    fn has_seen_end(&mut self) -> bool {
-        if self.asked.seen != Seen::All {
-            // Without a terminal nothing was drawn since the last key.
-            self.draw(&mut Grid::default());
-        }
-        self.asked.seen == Seen::All
-    }
-
-    /// Refuses what is asked and stops the turn, if a question has the keys.
-    pub(super) fn refuse_and_stop(&mut self) -> bool {
-        let call = self.asked.call().filter(|_| self.asked.is_open);
-        let Some(call) = call else { return false };
-        self.answer(call, Answer::No(None));
-        self.interrupt();
-        true
+    fn scroll(&mut self, rows: isize) {
+        self.top = self.top.saturating_add_signed(rows);
     }
 
     fn type_answer(&mut self, typing: Typing, text: &str) {
         let mut editor = Editor::default();
         editor.set(text);
-        self.asked.typing = Some((typing, editor));
-    }
-
-    /// Gives the keys to the question at once.
-    pub(super) fn open_question(&mut self) {
-        self.mode = Mode::Input;
-        self.asked.is_open = self.asked.question.is_some();
-    }
-
-    pub(super) fn answer(&mut self, call: RowRef, answer: Answer) {
-        self.give_answer(call, answer, AnsweredBy::User);
-    }
-
-    /// Refuses the first question of another agent.
-    pub(super) fn refuse_other(&mut self) {
-        let other = self.roster.asking().find(|(id, _)| *id != self.current);
-        let question = other.and_then(|(_, known)| known.live.questions.first());
-        match question.map(|question| question.call) {
-            Some(call) => self.answer(call, Answer::No(None)),
-            None => self.say("no other agent asks"),
-        }
+        self.typing = Some((typing, editor));
     }
 
     /// Lays the question out for the width of the screen, unless that is done.
-    fn lay_out_question(&mut self) {
-        let columns = self.columns;
-        let is_current = |body: &Body| body.columns == columns;
-        if self.asked.body.as_ref().is_some_and(is_current) {
+    fn lay_out(&mut self, ctx: &UiContext) {
+        let is_current = |body: &Body| body.columns == ctx.columns;
+        if self.body.as_ref().is_some_and(is_current) {
             return;
         }
-        let pattern = spell_out(&self.asked.pattern());
-        let name_of = |agent| self.name_of(agent);
-        let manner = Eye::new(self, self.current).manner(&name_of);
-        let question = self.asked.question.as_ref();
-        let body = question.map(|question| Body::new(question, &pattern, &manner));
-        self.asked.body = body;
+        let pattern = spell_out(&self.pattern());
+        let name_of = |agent| ctx.name_of(agent);
+        let manner = Eye::new(ctx, ctx.current).manner(&name_of);
+        let question = self.question.as_ref();
+        self.body = question.map(|question| Body::new(question, &pattern, &manner));
     }
 
-    /// Draws what is asked above a row. Returns the row that is left above it.
-    pub(super) fn draw_question(&mut self, _pane: &Pane, grid: &mut Grid, bottom: u16) -> u16 {
-        let mut bottom = bottom;
-        if let Some(line) = self.others_line() {
-            bottom -= 1;
-            grid.line(bottom, 0, &line);
-        }
-        let Some(question) = &self.asked.question else {
-            return bottom;
-        };
-        if !self.asked.is_open {
-            let asks = format!("? {} asks", clean_line(&question.tool));
-            let hints = Hints {
-                gap: " · ",
-                keys: &[],
-                way_out: "Tab to answer",
-                look: Look::of(Role::Question),
-            };
-            bottom -= 1;
-            let line = hints.after(&Line::of(asks, Role::Question), self.columns);
-            grid.line(bottom, 0, &line);
-            return bottom;
-        }
-        self.lay_out_question();
-        let answers = self.answer_rows(bottom);
-        let room = if self.is_tight() {
-            bottom
-        } else {
-            bottom * 2 / 3
-        };
-        let room = usize::from(room).saturating_sub(answers.len()).max(1);
-        let rows = self.visible_rows(room).into_iter().chain(answers);
-        let rows: Vec<Line> = rows.collect();
-        let height = u16::try_from(rows.len()).unwrap_or(bottom).min(bottom);
-        let top = bottom - height;
-        // If there is no room for all, the answers are what is seen.
-        let hidden = rows.len() - usize::from(height);
-        for (row, line) in (top..bottom).zip(rows.iter().skip(hidden)) {
-            grid.fill(row, Role::Text);
-            grid.line(row, 0, &cut(line, self.columns, "…"));
-        }
-        if let Some((_, editor)) = &mut self.asked.typing {
-            let label = rows.last().map_or(0, |line| width(&line.text()));
-            let label = u16::try_from(label).unwrap_or(0);
-            let room = self.columns.saturating_sub(label + 1).max(1);
-            let (typed, column) = editor.one_row(room);
-            grid.line(bottom - 1, label, &typed);
-            grid.cursor = Some((bottom - 1, (label + column).min(self.columns - 1)));
-        }
-        if self.is_tight() { 0 } else { top }
-    }
-
-    /// Rows of the question that fit into `room`, the last of which counts those that follow.
-    fn visible_rows(&mut self, room: usize) -> Vec<Line> {
-        let asked = &mut self.asked;
-        let Some(body) = &asked.body else {
+    /// Rows of the question that fit into `room`; the last one counts the rest.
+    fn visible_rows(&mut self, room: usize, columns: u16) -> Vec<Line> {
+        let Some(body) = &self.body else {
             return Vec::new();
         };
         let all = body.lines.len();
-        asked.top = asked.top.min(all.saturating_sub(room));
-        let left = all - asked.top;
+        self.top = self.top.min(all.saturating_sub(room));
+        let left = all - self.top;
         let is_all = left <= room;
-        asked.page = if is_all || room < 2 { room } else { room - 1 };
+        self.page = if is_all || room < 2 { room } else { room - 1 };
         let seen = if is_all {
             Seen::All
-        } else if asked.top + asked.page >= body.call_rows() {
+        } else if self.top + self.page >= body.call_rows() {
             Seen::Call
         } else {
             Seen::Beginning
         };
-        asked.seen = asked.seen.max(seen);
-        asked.is_hurried &= asked.seen != Seen::All;
-        let rows = body.lines.iter().skip(asked.top).take(asked.page);
+        self.seen = self.seen.max(seen);
+        self.is_hurried &= self.seen != Seen::All;
+        let rows = body.lines.iter().skip(self.top).take(self.page);
         let mut rows: Vec<Line> = rows.cloned().collect();
         if !is_all && room >= 2 {
-            let more = left - asked.page;
-            rows.push(more_row(more, asked.is_hurried, self.columns));
+            let more = left - self.page;
+            rows.push(more_row(more, self.is_hurried, columns));
         }
         rows
     }
 
-    /// The row of answers, or of the answer that is typed.
-    fn answer_rows(&self, bottom: u16) -> Vec<Line> {
-        if let Some((typing, _)) = &self.asked.typing {
+    /// Rows of the possible answers, or of the answer that is typed.
+    fn answer_rows(&self, bottom: u16, columns: u16) -> Vec<Line> {
+        if let Some((typing, _)) = &self.typing {
             let (label, keys): (_, &[&str]) = match typing {
                 Typing::Pattern => (PATTERN_LABEL, &["Enter allows", "* stands for anything"]),
                 Typing::Reason => ("  no, because ", &["Enter refuses"]),
@@ -403,53 +223,192 @@ impl App {
                 way_out: "Esc back",
                 look: Look::of(Role::Faint),
             };
-            let hint = hints.after(&Line::default(), self.columns);
+            let hint = hints.after(&Line::default(), columns);
             return vec![hint, Line::of(label, Role::Question)];
         }
-        let Some(question) = &self.asked.question else {
+        let Some(question) = &self.question else {
             return Vec::new();
         };
-        let pattern = spell_out(&self.asked.pattern());
-        // Two rows of the question are seen beside them.
+        let pattern = spell_out(&self.pattern());
+        // Two rows are left for the question.
         let most = usize::from(bottom).saturating_sub(2);
-        question_rows::answers(question, &pattern, self.columns, most)
+        question_rows::answers(question, &pattern, columns, most)
     }
 
-    /// What other agents ask, in one row.
-    fn others_line(&self) -> Option<Line> {
-        let others: Vec<_> = self
-            .roster
-            .asking()
-            .filter(|(id, _)| *id != self.current)
-            .collect();
-        let (_, first) = others.first()?;
-        let question = first.live.questions.first()?;
-        let text = format!(
-            "? {} ask{} · {}: {} \"{}\"",
-            others.len(),
-            if others.len() == 1 { "s" } else { "" },
-            first.branch.agent.name,
-            question.tool,
-            one_line(&question.shown),
-        );
-        // A long call is cut before its keys are.
-        let (keys, way_out): (&[&str], _) = if self.columns < NARROW {
-            (&["Alt-N no"], "Alt-G open")
+    fn draw_open(&mut self, area: Area, ctx: &UiContext, grid: &mut Grid) -> Area {
+        let (bottom, columns) = (area.bottom(), area.columns);
+        self.lay_out(ctx);
+        let answers = self.answer_rows(bottom, columns);
+        let room = if ctx.is_tight() {
+            bottom
         } else {
-            (&[], "Alt-N no · Alt-G open")
+            bottom * 2 / 3
         };
-        let hints = Hints {
-            gap: "   ",
-            keys,
-            way_out,
-            look: Look::of(Role::Faint),
-        };
-        let line = Line::of(clean_line(&text), Role::Question);
-        Some(hints.after(&line, self.columns))
+        let room = usize::from(room).saturating_sub(answers.len()).max(1);
+        let rows = self.visible_rows(room, columns).into_iter().chain(answers);
+        let rows: Vec<Line> = rows.collect();
+        let height = u16::try_from(rows.len()).unwrap_or(bottom).min(bottom);
+        let top = bottom - height;
+        // If there is no room for all, the answers are on the screen.
+        let hidden = rows.len() - usize::from(height);
+        for (row, line) in (top..bottom).zip(rows.iter().skip(hidden)) {
+            grid.fill(row, Role::Text);
+            grid.line(row, 0, &cut(line, columns, "…"));
+        }
+        if let Some((_, editor)) = &mut self.typing {
+            let label = rows.last().map_or(0, |line| width(&line.text()));
+            let label = u16::try_from(label).unwrap_or(0);
+            let room = columns.saturating_sub(label + 1).max(1);
+            let (typed, column) = editor.one_row(room);
+            grid.line(bottom - 1, label, &typed);
+            grid.cursor = Some((bottom - 1, (label + column).min(columns - 1)));
+        }
+        area.above(if ctx.is_tight() { 0 } else { top })
     }
 }
 
-/// Row that counts the rows that follow, and says that they come before an approval.
+impl Layer for QuestionLayer {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+        vec![keys::Mode::Question]
+    }
+
+    /// Types the text of an answer.
+    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+        let Some((typing, mut editor)) = self.typing.take() else {
+            return Handled::No;
+        };
+        let meaning = ctx.bindings.meaning(&[keys::Mode::Input], &[key]);
+        match (meaning, key.code) {
+            (Meaning::Action(Action::Send), _) => {
+                self.answer_typed(typing, editor, ctx);
+                return Handled::Yes;
+            }
+            (Meaning::Action(Action::Escape | Action::Interrupt), _) => return Handled::Yes,
+            (Meaning::Action(Action::Edit(edit)), _) => {
+                editor.apply(edit);
+            }
+            (Meaning::Nothing, Code::Char(character)) if !key.ctrl && !key.alt => {
+                editor.insert(character.encode_utf8(&mut [0; 4]));
+            }
+            _ => {}
+        }
+        self.typing = Some((typing, editor));
+        Handled::Yes
+    }
+
+    fn act(&mut self, action: Action, ctx: &mut UiContext) -> Handled {
+        let Some(call) = self.call() else {
+            return Handled::No;
+        };
+        let page = isize::try_from(self.page.max(1)).unwrap_or(isize::MAX);
+        match action {
+            Action::AnswerOnce if self.seen >= Seen::Call => ctx.answer(call, Answer::Once),
+            Action::AnswerAlways if self.seen == Seen::All => {
+                ctx.answer(call, Answer::Always(self.pattern()));
+            }
+            Action::AnswerNo => ctx.answer(call, Answer::No(None)),
+            Action::AnswerPattern if self.seen == Seen::All => {
+                self.type_answer(Typing::Pattern, &self.pattern());
+            }
+            Action::AnswerOnce | Action::AnswerAlways | Action::AnswerPattern => {
+                self.is_hurried = true;
+            }
+            Action::AnswerNoWhy => self.type_answer(Typing::Reason, ""),
+            Action::QuestionUp => self.scroll(-1),
+            Action::QuestionDown => self.scroll(1),
+            Action::QuestionPageUp => self.scroll(-page),
+            Action::QuestionPageDown => self.scroll(page),
+            Action::QuestionTop => self.scroll(isize::MIN),
+            Action::QuestionEnd => self.scroll(isize::MAX),
+            Action::Escape => {
+                ctx.answer(call, Answer::No(None));
+                ctx.interrupt();
+            }
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    /// Closes the question: the letters that follow are of a sentence.
+    fn text(&mut self, _text: &str, _ctx: &mut UiContext) -> Handled {
+        self.wait();
+        Handled::No
+    }
+
+    fn mouse(&mut self, mouse: Mouse, _ctx: &mut UiContext) -> Handled {
+        match mouse.deed {
+            Deed::WheelUp if self.is_open => self.scroll(-WHEEL_ROWS),
+            Deed::WheelDown if self.is_open => self.scroll(WHEEL_ROWS),
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    fn draw(&mut self, area: Area, ctx: &mut UiContext, grid: &mut Grid) -> Area {
+        let mut area = area;
+        if let Some(line) = others_line(ctx) {
+            area.rows -= 1;
+            grid.line(area.bottom(), 0, &line);
+        }
+        let Some(question) = &self.question else {
+            return area;
+        };
+        if self.is_open {
+            return self.draw_open(area, ctx, grid);
+        }
+        let asks = format!("? {} asks", clean_line(&question.tool));
+        let hints = Hints {
+            gap: " · ",
+            keys: &[],
+            way_out: "Tab to answer",
+            look: Look::of(Role::Question),
+        };
+        area.rows -= 1;
+        let line = hints.after(&Line::of(asks, Role::Question), area.columns);
+        grid.line(area.bottom(), 0, &line);
+        area
+    }
+}
+
+/// Columns in which a whole pattern can be seen while it is typed.
+fn typing_room(ctx: &UiContext) -> usize {
+    usize::from(ctx.columns).saturating_sub(width(PATTERN_LABEL) + 1)
+}
+
+/// Row about questions of other agents.
+fn others_line(ctx: &UiContext) -> Option<Line> {
+    let others: Vec<_> = ctx
+        .roster
+        .asking()
+        .filter(|(id, _)| *id != ctx.current)
+        .collect();
+    let (_, first) = others.first()?;
+    let question = first.live.questions.first()?;
+    let text = format!(
+        "? {} ask{} · {}: {} \"{}\"",
+        others.len(),
+        if others.len() == 1 { "s" } else { "" },
+        first.branch.agent.name,
+        question.tool,
+        one_line(&question.shown),
+    );
+    // A long call is cut before its keys are.
+    let (keys, way_out): (&[&str], _) = if ctx.columns < NARROW {
+        (&["Alt-N no"], "Alt-G open")
+    } else {
+        (&[], "Alt-N no · Alt-G open")
+    };
+    let hints = Hints {
+        gap: "   ",
+        keys,
+        way_out,
+        look: Look::of(Role::Faint),
+    };
+    let line = Line::of(clean_line(&text), Role::Question);
+    Some(hints.after(&line, ctx.columns))
+}
+
+/// Row that counts the rows below, which come before an approval.
 fn more_row(more: usize, is_hurried: bool, columns: u16) -> Line {
     let lines = if more == 1 { "line" } else { "lines" };
     let (long, short, look) = if is_hurried {

@@ -1,9 +1,10 @@
-//! The newest of what an agent says and does, beside the board.
+//! Newest rows of an agent, beside the board.
 
 use ikigai_core::{AgentId, Seq};
 
 use super::draw::Eye;
-use super::{App, lines};
+use super::layer::Area;
+use super::{UiContext, lines};
 use crate::line::Line;
 use crate::look::{Look, Role};
 use crate::paint::Grid;
@@ -11,77 +12,64 @@ use crate::rows;
 use crate::scrollback::Scrollback;
 use crate::text::{clean, cut};
 
-/// See the module. It has a scrollback of its own, because it has another width.
+/// Newest rows of one agent. Its scrollback has another width than the pane's.
 #[derive(Default)]
 pub(super) struct Tail {
     of: Option<(AgentId, Seq)>,
     scrollback: Scrollback,
 }
 
-/// A part of the screen.
-#[derive(Clone, Copy)]
-pub(super) struct Area {
-    pub(super) row: u16,
-    pub(super) rows: u16,
-    pub(super) column: u16,
-    pub(super) columns: u16,
-}
-
-impl App {
-    /// Draws the newest of what an agent says and does.
-    pub(super) fn draw_tail(&mut self, agent: AgentId, grid: &mut Grid, area: Area) {
-        let live = self.tail_lines(agent, area.columns);
-        let Some(mut tail) = self
-            .board_mut()
-            .map(|board| std::mem::take(&mut board.tail))
-        else {
-            return;
-        };
-        if let Some(pane) = self.panes.get(&agent) {
+impl Tail {
+    /// Draws the newest rows of an agent.
+    pub(super) fn draw(
+        &mut self,
+        agent: AgentId,
+        area: Area,
+        ctx: &mut UiContext,
+        grid: &mut Grid,
+    ) {
+        let live = live_lines(agent, area.columns, ctx);
+        if let Some(pane) = ctx.panes.get(&agent) {
             let of = Some((agent, pane.agent.state.head()));
-            if tail.of != of {
-                tail.of = of;
-                tail.scrollback = Scrollback::default();
+            if self.of != of {
+                self.of = of;
+                self.scrollback = Scrollback::default();
                 let (state, view) = (&pane.agent.state, &pane.agent.view);
-                tail.scrollback.set(state, view, None);
+                self.scrollback.set(state, view, None);
             }
         } else {
-            tail = Tail::default();
+            *self = Self::default();
         }
-        tail.scrollback.set_live(live);
-        let eye = Eye::new(self, agent).with_columns(area.columns);
+        self.scrollback.set_live(live);
+        let eye = Eye::new(ctx, agent).with_columns(area.columns);
         let height = usize::from(area.rows);
-        let visible = tail.scrollback.visible(height, &eye);
+        let visible = self.scrollback.visible(height, &eye);
         for (row, seen) in (area.row..).zip(&visible) {
             if let Some(line) = seen.line() {
                 grid.line(row, area.column, line);
             }
         }
-        if let Some(board) = self.board_mut() {
-            board.tail = tail;
-        }
     }
+}
 
-    /// What is not stored yet.
-    fn tail_lines(&mut self, agent: AgentId, columns: u16) -> Vec<Line> {
-        let eye = Eye::new(self, agent).with_columns(columns);
-        let style = rows::speech(&eye.manner(&|_| None));
-        let symbols = self.around.symbols;
-        let now = self.now;
-        let live = self.roster.live_mut(agent);
-        let mut all = Vec::new();
-        if !live.text.is_empty() {
-            all.extend(live.text.lines(style).iter().cloned());
-        }
-        if live.is_busy() && live.text.is_empty() {
-            let last = live.thinking.trim_end().lines().next_back();
-            let look = Look::of(Role::Thinking).with(Look::DIM);
-            all.extend(last.map(|last| cut(&Line::of(clean(last), look), columns, "…")));
-        }
-        // Keys do something else here.
-        if let Some((busy, _)) = lines::busy(live, "the model", symbols, now) {
-            all.push(cut(&busy, columns, "…"));
-        }
-        all
+/// Rows that are not stored yet.
+fn live_lines(agent: AgentId, columns: u16, ctx: &mut UiContext) -> Vec<Line> {
+    let eye = Eye::new(ctx, agent).with_columns(columns);
+    let style = rows::speech(&eye.manner(&|_| None));
+    let (symbols, now) = (ctx.around.symbols, ctx.now);
+    let live = ctx.roster.live_mut(agent);
+    let mut all = Vec::new();
+    if !live.text.is_empty() {
+        all.extend(live.text.lines(style).iter().cloned());
     }
+    if live.is_busy() && live.text.is_empty() {
+        let last = live.thinking.trim_end().lines().next_back();
+        let look = Look::of(Role::Thinking).with(Look::DIM);
+        all.extend(last.map(|last| cut(&Line::of(clean(last), look), columns, "…")));
+    }
+    // The keys that `busy` names do something else on the board.
+    if let Some((busy, _)) = lines::busy(live, "the model", symbols, now) {
+        all.push(cut(&busy, columns, "…"));
+    }
+    all
 }

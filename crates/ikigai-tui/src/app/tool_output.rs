@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::App;
+use super::UiContext;
 use super::lines::first_line;
 use super::live::{Live, Running};
 use crate::line::{Line, Span};
@@ -61,7 +61,7 @@ impl Running {
     }
 }
 
-impl App {
+impl UiContext {
     /// Shows all output of running tools, or only the last lines.
     pub(super) fn toggle_tool_output(&mut self) {
         self.shows_all_output = !self.shows_all_output;

@@ -1,10 +1,12 @@
-//! Typing: what follows from each change of the input, completion, and what was typed before.
+//! Typing into the input: completion, recall of sent messages, and search in them.
 
 use std::path::{Path, PathBuf};
 
+use ikigai_engine::Intent;
 use ikigai_engine::commands::Candidate;
 
-use super::{App, Pane, Wish};
+use super::input_layer::InputLayer;
+use super::{Pane, UiContext, Wish};
 use crate::complete::{ROWS, TIGHT_ROWS};
 use crate::input::{Edit, Search};
 use crate::keys::Action;
@@ -12,16 +14,16 @@ use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::text::{clean, cut};
 
-/// How far a page of the list is.
+/// Entries in a page of the completion list.
 const LIST_PAGE: isize = 8;
 
-impl App {
-    /// Puts typed text in.
-    pub(super) fn type_text(&mut self, text: &str) {
+impl InputLayer {
+    /// Inserts typed text.
+    pub(super) fn type_text(&mut self, text: &str, ctx: &mut UiContext) {
         if let Some(search) = &mut self.search {
             return search.insert(text, &self.history);
         }
-        let Some(pane) = self.panes.get_mut(&self.current) else {
+        let Some(pane) = ctx.current_mut() else {
             return;
         };
         let editor = &mut pane.editor;
@@ -30,19 +32,19 @@ impl App {
             editor.clear();
         }
         if !editor.insert(text) {
-            self.say("⚠ the text is too large");
+            ctx.say("⚠ the text is too large");
         }
-        self.typed();
+        self.typed(ctx);
     }
 
-    /// Changes the input, or goes into the history at its edges.
-    pub(super) fn edit(&mut self, edit: Edit) {
-        self.typed_at = Some(self.now);
+    /// Edits the input, or recalls a sent message at its edges.
+    pub(super) fn edit(&mut self, edit: Edit, ctx: &mut UiContext) {
+        ctx.typed_at = Some(ctx.now);
         if let Some(search) = &mut self.search {
             search.apply(edit, &self.history);
             return;
         }
-        let Some(pane) = self.panes.get_mut(&self.current) else {
+        let Some(pane) = ctx.current_mut() else {
             return;
         };
         let before = pane.editor.shown().len();
@@ -53,18 +55,18 @@ impl App {
             return;
         }
         match edit {
-            Edit::Up if !was_done => self.go_up(),
-            Edit::Down if !was_done => self.recall(Way::Newer),
-            _ => self.typed(),
+            Edit::Up if !was_done => self.go_up(ctx),
+            Edit::Down if !was_done => self.recall(RecallDirection::Newer, ctx),
+            _ => self.typed(ctx),
         }
     }
 
-    /// What was typed has changed.
-    pub(super) fn typed(&mut self) {
-        self.forget_armed();
-        let names = self.roster.all().map(|(_, known)| &known.branch.agent);
+    /// Updates the completion after the text changed.
+    pub(super) fn typed(&mut self, ctx: &mut UiContext) {
+        ctx.armed = None;
+        let names = ctx.roster.all().map(|(_, known)| &known.branch.agent);
         let agents = names.map(|agent| candidate(&agent.name)).collect();
-        let Some(pane) = self.panes.get_mut(&self.current) else {
+        let Some(pane) = ctx.panes.get_mut(&ctx.current) else {
             return;
         };
         let (text, cursor) = (pane.editor.shown().to_owned(), pane.editor.cursor());
@@ -89,146 +91,130 @@ impl App {
         pane.completion.edited(&text, cursor);
         if let Some(typed) = pane.completion.wants_directory(&text, cursor) {
             let workdir = pane.agent.state.settings().workdir.clone();
-            let directory = directory_of(&typed, workdir.as_deref(), self.around.home.as_deref());
-            self.wishes.push(Wish::List { typed, directory });
+            let directory = directory_of(&typed, workdir.as_deref(), ctx.around.home.as_deref());
+            ctx.wishes.push(Wish::List { typed, directory });
         }
     }
 
-    /// Takes in what is in a directory that was typed.
-    pub fn set_listing(&mut self, typed: &str, files: Vec<(String, bool)>) {
-        if let Some(pane) = self.panes.get_mut(&self.current) {
-            pane.completion.listed(typed, files);
-            let (text, cursor) = (pane.editor.shown().to_owned(), pane.editor.cursor());
-            pane.completion.edited(&text, cursor);
-        }
-    }
-
-    /// Takes in what can be chosen by name.
-    pub fn set_choices(&mut self, models: Vec<Candidate>, tools: Vec<Candidate>) {
+    /// Sets models and tools for completion.
+    pub(super) fn set_choices(&mut self, models: Vec<Candidate>, tools: Vec<Candidate>) {
         self.models = models;
         self.tools = tools;
     }
 
-    /// Takes in what was sent before this screen was there, the newest last.
-    pub fn set_history(&mut self, sent: Vec<String>) {
+    /// Sets messages of earlier runs, the newest last.
+    pub(super) fn set_history(&mut self, sent: Vec<String>, ctx: &mut UiContext) {
         self.history.older(sent);
         if let Some(search) = &mut self.search {
             search.insert("", &self.history);
         }
-        let before = std::mem::replace(&mut self.known_past, Past::Read);
-        if before == Past::Recalled {
-            self.recall(Way::Older);
+        let before = std::mem::replace(&mut self.loaded, SentHistory::Loaded);
+        if before == SentHistory::Recalled {
+            self.recall(RecallDirection::Older, ctx);
         }
     }
 
-    /// Shows what can stand at the cursor.
-    pub(super) fn complete(&mut self) {
-        self.typed();
-        let Some(pane) = self.panes.get_mut(&self.current) else {
+    /// Opens the completion list.
+    pub(super) fn complete(&mut self, ctx: &mut UiContext) {
+        self.typed(ctx);
+        let Some(pane) = ctx.current_mut() else {
             return;
         };
         let (text, cursor) = (pane.editor.shown().to_owned(), pane.editor.cursor());
         pane.completion.ask(&text, cursor);
     }
 
-    /// Does what a key means for the list or for a search; says whether it means something there.
-    pub(super) fn act_in_list(&mut self, action: Action) -> bool {
+    /// Handles a key of the completion list or the search; returns whether it is one.
+    pub(super) fn act_in_list(&mut self, action: Action, ctx: &mut UiContext) -> bool {
         match action {
-            Action::ListUp => self.mark(-1),
-            Action::ListDown => self.mark(1),
-            Action::ListPageUp => self.mark(-LIST_PAGE),
-            Action::ListPageDown => self.mark(LIST_PAGE),
-            Action::ListTake => self.take_entry(),
-            Action::ListEnter => self.enter_list(),
+            Action::ListUp => move_mark(-1, ctx),
+            Action::ListDown => move_mark(1, ctx),
+            Action::ListPageUp => move_mark(-LIST_PAGE, ctx),
+            Action::ListPageDown => move_mark(LIST_PAGE, ctx),
+            Action::ListTake => self.take_entry(ctx),
+            Action::ListEnter => self.enter_list(ctx),
             Action::SearchOlder => {
                 self.search.as_mut().map(Search::older);
             }
             Action::SearchNewer => {
                 self.search.as_mut().map(Search::newer);
             }
-            Action::SearchTake => self.take_found(),
+            Action::SearchTake => self.take_match(ctx),
             Action::SearchLeave => self.search = None,
             _ => return false,
         }
         true
     }
 
-    fn mark(&mut self, by: isize) {
-        if let Some(pane) = self.panes.get_mut(&self.current) {
-            pane.completion.mark(by);
-        }
-    }
-
-    fn take_entry(&mut self) {
-        let Some(pane) = self.panes.get_mut(&self.current) else {
+    fn take_entry(&mut self, ctx: &mut UiContext) {
+        let Some(pane) = ctx.current_mut() else {
             return;
         };
         let (text, cursor) = (pane.editor.shown().to_owned(), pane.editor.cursor());
         if let Some(taken) = pane.completion.take(&text, cursor) {
             pane.editor.replace(taken.part, &taken.text);
-            self.typed();
+            self.typed(ctx);
         }
     }
 
-    /// Runs the line as typed if it is complete, else takes the marked entry.
-    fn enter_list(&mut self) {
-        let takes = self.pane().is_some_and(|pane| {
+    /// Sends a complete line, else takes the marked entry.
+    fn enter_list(&mut self, ctx: &mut UiContext) {
+        let takes = ctx.pane().is_some_and(|pane| {
             let (text, cursor) = (pane.editor.shown(), pane.editor.cursor());
             pane.completion.takes_enter(text, cursor)
         });
         if takes {
-            self.take_entry();
+            self.take_entry(ctx);
         } else {
-            self.send();
+            self.send(ctx);
         }
     }
 
-    /// Marks the entry in a row of the list and takes it.
-    pub(super) fn click_entry(&mut self, row: usize) {
-        let pane = self.panes.get_mut(&self.current);
+    /// Takes the entry in a row of the completion list.
+    pub(super) fn click_entry(&mut self, row: usize, ctx: &mut UiContext) {
+        let pane = ctx.current_mut();
         if pane.is_some_and(|pane| pane.completion.click(row)) {
-            self.take_entry();
+            self.take_entry(ctx);
         }
     }
 
-    /// Closes the list or the search; says whether one was open.
-    pub(super) fn close_list(&mut self) -> bool {
+    /// Closes the search or the completion list; returns whether one was open.
+    pub(super) fn close_list(&mut self, ctx: &mut UiContext) -> bool {
         if self.search.take().is_some() {
             return true;
         }
-        let pane = self.panes.get_mut(&self.current);
+        let pane = ctx.current_mut();
         pane.is_some_and(|pane| pane.completion.close())
     }
 
-    /// What can stand at the cursor, as rows.
-    pub(super) fn completion_lines(&self, pane: &mut Pane) -> Vec<Line> {
+    /// Rows of the completion list.
+    pub(super) fn completion_lines(&self, pane: &mut Pane, ctx: &UiContext) -> Vec<Line> {
         if self.search.is_some() {
             return Vec::new();
         }
-        let rows = if self.is_tight() { TIGHT_ROWS } else { ROWS };
-        pane.completion.lines(self.columns, rows)
+        let rows = if ctx.is_tight() { TIGHT_ROWS } else { ROWS };
+        pane.completion.lines(ctx.columns, rows)
     }
 
-    /// Begins to search what was sent before.
-    pub(super) fn search_history(&mut self) {
-        self.want_history();
+    /// Opens the search in sent messages.
+    pub(super) fn search_history(&mut self, ctx: &mut UiContext) {
+        self.load_history(ctx);
         self.search = Some(Search::new(&self.history));
     }
 
-    fn take_found(&mut self) {
+    fn take_match(&mut self, ctx: &mut UiContext) {
         let Some(search) = self.search.take() else {
             return;
         };
-        let found = search.found(&self.history);
-        if let Some((text, _)) = found
-            && let Some(pane) = self.panes.get_mut(&self.current)
+        if let Some((text, _)) = search.found(&self.history)
+            && let Some(pane) = ctx.current_mut()
         {
             pane.editor.set(text);
         }
     }
 
-    /// What is sought and found, in place of the input.
-    pub(super) fn search_line(&self) -> Option<Line> {
+    /// Row of the search, in place of the input.
+    pub(super) fn search_line(&self, columns: u16) -> Option<Line> {
         let search = self.search.as_ref()?;
         let place = search.place();
         let count = place.map_or_else(|| "none".to_owned(), |(at, of)| format!("{at}/{of}"));
@@ -251,65 +237,79 @@ impl App {
                 line.spans.push(Span::new(clean(piece), role));
             }
         }
-        Some(cut(&line, self.columns, "…"))
+        Some(cut(&line, columns, "…"))
     }
 
-    /// Up in the first row: a message that waits comes back, else what was sent before.
-    fn go_up(&mut self) {
-        let live = self.roster.live(self.current);
+    /// Takes a queued message back, else recalls a sent one.
+    fn go_up(&mut self, ctx: &mut UiContext) {
+        let live = ctx.roster.live(ctx.current);
         let queued = live.and_then(|live| live.queued.last());
-        if let Some((mail, _)) = queued.filter(|_| self.input_is_empty()) {
-            let take_back = ikigai_engine::Intent::TakeBack(*mail);
-            self.wishes.push(Wish::Say(self.current, take_back));
-        } else if !self.input_is_empty() || !self.take_back_pending() {
-            self.recall(Way::Older);
+        if let Some((mail, _)) = queued.filter(|_| ctx.input_is_empty()) {
+            let take_back = Intent::TakeBack(*mail);
+            ctx.wishes.push(Wish::Say(ctx.current, take_back));
+        } else if !ctx.input_is_empty() || !ctx.take_back_pending() {
+            self.recall(RecallDirection::Older, ctx);
         }
     }
 
-    /// Puts what was sent before, or after, into the input.
-    pub(super) fn recall(&mut self, way: Way) {
-        self.want_history();
-        if self.known_past == Past::Wanted && way == Way::Older {
-            self.known_past = Past::Recalled;
+    /// Puts an older or newer sent message into the input.
+    pub(super) fn recall(&mut self, direction: RecallDirection, ctx: &mut UiContext) {
+        self.load_history(ctx);
+        if self.loaded == SentHistory::Requested && direction == RecallDirection::Older {
+            self.loaded = SentHistory::Recalled;
         }
-        if self.known_past != Past::Read {
+        if self.loaded != SentHistory::Loaded {
             return;
         }
-        let Some(pane) = self.panes.get_mut(&self.current) else {
+        let Some(pane) = ctx.current_mut() else {
             return;
         };
-        match way {
-            Way::Older => self.history.previous(&mut pane.editor),
-            Way::Newer => self.history.next(&mut pane.editor),
+        match direction {
+            RecallDirection::Older => self.history.previous(&mut pane.editor),
+            RecallDirection::Newer => self.history.next(&mut pane.editor),
         };
     }
 
-    /// What was sent in former runs is read when somebody first looks for it.
-    fn want_history(&mut self) {
-        if self.known_past == Past::Unread {
-            self.known_past = Past::Wanted;
-            self.wishes.push(Wish::ReadHistory);
+    /// Requests messages of earlier runs, once.
+    fn load_history(&mut self, ctx: &mut UiContext) {
+        if self.loaded == SentHistory::Unread {
+            self.loaded = SentHistory::Requested;
+            ctx.wishes.push(Wish::ReadHistory);
         }
     }
 }
 
-/// How much is known of what was sent in former runs.
+impl UiContext {
+    /// Takes in the entries of a directory that was typed.
+    pub(super) fn set_listing(&mut self, typed: &str, files: Vec<(String, bool)>) {
+        if let Some(pane) = self.current_mut() {
+            pane.completion.listed(typed, files);
+            let (text, cursor) = (pane.editor.shown().to_owned(), pane.editor.cursor());
+            pane.completion.edited(&text, cursor);
+        }
+    }
+}
+
+fn move_mark(by: isize, ctx: &mut UiContext) {
+    if let Some(pane) = ctx.current_mut() {
+        pane.completion.mark(by);
+    }
+}
+
+/// State of the messages that were sent in earlier runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Past {
-    /// Nobody has asked for it.
+pub(super) enum SentHistory {
     #[default]
     Unread,
-    /// It is being read.
-    Wanted,
-    /// It is being read, and gone into then.
+    Requested,
+    /// Requested, and recalled as soon as it is loaded.
     Recalled,
-    /// All that is kept.
-    Read,
+    Loaded,
 }
 
-/// Where in the history one goes.
+/// Direction in the sent messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum RecallDirection {
     Older,
     Newer,
 }
@@ -318,7 +318,7 @@ fn candidate(text: impl Into<String>) -> Candidate {
     Candidate::new(text, "")
 }
 
-/// Where a directory is that was typed.
+/// Path of a directory that was typed.
 fn directory_of(typed: &str, workdir: Option<&str>, home: Option<&str>) -> PathBuf {
     let rest = typed.strip_prefix("~/");
     match (rest, home) {

@@ -199,7 +199,7 @@ impl Orders {
             Awaits::Heard(agent) => (has_heard(agent, driver) || is_over).then_some(Answer::OK),
             Awaits::Submitted(agent, number) => {
                 let has_heard = has_heard(agent, driver);
-                match driver.app.submission_state(number) {
+                match driver.app.ctx.submission_state(number) {
                     // Carried out by the screen itself, or stored.
                     None | Some(SubmissionState::Received) => {
                         (has_heard || is_over).then_some(Answer::OK)
@@ -277,7 +277,7 @@ impl Orders {
                     return Err("there is nothing to say".to_owned());
                 }
                 let agent = named(agent.as_deref(), driver).await?;
-                let number = driver.app.outbox().added();
+                let number = driver.app.ctx.outbox().added();
                 driver.app.submit_to(agent, text);
                 Ok(Begun::Awaits(Awaits::Submitted(agent, number), HEARING))
             }

@@ -358,7 +358,7 @@ impl Driver {
             Found::Confined(is_confined) => self.app.set_confined(is_confined),
             Found::Choices { models, tools } => self.app.set_choices(models, tools),
             Found::Server(found) => self.app.set_local_server(found),
-            Found::Choice(picker) => self.app.choose(picker),
+            Found::Choice(picker) => self.app.choose(*picker),
             Found::Hits { hits, is_more } => self.app.set_hits(*hits, is_more),
             Found::Filled(agent, filled) if agent == current => self.app.set_filled(filled),
             Found::CheckedOut(agent, branch) if agent == current => self.app.set_branch(branch),

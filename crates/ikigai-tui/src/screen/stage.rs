@@ -47,7 +47,7 @@ impl Stage {
         let engine = driver.engine.clone();
         // Nobody sees how time passes but those who wait.
         let tick = driver.app.next_tick().filter(|_| orders.has_held());
-        let typed = driver.app.typed_due();
+        let typed = driver.app.ctx.typed_due();
         let due = orders.due().into_iter().chain(tick).chain(typed).min();
         tokio::select! {
             () = orders.came(&engine) => {}

@@ -44,10 +44,10 @@ impl Driver {
     /// Gives a typed line to an agent.
     pub(super) async fn submit(&mut self, agent: AgentId, line: String) {
         let submission = self.engine.submission(line);
-        if self.app.submitted_behind(agent, &submission) {
+        if self.app.ctx.submitted_behind(agent, &submission) {
             return;
         }
-        self.app.submitted(agent, submission.clone());
+        self.app.ctx.submitted(agent, submission.clone());
         let engine = self.engine.clone();
         let intent = Intent::Submit(submission.clone());
         // A store that does not answer must not keep keys from being seen.
@@ -74,7 +74,7 @@ impl Driver {
         delivered: Result<(), EngineError>,
     ) {
         let Err(error) = delivered else {
-            return self.app.delivered(submission.id);
+            return self.app.ctx.delivered(submission.id);
         };
         if let EngineError::Commit(CommitError::Held { owner, .. }) = &error
             && self.say_to_holder(agent, &submission, owner).await
@@ -111,11 +111,11 @@ impl Driver {
             (OutboxAction::Save(pending), Some(writer)) => {
                 let id = pending.submission.id;
                 if !writer.queue(DraftJob::SavePending(pending)) {
-                    self.app.pending_saved(id, false);
+                    self.app.ctx.pending_saved(id, false);
                 }
             }
             (OutboxAction::Save(pending), None) => {
-                self.app.pending_saved(pending.submission.id, false);
+                self.app.ctx.pending_saved(pending.submission.id, false);
             }
             (OutboxAction::Drop(id), writer) => {
                 if let Some(writer) = writer {
@@ -155,22 +155,22 @@ impl Driver {
     /// Takes in what became of draft files.
     pub(super) fn kept(&mut self, report: DraftReport) {
         match report {
-            DraftReport::Draft(agent, draft) => self.app.restore_draft(agent, draft),
-            DraftReport::Pending(pending) => self.app.restore_pending(pending),
-            DraftReport::Saved(id, on_disk) => self.app.pending_saved(id, on_disk),
+            DraftReport::Draft(agent, draft) => self.app.ctx.restore_draft(agent, draft),
+            DraftReport::Pending(pending) => self.app.ctx.restore_pending(pending),
+            DraftReport::Saved(id, on_disk) => self.app.ctx.pending_saved(id, on_disk),
         }
     }
 
     /// Looks for lines whose agent ended without a word, and saves and stores what is due.
     pub(super) fn keep_typed(&mut self) {
         let now = Instant::now();
-        if self.app.typed_due().is_some_and(|due| due <= now) {
+        if self.app.ctx.typed_due().is_some_and(|due| due <= now) {
             self.app.tick(now);
         }
-        for agent in self.app.outbox().agents() {
+        for agent in self.app.ctx.outbox().agents() {
             if self.engine.is_working(agent).is_none() {
-                for id in self.app.lost_by(agent) {
-                    self.app.agent_lost(agent, id);
+                for id in self.app.ctx.lost_by(agent) {
+                    self.app.ctx.agent_lost(agent, id);
                 }
             }
         }
@@ -178,7 +178,7 @@ impl Driver {
 
     /// Saves everything that was typed and is not in the log, because the program ends.
     pub async fn keep_all(&mut self) {
-        self.app.keep_all();
+        self.app.ctx.keep_all();
         // Everything else is of no more use.
         for wish in self.app.take_wishes() {
             match wish {

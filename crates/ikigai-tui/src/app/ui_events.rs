@@ -1,27 +1,49 @@
-//! What the engine tells.
+//! Handler of the engine's events.
 
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, Next, parse};
-use ikigai_engine::{Intent, Outcome, Question, Update};
+use ikigai_engine::{Intent, MailId, Outcome, Question, Update};
 
-use super::{App, Mode, Overlay, Wish};
+use super::overlay::Overlay;
+use super::quit::QuitPrompt;
+use super::{App, UiContext, Wish, quit};
 use crate::text::one_line;
 
 /// Longest beginning of a call in a notification.
 const NOTICE_CHARS: usize = 80;
 
-/// A turn longer than this is worth a notice when it ends.
+/// Shortest turn whose end is notified.
 const LONG_TURN: Duration = Duration::from_secs(10);
 
 impl App {
-    /// Takes in what the engine tells of an agent. Rows were applied to its pane before.
+    /// Handles an event of an agent. The driver has applied stored rows to its pane before.
     pub fn told(&mut self, agent: AgentId, update: Update, now: Instant) {
         self.tick(now);
+        let has_ended = matches!(update, Update::Ended(_) | Update::Received(_));
+        self.ctx.told(agent, update);
+        self.apply_changes();
+        // Nothing may be left to ask about before quitting.
+        if has_ended && self.is_open::<QuitPrompt>() {
+            self.refresh();
+        }
+        self.sync_question();
+    }
+
+    /// Notes that a line is stored, or that its command ran.
+    pub fn received(&mut self, id: MailId) {
+        if self.ctx.received(id) && self.is_open::<QuitPrompt>() {
+            self.refresh();
+        }
+    }
+}
+
+impl UiContext {
+    fn told(&mut self, agent: AgentId, update: Update) {
         let is_current = agent == self.current;
         self.notice(agent, &update);
-        self.roster.told(agent, &update, now, is_current);
+        self.roster.told(agent, &update, self.now, is_current);
         if self.roster.get(agent).is_none() {
             self.wishes.push(Wish::ReadTree);
         }
@@ -33,7 +55,9 @@ impl App {
                 self.wishes.push(Wish::Say(agent, Intent::Say(text)));
             }
             Update::TakenBack { text, .. } => self.hand_back(agent, &text),
-            Update::Received(id) => self.received(id),
+            Update::Received(id) => {
+                self.received(id);
+            }
             Update::Unstored { id, reason } => self.unstored(id, &reason),
             Update::ShellStarted { id, .. } => self.shell_runs(id),
             Update::Next(Next::Input(text)) => self.put_back(agent, text),
@@ -51,17 +75,11 @@ impl App {
                 };
                 self.say(warning);
             }
-            Update::Ended(_) => {
-                self.sends_now = false;
-                // Nothing is left to ask about.
-                if matches!(self.mode, Mode::Leaving) {
-                    self.leave();
-                }
-            }
+            Update::Ended(_) => self.sends_now = false,
             Update::Next(next) if is_current => self.do_next(next),
-            Update::Next(Next::Quit) => self.leave(),
+            Update::Next(Next::Quit) => quit::leave(self),
             Update::Preview { line, output } if is_current => {
-                self.mode = Mode::Overlay(Overlay::of_text(&line, &output));
+                self.open(Overlay::of_text(&line, &output));
             }
             Update::Notice(text) if is_current => self.say(text),
             Update::GrantOffer(text) if is_current => self.grant_offer = Some(format!("⚠ {text}")),
@@ -76,10 +94,9 @@ impl App {
             }
             _ => {}
         }
-        self.mind_question();
     }
 
-    /// Does what a command of the agent that is shown left to the screen.
+    /// Does what a command of the current agent left to the screen.
     fn do_next(&mut self, next: Next) {
         match next {
             Next::Input(text) => self.put_back(self.current, text),
@@ -89,13 +106,13 @@ impl App {
             Next::Mouse(on) => self.wishes.push(Wish::Mouse(on)),
             Next::View(open) => self.view(open),
             Next::Refresh => self.wishes.extend([Wish::Reread, Wish::Redraw]),
-            Next::Quit => self.leave(),
+            Next::Quit => quit::leave(self),
         }
     }
 
-    /// Unfolds all that is shown, or folds it.
+    /// Unfolds all events, or folds them.
     fn view(&mut self, open: Option<bool>) {
-        let Some(pane) = self.panes.get_mut(&self.current) else {
+        let Some(pane) = self.current_mut() else {
             return;
         };
         match open {
@@ -104,8 +121,9 @@ impl App {
         }
     }
 
-    /// Puts text that a command answers with into the input of its agent. It is in the log, so it
-    /// gives way to a command that is typed next.
+    /// Puts text that a command answers with into the input of its agent.
+    ///
+    /// It is in the log, so the next command that is typed replaces it.
     fn put_back(&mut self, agent: AgentId, text: String) {
         self.hand_back(agent, &text);
         if let Some(pane) = self.panes.get_mut(&agent) {
@@ -113,7 +131,7 @@ impl App {
         }
     }
 
-    /// Tells somebody who does not look what they wait for.
+    /// Notifies a user whose terminal has no focus.
     fn notice(&mut self, agent: AgentId, update: &Update) {
         if self.is_focused {
             return;
@@ -148,7 +166,7 @@ fn preview(question: &Question) -> String {
     }
 }
 
-/// Whether a row means that the tree looks different.
+/// Reports whether a row changes the tree.
 fn changes_tree(row: &ikigai_core::Row) -> bool {
     use ikigai_core::Kind::{AgentKilled, Command, Fork};
     matches!(row.kind.read_as(), Some(Fork | AgentKilled | Command))

@@ -22,13 +22,13 @@ const MOST_LEFT: usize = 16;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Past {
+pub(super) struct HiddenRows {
     /// The pages before the one that is remembered, newest first.
     before: Vec<Agent>,
     left: HashMap<RowRef, Vec<Entry>>,
 }
 
-impl Past {
+impl HiddenRows {
     /// For the scrollback.
     pub(super) fn beside(&self) -> Beside<'_> {
         Beside {

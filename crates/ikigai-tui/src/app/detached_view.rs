@@ -4,7 +4,7 @@
 use ikigai_core::{Direction, Kind, PageQuery, RowRef, Seq, Span};
 use ikigai_engine::{Agent, Engine, StoreError};
 
-use super::past::Past;
+use super::hidden_rows::HiddenRows;
 use crate::scrollback::Scrollback;
 
 /// How many rows are read at a time, and how many are kept above those that come below.
@@ -14,11 +14,11 @@ const STEP_ROWS: usize = 400;
 const ROWS_BELOW: usize = 200;
 
 /// See the module.
-pub(super) struct Elsewhere {
+pub(super) struct DetachedView {
     /// The agent as it was at the last row that is shown.
     pub(super) agent: Agent,
     /// What is to be seen beside that.
-    pub(super) past: Past,
+    pub(super) past: HiddenRows,
     /// What was looked at before.
     pub(super) here: Scrollback,
     /// Whether the row is not remembered any more.
@@ -33,7 +33,7 @@ struct End {
     is_last: bool,
 }
 
-impl Elsewhere {
+impl DetachedView {
     /// Reads around a row; none if it is not in the log. `now` is the agent that wrote it.
     pub(super) async fn at(
         engine: &Engine,
@@ -49,7 +49,7 @@ impl Elsewhere {
         let is_there = agent.view.entries().iter().any(|entry| entry.at() == row);
         Ok(is_there.then(|| Self {
             agent,
-            past: Past::default(),
+            past: HiddenRows::default(),
             here: Scrollback::default(),
             is_left: !now.state.path().contains(row),
             has_newer: !end.is_last,

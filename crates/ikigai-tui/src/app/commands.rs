@@ -1,0 +1,61 @@
+//! Runs typed lines: commands that only a screen can carry out, or requests to the agent.
+
+use ikigai_engine::Intent;
+use ikigai_engine::commands::{Command, Line, parse};
+
+use super::board::Board;
+use super::browse::Browse;
+use super::key_entry::KeyEntry;
+use super::overlay::help;
+use super::terminal_programs::wants_terminal;
+use super::{Choosing, UiContext, Wish, picker, quit};
+
+/// Runs a line as if the user had typed it.
+pub(super) fn submit(ctx: &mut UiContext, text: String) {
+    ctx.notes.clear();
+    ctx.grant_offer = None;
+    // A toast about something before is over; a question that stays is not.
+    ctx.said.take_if(|(_, until)| until.is_some());
+    if let Line::Command(command, rest) = parse(&text)
+        && submit_here(ctx, command, rest)
+    {
+        return;
+    }
+    if let Line::Shell { command, sent } = parse(&text)
+        && wants_terminal(command)
+    {
+        let command = command.to_owned();
+        return ctx.wishes.push(Wish::RunOnTerminal { command, sent });
+    }
+    let intent = match parse(&text) {
+        Line::Command(command, rest) if command.only_shows(rest) => Intent::Preview(text),
+        _ => Intent::Command(text),
+    };
+    ctx.wishes.push(Wish::Say(ctx.current, intent));
+}
+
+/// Carries out a command of the screen; returns whether it is one.
+fn submit_here(ctx: &mut UiContext, command: &Command, rest: &str) -> bool {
+    match (command.name, rest.trim()) {
+        ("quit", "") => quit::leave(ctx),
+        ("history", "") => Browse::open_all(ctx),
+        ("model", "") => ctx.wishes.push(Wish::Choose(Choosing::Model)),
+        ("sessions", "") => ctx.wishes.push(Wish::Choose(Choosing::Session)),
+        ("switch", "") => picker::choose_agent(ctx),
+        ("key", "") => picker::choose_key_provider(ctx),
+        ("key", provider) if !provider.contains(char::is_whitespace) => {
+            ctx.open(KeyEntry::new(provider));
+        }
+        ("theme", "") => picker::choose_theme(ctx),
+        ("keys", "") => ctx.open(help(&ctx.bindings)),
+        ("agents", "") => Board::open(ctx),
+        ("merge", arguments) => {
+            let merge = Wish::PreviewMerge(ctx.current, arguments.to_owned());
+            ctx.wishes.push(merge);
+        }
+        ("search", words) if !words.is_empty() => ctx.search_log(words),
+        ("take", "") => ctx.wishes.push(Wish::Take(ctx.current)),
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,126 @@
+//! Entry of an API key, hidden on the screen and kept out of every history.
+
+use ikigai_engine::TypedKey;
+
+use super::hints::Hints;
+use super::layer::{Area, Handled, Layer};
+use super::lines::NARROW;
+use super::{UiContext, Wish, mouse};
+use crate::input::Edit;
+use crate::key::{Code, Key, Mouse};
+use crate::keys::{self, Action, Meaning};
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::paint::Grid;
+use crate::text::clean;
+use crate::width::width;
+
+/// Most bytes of a key.
+const LONGEST: usize = 4096;
+
+/// A key that the user types.
+pub(super) struct KeyEntry {
+    provider: String,
+    typed: String,
+}
+
+impl KeyEntry {
+    /// Asks for the key of a provider.
+    pub(super) fn new(provider: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            typed: String::new(),
+        }
+    }
+
+    fn push(&mut self, character: char) {
+        if self.typed.len() < LONGEST && !character.is_control() {
+            self.typed.push(character);
+        }
+    }
+
+    fn submit(&self, ctx: &mut UiContext) {
+        let Some(key) = TypedKey::new(&self.typed) else {
+            return ctx.say("that can be no key · Esc leaves it");
+        };
+        let provider = self.provider.clone();
+        ctx.close();
+        ctx.say(format!("asking {provider} …"));
+        ctx.wishes.push(Wish::TakeKey { provider, key });
+    }
+
+    /// The row in place of the input, and the column of the cursor.
+    fn line(&self, columns: u16) -> (Line, u16) {
+        let provider = clean(&self.provider);
+        let count = self.typed.chars().count();
+        let (label, count) = match count {
+            _ if columns < NARROW => (format!("{provider} key: "), format!("{count} hidden")),
+            0 => (format!("key of {provider}, hidden: "), String::new()),
+            1 => (
+                format!("key of {provider}, hidden: "),
+                "1 character".to_owned(),
+            ),
+            _ => (
+                format!("key of {provider}, hidden: "),
+                format!("{count} characters"),
+            ),
+        };
+        let column = width(&label) + width(&count);
+        let line = Line::new(vec![
+            Span::new(label, Role::Question),
+            Span::new(count, Role::Text),
+        ]);
+        let hints = Hints {
+            gap: "  ",
+            keys: &["Enter tries and keeps it"],
+            way_out: "Esc leaves it",
+            look: Look::of(Role::Faint),
+        };
+        let line = hints.after(&line, columns);
+        (line, u16::try_from(column).unwrap_or(u16::MAX))
+    }
+}
+
+impl Layer for KeyEntry {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+        Vec::new()
+    }
+
+    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+        let meaning = ctx.bindings.meaning(&[keys::Mode::Input], &[key]);
+        match (meaning, key.code) {
+            (Meaning::Action(Action::Send), _) => self.submit(ctx),
+            (Meaning::Action(Action::Escape | Action::Interrupt), _) => {
+                ctx.close();
+                ctx.say("no key was kept");
+            }
+            (Meaning::Action(Action::Edit(Edit::Backspace)), _) => {
+                self.typed.pop();
+            }
+            (Meaning::Action(Action::Edit(Edit::KillToStart)), _) => self.typed.clear(),
+            (_, Code::Char(character)) if !key.ctrl && !key.alt => self.push(character),
+            _ => {}
+        }
+        Handled::Yes
+    }
+
+    fn paste(&mut self, text: &str, _ctx: &mut UiContext) -> Handled {
+        for character in text.trim().chars() {
+            self.push(character);
+        }
+        Handled::Yes
+    }
+
+    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+        mouse::act(mouse, ctx);
+        Handled::Yes
+    }
+
+    fn draw(&mut self, area: Area, ctx: &mut UiContext, grid: &mut Grid) -> Area {
+        let (line, column) = self.line(ctx.columns);
+        grid.fill(ctx.input_row, Role::Text);
+        grid.line(ctx.input_row, 0, &line);
+        grid.cursor = Some((ctx.input_row, column.min(ctx.columns - 1)));
+        area
+    }
+}

@@ -1,0 +1,85 @@
+//! Prompt for one line in the last row of the screen, for browse mode and the board.
+
+use super::UiContext;
+use crate::input::{Edit, Editor};
+use crate::key::{Code, Key};
+use crate::keys::{self, Action, Meaning};
+use crate::line::Line;
+use crate::look::{Look, Role};
+use crate::paint::Grid;
+use crate::text::{clean, cut};
+
+/// A line that the user types.
+pub(super) struct LinePrompt {
+    title: String,
+    editor: Editor,
+}
+
+/// Outcome of a key in a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PromptOutcome {
+    /// The prompt stays; its text may have changed.
+    Open,
+    /// Enter: the text without surrounding blanks.
+    Entered(String),
+    Cancelled,
+}
+
+impl LinePrompt {
+    pub(super) fn new(title: impl Into<String>, text: &str) -> Self {
+        let mut editor = Editor::default();
+        editor.set(text);
+        Self {
+            title: title.into(),
+            editor,
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.editor.text()
+    }
+
+    /// Takes a key.
+    pub(super) fn key(&mut self, key: Key, ctx: &mut UiContext) -> PromptOutcome {
+        ctx.typed_at = Some(ctx.now);
+        let meaning = ctx.bindings.meaning(&[keys::Mode::Input], &[key]);
+        match (meaning, key.code) {
+            (Meaning::Action(Action::Send), _) => {
+                return PromptOutcome::Entered(self.editor.text().trim().to_owned());
+            }
+            (Meaning::Action(Action::Escape | Action::Interrupt), _) => {
+                return PromptOutcome::Cancelled;
+            }
+            (Meaning::Action(Action::Edit(edit)), _) => {
+                let was_empty = self.editor.is_empty();
+                self.editor.apply(edit);
+                if was_empty && edit == Edit::Backspace {
+                    return PromptOutcome::Cancelled;
+                }
+            }
+            (Meaning::Nothing, Code::Char(character)) if !key.ctrl && !key.alt => {
+                self.editor.insert(character.encode_utf8(&mut [0; 4]));
+            }
+            _ => {}
+        }
+        PromptOutcome::Open
+    }
+
+    /// Inserts the first line of pasted text.
+    pub(super) fn paste(&mut self, text: &str) {
+        self.editor.insert(text.lines().next().unwrap_or_default());
+    }
+
+    /// Draws the prompt in a row.
+    pub(super) fn draw(&mut self, grid: &mut Grid, row: u16, columns: u16) {
+        grid.fill(row, Role::Text);
+        let look = Look::of(Role::Question).with(Look::BOLD);
+        let title = Line::of(format!(" {} ", clean(&self.title)), look);
+        let column = grid.line(row, 0, &cut(&title, columns / 2, "… "));
+        let room = columns.saturating_sub(column + 1).max(1);
+        let (typed, cursor) = self.editor.one_row(room);
+        grid.line(row, column, &typed);
+        let cursor = column + cursor;
+        grid.cursor = Some((row, cursor.min(columns.saturating_sub(1))));
+    }
+}

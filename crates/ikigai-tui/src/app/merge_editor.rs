@@ -1,0 +1,189 @@
+//! Preview of merging children into their parent; the user can edit the text first.
+
+use std::collections::VecDeque;
+
+use ikigai_core::AgentId;
+use ikigai_engine::{Errand, Intent, MergePreview};
+
+use super::hints::Hints;
+use super::layer::{Area, Handled, Layer};
+use super::{Live, UiContext, Wish};
+use crate::input::Editor;
+use crate::key::{Code, Key, Mouse};
+use crate::keys::{self, Action, Meaning};
+use crate::line::{Line, Span};
+use crate::look::{Look, Role};
+use crate::paint::Grid;
+use crate::text::{clean, cut, wrap};
+
+/// Most rows of facts about a child.
+const FACT_ROWS: usize = 3;
+
+/// Keys of a preview.
+const KEYS: Hints<'_> = Hints {
+    gap: " ",
+    keys: &["Enter merges it", "Ctrl-G editor", "Alt-Enter newline"],
+    way_out: "Esc leaves it",
+    look: Look::of(Role::Status),
+};
+
+/// Previews of merges into one agent, shown one after the other.
+pub(super) struct MergeEditor {
+    /// The parent.
+    into: AgentId,
+    /// The preview on the screen, and those after it.
+    previews: VecDeque<MergePreview>,
+    /// Number of all previews.
+    count: usize,
+    /// Text of the first preview.
+    editor: Editor,
+}
+
+impl MergeEditor {
+    /// Shows previews; none if there are none.
+    pub(super) fn new(into: AgentId, previews: Vec<MergePreview>) -> Option<Self> {
+        let previews = VecDeque::from(previews);
+        Some(Self {
+            into,
+            count: previews.len(),
+            editor: editor_of(previews.front()?),
+            previews,
+        })
+    }
+
+    /// Replaces the text.
+    pub(super) fn set_text(&mut self, text: &str) {
+        self.editor.set(text);
+    }
+
+    /// Merges the first preview, and shows the next.
+    fn merge(&mut self, ctx: &mut UiContext) {
+        let text = self.editor.text();
+        if text.trim().is_empty() {
+            return ctx.say("nothing to merge · Esc leaves it");
+        }
+        let Some(preview) = self.previews.pop_front() else {
+            return ctx.close();
+        };
+        match self.previews.front() {
+            Some(next) => self.editor = editor_of(next),
+            None => ctx.close(),
+        }
+        if ctx.roster.live(self.into).is_some_and(Live::is_busy) {
+            let name = ctx.name_of(self.into).unwrap_or_default();
+            ctx.say(format!("it is merged as soon as {name} has ended its turn"));
+        }
+        let merge = Errand::Merge(Box::new(preview), text);
+        ctx.wishes.push(Wish::Say(self.into, Intent::Do(merge)));
+    }
+
+    fn cancel(&self, ctx: &mut UiContext) {
+        let (merged, count) = (self.count - self.previews.len(), self.count);
+        ctx.close();
+        ctx.say(match merged {
+            0 => "nothing was merged".to_owned(),
+            merged => format!("merged {merged} of {count}"),
+        });
+    }
+}
+
+fn editor_of(preview: &MergePreview) -> Editor {
+    let mut editor = Editor::default();
+    editor.set(&preview.text);
+    editor.move_to(0);
+    editor
+}
+
+impl Layer for MergeEditor {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+        Vec::new()
+    }
+
+    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+        ctx.typed_at = Some(ctx.now);
+        let editor = &mut self.editor;
+        let meaning = ctx.bindings.meaning(&[keys::Mode::Input], &[key]);
+        match (meaning, key.code) {
+            (Meaning::Action(Action::Send), _) if editor.ends_with_backslash() => {
+                editor.continue_line();
+            }
+            (Meaning::Action(Action::Send), _) => self.merge(ctx),
+            (Meaning::Action(Action::Escape | Action::Interrupt), _) => self.cancel(ctx),
+            (Meaning::Action(Action::Editor), _) => ctx.wishes.push(Wish::Edit(editor.text())),
+            (Meaning::Action(Action::Edit(edit)), _) => {
+                editor.apply(edit);
+            }
+            (Meaning::Nothing, Code::Char(character)) if !key.ctrl && !key.alt => {
+                editor.insert(character.encode_utf8(&mut [0; 4]));
+            }
+            _ => {}
+        }
+        Handled::Yes
+    }
+
+    fn paste(&mut self, text: &str, ctx: &mut UiContext) -> Handled {
+        if !self.editor.insert(text) {
+            ctx.say("⚠ the text is too large");
+        }
+        Handled::Yes
+    }
+
+    fn mouse(&mut self, _mouse: Mouse, _ctx: &mut UiContext) -> Handled {
+        Handled::Yes
+    }
+
+    fn covers_input(&self) -> bool {
+        true
+    }
+
+    fn draw(&mut self, area: Area, ctx: &mut UiContext, grid: &mut Grid) -> Area {
+        let (columns, bottom) = (area.columns, area.bottom() - 1);
+        let Some(preview) = self.previews.front() else {
+            return area;
+        };
+        let parent = ctx.roster.get(self.into);
+        let parent = parent.map_or("", |known| known.branch.agent.name.as_str());
+        let place = self.count - self.previews.len() + 1;
+        let place = match self.count {
+            1 => String::new(),
+            count => format!(" · {place} of {count}"),
+        };
+        let title = Line::new(vec![
+            Span::new(
+                format!("{} ", clean(&preview.title())),
+                Look::of(Role::Agent).with(Look::BOLD),
+            ),
+            Span::new(format!("into {}{place}", clean(parent)), Role::Text),
+        ]);
+        grid.line(0, 0, &cut(&title, columns, "…"));
+        let facts = preview.facts();
+        let facts = wrap(&Line::of(clean(&facts), Role::Faint), columns, &[]);
+        let mut row = 1;
+        let most = if ctx.rows < 15 { 1 } else { FACT_ROWS };
+        for line in facts.iter().take(most) {
+            grid.line(row, 0, line);
+            row += 1;
+        }
+        row += u16::from(ctx.rows >= 15);
+        let room = bottom.saturating_sub(row).max(1);
+        let layout = self.editor.layout(columns - 2, room);
+        for (row, line) in (row..bottom).zip(&layout.rows) {
+            grid.line(row, 1, line);
+        }
+        let cursor = (
+            row + u16::try_from(layout.cursor.0).unwrap_or(0),
+            1 + u16::try_from(layout.cursor.1).unwrap_or(0),
+        );
+        grid.cursor = Some((cursor.0.min(bottom), cursor.1.min(columns - 1)));
+        let line = match &ctx.said {
+            Some((said, _)) => cut(
+                &Line::of(format!(" {}", clean(said)), Role::Busy),
+                columns,
+                "…",
+            ),
+            None => KEYS.after(&Line::default(), columns),
+        };
+        grid.line(bottom, 0, &line);
+        area.above(area.row)
+    }
+}

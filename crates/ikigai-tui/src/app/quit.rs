@@ -1,0 +1,62 @@
+//! Quitting, with a question while agents work or messages are not stored.
+
+use super::layer::{Handled, Layer};
+use super::{UiContext, Wish, mouse};
+use crate::key::{Code, Key, Mouse};
+use crate::keys;
+
+/// Question before quitting; its text is the toast.
+pub(super) struct QuitPrompt;
+
+/// Quits, or asks first.
+pub(super) fn leave(ctx: &mut UiContext) {
+    let Some(text) = question(ctx) else {
+        return ctx.wishes.push(Wish::Quit);
+    };
+    ctx.said = Some((text, None));
+    ctx.open(QuitPrompt);
+}
+
+/// Text of the question; none if nothing is at stake.
+fn question(ctx: &UiContext) -> Option<String> {
+    let agents = match ctx.roster.working() {
+        0 => return ctx.leaving_pending(),
+        1 => "1 agent is".to_owned(),
+        working => format!("{working} agents are"),
+    };
+    let keys = "q quit, they pause · b leave them working · Esc stay";
+    Some(format!("{agents} working:  {keys}"))
+}
+
+impl Layer for QuitPrompt {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+        Vec::new()
+    }
+
+    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+        match key.code {
+            Code::Char('q') => ctx.wishes.push(Wish::Quit),
+            Code::Char('b') => ctx.wishes.push(Wish::Background),
+            Code::Char('d' | 'c') if key.ctrl => ctx.wishes.push(Wish::Quit),
+            Code::Escape => {
+                ctx.said = None;
+                ctx.close();
+            }
+            _ => {}
+        }
+        Handled::Yes
+    }
+
+    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+        mouse::act(mouse, ctx);
+        Handled::Yes
+    }
+
+    /// Asks again, or quits if nothing is at stake any more.
+    fn refresh(&mut self, ctx: &mut UiContext) {
+        match question(ctx) {
+            Some(text) => ctx.said = Some((text, None)),
+            None => ctx.wishes.push(Wish::Quit),
+        }
+    }
+}
