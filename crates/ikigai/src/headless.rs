@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use ikigai_tui::app::Wish;
+use ikigai_tui::app::TerminalAction;
 use ikigai_tui::control::{Mode, Orders};
 use ikigai_tui::drafts::DraftFiles;
 use ikigai_tui::screen::{Driver, Stage};
@@ -80,17 +80,24 @@ async fn go(stage: &mut Stage, mut signals: Signals, mode: Mode) {
         return;
     }
     loop {
-        for wish in stage.carry_out().await {
-            match wish {
-                Wish::Quit | Wish::Background => return,
-                Wish::Edit(_) => stage.driver.app.say("⚠ there is no terminal for an editor"),
-                Wish::RunOnTerminal { command, .. } => {
+        for action in stage.carry_out().await {
+            match action {
+                TerminalAction::Quit | TerminalAction::QuitToBackground => return,
+                TerminalAction::Edit(_) => {
+                    stage.driver.app.say("⚠ there is no terminal for an editor")
+                }
+                TerminalAction::Run { command, .. } => {
                     let app = &mut stage.driver.app;
                     app.say(format!("⚠ there is no terminal for `{command}`"));
                 }
-                Wish::Suspend => stage.driver.app.say("there is no shell to go back to"),
-                // There is nothing to write to, and nobody to tell.
-                _ => {}
+                TerminalAction::Suspend => stage.driver.app.say("there is no shell to go back to"),
+                // There is nothing to write to, and no user to notify.
+                TerminalAction::SetTheme(_)
+                | TerminalAction::SetMouse(_)
+                | TerminalAction::Copy(_)
+                | TerminalAction::Page(_)
+                | TerminalAction::Notify(_)
+                | TerminalAction::Redraw => {}
             }
         }
         let is_idle = stage.driver.engine.is_idle() && !stage.is_asked();

@@ -4,12 +4,12 @@ use ikigai_core::data::AnsweredBy;
 use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::{Answer, Intent, Question};
 
-use super::{App, Live, Wish};
+use super::{App, EngineRequest, Live};
 
 impl App {
     /// Reports whether effects are queued.
-    pub fn has_wishes(&self) -> bool {
-        !self.ctx.wishes.is_empty()
+    pub fn has_effects(&self) -> bool {
+        !self.ctx.effects.is_empty()
     }
 
     /// Submits a line to an agent as if it had been typed for it.
@@ -17,8 +17,8 @@ impl App {
         if agent == self.ctx.current {
             self.submit(text);
         } else {
-            let command = Wish::Say(agent, Intent::Command(text));
-            self.ctx.wishes.push(command);
+            let command = EngineRequest::Send(agent, Intent::Command(text));
+            self.ctx.effects.push(command);
         }
     }
 

@@ -10,7 +10,7 @@ use super::layer::{Area, Handled, Layer};
 use super::line_prompt::{LinePrompt, PromptOutcome};
 use super::needle::Needle;
 use super::tail::Tail;
-use super::{Known, Pane, State, UiContext, Wish};
+use super::{EngineRequest, Known, LoadRequest, Pane, State, UiContext};
 use crate::key::{Code, Deed, Key, Mouse};
 use crate::keys::{self, Action};
 use crate::paint::Grid;
@@ -121,7 +121,7 @@ impl Board {
         };
         ctx.selection = None;
         ctx.said = None;
-        ctx.wishes.push(Wish::ReadTree);
+        ctx.effects.push(LoadRequest::Tree);
         board.load_near_mark(ctx);
         ctx.open(board);
     }
@@ -175,7 +175,7 @@ impl Board {
     fn act_on(&mut self, action: Action, agent: AgentId, name: &str, ctx: &mut UiContext) {
         match action {
             Action::BoardGo if agent == ctx.current => ctx.close(),
-            Action::BoardGo => ctx.wishes.push(Wish::Show(agent)),
+            Action::BoardGo => ctx.effects.push(EngineRequest::Show(agent)),
             Action::BoardNo => self.refuse(agent, name, ctx),
             _ if !ctx.lives(agent) => ctx.say(format!("{name} is dead")),
             Action::BoardMail => {
@@ -185,9 +185,9 @@ impl Board {
             Action::BoardInterrupt => interrupt(agent, name, ctx),
             Action::BoardMerge => merge(agent, name, ctx),
             Action::BoardFork => {
-                ctx.wishes.push(Wish::Show(agent));
+                ctx.effects.push(EngineRequest::Show(agent));
                 let fork = Intent::Command("/fork".to_owned());
-                ctx.wishes.push(Wish::Say(agent, fork));
+                ctx.effects.push(EngineRequest::Send(agent, fork));
             }
             Action::BoardKill => self.ask_to_kill(agent, name, ctx),
             _ => {}
@@ -215,7 +215,7 @@ impl Board {
             return;
         };
         if self.peeks(ctx) {
-            ctx.wishes.push(Wish::Peek(marked));
+            ctx.effects.push(LoadRequest::Peek(marked));
         }
         let agents = self.agents(ctx);
         let place = agents.iter().position(|id| *id == marked).unwrap_or(0);
@@ -227,7 +227,7 @@ impl Board {
         let unread = near.filter(|id| ctx.roster.get(**id).is_some_and(Known::is_unread));
         let unread: Vec<_> = unread.copied().collect();
         if !unread.is_empty() {
-            ctx.wishes.push(Wish::ReadBoard(unread));
+            ctx.effects.push(LoadRequest::Board(unread));
         }
     }
 
@@ -418,8 +418,8 @@ fn merge(agent: AgentId, name: &str, ctx: &mut UiContext) {
     let known = ctx.roster.get(agent);
     match known.and_then(|known| known.branch.agent.parent) {
         Some(parent) => {
-            let merge = Wish::PreviewMerge(parent, name.to_owned());
-            ctx.wishes.push(merge);
+            let merge = LoadRequest::MergePreview(parent, name.to_owned());
+            ctx.effects.push(merge);
         }
         None => ctx.say(format!("{name} has no parent to merge into")),
     }
@@ -459,7 +459,8 @@ fn run(line: String, ctx: &mut UiContext) {
             None => break,
         }
     }
-    ctx.wishes.push(Wish::Say(speaker, Intent::Command(line)));
+    ctx.effects
+        .push(EngineRequest::Send(speaker, Intent::Command(line)));
 }
 
 /// Reports whether an action is about the marked agent.

@@ -9,7 +9,7 @@ use ikigai_core::{Kind, Row, RowRef};
 use super::layer::{Area, Handled, Layer};
 use super::line_prompt::{LinePrompt, PromptOutcome};
 use super::needle::Needle;
-use super::{UiContext, Wish, event, mouse};
+use super::{LoadRequest, TerminalAction, UiContext, event, mouse};
 use crate::key::{Key, Mouse};
 use crate::keys::{self, Action};
 use crate::look::Role;
@@ -89,7 +89,8 @@ impl Browse {
             let folded = rewinds.flatten().filter(|row| !pane.shows_left(*row));
             folded.take(MOST_UNFOLDED).collect()
         });
-        ctx.wishes.extend(rewinds.into_iter().map(Wish::ToggleLeft));
+        ctx.effects
+            .extend(rewinds.into_iter().map(LoadRequest::RewoundRows));
     }
 
     fn at(ctx: &mut UiContext, at: Option<Id>) -> Option<Self> {
@@ -152,7 +153,7 @@ impl Browse {
         self.seek = reads_on.then_some(seek);
         self.pages = pages.saturating_sub(usize::from(reads_on));
         if reads_on {
-            ctx.wishes.push(Wish::ReadOlder);
+            ctx.effects.push(LoadRequest::OlderRows);
         } else if !is_there && is_complete && seek == Seek::NewText {
             self.find_below(ctx);
         } else if !is_there {
@@ -227,7 +228,7 @@ impl Browse {
             .pane()
             .and_then(|pane| pane.scrollback.item(self.cursor));
         if let (Id::Row(row), Some(_)) = (self.cursor, item.and_then(left_by)) {
-            ctx.wishes.push(Wish::ToggleLeft(row));
+            ctx.effects.push(LoadRequest::RewoundRows(row));
         } else {
             ctx.with_pane(|pane, _| pane.scrollback.toggle(self.cursor));
             self.reveal(ctx);
@@ -304,7 +305,7 @@ impl Browse {
         let count = text.chars().count();
         let how = if as_markdown { " as Markdown" } else { "" };
         ctx.say(format!("copied {count} characters{how}"));
-        ctx.wishes.push(Wish::Copy(text));
+        ctx.effects.push(TerminalAction::Copy(text));
     }
 
     fn rewind_here(&self, ctx: &mut UiContext) {
@@ -418,7 +419,7 @@ impl Layer for Browse {
             }
             Action::BrowsePager => {
                 let text = self.row(ctx).map(|row| event::all_text(&row));
-                ctx.wishes.extend(text.map(Wish::Page));
+                ctx.effects.extend(text.map(TerminalAction::Page));
             }
             Action::BrowseLeave => leave(ctx),
             _ => return Handled::No,

@@ -8,7 +8,7 @@ use super::browse::Browse;
 use super::key_entry::KeyEntry;
 use super::overlay::help;
 use super::terminal_programs::wants_terminal;
-use super::{Choosing, UiContext, Wish, picker, quit};
+use super::{Choosing, EngineRequest, LoadRequest, TerminalAction, UiContext, picker, quit};
 
 /// Runs a line as if the user had typed it.
 pub(super) fn submit(ctx: &mut UiContext, text: String) {
@@ -25,13 +25,13 @@ pub(super) fn submit(ctx: &mut UiContext, text: String) {
         && wants_terminal(command)
     {
         let command = command.to_owned();
-        return ctx.wishes.push(Wish::RunOnTerminal { command, sent });
+        return ctx.effects.push(TerminalAction::Run { command, sent });
     }
     let intent = match parse(&text) {
         Line::Command(command, rest) if command.only_shows(rest) => Intent::Preview(text),
         _ => Intent::Command(text),
     };
-    ctx.wishes.push(Wish::Say(ctx.current, intent));
+    ctx.effects.push(EngineRequest::Send(ctx.current, intent));
 }
 
 /// Carries out a command of the screen; returns whether it is one.
@@ -39,8 +39,8 @@ fn submit_here(ctx: &mut UiContext, command: &Command, rest: &str) -> bool {
     match (command.name, rest.trim()) {
         ("quit", "") => quit::leave(ctx),
         ("history", "") => Browse::open_all(ctx),
-        ("model", "") => ctx.wishes.push(Wish::Choose(Choosing::Model)),
-        ("sessions", "") => ctx.wishes.push(Wish::Choose(Choosing::Session)),
+        ("model", "") => ctx.effects.push(LoadRequest::Choices(Choosing::Model)),
+        ("sessions", "") => ctx.effects.push(LoadRequest::Choices(Choosing::Session)),
         ("switch", "") => picker::choose_agent(ctx),
         ("key", "") => picker::choose_key_provider(ctx),
         ("key", provider) if !provider.contains(char::is_whitespace) => {
@@ -50,11 +50,11 @@ fn submit_here(ctx: &mut UiContext, command: &Command, rest: &str) -> bool {
         ("keys", "") => ctx.open(help(&ctx.bindings)),
         ("agents", "") => Board::open(ctx),
         ("merge", arguments) => {
-            let merge = Wish::PreviewMerge(ctx.current, arguments.to_owned());
-            ctx.wishes.push(merge);
+            let merge = LoadRequest::MergePreview(ctx.current, arguments.to_owned());
+            ctx.effects.push(merge);
         }
         ("search", words) if !words.is_empty() => ctx.search_log(words),
-        ("take", "") => ctx.wishes.push(Wish::Take(ctx.current)),
+        ("take", "") => ctx.effects.push(EngineRequest::TakeOver(ctx.current)),
         _ => return false,
     }
     true

@@ -10,11 +10,12 @@ use ikigai_core::{AgentId, AgentState, RowRef};
 use ikigai_engine::{Answer, Intent, Question, Status, Stop};
 
 use super::draw::Eye;
+use super::effect::Effects;
 use super::hits::Visited;
 use super::layer::{Area, Layer, LayerChange};
 use super::pending::InputDrafts;
 use super::second_press::{Again, Armed, LATE_ESCAPE};
-use super::{Filled, Live, ModeInForce, Pane, Roster, Surroundings, Wish};
+use super::{EngineRequest, Filled, Live, ModeInForce, Pane, Roster, Surroundings};
 use crate::keys::Bindings;
 use crate::outbox::Outbox;
 use crate::scrollback::{Selection, Visible};
@@ -72,7 +73,7 @@ pub struct UiContext {
     pub(super) visible: Vec<Visible>,
     /// Row of the input in the last frame.
     pub(super) input_row: u16,
-    pub(super) wishes: Vec<Wish>,
+    pub(super) effects: Effects,
     pub(super) changes: VecDeque<LayerChange>,
     pub(super) now: Instant,
 }
@@ -115,7 +116,7 @@ impl UiContext {
             typed_at: None,
             visible: Vec::new(),
             input_row: 0,
-            wishes: Vec::new(),
+            effects: Effects::default(),
             changes: VecDeque::new(),
             now,
         }
@@ -214,19 +215,19 @@ impl UiContext {
     /// Interrupts an agent.
     pub(super) fn interrupt_agent(&mut self, agent: AgentId) {
         let stop = Intent::Stop(Stop::Interrupt(Cause::User));
-        self.wishes.push(Wish::Say(agent, stop));
+        self.effects.push(EngineRequest::Send(agent, stop));
     }
 
     /// Runs a command line of the current agent.
     pub(super) fn command(&mut self, line: String) {
-        self.wishes
-            .push(Wish::Say(self.current, Intent::Command(line)));
+        self.effects
+            .push(EngineRequest::Send(self.current, Intent::Command(line)));
     }
 
     /// Shows another agent, or says why not.
     pub(super) fn go_to(&mut self, agent: Option<AgentId>, why_not: &str) {
         match agent {
-            Some(agent) => self.wishes.push(Wish::Show(agent)),
+            Some(agent) => self.effects.push(EngineRequest::Show(agent)),
             None => self.say(why_not),
         }
     }
@@ -255,6 +256,6 @@ impl UiContext {
             .live_mut(call.agent)
             .questions
             .retain(|question| question.call != call);
-        self.wishes.push(Wish::Say(call.agent, answer));
+        self.effects.push(EngineRequest::Send(call.agent, answer));
     }
 }

@@ -1,4 +1,4 @@
-//! Effects of the screen, executed by its driver.
+//! Effects of the screen, grouped by what executes them.
 
 use std::path::PathBuf;
 
@@ -9,89 +9,153 @@ use ikigai_engine::{Intent, TypedKey};
 use super::Choosing;
 use crate::outbox::OutboxAction;
 
-/// What the screen wants done.
+/// Effect that the screen queues; its driver executes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Say this to an agent.
-    Say(AgentId, Intent),
-    /// Show another agent.
+pub enum UiEffect {
+    /// The driver asks the engine or the files of drafts.
+    Engine(EngineRequest),
+    /// The driver or a background task reads the store.
+    Load(LoadRequest),
+    /// Only a terminal can do it.
+    Terminal(TerminalAction),
+}
+
+/// Request to the engine, or to the files of drafts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineRequest {
+    /// Sends a request of the user to an agent.
+    Send(AgentId, Intent),
+    /// Shows another agent and takes its lease.
     Show(AgentId),
-    /// Ask whoever holds an agent to let go of it.
-    Take(AgentId),
-    /// Read more above of the agent that is shown.
-    ReadOlder,
-    /// Read more below, where its end is not what is looked at.
-    ReadNewer,
-    /// Look for words in the whole log.
-    Search {
-        /// As they were typed.
-        typed: String,
-        /// Where an earlier answer ended.
-        after: Option<Cursor>,
-    },
-    /// Show this row where it stands in the history of the agent that wrote it.
-    GoTo(RowRef),
-    /// Show what was found last.
-    ListHits,
-    /// Show what this rewind of the agent that is shown left, or not any more.
-    ToggleLeft(RowRef),
-    /// Read what there is to choose from, and let the user choose.
-    Choose(Choosing),
-    /// Read all that is shown of the agent anew.
-    Reread,
-    /// Have a key tried and kept.
-    TakeKey {
-        /// Whose key.
+    /// Takes an agent over from another process.
+    TakeOver(AgentId),
+    /// Verifies and saves an API key.
+    SetKey {
+        /// Provider of the key.
         provider: String,
         /// The key.
         key: TypedKey,
     },
-    /// Show these colours.
-    Theme(String),
-    /// Take the mouse, or leave it to the terminal.
-    Mouse(bool),
-    /// Read an agent without showing it instead of another.
+    /// Saves or stores a line that is not in the log yet.
+    Outbox(OutboxAction),
+    /// Writes the draft of an agent to its file; removes the file if the text is empty.
+    SaveDraft(AgentId, String),
+}
+
+/// Read from the store or the file system, whose result comes back later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadRequest {
+    /// Older rows of the current agent.
+    OlderRows,
+    /// Newer rows of the current agent, while the view is detached from its end.
+    NewerRows,
+    /// Search in the whole log.
+    Search {
+        /// The search as it was typed.
+        typed: String,
+        /// End of an earlier answer.
+        after: Option<Cursor>,
+    },
+    /// A row with the rows around it, in the history of the agent that wrote it.
+    RowInContext(RowRef),
+    /// The newest search hits again.
+    SearchHits,
+    /// Rows that a rewind hid; hides them again if they are shown.
+    RewoundRows(RowRef),
+    /// Entries of a picker.
+    Choices(Choosing),
+    /// The current agent, from the beginning.
+    Pane,
+    /// An agent that only the board shows.
     Peek(AgentId),
-    /// Read what the board shows of agents, and what all of them cost.
-    ReadBoard(Vec<AgentId>),
-    /// Read what `/merge` with these arguments would bring into an agent.
-    PreviewMerge(AgentId, String),
-    /// Read the tree of agents anew.
-    ReadTree,
-    /// Put this where other programs paste from.
+    /// Newest rows of agents for the board, and costs of all.
+    Board(Vec<AgentId>),
+    /// Preview of `/merge` with these arguments into an agent.
+    MergePreview(AgentId, String),
+    /// The tree of agents.
+    Tree,
+    /// Entries of a directory, for completion.
+    Directory {
+        /// The directory as it was typed.
+        typed: String,
+        /// Its path.
+        directory: PathBuf,
+    },
+    /// Messages sent in earlier runs.
+    SentMessages,
+}
+
+/// Action that only a terminal can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TerminalAction {
+    /// Uses other colours.
+    SetTheme(String),
+    /// Reports mouse events to ikigai, or leaves the mouse to the terminal.
+    SetMouse(bool),
+    /// Copies text to the clipboard.
     Copy(String),
-    /// Let the user edit the input in their editor.
+    /// Opens text in the user's editor.
     Edit(String),
-    /// Run a line of the user's shell that needs the terminal.
-    RunOnTerminal {
+    /// Runs a shell line that needs the terminal.
+    Run {
         /// The command line.
         command: String,
         /// True if the model sees that it ran.
         sent: bool,
     },
-    /// Let the user read this in their pager.
+    /// Opens text in the user's pager.
     Page(String),
-    /// Read what is in a directory that was typed so, for completion.
-    List {
-        /// As it was typed.
-        typed: String,
-        /// Where it is.
-        directory: PathBuf,
-    },
-    /// Read what was sent in former runs.
-    ReadHistory,
-    /// Save or store a line that is not in the log yet.
-    Outbox(OutboxAction),
-    /// Write the draft of an agent to its file; remove it if it is empty.
-    SaveDraft(AgentId, String),
-    /// Stop the program until it is told to go on.
+    /// Stops the process until the shell continues it.
     Suspend,
-    /// Tell somebody who does not look.
+    /// Notifies a user whose terminal has no focus.
     Notify(String),
-    /// Write the whole screen anew.
+    /// Paints the whole screen again.
     Redraw,
-    /// End the program.
+    /// Quits.
     Quit,
-    /// End the program, and have agents that work go on.
-    Background,
+    /// Quits; working agents continue in the background.
+    QuitToBackground,
+}
+
+impl From<EngineRequest> for UiEffect {
+    fn from(request: EngineRequest) -> Self {
+        Self::Engine(request)
+    }
+}
+
+impl From<LoadRequest> for UiEffect {
+    fn from(request: LoadRequest) -> Self {
+        Self::Load(request)
+    }
+}
+
+impl From<TerminalAction> for UiEffect {
+    fn from(action: TerminalAction) -> Self {
+        Self::Terminal(action)
+    }
+}
+
+/// Queue of effects.
+#[derive(Default)]
+pub(super) struct Effects {
+    queue: Vec<UiEffect>,
+}
+
+impl Effects {
+    pub(super) fn push(&mut self, effect: impl Into<UiEffect>) {
+        self.queue.push(effect.into());
+    }
+
+    pub(super) fn extend(&mut self, effects: impl IntoIterator<Item = impl Into<UiEffect>>) {
+        self.queue.extend(effects.into_iter().map(Into::into));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Takes all effects, in order.
+    pub(super) fn take(&mut self) -> Vec<UiEffect> {
+        std::mem::take(&mut self.queue)
+    }
 }

@@ -5,7 +5,7 @@ use ikigai_engine::search::{Cursor, Found, Named};
 use ikigai_engine::since;
 
 use super::browse::Browse;
-use super::{Deed, Entry, Picker, UiContext, Wish};
+use super::{Deed, EngineRequest, Entry, LoadRequest, Picker, UiContext};
 use crate::scrollback::Id;
 
 /// The entry that reads more.
@@ -51,7 +51,7 @@ impl UiContext {
     /// Searches the log.
     pub(super) fn search_log(&mut self, typed: &str) {
         self.visited = None;
-        self.wishes.push(Wish::Search {
+        self.effects.push(LoadRequest::Search {
             typed: typed.to_owned(),
             after: None,
         });
@@ -89,13 +89,13 @@ impl UiContext {
         if let Some(visited) = &mut self.visited {
             visited.marked = Some(row);
         }
-        self.wishes.push(Wish::GoTo(row));
+        self.effects.push(LoadRequest::RowInContext(row));
     }
 
     /// Reads further hits.
     pub(super) fn more_hits(&mut self, after: Cursor) {
         let typed = self.visited.as_ref().map(|it| it.hits.typed.clone());
-        self.wishes.extend(typed.map(|typed| Wish::Search {
+        self.effects.extend(typed.map(|typed| LoadRequest::Search {
             typed,
             after: Some(after),
         }));
@@ -131,9 +131,9 @@ impl UiContext {
         visited.is_away = false;
         let from = visited.hits.from;
         if from != self.current {
-            self.wishes.push(Wish::Show(from));
+            self.effects.push(EngineRequest::Show(from));
         }
-        self.wishes.push(Wish::ListHits);
+        self.effects.push(LoadRequest::SearchHits);
         true
     }
 
@@ -158,7 +158,7 @@ impl UiContext {
             is_wanted
         });
         if is_wanted == Some(true) {
-            self.wishes.push(Wish::ReadNewer);
+            self.effects.push(LoadRequest::NewerRows);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::layer::{Area, Handled, Layer, LayerChange};
 use super::overlay::help;
 use super::second_press::{AGAIN, Again};
 use super::typing::{RecallDirection, SentHistory};
-use super::{Phase, UiContext, Wish, commands, lines, mouse, quit};
+use super::{Phase, TerminalAction, UiContext, commands, lines, mouse, quit};
 use crate::input::{Edit, History, Search};
 use crate::key::Mouse;
 use crate::keys::{self, Action};
@@ -70,7 +70,7 @@ impl Layer for InputLayer {
             Action::HistoryNext => self.recall(RecallDirection::Newer, ctx),
             Action::Editor => {
                 let text = ctx.pane().map(|pane| pane.editor.text());
-                ctx.wishes.extend(text.map(Wish::Edit));
+                ctx.effects.extend(text.map(TerminalAction::Edit));
             }
             Action::DeleteOrQuit if ctx.input_is_empty() => quit::leave(ctx),
             Action::DeleteOrQuit => self.edit(Edit::DeleteForward, ctx),
@@ -82,7 +82,7 @@ impl Layer for InputLayer {
             Action::Help => ctx.open(help(&ctx.bindings)),
             Action::Browse => Browse::open(ctx, None),
             Action::Board => Board::open(ctx),
-            Action::Redraw => ctx.wishes.push(Wish::Redraw),
+            Action::Redraw => ctx.effects.push(TerminalAction::Redraw),
             Action::ToolOutput => ctx.toggle_tool_output(),
             Action::AnswerQuestion => ctx.changes.push_back(LayerChange::OpenQuestion),
             action => {
@@ -300,7 +300,7 @@ fn suspend(ctx: &mut UiContext) {
     let armed = ctx.take_armed();
     if ctx.roster.working() == 0 || armed == Some(Again::Suspends) {
         ctx.said = None;
-        ctx.wishes.push(Wish::Suspend);
+        ctx.effects.push(TerminalAction::Suspend);
     } else {
         ctx.say("agents are working · Ctrl-Z again pauses them");
         ctx.arm(Again::Suspends, AGAIN);

@@ -5,7 +5,7 @@ use ikigai_engine::TypedKey;
 use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
 use super::lines::NARROW;
-use super::{UiContext, Wish, mouse};
+use super::{EngineRequest, UiContext, mouse};
 use crate::input::Edit;
 use crate::key::{Code, Key, Mouse};
 use crate::keys::{self, Action, Meaning};
@@ -46,7 +46,7 @@ impl KeyEntry {
         let provider = self.provider.clone();
         ctx.close();
         ctx.say(format!("asking {provider} …"));
-        ctx.wishes.push(Wish::TakeKey { provider, key });
+        ctx.effects.push(EngineRequest::SetKey { provider, key });
     }
 
     /// The row in place of the input, and the column of the cursor.

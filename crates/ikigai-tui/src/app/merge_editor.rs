@@ -7,7 +7,7 @@ use ikigai_engine::{Errand, Intent, MergePreview};
 
 use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
-use super::{Live, UiContext, Wish};
+use super::{EngineRequest, Live, TerminalAction, UiContext};
 use crate::input::Editor;
 use crate::key::{Code, Key, Mouse};
 use crate::keys::{self, Action, Meaning};
@@ -74,7 +74,8 @@ impl MergeEditor {
             ctx.say(format!("it is merged as soon as {name} has ended its turn"));
         }
         let merge = Errand::Merge(Box::new(preview), text);
-        ctx.wishes.push(Wish::Say(self.into, Intent::Do(merge)));
+        ctx.effects
+            .push(EngineRequest::Send(self.into, Intent::Do(merge)));
     }
 
     fn cancel(&self, ctx: &mut UiContext) {
@@ -109,7 +110,9 @@ impl Layer for MergeEditor {
             }
             (Meaning::Action(Action::Send), _) => self.merge(ctx),
             (Meaning::Action(Action::Escape | Action::Interrupt), _) => self.cancel(ctx),
-            (Meaning::Action(Action::Editor), _) => ctx.wishes.push(Wish::Edit(editor.text())),
+            (Meaning::Action(Action::Editor), _) => {
+                ctx.effects.push(TerminalAction::Edit(editor.text()))
+            }
             (Meaning::Action(Action::Edit(edit)), _) => {
                 editor.apply(edit);
             }

@@ -1,7 +1,7 @@
 //! The screen as a whole: panes, roster, toast and the stack of layers.
 //!
-//! It knows neither a terminal nor a runtime. It queues a [`Wish`] for everything that needs one;
-//! the driver carries that out.
+//! It knows neither a terminal nor a runtime. It queues a [`UiEffect`] for everything that needs
+//! one; the driver executes it.
 
 mod automation;
 mod board;
@@ -54,7 +54,7 @@ use ikigai_engine::commands::Candidate;
 use ikigai_engine::{AgentRecord, Branch, MergePreview};
 
 pub use context::UiContext;
-pub use effect::Wish;
+pub use effect::{EngineRequest, LoadRequest, TerminalAction, UiEffect};
 pub use farewell::{Farewell, Fate};
 pub use hits::Hits;
 pub use live::{Doing, Live, Phase, Running};
@@ -284,8 +284,8 @@ impl App {
     }
 
     /// Takes the queued effects, in order.
-    pub fn take_wishes(&mut self) -> Vec<Wish> {
-        std::mem::take(&mut self.ctx.wishes)
+    pub fn take_effects(&mut self) -> Vec<UiEffect> {
+        self.ctx.effects.take()
     }
 
     /// Shows a message for a moment.

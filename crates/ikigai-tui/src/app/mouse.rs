@@ -1,6 +1,6 @@
 //! The mouse on the conversation: the wheel scrolls, a drag selects text.
 
-use super::{UiContext, Wish};
+use super::{LoadRequest, TerminalAction, UiContext};
 use crate::key::{Deed, Mouse};
 use crate::scrollback::{Id, Place, Selection};
 
@@ -43,7 +43,7 @@ pub(super) fn scroll(rows: isize, ctx: &mut UiContext) {
         is_top && !pane.is_complete
     });
     if reads_on == Some(true) {
-        ctx.wishes.push(Wish::ReadOlder);
+        ctx.effects.push(LoadRequest::OlderRows);
     }
     if rows > 0 {
         ctx.want_newer();
@@ -77,5 +77,5 @@ pub(super) fn copy_selection(ctx: &mut UiContext) {
     ctx.say(format!(
         "copied {count} characters · Shift-drag for the terminal's own selection"
     ));
-    ctx.wishes.push(Wish::Copy(text));
+    ctx.effects.push(TerminalAction::Copy(text));
 }

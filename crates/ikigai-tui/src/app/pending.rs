@@ -9,7 +9,7 @@ use ikigai_core::{AgentId, Kind};
 use ikigai_engine::commands::{Line as TypedLine, parse};
 use ikigai_engine::{MailId, Submission, looks_like_key};
 
-use super::{Pane, UiContext, Wish, lines};
+use super::{EngineRequest, Pane, UiContext, lines};
 use crate::drafts::{PendingMessage, SavedDraft};
 use crate::line::Line;
 use crate::look::Role;
@@ -112,7 +112,9 @@ impl UiContext {
         let pane = self.panes.get(&agent);
         let SavedDraft { text, at } = draft;
         if pane.is_some_and(|pane| was_sent(pane, &text, at)) {
-            return self.wishes.push(Wish::SaveDraft(agent, String::new()));
+            return self
+                .effects
+                .push(EngineRequest::SaveDraft(agent, String::new()));
         }
         self.drafts.saved.insert(agent, text.clone());
         self.hand_back(agent, &text);
@@ -184,7 +186,7 @@ impl UiContext {
 
     fn ask_outbox(&mut self) {
         let actions = self.outbox.take_actions().into_iter();
-        self.wishes.extend(actions.map(Wish::Outbox));
+        self.effects.extend(actions.map(EngineRequest::Outbox));
     }
 
     fn save_drafts(&mut self) {
@@ -203,7 +205,7 @@ impl UiContext {
                 continue;
             }
             self.drafts.saved.insert(agent, text.clone());
-            self.wishes.push(Wish::SaveDraft(agent, text));
+            self.effects.push(EngineRequest::SaveDraft(agent, text));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Quitting, with a question while agents work or messages are not stored.
 
 use super::layer::{Handled, Layer};
-use super::{UiContext, Wish, mouse};
+use super::{TerminalAction, UiContext, mouse};
 use crate::key::{Code, Key, Mouse};
 use crate::keys;
 
@@ -11,7 +11,7 @@ pub(super) struct QuitPrompt;
 /// Quits, or asks first.
 pub(super) fn leave(ctx: &mut UiContext) {
     let Some(text) = question(ctx) else {
-        return ctx.wishes.push(Wish::Quit);
+        return ctx.effects.push(TerminalAction::Quit);
     };
     ctx.said = Some((text, None));
     ctx.open(QuitPrompt);
@@ -35,9 +35,9 @@ impl Layer for QuitPrompt {
 
     fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
         match key.code {
-            Code::Char('q') => ctx.wishes.push(Wish::Quit),
-            Code::Char('b') => ctx.wishes.push(Wish::Background),
-            Code::Char('d' | 'c') if key.ctrl => ctx.wishes.push(Wish::Quit),
+            Code::Char('q') => ctx.effects.push(TerminalAction::Quit),
+            Code::Char('b') => ctx.effects.push(TerminalAction::QuitToBackground),
+            Code::Char('d' | 'c') if key.ctrl => ctx.effects.push(TerminalAction::Quit),
             Code::Escape => {
                 ctx.said = None;
                 ctx.close();
@@ -56,7 +56,7 @@ impl Layer for QuitPrompt {
     fn refresh(&mut self, ctx: &mut UiContext) {
         match question(ctx) {
             Some(text) => ctx.said = Some((text, None)),
-            None => ctx.wishes.push(Wish::Quit),
+            None => ctx.effects.push(TerminalAction::Quit),
         }
     }
 }

@@ -6,7 +6,7 @@ use ikigai_engine::Intent;
 use ikigai_engine::commands::Candidate;
 
 use super::input_layer::InputLayer;
-use super::{Pane, UiContext, Wish};
+use super::{EngineRequest, LoadRequest, Pane, UiContext};
 use crate::complete::{ROWS, TIGHT_ROWS};
 use crate::input::{Edit, Search};
 use crate::keys::Action;
@@ -92,7 +92,8 @@ impl InputLayer {
         if let Some(typed) = pane.completion.wants_directory(&text, cursor) {
             let workdir = pane.agent.state.settings().workdir.clone();
             let directory = directory_of(&typed, workdir.as_deref(), ctx.around.home.as_deref());
-            ctx.wishes.push(Wish::List { typed, directory });
+            ctx.effects
+                .push(LoadRequest::Directory { typed, directory });
         }
     }
 
@@ -246,7 +247,8 @@ impl InputLayer {
         let queued = live.and_then(|live| live.queued.last());
         if let Some((mail, _)) = queued.filter(|_| ctx.input_is_empty()) {
             let take_back = Intent::TakeBack(*mail);
-            ctx.wishes.push(Wish::Say(ctx.current, take_back));
+            ctx.effects
+                .push(EngineRequest::Send(ctx.current, take_back));
         } else if !ctx.input_is_empty() || !ctx.take_back_pending() {
             self.recall(RecallDirection::Older, ctx);
         }
@@ -274,7 +276,7 @@ impl InputLayer {
     fn load_history(&mut self, ctx: &mut UiContext) {
         if self.loaded == SentHistory::Unread {
             self.loaded = SentHistory::Requested;
-            ctx.wishes.push(Wish::ReadHistory);
+            ctx.effects.push(LoadRequest::SentMessages);
         }
     }
 }

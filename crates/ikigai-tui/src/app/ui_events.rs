@@ -8,7 +8,7 @@ use ikigai_engine::{Intent, MailId, Outcome, Question, Update};
 
 use super::overlay::Overlay;
 use super::quit::QuitPrompt;
-use super::{App, UiContext, Wish, quit};
+use super::{App, EngineRequest, LoadRequest, TerminalAction, UiContext, quit};
 use crate::text::one_line;
 
 /// Longest beginning of a call in a notification.
@@ -45,14 +45,15 @@ impl UiContext {
         self.notice(agent, &update);
         self.roster.told(agent, &update, self.now, is_current);
         if self.roster.get(agent).is_none() {
-            self.wishes.push(Wish::ReadTree);
+            self.effects.push(LoadRequest::Tree);
         }
         match update {
             Update::Stored(row) | Update::Settled(row) if changes_tree(&row) => {
-                self.wishes.push(Wish::ReadTree);
+                self.effects.push(LoadRequest::Tree);
             }
             Update::TakenBack { text, .. } if self.sends_now => {
-                self.wishes.push(Wish::Say(agent, Intent::Say(text)));
+                self.effects
+                    .push(EngineRequest::Send(agent, Intent::Say(text)));
             }
             Update::TakenBack { text, .. } => self.hand_back(agent, &text),
             Update::Received(id) => {
@@ -100,12 +101,15 @@ impl UiContext {
     fn do_next(&mut self, next: Next) {
         match next {
             Next::Input(text) => self.put_back(self.current, text),
-            Next::Switch(other) => self.wishes.push(Wish::Show(other)),
-            Next::Copy(text) => self.wishes.push(Wish::Copy(text)),
-            Next::Theme(name) => self.wishes.push(Wish::Theme(name)),
-            Next::Mouse(on) => self.wishes.push(Wish::Mouse(on)),
+            Next::Switch(other) => self.effects.push(EngineRequest::Show(other)),
+            Next::Copy(text) => self.effects.push(TerminalAction::Copy(text)),
+            Next::Theme(name) => self.effects.push(TerminalAction::SetTheme(name)),
+            Next::Mouse(on) => self.effects.push(TerminalAction::SetMouse(on)),
             Next::View(open) => self.view(open),
-            Next::Refresh => self.wishes.extend([Wish::Reread, Wish::Redraw]),
+            Next::Refresh => {
+                self.effects.push(LoadRequest::Pane);
+                self.effects.push(TerminalAction::Redraw);
+            }
             Next::Quit => quit::leave(self),
         }
     }
@@ -153,7 +157,7 @@ impl UiContext {
             }
             _ => return,
         };
-        self.wishes.push(Wish::Notify(text));
+        self.effects.push(TerminalAction::Notify(text));
     }
 }
 

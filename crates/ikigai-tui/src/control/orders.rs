@@ -161,7 +161,7 @@ impl Orders {
         let works = driver.engine.works(current).await.unwrap_or(false);
         driver.take_in().await;
         driver.app.tick(Instant::now());
-        if driver.app.has_wishes() {
+        if driver.app.has_effects() {
             return true;
         }
         for held in std::mem::take(&mut self.held) {

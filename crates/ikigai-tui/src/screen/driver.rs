@@ -1,5 +1,5 @@
-//! Drives the screen: hands it what the engine tells, reads pages for it, and carries its wishes out.
-//! It knows no terminal either: what only a terminal can do is handed on.
+//! Drives the screen: passes events of the engine to it, reads pages, and executes its effects.
+//! It knows no terminal: it returns the actions that need one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::around::{Found, Scout};
 use super::held::Neighbours;
 use super::mailbox::{Letter, Mailbox};
 use super::past;
-use crate::app::{App, Pane, Surroundings, Wish};
+use crate::app::{App, EngineRequest, LoadRequest, Pane, Surroundings, TerminalAction, UiEffect};
 use crate::drafts::{DraftFiles, DraftWriter};
 use crate::keys::Bindings;
 
@@ -230,50 +230,62 @@ impl Driver {
         }
     }
 
-    /// Carries out what the screen wants, and hands on what only a terminal can do.
-    pub async fn carry_out(&mut self) -> Vec<Wish> {
+    /// Executes queued effects; returns the actions for a terminal.
+    pub async fn carry_out(&mut self) -> Vec<TerminalAction> {
         self.keep_typed();
-        let mut left = Vec::new();
+        let mut actions = Vec::new();
         loop {
-            let wishes = self.app.take_wishes();
-            if wishes.is_empty() {
-                return left;
+            let effects = self.app.take_effects();
+            if effects.is_empty() {
+                return actions;
             }
-            for wish in wishes {
-                match wish {
-                    Wish::Say(agent, intent) => self.say(agent, intent).await,
-                    Wish::Show(agent) => self.show(agent).await,
-                    Wish::Take(agent) => self.take(agent).await,
-                    Wish::ReadOlder => self.read_older().await,
-                    Wish::ReadNewer => self.read_newer().await,
-                    Wish::Search { typed, after } => {
-                        let (from, workdir) = (self.app.current(), self.workdir());
-                        self.scout.search(typed, after, from, workdir);
-                    }
-                    Wish::GoTo(row) => self.go_to(row).await,
-                    Wish::ListHits => self.app.list_hits_again(),
-                    Wish::ToggleLeft(rewind) => self.toggle_left(rewind).await,
-                    Wish::Choose(what) => self.scout.read_choice(what, self.model()),
-                    Wish::TakeKey { provider, key } => {
-                        self.engine.set_typed_key(&provider, key);
-                        let agent = self.app.current();
-                        let command = Intent::Command(format!("/key {provider}"));
-                        self.say(agent, command).await;
-                    }
-                    Wish::Reread => self.reread().await,
-                    Wish::Peek(agent) => self.peek(agent).await,
-                    Wish::ReadBoard(agents) => self.scout.read_board(agents),
-                    Wish::PreviewMerge(into, arguments) => {
-                        self.scout.preview_merge(into, arguments);
-                    }
-                    Wish::ReadTree => self.want_tree(),
-                    Wish::ReadHistory => self.read_history().await,
-                    Wish::Outbox(action) => self.do_outbox(action),
-                    Wish::SaveDraft(agent, text) => self.save_draft(agent, text),
-                    Wish::List { typed, directory } => self.list(&typed, &directory),
-                    wish => left.push(wish),
+            for effect in effects {
+                match effect {
+                    UiEffect::Engine(request) => self.request(request).await,
+                    UiEffect::Load(request) => self.load(request).await,
+                    UiEffect::Terminal(action) => actions.push(action),
                 }
             }
+        }
+    }
+
+    async fn request(&mut self, request: EngineRequest) {
+        match request {
+            EngineRequest::Send(agent, intent) => self.say(agent, intent).await,
+            EngineRequest::Show(agent) => self.show(agent).await,
+            EngineRequest::TakeOver(agent) => self.take(agent).await,
+            EngineRequest::SetKey { provider, key } => {
+                self.engine.set_typed_key(&provider, key);
+                let agent = self.app.current();
+                let command = Intent::Command(format!("/key {provider}"));
+                self.say(agent, command).await;
+            }
+            EngineRequest::Outbox(action) => self.do_outbox(action),
+            EngineRequest::SaveDraft(agent, text) => self.save_draft(agent, text),
+        }
+    }
+
+    async fn load(&mut self, request: LoadRequest) {
+        match request {
+            LoadRequest::OlderRows => self.read_older().await,
+            LoadRequest::NewerRows => self.read_newer().await,
+            LoadRequest::Search { typed, after } => {
+                let (from, workdir) = (self.app.current(), self.workdir());
+                self.scout.search(typed, after, from, workdir);
+            }
+            LoadRequest::RowInContext(row) => self.go_to(row).await,
+            LoadRequest::SearchHits => self.app.list_hits_again(),
+            LoadRequest::RewoundRows(rewind) => self.toggle_left(rewind).await,
+            LoadRequest::Choices(what) => self.scout.read_choice(what, self.model()),
+            LoadRequest::Pane => self.reread().await,
+            LoadRequest::Peek(agent) => self.peek(agent).await,
+            LoadRequest::Board(agents) => self.scout.read_board(agents),
+            LoadRequest::MergePreview(into, arguments) => {
+                self.scout.preview_merge(into, arguments);
+            }
+            LoadRequest::Tree => self.want_tree(),
+            LoadRequest::Directory { typed, directory } => self.list(&typed, &directory),
+            LoadRequest::SentMessages => self.read_history().await,
         }
     }
 

@@ -28,7 +28,7 @@ pub(crate) use stage::LEFT_LATE;
 pub use stage::Stage;
 pub(crate) use stage::at;
 
-use crate::app::{Farewell, Fate, Wish};
+use crate::app::{Farewell, Fate, TerminalAction};
 use crate::key::{Happening, Key};
 use crate::paint::{Grid, Painter, Theme};
 use crate::terminal::{
@@ -306,35 +306,33 @@ impl Screen {
     }
 
     async fn carry_out(&mut self) -> Result<Option<End>, TerminalError> {
-        for wish in self.stage.carry_out().await {
-            match wish {
-                Wish::Quit => return Ok(Some(End::Left)),
-                Wish::Background => return Ok(Some(End::Background)),
-                Wish::Suspend => {
+        for action in self.stage.carry_out().await {
+            match action {
+                TerminalAction::Quit => return Ok(Some(End::Left)),
+                TerminalAction::QuitToBackground => return Ok(Some(End::Background)),
+                TerminalAction::Suspend => {
                     self.stop_agents();
                     self.suspend()?;
                 }
-                Wish::Redraw => {
+                TerminalAction::Redraw => {
                     self.painter.forget();
                     self.is_dirty = true;
                 }
-                Wish::Theme(name) => {
+                TerminalAction::SetTheme(name) => {
                     self.theme = Theme::named(&name).unwrap_or(self.theme);
                     self.painter.forget();
                 }
-                Wish::Mouse(on) => self.terminal.set_mouse(on)?,
-                Wish::Copy(text) => self.copy(&text).await?,
-                Wish::Edit(text) => self.edit(&text).await?,
-                Wish::Page(text) => self.page(&text).await?,
-                Wish::RunOnTerminal { command, sent } => {
+                TerminalAction::SetMouse(on) => self.terminal.set_mouse(on)?,
+                TerminalAction::Copy(text) => self.copy(&text).await?,
+                TerminalAction::Edit(text) => self.edit(&text).await?,
+                TerminalAction::Page(text) => self.page(&text).await?,
+                TerminalAction::Run { command, sent } => {
                     self.run_on_terminal(command, sent).await?;
                 }
-                Wish::Notify(text) => {
+                TerminalAction::Notify(text) => {
                     let secrets = self.stage.driver.app.secrets();
                     outside::notify(&mut self.terminal, &self.notify, &text, secrets)?;
                 }
-                // The driver has carried all others out.
-                _ => {}
             }
             self.is_dirty = true;
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep_until, timeout};
 
 use super::Driver;
-use crate::app::Wish;
+use crate::app::TerminalAction;
 use crate::control::Orders;
 use crate::terminal::begin_exit;
 
@@ -31,7 +31,7 @@ impl Stage {
 
     /// Carries out what the screen wants and what is asked of it, and hands on what only a terminal
     /// can do.
-    pub async fn carry_out(&mut self) -> Vec<Wish> {
+    pub async fn carry_out(&mut self) -> Vec<TerminalAction> {
         let mut left = Vec::new();
         loop {
             left.extend(self.driver.carry_out().await);

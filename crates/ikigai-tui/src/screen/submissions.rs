@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::Driver;
 use super::around::Found;
-use crate::app::Wish;
+use crate::app::{EngineRequest, UiEffect};
 use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
 use crate::outbox::OutboxAction;
 
@@ -180,12 +180,21 @@ impl Driver {
     pub async fn keep_all(&mut self) {
         self.app.ctx.keep_all();
         // Everything else is of no more use.
-        for wish in self.app.take_wishes() {
-            match wish {
-                Wish::Outbox(OutboxAction::Store(_)) => {}
-                Wish::Outbox(action) => self.do_outbox(action),
-                Wish::SaveDraft(agent, text) => self.save_draft(agent, text),
-                _ => {}
+        for effect in self.app.take_effects() {
+            match effect {
+                UiEffect::Engine(EngineRequest::Outbox(OutboxAction::Store(_))) => {}
+                UiEffect::Engine(EngineRequest::Outbox(action)) => self.do_outbox(action),
+                UiEffect::Engine(EngineRequest::SaveDraft(agent, text)) => {
+                    self.save_draft(agent, text);
+                }
+                UiEffect::Engine(
+                    EngineRequest::Send(..)
+                    | EngineRequest::Show(_)
+                    | EngineRequest::TakeOver(_)
+                    | EngineRequest::SetKey { .. },
+                )
+                | UiEffect::Load(_)
+                | UiEffect::Terminal(_) => {}
             }
         }
         if let Some(writer) = &self.drafts {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ikigai_tui::app::Wish;
+use ikigai_tui::app::TerminalAction;
 use ikigai_tui::key::Deed;
 
 use crate::support::{SIZES, Stage};
@@ -196,16 +196,16 @@ async fn what_was_found_in_a_folded_event_is_unfolded() {
 async fn events_are_copied_as_text_and_as_markdown_and_paged() {
     let mut stage = two_turns((80, 24)).await;
     stage.press("ctrl-t k").await;
-    stage.wished();
+    stage.terminal_actions();
 
     stage.press("y Y o").await;
 
     let expected = [
-        Wish::Copy("and three".to_owned()),
-        Wish::Copy("> and three".to_owned()),
-        Wish::Page("and three".to_owned()),
+        TerminalAction::Copy("and three".to_owned()),
+        TerminalAction::Copy("> and three".to_owned()),
+        TerminalAction::Page("and three".to_owned()),
     ];
-    assert_eq!(stage.wished(), expected);
+    assert_eq!(stage.terminal_actions(), expected);
 }
 
 #[tokio::test]
@@ -307,7 +307,10 @@ async fn a_question_waits_while_letters_mean_something_else() {
     stage.pass(Duration::from_secs(5)).await;
 
     stage.press("y").await;
-    assert!(matches!(stage.wished().as_slice(), [Wish::Copy(_)]));
+    assert!(matches!(
+        stage.terminal_actions().as_slice(),
+        [TerminalAction::Copy(_)]
+    ));
     assert!(stage.text().contains("? bash asks · Tab to answer"));
 
     stage.press("tab").await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_engine::commands::THEMES;
-use ikigai_tui::app::Wish;
+use ikigai_tui::app::TerminalAction;
 use ikigai_tui::paint::Theme;
 
 use crate::support::Stage;
@@ -34,8 +34,11 @@ async fn what_a_screen_does_is_said_in_a_row_and_looking_at_keys_is_not() {
     stage.sees("there is no theme pink").await;
     stage.letters("half typed").await;
     stage.press("ctrl-a").await;
-    let expected = [Wish::Theme("dark".to_owned()), Wish::Mouse(false)];
-    assert_eq!(stage.wished(), expected);
+    let expected = [
+        TerminalAction::SetTheme("dark".to_owned()),
+        TerminalAction::SetMouse(false),
+    ];
+    assert_eq!(stage.terminal_actions(), expected);
 
     let said = stage.commands(agent).await;
     assert_eq!(said, ["/theme dark", "/mouse off", "/theme pink"]);
@@ -49,7 +52,7 @@ async fn a_refresh_reads_anew_and_keeps_what_is_typed() {
     stage.line("/refresh").await;
     stage.letters("half typed").await;
     stage.sees("/refresh").await;
-    while !stage.wished().contains(&Wish::Redraw) {
+    while !stage.terminal_actions().contains(&TerminalAction::Redraw) {
         let came = tokio::time::timeout(Duration::from_secs(20), stage.driver.came());
         came.await.unwrap();
         stage.sees("half typed").await;
@@ -80,8 +83,8 @@ async fn answers_and_their_code_are_copied_counted_from_the_newest() {
         stage.line(line).await;
         stage.sees(says).await;
 
-        let copied = copied.map(|text| Wish::Copy(text.to_owned()));
-        assert_eq!(stage.wished(), Vec::from_iter(copied), "{line}");
+        let copied = copied.map(|text| TerminalAction::Copy(text.to_owned()));
+        assert_eq!(stage.terminal_actions(), Vec::from_iter(copied), "{line}");
     }
 }
 

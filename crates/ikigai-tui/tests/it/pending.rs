@@ -5,8 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ikigai_engine::{StoreError, Update};
-use ikigai_testkit::Step;
-use ikigai_tui::app::Wish;
+use ikigai_tui::app::TerminalAction;
 use ikigai_tui::key::Happening;
 
 use crate::support::Stage;
@@ -57,10 +56,10 @@ async fn a_message_that_cannot_be_stored_stays_visible_and_is_stored_once() {
     assert_eq!(stage.input(), "");
     assert!(saved[0].contains("hello there"), "{saved:?}");
     assert!(asked.contains("1 message is not stored"), "{asked}");
-    assert!(!stage.wished().contains(&Wish::Quit));
+    assert!(!stage.terminal_actions().contains(&TerminalAction::Quit));
     assert_eq!(stage.messages().await, ["first", "hello there"]);
     stage.press("ctrl-d").await;
-    assert!(stage.wished().contains(&Wish::Quit));
+    assert!(stage.terminal_actions().contains(&TerminalAction::Quit));
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use ikigai_providers::Models;
 use ikigai_providers::registry::Registry;
 use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_testkit::{ChosenStore, FaultyStore, IdSource, ManualClock, ScriptedProvider};
-use ikigai_tui::app::{Surroundings, Wish};
+use ikigai_tui::app::{Surroundings, TerminalAction};
 use ikigai_tui::drafts::DraftFiles;
 use ikigai_tui::key::{Deed, Happening, Mouse};
 use ikigai_tui::keys::Bindings;
@@ -91,8 +91,8 @@ pub(crate) struct Stage {
     pub(crate) provider: ScriptedProvider,
     /// The number of the user whose grants are in force.
     pub(crate) user: Arc<AtomicU8>,
-    /// What only a terminal can do and was not asked about yet.
-    left: Vec<Wish>,
+    /// Actions for a terminal that no test took.
+    left: Vec<TerminalAction>,
     grid: Grid,
     /// How much later it is than it is.
     later: Duration,
@@ -281,12 +281,12 @@ impl Stage {
                 Some(at) if at <= now => self.driver.app.tick(now),
                 _ => {}
             }
-            let wishes = self.driver.carry_out().await;
+            let actions = self.driver.carry_out().await;
             let waits = self.driver.app.next_tick().is_none_or(|at| at > now);
-            if wishes.is_empty() && waits {
+            if actions.is_empty() && waits {
                 return;
             }
-            self.left.extend(wishes);
+            self.left.extend(actions);
         }
     }
 
@@ -408,8 +408,8 @@ impl Stage {
         live.map_or(0, |live| live.questions.len())
     }
 
-    /// What only a terminal can do and was wished for since this was asked last.
-    pub(crate) fn wished(&mut self) -> Vec<Wish> {
+    /// Takes the actions for a terminal.
+    pub(crate) fn terminal_actions(&mut self) -> Vec<TerminalAction> {
         std::mem::take(&mut self.left)
     }
 
