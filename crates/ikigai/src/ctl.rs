@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use ikigai_tui::control::{Answer, Request, Said, Word};
+use ikigai_tui::protocol::{Answer, Request, Said, Word};
 
 use crate::arguments::{CtlOrder, CtlVerb, exit};
 use crate::control::{Client, check, directory, instances, socket_of};

@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result};
 use ikigai_tui::app::TerminalAction;
 use ikigai_tui::control::{Mode, Orders};
 use ikigai_tui::drafts::DraftFiles;
-use ikigai_tui::screen::{Driver, Stage};
+use ikigai_tui::control::Stage;
+use ikigai_tui::driver::Driver;
 use ikigai_tui::terminal::{Signals, Told, enforce_exit_deadline, is_exiting};
 
 use crate::arguments::ScreenOrder;

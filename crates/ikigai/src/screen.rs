@@ -13,8 +13,10 @@ use ikigai_tui::drafts::DraftFiles;
 use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Theme;
 use ikigai_tui::plain;
-use ikigai_tui::rows::Symbols;
-use ikigai_tui::screen::{Driver, Left, Screen, Stage, Whom};
+use ikigai_tui::signs::Symbols;
+use ikigai_tui::control::Stage;
+use ikigai_tui::driver::{Driver, Whom};
+use ikigai_tui::screen::{Left, Screen};
 use ikigai_tui::terminal::{Terminal, enforce_exit_deadline, hold_panics};
 
 use crate::arguments::{ScreenOrder, approve_mode};

@@ -12,7 +12,7 @@ use super::{UiContext, event, lines};
 use crate::line::Line;
 use crate::look::{Look, Role};
 use crate::paint::Grid;
-use crate::rows::Symbols;
+use crate::signs::Symbols;
 use crate::text::{clean, cut};
 use crate::width::width;
 

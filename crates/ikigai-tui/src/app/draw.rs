@@ -9,8 +9,9 @@ use super::{App, Pane, UiContext, lines, welcome};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
 use crate::paint::Grid;
-use crate::rows::{self, Fold, Manner, Sign, Symbols};
+use crate::rows::{self, Fold, Manner};
 use crate::scrollback::{Id, Item, Layout, What};
+use crate::signs::{Sign, Symbols};
 use crate::text::{clean, cut, wrap};
 use crate::width::width;
 

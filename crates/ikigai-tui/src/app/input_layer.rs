@@ -17,7 +17,7 @@ use crate::input::{Edit, History, Search};
 use crate::key::Mouse;
 use crate::keys::{self, Action};
 use crate::paint::Grid;
-use crate::rows::Sign;
+use crate::signs::Sign;
 
 /// Most rows of the input.
 const INPUT_ROWS: u16 = 10;

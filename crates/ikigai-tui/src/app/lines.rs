@@ -11,7 +11,8 @@ use super::hints::Hints;
 use super::{Known, Live, Phase, Roster, State, UiContext};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
-use crate::rows::{Symbols, duration};
+use crate::rows::duration;
+use crate::signs::Symbols;
 use crate::text::{clean, cut, one_line};
 use crate::width::width;
 

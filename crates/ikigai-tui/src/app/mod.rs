@@ -72,7 +72,7 @@ use self::quit::QuitPrompt;
 use crate::key::{Code, Happening, Key, Mouse};
 use crate::keys::{Action, Bindings, Meaning};
 use crate::paint::Grid;
-use crate::rows::Symbols;
+use crate::signs::Symbols;
 
 /// Time between two frames of a spinner.
 const STEP: Duration = Duration::from_millis(125);

@@ -4,7 +4,8 @@ use ikigai_engine::Question;
 
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
-use crate::rows::{self, Manner, Symbols};
+use crate::rows::{self, Manner};
+use crate::signs::Symbols;
 use crate::text::{clean, clean_line, wrap};
 use crate::width::width;
 

@@ -1,20 +1,15 @@
-//! What other programs ask of a running screen over its control socket: the words, and what the
-//! screen does about them. The socket itself is the program's.
+//! Control of a running screen over its socket: a queue of requests, and what each does.
+//!
+//! The socket itself belongs to the program.
 
-mod answer;
-mod keys;
-mod orders;
-mod page;
-mod request;
+mod controlled_screen;
+mod request_queue;
+mod typed_keys;
 
-pub use answer::{
-    AgentSeen, Answer, Cursor, Framebuffer, Owner, QuestionSeen, Released, RowSeen, Said, SpanSeen,
-    StyleSeen, TokenCache, TurnSeen, Version,
-};
-pub use keys::unescape;
-pub use orders::{Mode, Order, Orders, Reply};
-pub use page::page;
-pub use request::{Request, Word};
+pub use controlled_screen::Stage;
+pub(crate) use controlled_screen::{LEFT_LATE, at};
+pub use request_queue::{Mode, Order, Orders, Reply};
+pub use typed_keys::unescape;
 
 #[cfg(test)]
 mod tests;

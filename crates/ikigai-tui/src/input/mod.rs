@@ -2,9 +2,9 @@
 
 mod clip;
 mod history;
-mod past;
 mod rows;
 mod shown;
+mod undo_stack;
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ use crate::width::pieces;
 
 use clip::Clip;
 pub use history::{History, Search};
-use past::{Change, Kills, Side, Steps};
 use rows::{Rows, units};
+use undo_stack::{Change, Kills, Side, Steps};
 
 /// How much text the input takes, with what is folded. A larger one is a file.
 pub const LIMIT_BYTES: usize = 16 * 1024 * 1024;

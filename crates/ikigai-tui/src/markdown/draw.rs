@@ -11,7 +11,7 @@ use super::table::Table;
 use super::{MASK, Style, masked, options};
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
-use crate::rows::Sign;
+use crate::signs::Sign;
 use crate::text::{clean, clean_line, cut, wrap};
 use crate::width::width;
 

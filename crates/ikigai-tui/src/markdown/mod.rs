@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use pulldown_cmark::Options;
 
 use crate::line::{Line, Span};
-use crate::rows::Symbols;
+use crate::signs::Symbols;
 use crate::text::clean;
 use code::OpenCode;
 

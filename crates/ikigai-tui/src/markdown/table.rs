@@ -4,7 +4,7 @@ use pulldown_cmark::Alignment;
 
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
-use crate::rows::{Sign, Symbols};
+use crate::signs::{Sign, Symbols};
 use crate::text::wrap;
 use crate::width::width;
 

@@ -1,7 +1,7 @@
 //! Without a screen: lines that are only appended, words for signs, questions answered by number.
 //! For screen readers, terminals that can do nothing else, and scrollback of the terminal's own.
 
-mod submissions;
+mod delivery;
 mod talk;
 mod words;
 
@@ -20,10 +20,11 @@ use tokio::time::sleep_until;
 
 use self::talk::{Talk, Want};
 use crate::app::Pane;
+use crate::control::{LEFT_LATE, at};
 use crate::drafts::{DraftFiles, DraftWriter};
+use crate::driver::Whom;
+use crate::driver::mailbox::{Letter, Mailbox};
 use crate::outbox::Outbox;
-use crate::screen::mailbox::{Letter, Mailbox};
-use crate::screen::{LEFT_LATE, Whom, at};
 use crate::terminal::{Hidden, Signals, Told, begin_exit, is_exiting, treat_interrupt_as_key};
 
 /// What goes on is told at most so often.

@@ -12,7 +12,8 @@ use ikigai_engine::{Answer, Intent, Outcome, Question, Stop, TypedKey, Update, l
 
 use super::words::{in_words, told};
 use crate::app::{Live, Phase};
-use crate::rows::{Manner, Symbols, duration};
+use crate::rows::{Manner, duration};
+use crate::signs::Symbols;
 use crate::text::{beginning, clean, clean_line};
 
 /// A second Ctrl-C within this time leaves.

@@ -3,7 +3,8 @@
 use ikigai_core::Row;
 use ikigai_core::render::{Shown, render};
 
-use crate::rows::{self, Fold, Manner, Sign, Symbols};
+use crate::rows::{self, Fold, Manner};
+use crate::signs::{Sign, Symbols};
 use crate::text::clean;
 
 /// Words for signs.

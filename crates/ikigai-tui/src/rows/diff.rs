@@ -1,6 +1,6 @@
 //! A diff in colour, with the numbers of its lines.
 
-use super::told::{Hidden, Lead, add_line};
+use super::folded_text::{Hidden, Lead, add_line};
 use super::{MOST_ROWS, Manner, Sign};
 use crate::line::{Line, Span};
 use crate::look::Role;

@@ -5,9 +5,9 @@ use std::time::Duration;
 pub use ikigai_engine::figures::duration;
 use ikigai_engine::figures::{dollars, tokens};
 
-use super::signs::{Sign, Symbols};
 use crate::line::Line;
 use crate::look::Role;
+use crate::signs::{Sign, Symbols};
 use crate::text::clean_line;
 
 /// A size: `940 B`, `2.1 kB`, `4.9 MB`.

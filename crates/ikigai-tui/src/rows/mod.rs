@@ -5,12 +5,11 @@
 
 mod diff;
 mod figures;
+mod folded_text;
 mod shell;
-mod signs;
 mod speech;
 #[cfg(test)]
 mod tests;
-mod told;
 mod tools;
 
 use ikigai_core::data::{Category, Cause, Merge, RewindData, Via};
@@ -19,13 +18,13 @@ use ikigai_core::{AgentId, RowRef};
 
 pub use diff::diff;
 pub use figures::{Turn, bytes, duration, turn_line};
-pub use signs::{Sign, Symbols};
 pub use speech::speech;
 
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
+use crate::signs::{Sign, Symbols};
 use crate::text::{clean, clean_line};
-use told::{Hidden, Lead, MOST_ROWS, add_cut, add_folded, add_line};
+use folded_text::{Hidden, Lead, MOST_ROWS, add_cut, add_folded, add_line};
 
 /// Below so many columns tools take one row each.
 pub const NARROW: u16 = 60;

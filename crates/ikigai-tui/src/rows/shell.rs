@@ -2,7 +2,7 @@
 
 use ikigai_core::data::Shell;
 
-use super::told::{Lead, MOST_ROWS, add_folded, add_line, add_text, tail};
+use super::folded_text::{Lead, MOST_ROWS, add_folded, add_line, add_text, tail};
 use super::{Block, Fold, LONG, Manner, Sign};
 use crate::look::Role;
 

@@ -1,6 +1,6 @@
 //! What the model thinks and says.
 
-use super::told::{Hidden, MOST_ROWS, add_folded, add_line, led};
+use super::folded_text::{Hidden, MOST_ROWS, add_folded, add_line, led};
 use super::{Block, Fold, Manner, Sign};
 use crate::line::Span;
 use crate::look::{Look, Role};

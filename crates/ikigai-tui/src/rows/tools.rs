@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::diff::{add_diff, is_diff};
-use super::told::{Hidden, add_cut, add_folded, add_line, add_text, tail};
+use super::folded_text::{Hidden, add_cut, add_folded, add_line, add_text, tail};
 use super::{Block, Fold, MOST_ROWS, Manner, Sign};
 use crate::line::Span;
 use crate::look::{Look, Role};

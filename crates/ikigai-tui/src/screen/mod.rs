@@ -1,15 +1,7 @@
 //! The screen in motion: a terminal, what is typed, what the engine tells, and when to draw.
 
-mod around;
-mod choices;
-mod driver;
+mod external_programs;
 mod foreground;
-mod held;
-pub(crate) mod mailbox;
-mod outside;
-mod past;
-mod stage;
-mod submissions;
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -20,15 +12,10 @@ use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
 use ikigai_engine::{Errand, Intent, Stop, TerminalRun};
 
-pub(crate) use around::Found;
-pub use driver::{Driver, Whom};
-pub use held::{Asked, Neighbours};
-pub use outside::Notify;
-pub(crate) use stage::LEFT_LATE;
-pub use stage::Stage;
-pub(crate) use stage::at;
+pub use external_programs::Notify;
 
 use crate::app::{Farewell, Fate, TerminalAction};
+use crate::control::{Stage, at};
 use crate::key::{Happening, Key};
 use crate::paint::{Grid, Painter, Theme};
 use crate::terminal::{
@@ -331,7 +318,7 @@ impl Screen {
                 }
                 TerminalAction::Notify(text) => {
                     let secrets = self.stage.driver.app.secrets();
-                    outside::notify(&mut self.terminal, &self.notify, &text, secrets)?;
+                    external_programs::notify(&mut self.terminal, &self.notify, &text, secrets)?;
                 }
             }
             self.is_dirty = true;
@@ -348,7 +335,7 @@ impl Screen {
     }
 
     async fn copy(&mut self, text: &str) -> Result<(), TerminalError> {
-        if !outside::copy(&mut self.terminal, text).await? {
+        if !external_programs::copy(&mut self.terminal, text).await? {
             self.stage
                 .driver
                 .app
@@ -391,7 +378,7 @@ impl Screen {
 
     async fn page(&mut self, text: &str) -> Result<(), TerminalError> {
         self.terminal.hide();
-        let paged = outside::page(text, self.stage.driver.app.secrets()).await;
+        let paged = external_programs::page(text, self.stage.driver.app.secrets()).await;
         self.take_terminal()?;
         if let Err(error) = paged {
             self.stage.driver.app.say(format!("⚠ {error}"));
@@ -401,7 +388,8 @@ impl Screen {
 
     async fn edit(&mut self, text: &str) -> Result<(), TerminalError> {
         self.terminal.hide();
-        let edited: io::Result<String> = outside::edit(text, self.stage.driver.app.secrets()).await;
+        let edited: io::Result<String> =
+            external_programs::edit(text, self.stage.driver.app.secrets()).await;
         self.take_terminal()?;
         match edited {
             Ok(text) => self.stage.driver.app.set_input(&text),

@@ -15,11 +15,11 @@ use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_testkit::{ChosenStore, FaultyStore, IdSource, ManualClock, ScriptedProvider};
 use ikigai_tui::app::{Surroundings, TerminalAction};
 use ikigai_tui::drafts::DraftFiles;
+use ikigai_tui::driver::{Driver, Whom};
 use ikigai_tui::key::{Deed, Happening, Mouse};
 use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Grid;
-use ikigai_tui::rows::Symbols;
-use ikigai_tui::screen::{Driver, Whom};
+use ikigai_tui::signs::Symbols;
 
 const HERE: &str = "/home/somebody/parser";
 

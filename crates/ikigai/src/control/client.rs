@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use ikigai_engine::ProcessRecord;
-use ikigai_tui::control::{Answer, Request};
-use ikigai_tui::screen::{Asked, Neighbours};
+use ikigai_tui::protocol::{Answer, Request};
+use ikigai_tui::driver::{Asked, Neighbours};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;

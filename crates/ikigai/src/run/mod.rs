@@ -18,8 +18,8 @@ use ikigai_engine::{
     Desk, Engine, EngineError, Errand, INTENTS, Intent, Outcome, Stop, Update, Worker,
 };
 use ikigai_store::{AgentRecord, CommitError, ProcessRecord};
-use ikigai_tui::control::{Answer, Request};
-use ikigai_tui::screen::Neighbours as _;
+use ikigai_tui::protocol::{Answer, Request};
+use ikigai_tui::driver::Neighbours as _;
 use ikigai_tui::terminal::{begin_exit, enforce_exit_deadline, is_exiting};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};

@@ -10,12 +10,13 @@ use ikigai_core::{AgentId, Seq};
 use ikigai_engine::{Answer as Permission, Engine, Question};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::answer::{AgentSeen, Answer, Framebuffer, Released, Said, TokenCache, Version};
-use super::keys::happenings;
-use super::request::{Request, Word};
+use super::typed_keys::happenings;
+use crate::driver::Driver;
 use crate::outbox::SubmissionState;
 use crate::paint::{Grid, Theme};
-use crate::screen::Driver;
+use crate::protocol::{
+    AgentSeen, Answer, Framebuffer, Released, Request, Said, TokenCache, Version, Word,
+};
 
 /// How many requests wait for the screen's attention.
 const MOST_ARRIVED: usize = 64;

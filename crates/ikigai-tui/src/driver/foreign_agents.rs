@@ -9,7 +9,7 @@ use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{CommitError, EngineError, ProcessRecord, Submission, Update};
 
 use super::Driver;
-use crate::control::{Answer, Request, Said};
+use crate::protocol::{Answer, Request, Said};
 
 /// What a neighbour answers, or why it does not.
 pub type Asked<'a> = Pin<Box<dyn Future<Output = Result<Answer, String>> + 'a>>;

@@ -1,6 +1,13 @@
 //! Drives the screen: passes events of the engine to it, reads pages, and executes its effects.
 //! It knows no terminal: it returns the actions that need one.
 
+mod background;
+mod choices;
+mod foreign_agents;
+pub(crate) mod mailbox;
+mod sent_history;
+mod submissions;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,10 +17,10 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Kind, RowRef};
 use ikigai_engine::{Engine, EngineError, Errand, Follow, Followed, Intent, Status, Update};
 
-use super::around::{Found, Scout};
-use super::held::Neighbours;
-use super::mailbox::{Letter, Mailbox};
-use super::past;
+pub(crate) use self::background::Found;
+use self::background::Scout;
+pub use self::foreign_agents::{Asked, Neighbours};
+use self::mailbox::{Letter, Mailbox};
 use crate::app::{App, EngineRequest, LoadRequest, Pane, Surroundings, TerminalAction, UiEffect};
 use crate::drafts::{DraftFiles, DraftWriter};
 use crate::keys::Bindings;
@@ -478,7 +485,7 @@ impl Driver {
 
     /// What was sent in former runs: the newest of what agents of this session were told.
     async fn read_history(&mut self) {
-        match past::sent_before(&self.engine, self.app.current()).await {
+        match sent_history::sent_before(&self.engine, self.app.current()).await {
             Ok(sent) => self.app.set_history(sent),
             Err(error) => self.app.say(format!("⚠ {error}")),
         }

@@ -8,7 +8,7 @@ use ikigai_engine::{CommitError, EngineError, Intent, Submission, Update};
 use tokio::sync::oneshot;
 
 use super::Driver;
-use super::around::Found;
+use super::background::Found;
 use crate::app::{EngineRequest, UiEffect};
 use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
 use crate::outbox::OutboxAction;

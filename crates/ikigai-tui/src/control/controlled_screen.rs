@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep_until, timeout};
 
-use super::Driver;
+use super::Orders;
 use crate::app::TerminalAction;
-use crate::control::Orders;
+use crate::driver::Driver;
 use crate::terminal::begin_exit;
 
 /// Exit code of a program that could not store everything in time.

@@ -9,7 +9,7 @@ use ikigai_core::AgentId;
 use ikigai_engine::{Observer, Update};
 use tokio::sync::Notify;
 
-use super::around::Found;
+use super::background::Found;
 
 /// Limit on output of one call that waits for the screen: more than a screen shows.
 const MOST_OUTPUT_BYTES: usize = 512 * 1024;

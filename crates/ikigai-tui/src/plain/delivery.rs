@@ -11,8 +11,8 @@ use tokio::sync::oneshot;
 use super::Plain;
 use super::talk::NOT_STORED_CHARS;
 use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
+use crate::driver::Found;
 use crate::outbox::OutboxAction;
-use crate::screen::Found;
 use crate::text::{beginning, clean_line};
 
 /// Longest time for which leaving waits until everything typed is on disk.

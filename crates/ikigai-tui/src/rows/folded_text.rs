@@ -2,9 +2,9 @@
 
 use super::Manner;
 use super::figures;
-use super::signs::Sign;
 use crate::line::{Line, Span};
 use crate::look::{Look, Role};
+use crate::signs::Sign;
 use crate::text::{Rows, clean};
 use crate::width::width;
 
