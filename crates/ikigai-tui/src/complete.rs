@@ -9,8 +9,8 @@ use ikigai_engine::commands::{
     Candidate, Command, Completes, Context, Takes, Wanted, complete, is_complete, wanted,
 };
 
-use crate::line::Line;
-use crate::list::List;
+use crate::line::TextLine;
+use crate::list::ChoiceList;
 
 /// How many entries are shown at once.
 pub const ROWS: usize = 8;
@@ -28,22 +28,22 @@ pub struct Completion {
     pub context: Context,
     /// A directory as it is typed, and what is in it.
     listing: Option<(String, Vec<Candidate>)>,
-    open: Option<Open>,
+    open: Option<OpenList>,
     /// The word for which the list was closed: where it begins, and what was typed of it.
     closed: Option<(usize, String)>,
 }
 
 #[derive(Clone, Debug)]
-struct Open {
+struct OpenList {
     wanted: Wanted,
-    list: List,
+    list: ChoiceList,
     /// The user chose the entry, it is not just the first.
     chosen: bool,
 }
 
 /// What taking an entry does to the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct CompletedText {
     /// Which part of it is replaced.
     pub part: Range<usize>,
     /// By what.
@@ -157,7 +157,7 @@ impl Completion {
 
     /// Takes the marked entry. Of a directory the list then shows the files, else it is closed until
     /// the next word; call [`Completion::edited`] after the input was changed.
-    pub fn take(&mut self, text: &str, cursor: usize) -> Option<Taken> {
+    pub fn take(&mut self, text: &str, cursor: usize) -> Option<CompletedText> {
         let open = self.open.take()?;
         let entry = open.list.into_marked()?;
         let Wanted { what, from, .. } = open.wanted;
@@ -178,14 +178,14 @@ impl Completion {
                 put.push(' ');
             }
         }
-        Some(Taken {
+        Some(CompletedText {
             part: from..cursor,
             text: put,
         })
     }
 
     /// The list in at most so many rows, one of which is the marked entry.
-    pub fn lines(&mut self, columns: u16, rows: usize) -> Vec<Line> {
+    pub fn lines(&mut self, columns: u16, rows: usize) -> Vec<TextLine> {
         let Some(open) = &mut self.open else {
             return Vec::new();
         };
@@ -202,9 +202,9 @@ impl Completion {
         }
         let before = self.open.take().filter(|open| open.wanted == wanted);
         let before = before.filter(|open| open.chosen).map(|open| open.list);
-        let mut list = List::new(entries, ROWS);
+        let mut list = ChoiceList::new(entries, ROWS);
         let chosen = before.is_some_and(|before| list.mark_as(&before));
-        self.open = Some(Open {
+        self.open = Some(OpenList {
             wanted,
             list,
             chosen,

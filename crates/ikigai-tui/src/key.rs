@@ -2,13 +2,13 @@
 
 /// Something that happened at the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum TerminalEvent {
     /// A key was pressed.
-    Key(Key),
+    Key(KeyPress),
     /// Text was pasted; it may hold anything.
     Paste(String),
     /// The mouse did something.
-    Mouse(Mouse),
+    Mouse(MouseEvent),
     /// The terminal got or lost the focus.
     Focus(bool),
     /// The screen has this size.
@@ -22,9 +22,9 @@ pub enum Happening {
 
 /// A key with the keys held down beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct KeyPress {
     /// Which key.
-    pub code: Code,
+    pub code: KeyCode,
     /// Shift was held; of a letter the letter itself tells.
     pub shift: bool,
     /// Alt was held.
@@ -35,7 +35,7 @@ pub struct Key {
 
 /// Which key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum KeyCode {
     /// One that makes a character. With Ctrl it is the small letter.
     Char(char),
     /// Enter.
@@ -72,9 +72,9 @@ pub enum Code {
 
 /// Something that the mouse did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mouse {
+pub struct MouseEvent {
     /// What.
-    pub deed: Deed,
+    pub deed: MouseAction,
     /// In which column, from 0.
     pub column: u16,
     /// In which row, from 0.
@@ -83,7 +83,7 @@ pub struct Mouse {
 
 /// What a mouse does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum MouseAction {
     /// The left button went down.
     Press,
     /// It moved with the left button down.
@@ -96,9 +96,9 @@ pub enum Deed {
     WheelDown,
 }
 
-impl Key {
+impl KeyPress {
     /// A key alone.
-    pub const fn of(code: Code) -> Self {
+    pub const fn of(code: KeyCode) -> Self {
         Self {
             code,
             shift: false,
@@ -111,12 +111,12 @@ impl Key {
     pub const fn ctrl(letter: char) -> Self {
         Self {
             ctrl: true,
-            ..Self::of(Code::Char(letter))
+            ..Self::of(KeyCode::Char(letter))
         }
     }
 
     /// A key with Alt.
-    pub const fn alt(code: Code) -> Self {
+    pub const fn alt(code: KeyCode) -> Self {
         Self {
             alt: true,
             ..Self::of(code)
@@ -124,7 +124,7 @@ impl Key {
     }
 
     /// A key with Shift.
-    pub const fn shift(code: Code) -> Self {
+    pub const fn shift(code: KeyCode) -> Self {
         Self {
             shift: true,
             ..Self::of(code)

@@ -7,7 +7,7 @@ use crate::look::Look;
 /// A piece of a line that looks the same throughout. Its text has no control characters: whoever
 /// makes it has made them visible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct TextSpan {
     /// What it says.
     pub text: String,
     /// How it looks.
@@ -16,7 +16,7 @@ pub struct Span {
     pub link: Option<Arc<str>>,
 }
 
-impl Span {
+impl TextSpan {
     /// A piece of text.
     pub fn new(text: impl Into<String>, look: impl Into<Look>) -> Self {
         Self {
@@ -29,18 +29,18 @@ impl Span {
 
 /// One row of the screen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct TextLine {
     /// Its pieces, from left to right.
-    pub spans: Vec<Span>,
+    pub spans: Vec<TextSpan>,
     /// How many of its first spans are signs and indentation, which are not copied.
     pub lead: usize,
     /// It continues the row above: copied, both are one line, with this between them.
     pub joined: Option<&'static str>,
 }
 
-impl Line {
+impl TextLine {
     /// A line of these pieces, all of them text.
-    pub fn new(spans: Vec<Span>) -> Self {
+    pub fn new(spans: Vec<TextSpan>) -> Self {
         Self {
             spans,
             ..Self::default()
@@ -49,7 +49,7 @@ impl Line {
 
     /// A line of one piece.
     pub fn of(text: impl Into<String>, look: impl Into<Look>) -> Self {
-        Self::new(vec![Span::new(text, look)])
+        Self::new(vec![TextSpan::new(text, look)])
     }
 
     /// All that it says, signs included.

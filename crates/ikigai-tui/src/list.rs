@@ -2,8 +2,8 @@
 
 use ikigai_engine::commands::Candidate;
 
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::text::{clean, cut};
 use crate::width::width;
 
@@ -12,7 +12,7 @@ const MORE: &str = "…";
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub struct List {
+pub struct ChoiceList {
     entries: Vec<Candidate>,
     marked: usize,
     /// The first entry that is shown.
@@ -21,7 +21,7 @@ pub struct List {
     rows: usize,
 }
 
-impl List {
+impl ChoiceList {
     /// A list whose first entry is marked, and which shows so many at once.
     pub fn new(entries: Vec<Candidate>, rows: usize) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl List {
     }
 
     /// The rows that are shown.
-    pub fn lines(&self, columns: u16) -> Vec<Line> {
+    pub fn lines(&self, columns: u16) -> Vec<TextLine> {
         let entries = self.entries.iter().enumerate();
         let shown = entries.skip(self.first).take(self.rows);
         let widest = shown.clone().map(|(_, entry)| width(&clean(&entry.text)));
@@ -123,7 +123,7 @@ impl List {
     }
 
     /// The same; the last row also says where one is, if these are not all.
-    pub fn counted_lines(&self, columns: u16) -> Vec<Line> {
+    pub fn counted_lines(&self, columns: u16) -> Vec<TextLine> {
         let mut lines = self.lines(columns);
         if self.entries.len() > self.rows
             && let Some(last) = lines.last_mut()
@@ -134,8 +134,8 @@ impl List {
             let mut line = cut(last, room, MORE);
             let used = width(&line.text());
             let gap = " ".repeat(usize::from(room).saturating_sub(used));
-            line.spans.push(Span::new(gap, Role::Text));
-            line.spans.push(Span::new(count, Role::Faint));
+            line.spans.push(TextSpan::new(gap, Tone::Text));
+            line.spans.push(TextSpan::new(count, Tone::Faint));
             *last = cut(&line, columns, "");
         }
         lines
@@ -152,15 +152,15 @@ impl List {
 }
 
 /// An entry, with its text in so many columns.
-fn row(entry: &Candidate, marked: bool, columns: usize) -> Line {
+fn row(entry: &Candidate, marked: bool, columns: usize) -> TextLine {
     let (plain, hit) = if marked {
-        let marked = Look::of(Role::Marked);
+        let marked = Look::of(Tone::Marked);
         (marked, marked.with(Look::BOLD).with(Look::UNDERLINE))
     } else {
-        (Look::of(Role::Text), Look::of(Role::Match))
+        (Look::of(Tone::Text), Look::of(Tone::Match))
     };
     let sign = if marked { "> " } else { "  " };
-    let mut text = Line::default();
+    let mut text = TextLine::default();
     let mut hits = entry.matched.iter().copied().peekable();
     for (at, letter) in entry.text.char_indices() {
         let look = if hits.next_if_eq(&at).is_some() {
@@ -171,7 +171,7 @@ fn row(entry: &Candidate, marked: bool, columns: usize) -> Line {
         let shown = &entry.text[at..at + letter.len_utf8()];
         match text.spans.last_mut() {
             Some(span) if span.look == look => span.text.push_str(shown),
-            _ => text.spans.push(Span::new(shown, look)),
+            _ => text.spans.push(TextSpan::new(shown, look)),
         }
     }
     for span in &mut text.spans {
@@ -179,12 +179,12 @@ fn row(entry: &Candidate, marked: bool, columns: usize) -> Line {
     }
     let mut line = cut(&text, u16::try_from(columns).unwrap_or(u16::MAX), MORE);
     let used = width(&line.text());
-    line.spans.insert(0, Span::new(sign, plain));
+    line.spans.insert(0, TextSpan::new(sign, plain));
     line.lead = 1;
     if !entry.help.is_empty() {
         let gap = columns.saturating_sub(used) + 2;
-        let look = if marked { plain } else { Role::Faint.into() };
-        line.spans.push(Span::new(" ".repeat(gap), look));
+        let look = if marked { plain } else { Tone::Faint.into() };
+        line.spans.push(TextSpan::new(" ".repeat(gap), look));
         let mut done = 0;
         for mark in &entry.marks {
             let before = entry.help.get(done..mark.start);
@@ -199,6 +199,6 @@ fn row(entry: &Candidate, marked: bool, columns: usize) -> Line {
     line
 }
 
-fn help(text: &str, look: Look) -> Span {
-    Span::new(clean(text).replace(['\n', '\t'], " "), look)
+fn help(text: &str, look: Look) -> TextSpan {
+    TextSpan::new(clean(text).replace(['\n', '\t'], " "), look)
 }

@@ -2,7 +2,7 @@
 
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum Tone {
     /// Plain text.
     #[default]
     Text,
@@ -70,7 +70,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Look {
     /// What the text is.
-    pub role: Role,
+    pub role: Tone,
     /// How it is set off, as a sum of the constants of this type.
     pub set_off: u8,
 }
@@ -90,7 +90,7 @@ impl Look {
     pub const STRIKE: u8 = 32;
 
     /// A role as it is.
-    pub const fn of(role: Role) -> Self {
+    pub const fn of(role: Tone) -> Self {
         Self { role, set_off: 0 }
     }
 
@@ -109,8 +109,8 @@ impl Look {
     }
 }
 
-impl From<Role> for Look {
-    fn from(role: Role) -> Self {
+impl From<Tone> for Look {
+    fn from(role: Tone) -> Self {
         Self::of(role)
     }
 }

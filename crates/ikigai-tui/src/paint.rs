@@ -9,7 +9,7 @@ mod row;
 mod scroll;
 mod theme;
 
-pub use cell::Cell;
-pub use grid::{Grid, Run};
+pub use cell::GridCell;
+pub use grid::{Grid, StyledRun};
 pub use painter::Painter;
-pub use theme::{Colour, Style, Theme};
+pub use theme::{CellStyle, Colour, Theme};

@@ -19,14 +19,14 @@ use thiserror::Error;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
-pub use decode::{Decoder, LONGEST_PASTE};
+pub use decode::{KeyDecoder, LONGEST_PASTE};
 pub(crate) use exit_deadline::treat_interrupt_as_key;
 pub use exit_deadline::{begin_exit, enforce_exit_deadline, exit_time_left, is_exiting};
-pub use hidden::Hidden;
+pub use hidden::HiddenInput;
 pub use input::Input;
 pub use modes::restore;
 pub use panic::{hold_panics, take_panic};
-pub use signals::{Signals, Told};
+pub use signals::{SignalEvent, Signals};
 pub(crate) use signals::{is_watched, stop_group};
 pub use wire::{BELL, LONGEST_COPY, clipboard, copy_to_tmux, notification, title};
 
@@ -134,7 +134,7 @@ impl Terminal {
     }
 
     /// Gives the terminal back and stops this process and its group, as a shell expects it of
-    /// Ctrl-Z. When [`Told::Continued`] comes, [`Terminal::resume`] is to be called. Does nothing and
+    /// Ctrl-Z. When [`SignalEvent::Continued`] comes, [`Terminal::resume`] is to be called. Does nothing and
     /// returns false if there is no shell that could continue the process.
     pub fn suspend(&mut self) -> Result<bool, TerminalError> {
         if !signals::is_watched() {

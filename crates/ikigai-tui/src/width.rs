@@ -13,7 +13,7 @@ const WINDOW: usize = 256;
 
 /// What is shown in one cell or two: a character with its marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct WidthPiece<'a> {
     /// The text, from 1 to [`LONGEST_PIECE`] bytes.
     pub text: &'a str,
     /// How many cells it takes: 1 or 2.
@@ -55,9 +55,9 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
+    type Item = WidthPiece<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<WidthPiece<'a>> {
         loop {
             let rest = self.text.get(self.at..)?;
             let first = rest.chars().next()?;
@@ -92,9 +92,15 @@ impl<'a> Iterator for Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    fn take(&mut self, rest: &'a str, kept: usize, width: u16, length: usize) -> Option<Piece<'a>> {
+    fn take(
+        &mut self,
+        rest: &'a str,
+        kept: usize,
+        width: u16,
+        length: usize,
+    ) -> Option<WidthPiece<'a>> {
         self.at += length;
-        Some(Piece {
+        Some(WidthPiece {
             text: rest.get(..kept)?,
             width,
             end: self.at,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use ikigai_tui::protocol::{Answer, Request, Said, Word};
+use ikigai_tui::protocol::{ApprovalWord, ControlAnswer, ControlOutput, ControlRequest};
 
 use crate::arguments::{CtlOrder, CtlVerb, exit};
 use crate::control::{Client, check, directory, instances, socket_of};
@@ -22,7 +22,7 @@ pub(crate) fn ctl(order: &CtlOrder) -> Result<ExitCode> {
     let request = request(&order.verb);
     runtime()?.block_on(async {
         let mut client = Client::ask(&socket, &request).await?;
-        if matches!(request, Request::Events { .. }) {
+        if matches!(request, ControlRequest::Events { .. }) {
             while let Some(line) = client.line().await? {
                 print_json(&line)?;
             }
@@ -65,19 +65,19 @@ fn socket(order: &CtlOrder) -> Result<Result<PathBuf, String>> {
     })
 }
 
-fn request(verb: &CtlVerb) -> Request {
+fn request(verb: &CtlVerb) -> ControlRequest {
     match verb.clone() {
-        CtlVerb::ReadFramebuffer { .. } => Request::ReadFramebuffer,
-        CtlVerb::SendKeys { keys } => Request::SendKeys { keys },
-        CtlVerb::WaitIdle { timeout_ms } => Request::WaitIdle { timeout_ms },
-        CtlVerb::ReadTokenCache => Request::ReadTokenCache,
-        CtlVerb::Submit { text, agent } => Request::Submit { text, agent },
-        CtlVerb::Agents => Request::Agents,
+        CtlVerb::ReadFramebuffer { .. } => ControlRequest::ReadFramebuffer,
+        CtlVerb::SendKeys { keys } => ControlRequest::SendKeys { keys },
+        CtlVerb::WaitIdle { timeout_ms } => ControlRequest::WaitIdle { timeout_ms },
+        CtlVerb::ReadTokenCache => ControlRequest::ReadTokenCache,
+        CtlVerb::Submit { text, agent } => ControlRequest::Submit { text, agent },
+        CtlVerb::Agents => ControlRequest::Agents,
         CtlVerb::Events {
             agent,
             after,
             follow,
-        } => Request::Events {
+        } => ControlRequest::Events {
             agent,
             after,
             follow,
@@ -88,36 +88,39 @@ fn request(verb: &CtlVerb) -> Request {
             call,
             pattern,
             reason,
-        } => Request::Approve {
+        } => ControlRequest::Approve {
             answer: match answer.as_str() {
-                "always" => Word::Always,
-                "no" => Word::No,
-                _ => Word::Once,
+                "always" => ApprovalWord::Always,
+                "no" => ApprovalWord::No,
+                _ => ApprovalWord::Once,
             },
             agent,
             call,
             pattern,
             reason,
         },
-        CtlVerb::Interrupt { agent } => Request::Interrupt { agent },
-        CtlVerb::Release { agent } => Request::Release { agent },
-        CtlVerb::Version => Request::Version,
+        CtlVerb::Interrupt { agent } => ControlRequest::Interrupt { agent },
+        CtlVerb::Release { agent } => ControlRequest::Release { agent },
+        CtlVerb::Version => ControlRequest::Version,
     }
 }
 
-fn show(verb: &CtlVerb, line: &str, answer: Answer) -> Result<ExitCode> {
+fn show(verb: &CtlVerb, line: &str, answer: ControlAnswer) -> Result<ExitCode> {
     match (verb, answer) {
-        (_, Answer::Error { error }) => {
+        (_, ControlAnswer::Error { error }) => {
             tell(&format!("error: {}", visible(&error)));
             Ok(exit::FAILED.into())
         }
-        (CtlVerb::ReadFramebuffer { text: true }, Answer::Said(Said::Framebuffer(seen))) => {
+        (
+            CtlVerb::ReadFramebuffer { text: true },
+            ControlAnswer::Said(ControlOutput::Framebuffer(seen)),
+        ) => {
             print(&seen.text())?;
             Ok(ExitCode::SUCCESS)
         }
         (_, answer) => {
             print_json(&line)?;
-            let is_over = answer == Answer::Said(Said::Timeout);
+            let is_over = answer == ControlAnswer::Said(ControlOutput::Timeout);
             Ok(if is_over {
                 exit::FAILED.into()
             } else {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use ikigai_tui::app::TerminalAction;
-use ikigai_tui::control::{Mode, Orders};
+use ikigai_tui::control::ControlledScreen;
+use ikigai_tui::control::{RequestQueue, RunMode};
 use ikigai_tui::drafts::DraftFiles;
-use ikigai_tui::control::Stage;
 use ikigai_tui::driver::Driver;
-use ikigai_tui::terminal::{Signals, Told, enforce_exit_deadline, is_exiting};
+use ikigai_tui::terminal::{SignalEvent, Signals, enforce_exit_deadline, is_exiting};
 
 use crate::arguments::ScreenOrder;
 use crate::control::{Clients, Server};
@@ -32,9 +32,9 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
     let mode = if order.until_idle {
         // It must outlive the terminal; one that a shell has started as a job is its own already.
         let _ = rustix::process::setsid();
-        Mode::Background
+        RunMode::Background
     } else {
-        Mode::Headless
+        RunMode::Headless
     };
     world.block_on(Box::pin(async {
         // Before anything else, so that whoever starts it may end it at any time.
@@ -48,16 +48,16 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
         }
         driver.set_neighbours(Arc::new(Clients::here()?));
         // One that ends by itself has no input, and must not take the drafts of a screen.
-        if mode == Mode::Headless
+        if mode == RunMode::Headless
             && let Some(directory) = place::drafts(&store)
         {
             driver.set_drafts(DraftFiles::at(directory));
         }
-        let (sender, orders) = Orders::new(theme, mode);
+        let (sender, orders) = RequestQueue::new(theme, mode);
         let server = Server::start(sender, world.engine.clone())?;
-        let mut stage = Stage::new(driver, orders);
+        let mut stage = ControlledScreen::new(driver, orders);
         stage.driver.take_back().await;
-        stage.driver.settle_in();
+        stage.driver.start();
         for name in &order.take_over {
             let agent = world.engine.find(name).await?;
             world.engine.take_over(&[agent.id]).await?;
@@ -75,23 +75,26 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-async fn go(stage: &mut Stage, mut signals: Signals, mode: Mode) {
+async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
     // A signal may have come before this listened to any.
     if is_exiting() {
         return;
     }
     loop {
-        for action in stage.carry_out().await {
+        for action in stage.execute().await {
             match action {
                 TerminalAction::Quit | TerminalAction::QuitToBackground => return,
-                TerminalAction::Edit(_) => {
-                    stage.driver.app.say("⚠ there is no terminal for an editor")
-                }
+                TerminalAction::Edit(_) => stage
+                    .driver
+                    .app
+                    .toast("⚠ there is no terminal for an editor"),
                 TerminalAction::Run { command, .. } => {
                     let app = &mut stage.driver.app;
-                    app.say(format!("⚠ there is no terminal for `{command}`"));
+                    app.toast(format!("⚠ there is no terminal for `{command}`"));
                 }
-                TerminalAction::Suspend => stage.driver.app.say("there is no shell to go back to"),
+                TerminalAction::Suspend => {
+                    stage.driver.app.toast("there is no shell to go back to");
+                }
                 // There is nothing to write to, and no user to notify.
                 TerminalAction::SetTheme(_)
                 | TerminalAction::SetMouse(_)
@@ -102,16 +105,16 @@ async fn go(stage: &mut Stage, mut signals: Signals, mode: Mode) {
             }
         }
         let is_idle = stage.driver.engine.is_idle() && !stage.is_asked();
-        if mode == Mode::Background && is_idle {
+        if mode == RunMode::Background && is_idle {
             return;
         }
         tokio::select! {
             told = signals.next() => {
-                if matches!(told, Told::Interrupt | Told::Terminate | Told::HangUp) {
+                if matches!(told, SignalEvent::Interrupt | SignalEvent::Terminate | SignalEvent::HangUp) {
                     return;
                 }
             }
-            () = stage.came() => stage.driver.take_in().await,
+            () = stage.came() => stage.driver.drain().await,
         }
     }
 }

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use ikigai_core::{AgentId, Micros, RowRef};
 use ikigai_engine::{EngineError, Environment as _, Opening, Status, System};
-use ikigai_tui::app::{Farewell, Surroundings};
-use ikigai_tui::control::{Mode, Orders};
+use ikigai_tui::app::{Farewell, UiOptions};
+use ikigai_tui::control::ControlledScreen;
+use ikigai_tui::control::{RequestQueue, RunMode};
 use ikigai_tui::drafts::DraftFiles;
+use ikigai_tui::driver::{Driver, FirstAgent};
 use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Theme;
 use ikigai_tui::plain;
+use ikigai_tui::screen::{Screen, ScreenExit};
 use ikigai_tui::signs::Symbols;
-use ikigai_tui::control::Stage;
-use ikigai_tui::driver::{Driver, Whom};
-use ikigai_tui::screen::{Left, Screen};
 use ikigai_tui::terminal::{Terminal, enforce_exit_deadline, hold_panics};
 
 use crate::arguments::{ScreenOrder, approve_mode};
@@ -71,17 +71,17 @@ fn show(
         if let Some(row) = row {
             driver.go_to(row).await;
         }
-        let (sender, orders) = Orders::new(theme, Mode::Screen);
+        let (sender, orders) = RequestQueue::new(theme, RunMode::Screen);
         // A screen is of use without a socket too.
         let server = Server::start(sender, world.engine.clone());
         if let Err(error) = &server {
-            driver.app.say(format!("⚠ {error:#}"));
+            driver.app.toast(format!("⚠ {error:#}"));
         }
         driver.set_neighbours(Arc::new(Clients::here()?));
         if let Some(directory) = place::drafts(&store) {
             driver.set_drafts(DraftFiles::at(directory));
         }
-        let stage = Stage::new(driver, orders);
+        let stage = ControlledScreen::new(driver, orders);
         let screen = Screen::new(stage, terminal, theme, config.on_hangup())?;
         let screen = screen.with_notify(config.notify());
         let left = Box::pin(screen.run(order.prompt.clone())).await?;
@@ -90,7 +90,7 @@ fn show(
         }
         anyhow::Ok(left)
     }));
-    let Left { farewell, handed } = left?;
+    let ScreenExit { farewell, handed } = left?;
     drop(world);
     background::hand_over(&store, &handed)
         .context("the agents are paused: nobody could take them over")?;
@@ -106,7 +106,7 @@ fn show(
 pub(crate) struct Manner {
     pub(crate) theme: Theme,
     pub(crate) bindings: Bindings,
-    pub(crate) around: Surroundings,
+    pub(crate) around: UiOptions,
 }
 
 impl Manner {
@@ -139,7 +139,10 @@ fn plain(world: &World, store: &Place, order: &ScreenOrder) -> Result<ExitCode> 
 }
 
 /// Who is shown first, and which row if it is not the end.
-pub(crate) async fn whom(world: &World, order: &ScreenOrder) -> Result<(Whom, Option<RowRef>)> {
+pub(crate) async fn whom(
+    world: &World,
+    order: &ScreenOrder,
+) -> Result<(FirstAgent, Option<RowRef>)> {
     let choice = order.model.as_deref();
     let choice = choice.map(|name| world.registry.choose(name));
     let model = choice.transpose().map_err(EngineError::from)?;
@@ -147,8 +150,8 @@ pub(crate) async fn whom(world: &World, order: &ScreenOrder) -> Result<(Whom, Op
     let whom = named(world, order).await?;
     if model.is_some() || approve.is_some() {
         let agent = match whom {
-            Whom::Agent(agent) => Some(agent),
-            Whom::New { .. } => None,
+            FirstAgent::Agent(agent) => Some(agent),
+            FirstAgent::New { .. } => None,
         };
         world.engine.set_opening(Opening {
             agent,
@@ -160,14 +163,14 @@ pub(crate) async fn whom(world: &World, order: &ScreenOrder) -> Result<(Whom, Op
         return Ok((whom, None));
     };
     let own = match whom {
-        Whom::Agent(agent) => Some(agent),
-        Whom::New { .. } => None,
+        FirstAgent::Agent(agent) => Some(agent),
+        FirstAgent::New { .. } => None,
     };
     let row = row_named(&world.engine, own, typed).await?;
-    Ok((Whom::Agent(row.agent), Some(row)))
+    Ok((FirstAgent::Agent(row.agent), Some(row)))
 }
 
-async fn named(world: &World, order: &ScreenOrder) -> Result<Whom> {
+async fn named(world: &World, order: &ScreenOrder) -> Result<FirstAgent> {
     let Here { session, workdir } = Here::find()?;
     let last = LastAgent::of(&world.place, &session);
     if let Some(name) = &order.agent {
@@ -176,7 +179,7 @@ async fn named(world: &World, order: &ScreenOrder) -> Result<Whom> {
             last.write(agent);
         }
         remember_use(world, last);
-        return Ok(Whom::Agent(agent));
+        return Ok(FirstAgent::Agent(agent));
     }
     let found = if order.new {
         None
@@ -185,9 +188,9 @@ async fn named(world: &World, order: &ScreenOrder) -> Result<Whom> {
     };
     remember_use(world, last);
     match found {
-        Some(agent) => Ok(Whom::Agent(agent)),
+        Some(agent) => Ok(FirstAgent::Agent(agent)),
         None if order.continues => Err(nothing_to_continue(&session)),
-        None => Ok(Whom::New { session, workdir }),
+        None => Ok(FirstAgent::New { session, workdir }),
     }
 }
 
@@ -233,7 +236,7 @@ fn bindings(config: &Config) -> Result<Bindings> {
         .context("[keys] of the configuration\nhint: docs/keys.md lists keys and actions")
 }
 
-fn surroundings(config: &Config) -> Result<Surroundings> {
+fn surroundings(config: &Config) -> Result<UiOptions> {
     let symbols = match config.symbols.as_deref() {
         Some("unicode") => Symbols::Utf8,
         Some("ascii") => Symbols::Ascii,
@@ -242,7 +245,7 @@ fn surroundings(config: &Config) -> Result<Surroundings> {
         None => Symbols::Ascii,
     };
     let home = std::env::home_dir().map(|home| home.to_string_lossy().into_owned());
-    Ok(Surroundings {
+    Ok(UiOptions {
         symbols,
         home,
         time_of_day,

@@ -10,8 +10,8 @@ use super::layer::{Area, Handled, Layer};
 use super::line_prompt::{LinePrompt, PromptOutcome};
 use super::needle::Needle;
 use super::tail::Tail;
-use super::{EngineRequest, Known, LoadRequest, Pane, State, UiContext};
-use crate::key::{Code, Deed, Key, Mouse};
+use super::{AgentActivity, EngineRequest, KnownAgent, LoadRequest, Pane, UiContext};
+use crate::key::{KeyCode, KeyPress, MouseAction, MouseEvent};
 use crate::keys::{self, Action};
 use crate::paint::Grid;
 
@@ -60,7 +60,7 @@ pub(super) enum BoardPrompt {
 
 /// Group of agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Group {
+pub(super) enum BoardGroup {
     NeedsYou,
     Working,
     Failed,
@@ -69,7 +69,7 @@ pub(super) enum Group {
     Dead,
 }
 
-impl Group {
+impl BoardGroup {
     pub(super) const ALL: [Self; 6] = [
         Self::NeedsYou,
         Self::Working,
@@ -91,23 +91,23 @@ impl Group {
     }
 
     /// Group of an agent.
-    pub(super) fn of(known: &Known) -> Self {
+    pub(super) fn of(known: &KnownAgent) -> Self {
         match known.state() {
-            State::Asks => Self::NeedsYou,
-            State::Works => Self::Working,
-            State::Failed => Self::Failed,
-            State::Done => Self::Done,
-            State::Idle if known.has_result() => Self::Done,
-            State::Idle | State::Merged | State::Stopped => Self::Idle,
-            State::Dead => Self::Dead,
+            AgentActivity::Asks => Self::NeedsYou,
+            AgentActivity::Works => Self::Working,
+            AgentActivity::Failed => Self::Failed,
+            AgentActivity::Done => Self::Done,
+            AgentActivity::Idle if known.has_result() => Self::Done,
+            AgentActivity::Idle | AgentActivity::Merged => Self::Idle,
+            AgentActivity::Dead => Self::Dead,
         }
     }
 }
 
 /// Row of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
-    Heading(Group),
+pub(super) enum BoardRow {
+    Heading(BoardGroup),
     Agent(AgentId),
 }
 
@@ -120,14 +120,14 @@ impl Board {
             ..Self::default()
         };
         ctx.selection = None;
-        ctx.said = None;
+        ctx.toast = None;
         ctx.effects.push(LoadRequest::Tree);
         board.load_near_mark(ctx);
         ctx.open(board);
     }
 
     /// Rows of the list, from top to bottom.
-    pub(super) fn entries(&self, ctx: &UiContext) -> Vec<Entry> {
+    pub(super) fn entries(&self, ctx: &UiContext) -> Vec<BoardRow> {
         let needle = Needle::new(&self.filter);
         let all: Vec<_> = ctx
             .roster
@@ -135,14 +135,16 @@ impl Board {
             .filter(|(_, known)| needle.is_in(&known.branch.agent.name))
             .collect();
         if self.is_tree {
-            return all.iter().map(|(id, _)| Entry::Agent(*id)).collect();
+            return all.iter().map(|(id, _)| BoardRow::Agent(*id)).collect();
         }
         let mut entries = Vec::new();
-        for group in Group::ALL {
-            let members = all.iter().filter(|(_, known)| Group::of(known) == group);
-            let members: Vec<_> = members.map(|(id, _)| Entry::Agent(*id)).collect();
+        for group in BoardGroup::ALL {
+            let members = all
+                .iter()
+                .filter(|(_, known)| BoardGroup::of(known) == group);
+            let members: Vec<_> = members.map(|(id, _)| BoardRow::Agent(*id)).collect();
             if !members.is_empty() {
-                entries.push(Entry::Heading(group));
+                entries.push(BoardRow::Heading(group));
                 entries.extend(members);
             }
         }
@@ -153,8 +155,8 @@ impl Board {
     fn agents(&self, ctx: &UiContext) -> Vec<AgentId> {
         let entries = self.entries(ctx).into_iter();
         let agents = entries.filter_map(|entry| match entry {
-            Entry::Agent(agent) => Some(agent),
-            Entry::Heading(_) => None,
+            BoardRow::Agent(agent) => Some(agent),
+            BoardRow::Heading(_) => None,
         });
         agents.collect()
     }
@@ -177,7 +179,7 @@ impl Board {
             Action::BoardGo if agent == ctx.current => ctx.close(),
             Action::BoardGo => ctx.effects.push(EngineRequest::Show(agent)),
             Action::BoardNo => self.refuse(agent, name, ctx),
-            _ if !ctx.lives(agent) => ctx.say(format!("{name} is dead")),
+            _ if !ctx.lives(agent) => ctx.toast(format!("{name} is dead")),
             Action::BoardMail => {
                 let title = format!("mail to {name}");
                 self.prompt = Some((BoardPrompt::Mail(agent), LinePrompt::new(title, "")));
@@ -224,7 +226,7 @@ impl Board {
             .iter()
             .skip(place.saturating_sub(rows))
             .take(2 * rows);
-        let unread = near.filter(|id| ctx.roster.get(**id).is_some_and(Known::is_unread));
+        let unread = near.filter(|id| ctx.roster.get(**id).is_some_and(KnownAgent::is_unread));
         let unread: Vec<_> = unread.copied().collect();
         if !unread.is_empty() {
             ctx.effects.push(LoadRequest::Board(unread));
@@ -243,7 +245,7 @@ impl Board {
         let known = ctx.roster.get(agent);
         let question = known.and_then(|known| known.live.questions.first());
         let Some(call) = question.map(|question| question.call) else {
-            return ctx.say(format!("{name} asks nothing"));
+            return ctx.toast(format!("{name} asks nothing"));
         };
         let is_seen = self.asked.is_some_and(|(asked, since)| {
             asked == call && ctx.now.saturating_duration_since(since) >= LOOKED_AT
@@ -251,14 +253,14 @@ impl Board {
         if is_seen {
             ctx.answer(call, Answer::No(None));
         } else {
-            ctx.say("this was only just asked: look first");
+            ctx.toast("this was only just asked: look first");
         }
     }
 
     fn ask_to_kill(&mut self, agent: AgentId, name: &str, ctx: &mut UiContext) {
         let known = ctx.roster.get(agent);
         if known.is_some_and(|known| known.branch.agent.parent.is_none()) {
-            return ctx.say(format!("{name} is a root, which cannot be killed"));
+            return ctx.toast(format!("{name} is a root, which cannot be killed"));
         }
         self.kills = Some(agent);
     }
@@ -276,7 +278,7 @@ impl Board {
     }
 
     /// Takes a key for the prompt, if one is open.
-    fn prompt_key(&mut self, key: Key, ctx: &mut UiContext) -> bool {
+    fn prompt_key(&mut self, key: KeyPress, ctx: &mut UiContext) -> bool {
         let Some((purpose, prompt)) = &mut self.prompt else {
             return false;
         };
@@ -299,19 +301,19 @@ impl Board {
 }
 
 impl Layer for Board {
-    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
-        vec![keys::Mode::Board]
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::KeyMode> {
+        vec![keys::KeyMode::Board]
     }
 
     /// Takes a key for the prompt, or as the answer to whether to kill.
-    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+    fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
         if self.prompt_key(key, ctx) {
             return Handled::Yes;
         }
         let Some(agent) = self.kills.take() else {
             return Handled::No;
         };
-        if key.code == Code::Char('y') && !key.ctrl && !key.alt {
+        if key.code == KeyCode::Char('y') && !key.ctrl && !key.alt {
             let name = ctx.name_of(agent).unwrap_or_else(|| agent.to_string());
             run(format!("/kill {name}"), ctx);
         }
@@ -357,17 +359,17 @@ impl Layer for Board {
         Handled::Yes
     }
 
-    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, mouse: MouseEvent, ctx: &mut UiContext) -> Handled {
         match mouse.deed {
-            Deed::WheelUp => self.move_mark(-1, ctx),
-            Deed::WheelDown => self.move_mark(1, ctx),
-            Deed::Release => {
+            MouseAction::WheelUp => self.move_mark(-1, ctx),
+            MouseAction::WheelDown => self.move_mark(1, ctx),
+            MouseAction::Release => {
                 let agent = self.drawn.get(usize::from(mouse.row)).copied();
                 if let Some(agent) = agent.flatten() {
                     self.mark(agent, ctx);
                 }
             }
-            Deed::Press | Deed::Drag => {}
+            MouseAction::Press | MouseAction::Drag => {}
         }
         Handled::Yes
     }
@@ -406,11 +408,11 @@ impl UiContext {
 }
 
 fn interrupt(agent: AgentId, name: &str, ctx: &mut UiContext) {
-    let state = ctx.roster.get(agent).map(Known::state);
-    if matches!(state, Some(State::Works | State::Asks)) {
+    let state = ctx.roster.get(agent).map(KnownAgent::state);
+    if matches!(state, Some(AgentActivity::Works | AgentActivity::Asks)) {
         ctx.interrupt_agent(agent);
     } else {
-        ctx.say(format!("{name} does not work"));
+        ctx.toast(format!("{name} does not work"));
     }
 }
 
@@ -421,7 +423,7 @@ fn merge(agent: AgentId, name: &str, ctx: &mut UiContext) {
             let merge = LoadRequest::MergePreview(parent, name.to_owned());
             ctx.effects.push(merge);
         }
-        None => ctx.say(format!("{name} has no parent to merge into")),
+        None => ctx.toast(format!("{name} has no parent to merge into")),
     }
 }
 
@@ -429,9 +431,9 @@ fn merge(agent: AgentId, name: &str, ctx: &mut UiContext) {
 fn send_mail(to: AgentId, text: &str, ctx: &mut UiContext) {
     let name = ctx.name_of(to).unwrap_or_else(|| to.to_string());
     if text.is_empty() {
-        return ctx.say("nothing was sent");
+        return ctx.toast("nothing was sent");
     }
-    ctx.say(format!("✉ {name}: {text}"));
+    ctx.toast(format!("✉ {name}: {text}"));
     run(format!("/send {name} {text}"), ctx);
 }
 

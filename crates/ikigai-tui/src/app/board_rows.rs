@@ -6,13 +6,13 @@ use std::time::Duration;
 use ikigai_core::{AgentId, Micros};
 use ikigai_engine::figures::{dollars, tokens};
 
-use super::board::{Board, Entry, Group, WIDE};
-use super::draw::Eye;
+use super::board::{Board, BoardGroup, BoardRow, WIDE};
+use super::draw::ItemLayout;
 use super::hints::Hints;
 use super::layer::Area;
-use super::{Known, State, UiContext, lines, question_rows};
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use super::{AgentActivity, KnownAgent, UiContext, lines, question_rows};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
 use crate::text::{clean, cut, one_line};
 use crate::width::width;
@@ -45,7 +45,7 @@ const KEYS: Hints<'_> = Hints {
         "/ filter",
     ],
     way_out: "Esc back",
-    look: Look::of(Role::Status),
+    look: Look::of(Tone::Status),
 };
 
 impl Board {
@@ -79,21 +79,21 @@ impl Board {
     fn draw_peek(
         &mut self,
         agent: AgentId,
-        question: Option<Vec<Line>>,
+        question: Option<Vec<TextLine>>,
         ctx: &mut UiContext,
         grid: &mut Grid,
         area: Area,
     ) {
         let name = ctx.name_of(agent).unwrap_or_default();
-        let look = Look::of(Role::Heading).with(Look::BOLD);
-        let title = Line::new(vec![
-            Span::new("─ ", Role::Rule),
-            Span::new(format!("{} ", clean(&name)), look),
+        let look = Look::of(Tone::Heading).with(Look::BOLD);
+        let title = TextLine::new(vec![
+            TextSpan::new("─ ", Tone::Rule),
+            TextSpan::new(format!("{} ", clean(&name)), look),
         ]);
         let title = cut(&title, area.columns, "…");
         let end = grid.line(area.row, area.column, &title);
         let rest = (area.column + area.columns).saturating_sub(end);
-        grid.put(area.row, end, &"─".repeat(usize::from(rest)), Role::Rule);
+        grid.put(area.row, end, &"─".repeat(usize::from(rest)), Tone::Rule);
         let mut tail = Area {
             row: area.row + 1,
             rows: area.rows.saturating_sub(1),
@@ -109,7 +109,7 @@ impl Board {
     }
 
     /// Rows of an agent's question.
-    fn question_lines(&self, agent: AgentId, ctx: &UiContext) -> Option<Vec<Line>> {
+    fn question_lines(&self, agent: AgentId, ctx: &UiContext) -> Option<Vec<TextLine>> {
         let known = ctx.roster.get(agent)?;
         let asked = known.live.questions.first()?;
         let columns = if self.peeks(ctx) && ctx.columns >= WIDE {
@@ -118,15 +118,17 @@ impl Board {
             ctx.columns
         };
         let name_of = |agent| ctx.name_of(agent);
-        let manner = Eye::new(ctx, agent).with_columns(columns).manner(&name_of);
+        let manner = ItemLayout::new(ctx, agent)
+            .with_columns(columns)
+            .manner(&name_of);
         let most = usize::from(ctx.rows);
         let mut lines = question_rows::call_lines(asked, &manner, most);
-        let key = Look::of(Role::Question).with(Look::BOLD);
-        let answers = Line::new(vec![
-            Span::new("  Enter", key),
-            Span::new(" open and answer · ", Role::Text),
-            Span::new("n", key),
-            Span::new(" no", Role::Text),
+        let key = Look::of(Tone::Question).with(Look::BOLD);
+        let answers = TextLine::new(vec![
+            TextSpan::new("  Enter", key),
+            TextSpan::new(" open and answer · ", Tone::Text),
+            TextSpan::new("n", key),
+            TextSpan::new(" no", Tone::Text),
         ]);
         lines.push(cut(&answers, columns, "…"));
         Some(lines)
@@ -142,14 +144,14 @@ impl Board {
         }
     }
 
-    fn title(&self, ctx: &UiContext) -> Line {
+    fn title(&self, ctx: &UiContext) -> TextLine {
         let states: Vec<_> = ctx.roster.all().map(|(_, known)| known.state()).collect();
-        let count = |wanted: State| states.iter().filter(|state| **state == wanted).count();
+        let count = |wanted: AgentActivity| states.iter().filter(|state| **state == wanted).count();
         let mut parts = vec![match states.len() {
             1 => "1 agent".to_owned(),
             all => format!("{all} agents"),
         }];
-        let (asking, working) = (count(State::Asks), count(State::Works));
+        let (asking, working) = (count(AgentActivity::Asks), count(AgentActivity::Works));
         if asking > 0 {
             let needs = if asking == 1 { "needs" } else { "need" };
             parts.push(format!("{asking} {needs} you"));
@@ -157,13 +159,13 @@ impl Board {
         if working > 0 {
             parts.push(format!("{working} at work"));
         }
-        let mut line = Line::of(
+        let mut line = TextLine::of(
             format!(" {}", parts.join(" · ")),
-            Look::of(Role::Heading).with(Look::BOLD),
+            Look::of(Tone::Heading).with(Look::BOLD),
         );
         if !self.filter.is_empty() {
             let text = format!(" · only names with {}", clean(&self.filter));
-            line.spans.push(Span::new(text, Role::Match));
+            line.spans.push(TextSpan::new(text, Tone::Match));
         }
         line
     }
@@ -172,7 +174,7 @@ impl Board {
         let entries = self.entries(ctx);
         let place = entries
             .iter()
-            .position(|entry| marked.is_some_and(|marked| *entry == Entry::Agent(marked)));
+            .position(|entry| marked.is_some_and(|marked| *entry == BoardRow::Agent(marked)));
         let height = usize::from(area.rows);
         let place = place.unwrap_or(0);
         // The heading above the first agent stays on the screen with it.
@@ -182,22 +184,22 @@ impl Board {
             .min(entries.len().saturating_sub(height));
         let top = self.top.clamp(least.min(most), most.max(least));
         let names = entries.iter().filter_map(|entry| match entry {
-            Entry::Agent(agent) => Some(self.name_width(*agent, ctx)),
-            Entry::Heading(_) => None,
+            BoardRow::Agent(agent) => Some(self.name_width(*agent, ctx)),
+            BoardRow::Heading(_) => None,
         });
         let longest = names.max().unwrap_or(0);
         let name_width = longest.min(NAME).min(usize::from(area.columns) / 3);
         let mut drawn = vec![None; usize::from(ctx.rows)];
         for (row, entry) in (area.row..area.row + area.rows).zip(entries.iter().skip(top)) {
             match entry {
-                Entry::Heading(group) => {
+                BoardRow::Heading(group) => {
                     grid.line(row, area.column, &heading(*group));
                 }
-                Entry::Agent(agent) => {
+                BoardRow::Agent(agent) => {
                     let line = self.agent_line(*agent, name_width, area.columns, ctx);
                     grid.line(row, area.column, &line);
                     if marked == Some(*agent) {
-                        grid.restyle(row, area.column..area.column + area.columns, Role::Marked);
+                        grid.restyle(row, area.column..area.column + area.columns, Tone::Marked);
                         grid.cursor = Some((row, area.column));
                     }
                     if let Some(place) = drawn.get_mut(usize::from(row)) {
@@ -208,7 +210,7 @@ impl Board {
         }
         if entries.is_empty() {
             let text = "no agent has such a name · Esc shows all";
-            grid.put(area.row, area.column, text, Role::Faint);
+            grid.put(area.row, area.column, text, Tone::Faint);
         }
         self.top = top;
         self.drawn = drawn;
@@ -227,9 +229,9 @@ impl Board {
     /// Row of an agent: `name  state  last words  silent for  tokens  cost  age`.
     ///
     /// Narrow screens omit age, then cost, then tokens.
-    fn agent_line(&self, agent: AgentId, names: usize, columns: u16, ctx: &UiContext) -> Line {
+    fn agent_line(&self, agent: AgentId, names: usize, columns: u16, ctx: &UiContext) -> TextLine {
         let Some(known) = ctx.roster.get(agent) else {
-            return Line::default();
+            return TextLine::default();
         };
         let columns = usize::from(columns);
         let name = format!(
@@ -237,12 +239,12 @@ impl Board {
             " ".repeat(self.indent(agent, ctx)),
             clean(&known.branch.agent.name)
         );
-        let group = Group::of(known);
+        let group = BoardGroup::of(known);
         let state = match group {
-            Group::Done => State::Done,
+            BoardGroup::Done => AgentActivity::Done,
             _ => known.state(),
         };
-        let state = lines::sign(state, ctx.around.symbols);
+        let state = lines::sign(state, ctx.options.symbols);
         let state = match columns {
             ..50 => state.to_owned(),
             _ => format!("{state} {}", state_word(known)),
@@ -250,12 +252,12 @@ impl Board {
         let state_width = if columns < 50 { 1 } else { STATE };
         let here = if agent == ctx.current { "›" } else { " " };
         let look = match group {
-            Group::NeedsYou => Role::Question,
-            Group::Working => Role::Busy,
-            Group::Failed => Role::Error,
-            Group::Done => Role::Good,
-            Group::Idle => Role::Text,
-            Group::Dead => Role::Faint,
+            BoardGroup::NeedsYou => Tone::Question,
+            BoardGroup::Working => Tone::Busy,
+            BoardGroup::Failed => Tone::Error,
+            BoardGroup::Done => Tone::Good,
+            BoardGroup::Idle => Tone::Text,
+            BoardGroup::Dead => Tone::Faint,
         };
         let before = format!(
             "{here}{} {} ",
@@ -270,10 +272,10 @@ impl Board {
             || lines::last_line(&known.last).to_owned(),
             |question| format!("{}: {}", question.tool, one_line(&question.shown)),
         );
-        Line::new(vec![
-            Span::new(before, look),
-            Span::new(padded(&clean(&last), room), Role::Faint),
-            Span::new(format!(" {facts}"), Role::Faint),
+        TextLine::new(vec![
+            TextSpan::new(before, look),
+            TextSpan::new(padded(&clean(&last), room), Tone::Faint),
+            TextSpan::new(format!(" {facts}"), Tone::Faint),
         ])
     }
 
@@ -283,20 +285,20 @@ impl Board {
             return prompt.draw(grid, row, ctx.columns);
         }
         let line = if let Some(question) = self.kill_question(ctx) {
-            let look = Look::of(Role::Question).with(Look::BOLD);
+            let look = Look::of(Tone::Question).with(Look::BOLD);
             let hints = Hints {
                 gap: "  ",
                 keys: &["y kill"],
                 way_out: "any other key: no",
                 look,
             };
-            let question = Line::of(format!(" {}", clean(&question)), look);
+            let question = TextLine::of(format!(" {}", clean(&question)), look);
             hints.after(&question, ctx.columns)
-        } else if let Some((said, _)) = &ctx.said {
-            let said = Line::of(format!(" {}", clean(said)), Role::Busy);
+        } else if let Some((said, _)) = &ctx.toast {
+            let said = TextLine::of(format!(" {}", clean(said)), Tone::Busy);
             cut(&said, ctx.columns, "…")
         } else {
-            KEYS.after(&Line::default(), ctx.columns)
+            KEYS.after(&TextLine::default(), ctx.columns)
         };
         grid.line(row, 0, &line);
     }
@@ -309,7 +311,7 @@ fn split(list: &mut Area, grid: &mut Grid) -> Area {
         let left = columns / 2;
         list.columns = left - 1;
         for row in list.row..list.row + list.rows {
-            grid.put(row, left - 1, "│", Role::Rule);
+            grid.put(row, left - 1, "│", Tone::Rule);
         }
         return Area {
             column: left + 1,
@@ -326,7 +328,7 @@ fn split(list: &mut Area, grid: &mut Grid) -> Area {
     }
 }
 
-fn draw_lines(lines: &[Line], grid: &mut Grid, top: u16, column: u16, rows: u16) {
+fn draw_lines(lines: &[TextLine], grid: &mut Grid, top: u16, column: u16, rows: u16) {
     // The question is cut at its end; the row of answers stays.
     let Some((answers, body)) = lines.split_last() else {
         return;
@@ -337,8 +339,8 @@ fn draw_lines(lines: &[Line], grid: &mut Grid, top: u16, column: u16, rows: u16)
     }
 }
 
-fn agent_facts(known: &Known, columns: usize, ctx: &UiContext) -> String {
-    let now = (ctx.around.now)();
+fn agent_facts(known: &KnownAgent, columns: usize, ctx: &UiContext) -> String {
+    let now = (ctx.options.now)();
     let since = |at: Micros| {
         let micros = now.0.saturating_sub(at.0);
         Duration::from_micros(u64::try_from(micros).unwrap_or(0))
@@ -366,26 +368,25 @@ fn agent_facts(known: &Known, columns: usize, ctx: &UiContext) -> String {
     facts
 }
 
-fn heading(group: Group) -> Line {
-    Line::of(group.heading(), Look::of(Role::Heading).with(Look::BOLD))
+fn heading(group: BoardGroup) -> TextLine {
+    TextLine::of(group.heading(), Look::of(Tone::Heading).with(Look::BOLD))
 }
 
-fn state_word(known: &Known) -> &'static str {
-    match (Group::of(known), known.state()) {
-        (Group::NeedsYou, _) => "asks",
-        (Group::Working, _) => "works",
-        (Group::Failed, _) => "failed",
-        (Group::Done, _) => "done",
-        (_, State::Merged) => "merged",
-        (_, State::Stopped) => "stopped",
-        (Group::Idle, _) => "idle",
-        (Group::Dead, _) => "dead",
+fn state_word(known: &KnownAgent) -> &'static str {
+    match (BoardGroup::of(known), known.state()) {
+        (BoardGroup::NeedsYou, _) => "asks",
+        (BoardGroup::Working, _) => "works",
+        (BoardGroup::Failed, _) => "failed",
+        (BoardGroup::Done, _) => "done",
+        (_, AgentActivity::Merged) => "merged",
+        (BoardGroup::Idle, _) => "idle",
+        (BoardGroup::Dead, _) => "dead",
     }
 }
 
 /// Pads or cuts text to a number of columns.
 fn padded(text: &str, columns: usize) -> String {
-    let line = Line::of(text.replace('\n', " "), Role::Text);
+    let line = TextLine::of(text.replace('\n', " "), Tone::Text);
     let text = cut(&line, u16::try_from(columns).unwrap_or(u16::MAX), "…").text();
     let left = columns.saturating_sub(width(&text));
     format!("{text}{}", " ".repeat(left))

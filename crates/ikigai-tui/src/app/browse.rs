@@ -10,11 +10,11 @@ use super::layer::{Area, Handled, Layer};
 use super::line_prompt::{LinePrompt, PromptOutcome};
 use super::needle::Needle;
 use super::{LoadRequest, TerminalAction, UiContext, event, mouse};
-use crate::key::{Key, Mouse};
+use crate::key::{KeyPress, MouseEvent};
 use crate::keys::{self, Action};
-use crate::look::Role;
+use crate::look::Tone;
 use crate::paint::Grid;
-use crate::scrollback::{Id, Item, What, joined};
+use crate::scrollback::{Id, ItemContent, ScrollbackItem, joined};
 
 /// Most pages read for one key press.
 const MOST_PAGES: usize = 50;
@@ -98,7 +98,7 @@ impl Browse {
         let items = ctx.pane().map_or(&[][..], |pane| pane.scrollback.items());
         let last = || items.iter().rev().find(|item| is_event(item));
         let Some(cursor) = at.or_else(|| last().map(|item| item.id)) else {
-            ctx.say("there is nothing to browse yet");
+            ctx.toast("there is nothing to browse yet");
             return None;
         };
         let browse = Self {
@@ -110,7 +110,7 @@ impl Browse {
             prompt: None,
         };
         ctx.selection = None;
-        ctx.said = None;
+        ctx.toast = None;
         ctx.with_pane(|pane, eye| pane.scrollback.hold(eye));
         browse.reveal(ctx);
         Some(browse)
@@ -126,7 +126,7 @@ impl Browse {
         let is_complete = pane.is_complete;
         let find = Needle::new(&self.find);
         if matches!(seek, Seek::Text | Seek::NewText) && find.is_nothing() {
-            return ctx.say("nothing is looked for · / finds");
+            return ctx.toast("nothing is looked for · / finds");
         }
         let items = pane.scrollback.items();
         let place = pane.scrollback.place(self.cursor).unwrap_or(0);
@@ -157,7 +157,7 @@ impl Browse {
         } else if !is_there && is_complete && seek == Seek::NewText {
             self.find_below(ctx);
         } else if !is_there {
-            ctx.say(match (seek, is_complete) {
+            ctx.toast(match (seek, is_complete) {
                 (Seek::Event | Seek::First, true) => "this is the first event",
                 (Seek::Message, true) => "there is no message of yours above",
                 (Seek::Text | Seek::NewText, true) => "not found above · N looks below",
@@ -166,7 +166,7 @@ impl Browse {
         }
     }
 
-    fn go_down(&mut self, is_wanted: impl Fn(&Item) -> bool, ctx: &mut UiContext) {
+    fn go_down(&mut self, is_wanted: impl Fn(&ScrollbackItem) -> bool, ctx: &mut UiContext) {
         if self.scroll_within(1, ctx) {
             return;
         }
@@ -188,7 +188,7 @@ impl Browse {
         go_to_end(ctx);
     }
 
-    fn below<'a>(&self, ctx: &'a UiContext) -> impl Iterator<Item = &'a Item> + use<'a> {
+    fn below<'a>(&self, ctx: &'a UiContext) -> impl Iterator<Item = &'a ScrollbackItem> + use<'a> {
         let items = ctx.pane().map_or(&[][..], |pane| {
             let place = pane.scrollback.place(self.cursor);
             let next = place.map_or(0, |place| place + 1);
@@ -255,7 +255,7 @@ impl Browse {
     fn find_below(&mut self, ctx: &mut UiContext) {
         let needle = Needle::new(&self.find);
         if needle.is_nothing() {
-            return ctx.say("nothing is looked for · / finds");
+            return ctx.toast("nothing is looked for · / finds");
         }
         let found = self.below(ctx).find(|item| is_in(item, &needle));
         match found.map(|item| item.id) {
@@ -263,7 +263,7 @@ impl Browse {
                 self.move_to(id, ctx);
                 self.show_match(id, ctx);
             }
-            None => ctx.say("not found below"),
+            None => ctx.toast("not found below"),
         }
     }
 
@@ -300,11 +300,11 @@ impl Browse {
             event::text(&row)
         };
         if text.is_empty() {
-            return ctx.say("there is no text in it");
+            return ctx.toast("there is no text in it");
         }
         let count = text.chars().count();
         let how = if as_markdown { " as Markdown" } else { "" };
-        ctx.say(format!("copied {count} characters{how}"));
+        ctx.toast(format!("copied {count} characters{how}"));
         ctx.effects.push(TerminalAction::Copy(text));
     }
 
@@ -327,7 +327,7 @@ impl Browse {
         if row.kind.read_as() == Some(Kind::User) {
             run(format!("/rewind {}", ctx.row_name(row.at)), ctx);
         } else {
-            ctx.say("only a message can be edited · [ goes to the one above");
+            ctx.toast("only a message can be edited · [ goes to the one above");
         }
     }
 
@@ -350,7 +350,7 @@ impl Browse {
         let Some((_, what)) = change.filter(|_| is_clicked) else {
             return false;
         };
-        ctx.say(format!("again {what} · Esc back to the input"));
+        ctx.toast(format!("again {what} · Esc back to the input"));
         true
     }
 
@@ -360,13 +360,13 @@ impl Browse {
 }
 
 impl Layer for Browse {
-    fn bindings(&self, ctx: &UiContext) -> Vec<keys::Mode> {
+    fn bindings(&self, ctx: &UiContext) -> Vec<keys::KeyMode> {
         let mut modes = ctx.question_modes();
-        modes.push(keys::Mode::Browse);
+        modes.push(keys::KeyMode::Browse);
         modes
     }
 
-    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+    fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
         let Some((purpose, prompt)) = &mut self.prompt else {
             return Handled::No;
         };
@@ -432,9 +432,9 @@ impl Layer for Browse {
         Handled::from(prompt.map(|(_, prompt)| prompt.paste(text)).is_some())
     }
 
-    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, mouse: MouseEvent, ctx: &mut UiContext) -> Handled {
         if let Some(id) = mouse::act(mouse, ctx) {
-            ctx.said = None;
+            ctx.toast = None;
             (self.seek, self.is_clicked) = (None, true);
             ctx.with_pane(|pane, eye| pane.scrollback.hold(eye));
             self.move_to(id, ctx);
@@ -444,7 +444,7 @@ impl Layer for Browse {
 
     fn draw(&mut self, area: Area, ctx: &mut UiContext, grid: &mut Grid) -> Area {
         let row = ctx.rows - 1;
-        grid.fill(row, Role::Text);
+        grid.fill(row, Tone::Text);
         grid.line(row, 0, &self.status_line(ctx));
         grid.cursor = None;
         area
@@ -500,30 +500,30 @@ fn leave(ctx: &mut UiContext) {
     ctx.with_pane(|pane, eye| pane.scrollback.let_go(eye));
 }
 
-pub(super) fn row_of(item: &Item) -> Option<&Row> {
+pub(super) fn row_of(item: &ScrollbackItem) -> Option<&Row> {
     match &item.what {
-        What::Row { row, .. } => Some(row),
-        What::Turn(_) | What::Context => None,
+        ItemContent::Row { row, .. } => Some(row),
+        ItemContent::Turn(_) | ItemContent::Context => None,
     }
 }
 
 /// Reports whether the cursor can be on an item.
-fn is_event(item: &Item) -> bool {
+fn is_event(item: &ScrollbackItem) -> bool {
     row_of(item).is_some()
 }
 
 /// Reports whether an item is a message of the user.
-fn is_message(item: &Item) -> bool {
+fn is_message(item: &ScrollbackItem) -> bool {
     row_of(item).is_some_and(|row| row.kind.read_as() == Some(Kind::User))
 }
 
 /// Newest row that a rewind hid, if the item is a rewind.
-pub(super) fn left_by(item: &Item) -> Option<RowRef> {
+pub(super) fn left_by(item: &ScrollbackItem) -> Option<RowRef> {
     let row = row_of(item).filter(|row| row.kind.read_as() == Some(Kind::Rewind))?;
     let rewind: RewindData = data::read(row.data.as_deref());
     rewind.from.filter(|_| matches!(item.id, Id::Row(_)))
 }
 
-fn is_in(item: &Item, needle: &Needle) -> bool {
+fn is_in(item: &ScrollbackItem, needle: &Needle) -> bool {
     row_of(item).is_some_and(|row| needle.is_in(&event::all_text(row)))
 }

@@ -9,8 +9,8 @@ use super::browse::{Browse, left_by, row_of};
 use super::hints::Hints;
 use super::needle::Needle;
 use super::{UiContext, event, lines};
-use crate::line::Line;
-use crate::look::{Look, Role};
+use crate::line::TextLine;
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
 use crate::signs::Symbols;
 use crate::text::{clean, cut};
@@ -33,7 +33,7 @@ impl Browse {
     /// Marks the event at the cursor, and matches of the text to find.
     pub(super) fn draw_marks(&self, ctx: &UiContext, grid: &mut Grid) {
         let Some(pane) = ctx.pane() else { return };
-        let bar = match ctx.around.symbols {
+        let bar = match ctx.options.symbols {
             Symbols::Utf8 => "▌",
             Symbols::Ascii => "|",
         };
@@ -41,11 +41,11 @@ impl Browse {
         for (row, seen) in (0..).zip(&ctx.visible) {
             let Some(line) = seen.line() else { continue };
             for (from, to) in needle.columns(&line.text()) {
-                grid.restyle(row, from..to, Role::Match);
+                grid.restyle(row, from..to, Tone::Match);
             }
             let item = seen.id.and_then(|id| pane.scrollback.item(id));
             if seen.row == 0 && item.is_some_and(|item| left_by(item).is_some()) {
-                let hint = Line::of(" · Enter to look · r to go back there", Role::Faint);
+                let hint = TextLine::of(" · Enter to look · r to go back there", Tone::Faint);
                 let column = u16::try_from(width(&line.text())).unwrap_or(u16::MAX);
                 let room = ctx.columns.saturating_sub(column);
                 grid.line(row, column.min(ctx.columns), &cut(&hint, room, "…"));
@@ -58,17 +58,17 @@ impl Browse {
             }
             let is_blank = grid.cell(row, 0).is_none_or(|cell| cell.symbol() == " ");
             if is_blank {
-                grid.put(row, 0, bar, Role::Question);
+                grid.put(row, 0, bar, Tone::Question);
             } else {
-                grid.restyle(row, 0..1, Role::Marked);
+                grid.restyle(row, 0..1, Tone::Marked);
             }
         }
     }
 
     /// Last row of the screen: the event at the cursor, and the keys.
-    pub(super) fn status_line(&self, ctx: &UiContext) -> Line {
+    pub(super) fn status_line(&self, ctx: &UiContext) -> TextLine {
         let Some(pane) = ctx.pane() else {
-            return Line::default();
+            return TextLine::default();
         };
         let row = pane.scrollback.item(self.cursor).and_then(row_of);
         let mut facts = Vec::new();
@@ -76,11 +76,11 @@ impl Browse {
             facts.push(ctx.row_name(row.at));
             // Few columns are better used for keys.
             if ctx.columns >= lines::NARROW {
-                let now = (ctx.around.now)();
+                let now = (ctx.options.now)();
                 if now.0.saturating_sub(row.created_at.0) >= DAY_MICROS {
                     facts.push(format!("{} ago", since(row.created_at, now)));
                 }
-                facts.push((ctx.around.time_of_day)(row.created_at));
+                facts.push((ctx.options.time_of_day)(row.created_at));
                 let count = estimate_tokens(&event::all_text(row));
                 facts.push(format!("{} tokens", tokens(count)));
             }
@@ -89,7 +89,7 @@ impl Browse {
             facts.push("not remembered any more".to_owned());
         }
         let facts = format!(" {}", clean(&facts.join(" · ")));
-        let facts = Line::of(facts, Look::of(Role::Status).with(Look::BOLD));
+        let facts = TextLine::of(facts, Look::of(Tone::Status).with(Look::BOLD));
         let edit = if ctx.columns < lines::NARROW {
             "e edit"
         } else {
@@ -109,7 +109,7 @@ impl Browse {
             gap: "  ",
             keys: &[deeds, rest].concat(),
             way_out,
-            look: Look::of(Role::Status),
+            look: Look::of(Tone::Status),
         };
         hints.after(&facts, ctx.columns)
     }

@@ -8,14 +8,14 @@ use super::browse::Browse;
 use super::key_entry::KeyEntry;
 use super::overlay::help;
 use super::terminal_programs::wants_terminal;
-use super::{Choosing, EngineRequest, LoadRequest, TerminalAction, UiContext, picker, quit};
+use super::{EngineRequest, LoadRequest, PickerKind, TerminalAction, UiContext, picker, quit};
 
 /// Runs a line as if the user had typed it.
 pub(super) fn submit(ctx: &mut UiContext, text: String) {
     ctx.notes.clear();
     ctx.grant_offer = None;
     // A toast about something before is over; a question that stays is not.
-    ctx.said.take_if(|(_, until)| until.is_some());
+    ctx.toast.take_if(|(_, until)| until.is_some());
     if let Line::Command(command, rest) = parse(&text)
         && submit_here(ctx, command, rest)
     {
@@ -39,8 +39,8 @@ fn submit_here(ctx: &mut UiContext, command: &Command, rest: &str) -> bool {
     match (command.name, rest.trim()) {
         ("quit", "") => quit::leave(ctx),
         ("history", "") => Browse::open_all(ctx),
-        ("model", "") => ctx.effects.push(LoadRequest::Choices(Choosing::Model)),
-        ("sessions", "") => ctx.effects.push(LoadRequest::Choices(Choosing::Session)),
+        ("model", "") => ctx.effects.push(LoadRequest::Choices(PickerKind::Model)),
+        ("sessions", "") => ctx.effects.push(LoadRequest::Choices(PickerKind::Session)),
         ("switch", "") => picker::choose_agent(ctx),
         ("key", "") => picker::choose_key_provider(ctx),
         ("key", provider) if !provider.contains(char::is_whitespace) => {

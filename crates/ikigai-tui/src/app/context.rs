@@ -9,13 +9,13 @@ use ikigai_core::settings::Approve;
 use ikigai_core::{AgentId, AgentState, RowRef};
 use ikigai_engine::{Answer, Intent, Question, Status, Stop};
 
-use super::draw::Eye;
+use super::draw::ItemLayout;
 use super::effect::Effects;
 use super::hits::Visited;
 use super::layer::{Area, Layer, LayerChange};
 use super::pending::InputDrafts;
 use super::second_press::{Again, Armed, LATE_ESCAPE};
-use super::{EngineRequest, Filled, Live, ModeInForce, Pane, Roster, Surroundings};
+use super::{ContextUsage, EngineRequest, Live, ModeInForce, Pane, Roster, UiOptions};
 use crate::keys::Bindings;
 use crate::outbox::Outbox;
 use crate::scrollback::{Selection, Visible};
@@ -28,7 +28,7 @@ const ROOMY_ROWS: u16 = 15;
 
 /// Shared state of the screen.
 pub struct UiContext {
-    pub(super) around: Surroundings,
+    pub(super) options: UiOptions,
     pub(super) bindings: Bindings,
     pub(super) columns: u16,
     pub(super) rows: u16,
@@ -53,10 +53,10 @@ pub struct UiContext {
     /// Lines below the conversation until the user sends something.
     pub(super) notes: Vec<String>,
     /// Message to the user, and its end.
-    pub(super) said: Option<(String, Option<Instant>)>,
+    pub(super) toast: Option<(String, Option<Instant>)>,
     /// Branch of the working directory.
     pub(super) branch: Option<String>,
-    pub(super) filled: Option<Filled>,
+    pub(super) filled: Option<ContextUsage>,
     pub(super) modes: ModeInForce,
     /// Offer to grant mode and rules from elsewhere, until the user sends something.
     pub(super) grant_offer: Option<String>,
@@ -80,7 +80,7 @@ pub struct UiContext {
 
 impl UiContext {
     pub(super) fn new(
-        around: Surroundings,
+        options: UiOptions,
         bindings: Bindings,
         (columns, rows): (u16, u16),
         pane: Pane,
@@ -88,7 +88,7 @@ impl UiContext {
     ) -> Self {
         let current = pane.agent.state.agent();
         Self {
-            around,
+            options,
             bindings,
             columns,
             rows,
@@ -104,7 +104,7 @@ impl UiContext {
             armed: None,
             sends_now: false,
             notes: Vec::new(),
-            said: None,
+            toast: None,
             branch: None,
             filled: None,
             modes: Arc::new(|state| state.settings().approve.unwrap_or(Approve::Ask)),
@@ -133,8 +133,8 @@ impl UiContext {
     }
 
     /// Shows a message for a moment.
-    pub(super) fn say(&mut self, text: impl Into<String>) {
-        self.said = Some((text.into(), Some(self.now + TOAST)));
+    pub(super) fn toast(&mut self, text: impl Into<String>) {
+        self.toast = Some((text.into(), Some(self.now + TOAST)));
     }
 
     /// The whole screen.
@@ -163,10 +163,13 @@ impl UiContext {
     }
 
     /// Runs a function on the current pane and its layout.
-    pub(super) fn with_pane<T>(&mut self, run: impl FnOnce(&mut Pane, &Eye<'_>) -> T) -> Option<T> {
+    pub(super) fn with_pane<T>(
+        &mut self,
+        run: impl FnOnce(&mut Pane, &ItemLayout<'_>) -> T,
+    ) -> Option<T> {
         // Taken out, because the layout reads everything else.
         let mut pane = self.panes.remove(&self.current)?;
-        let done = run(&mut pane, &Eye::new(self, self.current));
+        let done = run(&mut pane, &ItemLayout::new(self, self.current));
         self.panes.insert(self.current, pane);
         Some(done)
     }
@@ -183,7 +186,7 @@ impl UiContext {
     }
 
     /// Permission mode in force for an agent.
-    pub(super) fn mode_of(&self, state: &AgentState) -> Approve {
+    pub(super) fn approval_of(&self, state: &AgentState) -> Approve {
         (self.modes)(state)
     }
 
@@ -228,7 +231,7 @@ impl UiContext {
     pub(super) fn go_to(&mut self, agent: Option<AgentId>, why_not: &str) {
         match agent {
             Some(agent) => self.effects.push(EngineRequest::Show(agent)),
-            None => self.say(why_not),
+            None => self.toast(why_not),
         }
     }
 

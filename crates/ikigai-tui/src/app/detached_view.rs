@@ -1,5 +1,5 @@
-//! A place in an agent's history that is not its end: rows around one that was found, read from the
-//! log wherever it stands, without what lies between it and the end.
+//! View detached from the end of a history: rows around one row, read without those between it and
+//! the end.
 
 use ikigai_core::{Direction, Kind, PageQuery, RowRef, Seq, Span};
 use ikigai_engine::{Agent, Engine, StoreError};
@@ -7,28 +7,28 @@ use ikigai_engine::{Agent, Engine, StoreError};
 use super::hidden_rows::HiddenRows;
 use crate::scrollback::Scrollback;
 
-/// How many rows are read at a time, and how many are kept above those that come below.
+/// Rows read at a time, and rows kept above newer ones.
 const STEP_ROWS: usize = 400;
 
-/// How many rows are read below the one that was gone to.
+/// Rows read below the target.
 const ROWS_BELOW: usize = 200;
 
-/// See the module.
+/// Rows around one row of a history.
 pub(super) struct DetachedView {
-    /// The agent as it was at the last row that is shown.
+    /// The agent at the last row of the view.
     pub(super) agent: Agent,
-    /// What is to be seen beside that.
+    /// Hidden rows that are shown.
     pub(super) past: HiddenRows,
-    /// What was looked at before.
+    /// Scrollback at the end of the history.
     pub(super) here: Scrollback,
-    /// Whether the row is not remembered any more.
+    /// True if the row is off the agent's path.
     pub(super) is_left: bool,
-    /// Whether there is more below.
+    /// True if newer rows can be read.
     pub(super) has_newer: bool,
 }
 
-/// How far down can be read.
-struct End {
+/// Newest row of the view.
+struct ViewEnd {
     at: RowRef,
     is_last: bool,
 }
@@ -56,7 +56,7 @@ impl DetachedView {
         }))
     }
 
-    /// Reads more below. What lies far above is read again when it is looked at.
+    /// Reads newer rows; drops old ones, which are read again on demand.
     pub(super) async fn read_newer(
         &mut self,
         engine: &Engine,
@@ -73,16 +73,16 @@ impl DetachedView {
     }
 }
 
-/// The row so many below another: on what the agent remembers, or as far as it went on there.
+/// Finds the row a number of rows below another, on the same path or branch.
 async fn end_after(
     engine: &Engine,
     now: &Agent,
     row: RowRef,
     rows: usize,
-) -> Result<End, StoreError> {
+) -> Result<ViewEnd, StoreError> {
     if let Some(at) = now.state.path().row_after(row, rows) {
         let is_last = at == RowRef::new(row.agent, now.state.head());
-        return Ok(End { at, is_last });
+        return Ok(ViewEnd { at, is_last });
     }
     let query = PageQuery {
         span: Span::new(row.agent, row.seq.next(), now.state.head()),
@@ -95,14 +95,14 @@ async fn end_after(
         .iter()
         .take_while(|row| !matches!(row.kind.read_as(), Some(Kind::Clear | Kind::Rewind)));
     let kept = goes_on.clone().count();
-    Ok(End {
+    Ok(ViewEnd {
         at: goes_on.last().map_or(row, |last| last.at),
         is_last: kept < count || count < rows,
     })
 }
 
-/// Reads up to an end, and so much above that a row and some before it are there.
-async fn read_back(engine: &Engine, end: &End, row: RowRef) -> Result<Agent, StoreError> {
+/// Reads back from an end until a row and some before it are there.
+async fn read_back(engine: &Engine, end: &ViewEnd, row: RowRef) -> Result<Agent, StoreError> {
     let mut agent = Agent::restore_at(engine.store(), end.at).await?;
     loop {
         let mut entries = agent.view.entries().iter();

@@ -6,11 +6,11 @@ use ikigai_core::{AgentId, Kind};
 use super::hints::Hints;
 use super::layer::{Area, Layer as _};
 use super::{App, Pane, UiContext, lines, welcome};
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
-use crate::rows::{self, Fold, Manner};
-use crate::scrollback::{Id, Item, Layout, What};
+use crate::rows::{self, FoldState, RenderContext};
+use crate::scrollback::{Id, ItemContent, ItemRenderer, ScrollbackItem};
 use crate::signs::{Sign, Symbols};
 use crate::text::{clean, cut, wrap};
 use crate::width::width;
@@ -33,7 +33,7 @@ const QUEUED_KEYS: Hints<'_> = Hints {
     gap: "   ",
     keys: &[],
     way_out: "↑ edit · Ctrl-S send now",
-    look: Look::of(Role::Faint),
+    look: Look::of(Tone::Faint),
 };
 
 /// Keys for a line that its agent has not received: none.
@@ -43,33 +43,39 @@ const UNHEARD_KEYS: Hints<'_> = Hints {
 };
 
 /// Layout of items: width, symbols and names.
-pub(super) struct Eye<'a> {
+pub(super) struct ItemLayout<'a> {
     ctx: &'a UiContext,
     agent: AgentId,
     columns: u16,
 }
 
-impl Layout for Eye<'_> {
-    fn lay_out(&self, item: &Item, unfolded: bool) -> Vec<Line> {
+impl ItemRenderer for ItemLayout<'_> {
+    fn lay_out(&self, item: &ScrollbackItem, unfolded: bool) -> Vec<TextLine> {
         let name_of = |agent| self.ctx.name_of(agent);
         let mut manner = self.manner(&name_of);
         let is_left = matches!(item.id, Id::Left { .. });
         if is_left {
             manner.width = manner.width.saturating_sub(LEFT_COLUMNS);
         }
-        let fold = if unfolded { Fold::Open } else { Fold::Folded };
+        let fold = if unfolded {
+            FoldState::Open
+        } else {
+            FoldState::Folded
+        };
         let mut lines = match &item.what {
-            What::Row { row, problem: None } => rows::block(&render(row), fold, &manner).lines,
-            What::Row {
+            ItemContent::Row { row, problem: None } => {
+                rows::block(&render(row), fold, &manner).lines
+            }
+            ItemContent::Row {
                 row,
                 problem: Some(problem),
             } => {
                 let warning = format!("row {} is skipped: {problem}", row.at);
                 rows::block(&Shown::Warning(warning), fold, &manner).lines
             }
-            What::Turn(turn) => {
-                let clock = (self.ctx.around.time_of_day)(turn.ended);
-                let turn = rows::Turn {
+            ItemContent::Turn(turn) => {
+                let clock = (self.ctx.options.time_of_day)(turn.ended);
+                let turn = rows::TurnSummary {
                     took: turn.took(),
                     tools: turn.calls,
                     tokens: turn.tokens,
@@ -78,7 +84,7 @@ impl Layout for Eye<'_> {
                 };
                 vec![rows::turn_line(&turn, manner.symbols)]
             }
-            What::Context => {
+            ItemContent::Context => {
                 let cut = Shown::Summary {
                     range: None,
                     text: None,
@@ -94,7 +100,7 @@ impl Layout for Eye<'_> {
                 Symbols::Ascii => ": ",
             };
             for line in &mut lines {
-                line.spans.insert(0, Span::new(sign, Role::Faint));
+                line.spans.insert(0, TextSpan::new(sign, Tone::Faint));
                 line.lead += 1;
             }
         }
@@ -110,7 +116,7 @@ impl Layout for Eye<'_> {
     }
 }
 
-impl<'a> Eye<'a> {
+impl<'a> ItemLayout<'a> {
     pub(super) fn new(ctx: &'a UiContext, agent: AgentId) -> Self {
         Self {
             ctx,
@@ -124,10 +130,13 @@ impl<'a> Eye<'a> {
         Self { columns, ..self }
     }
 
-    pub(super) fn manner<'n>(&self, name_of: &'n dyn Fn(AgentId) -> Option<String>) -> Manner<'n> {
-        Manner {
+    pub(super) fn manner<'n>(
+        &self,
+        name_of: &'n dyn Fn(AgentId) -> Option<String>,
+    ) -> RenderContext<'n> {
+        RenderContext {
             width: self.columns,
-            symbols: self.ctx.around.symbols,
+            symbols: self.ctx.options.symbols,
             names: Names {
                 own: Some(self.agent),
                 name_of,
@@ -144,7 +153,7 @@ impl App {
         grid.cursor = None;
         if ctx.columns < LEAST_COLUMNS || ctx.rows < LEAST_ROWS {
             let text = format!("too small: {}×{}", ctx.columns, ctx.rows);
-            grid.put(0, 0, &text, Role::Warning);
+            grid.put(0, 0, &text, Tone::Warning);
             return;
         }
         let covering = self.stack.iter().rposition(|layer| layer.covers_input());
@@ -193,9 +202,9 @@ fn draw_activity(area: Area, ctx: &UiContext, grid: &mut Grid) -> Area {
 }
 
 /// Rows of the toast, or of what the agent does.
-fn busy_lines(ctx: &UiContext) -> Vec<Line> {
-    if let Some((text, _)) = &ctx.said {
-        let mut lines = wrap(&Line::of(clean(text), Role::Busy), ctx.columns, &[]);
+fn busy_lines(ctx: &UiContext) -> Vec<TextLine> {
+    if let Some((text, _)) = &ctx.toast {
+        let mut lines = wrap(&TextLine::of(clean(text), Tone::Busy), ctx.columns, &[]);
         lines.truncate(SAID_ROWS);
         return lines;
     }
@@ -204,7 +213,7 @@ fn busy_lines(ctx: &UiContext) -> Vec<Line> {
     let provider = model.and_then(|model| model.provider.as_deref());
     let live = ctx.roster.live(ctx.current);
     let provider = provider.unwrap_or("the model");
-    let busy = live.and_then(|live| lines::busy(live, provider, ctx.around.symbols, ctx.now));
+    let busy = live.and_then(|live| lines::busy(live, provider, ctx.options.symbols, ctx.now));
     let shown = busy.map(|(line, hints)| match hints {
         Some(hints) => hints.after(&line, ctx.columns),
         None => cut(&line, ctx.columns, "…"),
@@ -223,7 +232,7 @@ fn draw_scrollback(area: Area, ctx: &mut UiContext, grid: &mut Grid) {
         live_lines(&pane, ctx)
     };
     pane.scrollback.set_live(live);
-    let eye = Eye::new(ctx, ctx.current);
+    let eye = ItemLayout::new(ctx, ctx.current);
     let visible = pane.scrollback.visible(usize::from(area.rows), &eye);
     let places = |id: Id| pane.scrollback.place(id);
     // A short conversation is at the top of the screen.
@@ -234,7 +243,7 @@ fn draw_scrollback(area: Area, ctx: &mut UiContext, grid: &mut Grid) {
         let selected = ctx.selection.as_ref();
         if let Some((from, to)) = selected.and_then(|all| all.columns(visible, &places)) {
             let columns = narrow(from)..narrow(to);
-            grid.restyle(row, columns, Role::Selected);
+            grid.restyle(row, columns, Tone::Selected);
         }
     }
     ctx.visible = visible;
@@ -257,30 +266,30 @@ fn draw_end_hint(area: Area, ctx: &mut UiContext, grid: &mut Grid) {
     });
     if let Some(text) = text.flatten() {
         let column = area.columns.saturating_sub(narrow(width(&text)));
-        let look = Look::of(Role::Status).with(Look::REVERSE);
+        let look = Look::of(Tone::Status).with(Look::REVERSE);
         grid.put(area.bottom() - 1, column, &text, look);
     }
 }
 
 /// Rows that are not stored yet, below the stored ones.
-fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<Line> {
+fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<TextLine> {
     let speech = speech_lines(ctx);
     let ctx = &*ctx;
-    let (symbols, columns) = (ctx.around.symbols, ctx.columns);
+    let (symbols, columns) = (ctx.options.symbols, ctx.columns);
     let mut lines = Vec::new();
     let is_new = pane.is_complete && !pane.scrollback.items().iter().any(is_begun);
     if is_new {
         let settings = pane.agent.state.settings();
-        lines.extend(welcome::lines(&ctx.around, settings, columns));
+        lines.extend(welcome::lines(&ctx.options, settings, columns));
     }
     for note in ctx.notes.iter().chain(&ctx.grant_offer) {
         let role = if note.starts_with('⚠') {
-            Role::Warning
+            Tone::Warning
         } else {
-            Role::Agent
+            Tone::Agent
         };
         part(&mut lines);
-        lines.extend(wrap(&Line::of(clean(note), role), columns, &[]));
+        lines.extend(wrap(&TextLine::of(clean(note), role), columns, &[]));
     }
     let Some(live) = ctx.roster.live(ctx.current) else {
         return lines;
@@ -302,7 +311,7 @@ fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<Line> {
         part(&mut lines);
         let first = live.printed.len().saturating_sub(PRINTED_ROWS);
         for printed in &live.printed[first..] {
-            let printed = Line::of(format!("  {}", clean(printed)), Role::Faint);
+            let printed = TextLine::of(format!("  {}", clean(printed)), Tone::Faint);
             lines.push(cut(&printed, columns, "…"));
         }
     }
@@ -319,14 +328,14 @@ fn live_lines(pane: &Pane, ctx: &mut UiContext) -> Vec<Line> {
             part(&mut lines);
         }
         let text = lines::first_line(text);
-        let queued = Line::of(format!("⋯ queued: {}", clean(text)), Role::Faint);
+        let queued = TextLine::of(format!("⋯ queued: {}", clean(text)), Tone::Faint);
         lines.push(keys.after(&queued, columns));
     }
     lines
 }
 
 /// Rows of children at work.
-fn child_lines(ctx: &UiContext) -> Vec<Line> {
+fn child_lines(ctx: &UiContext) -> Vec<TextLine> {
     let children = ctx.roster.children(ctx.current);
     let at_work = children.filter(|(_, known)| known.is_worth_a_row());
     let at_work: Vec<_> = at_work.map(|(_, known)| known).collect();
@@ -335,13 +344,13 @@ fn child_lines(ctx: &UiContext) -> Vec<Line> {
     let room = (ctx.columns, names.max().unwrap_or(0).min(most));
     let rows = at_work
         .iter()
-        .map(|known| lines::child(known, ctx.around.symbols, room, ctx.now));
+        .map(|known| lines::child(known, ctx.options.symbols, room, ctx.now));
     rows.collect()
 }
 
 /// Text that the model streams.
-fn speech_lines(ctx: &mut UiContext) -> Vec<Line> {
-    let style = rows::speech(&Eye::new(ctx, ctx.current).manner(&|_| None));
+fn speech_lines(ctx: &mut UiContext) -> Vec<TextLine> {
+    let style = rows::speech(&ItemLayout::new(ctx, ctx.current).manner(&|_| None));
     let said = &mut ctx.roster.live_mut(ctx.current).text;
     if said.is_empty() {
         return Vec::new();
@@ -350,27 +359,27 @@ fn speech_lines(ctx: &mut UiContext) -> Vec<Line> {
 }
 
 /// Adds an empty row between two parts.
-fn part(lines: &mut Vec<Line>) {
+fn part(lines: &mut Vec<TextLine>) {
     if !lines.is_empty() {
-        lines.push(Line::default());
+        lines.push(TextLine::default());
     }
 }
 
 /// Newest line of the model's thinking.
-fn thinking(text: &str, symbols: Symbols, columns: u16) -> Line {
+fn thinking(text: &str, symbols: Symbols, columns: u16) -> TextLine {
     let last = text.trim_end().lines().next_back().unwrap_or_default();
     let sign = Sign::Thought.text(symbols);
-    let look = Look::of(Role::Thinking).with(Look::DIM);
+    let look = Look::of(Tone::Thinking).with(Look::DIM);
     cut(
-        &Line::of(format!("{sign} {}", clean(last)), look),
+        &TextLine::of(format!("{sign} {}", clean(last)), look),
         columns,
         "…",
     )
 }
 
 /// Reports whether an item shows that the agent was used before.
-fn is_begun(item: &Item) -> bool {
-    let What::Row { row, .. } = &item.what else {
+fn is_begun(item: &ScrollbackItem) -> bool {
+    let ItemContent::Row { row, .. } = &item.what else {
         return false;
     };
     matches!(

@@ -6,7 +6,7 @@ use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::search::Cursor;
 use ikigai_engine::{Intent, TypedKey};
 
-use super::Choosing;
+use super::PickerKind;
 use crate::outbox::OutboxAction;
 
 /// Effect that the screen queues; its driver executes it.
@@ -63,7 +63,7 @@ pub enum LoadRequest {
     /// Rows that a rewind hid; hides them again if they are shown.
     RewoundRows(RowRef),
     /// Entries of a picker.
-    Choices(Choosing),
+    Choices(PickerKind),
     /// The current agent, from the beginning.
     Pane,
     /// An agent that only the board shows.

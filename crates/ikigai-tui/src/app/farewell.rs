@@ -6,7 +6,7 @@ use ikigai_core::{Kind, Row};
 use ikigai_engine::figures::dollars;
 
 use super::App;
-use crate::scrollback::What;
+use crate::scrollback::ItemContent;
 use crate::text::clean;
 
 /// How much of the last answer remains.
@@ -42,8 +42,8 @@ impl App {
             .iter()
             .rev()
             .filter_map(|item| match &item.what {
-                What::Row { row, .. } => Some(row),
-                What::Turn(_) | What::Context => None,
+                ItemContent::Row { row, .. } => Some(row),
+                ItemContent::Turn(_) | ItemContent::Context => None,
             });
         let is_answer = |row: &&std::sync::Arc<Row>| {
             let text = row.content.as_deref().unwrap_or_default();

@@ -1,5 +1,4 @@
-//! What an agent does not remember any more and can still be looked at: pages that were cleared
-//! away, and what rewinds left.
+//! Rows off an agent's path that the screen can show: cleared pages, and rows that rewinds left.
 
 use std::collections::HashMap;
 
@@ -9,46 +8,46 @@ use ikigai_core::view::Entry;
 use ikigai_core::{Kind, RowRef};
 use ikigai_engine::{Agent, Engine, StoreError};
 
-use crate::scrollback::Beside;
+use crate::scrollback::ExtraRows;
 
-/// How many rows are read at a time.
+/// Rows read at a time.
 const PAGE_ROWS: usize = 256;
 
-/// How many rows of what a rewind left are shown; whoever wants more goes back there.
+/// Most rows shown of one rewind.
 const MOST_LEFT_ROWS: usize = 2_000;
 
-/// What so many rewinds left is kept; what is unfolded beyond folds the others.
+/// Most rewinds shown; one more hides the others.
 const MOST_LEFT: usize = 16;
 
-/// See the module.
+/// Rows off an agent's path.
 #[derive(Default)]
 pub(super) struct HiddenRows {
-    /// The pages before the one that is remembered, newest first.
+    /// Cleared pages, newest first.
     before: Vec<Agent>,
     left: HashMap<RowRef, Vec<Entry>>,
 }
 
 impl HiddenRows {
-    /// For the scrollback.
-    pub(super) fn beside(&self) -> Beside<'_> {
-        Beside {
+    /// The rows for the scrollback.
+    pub(super) fn beside(&self) -> ExtraRows<'_> {
+        ExtraRows {
             before: &self.before,
             left: &self.left,
         }
     }
 
-    /// Whether everything above what is remembered was read.
+    /// Reports whether all older rows are read.
     pub(super) fn is_complete(&self, agent: &Agent) -> bool {
         let oldest = self.before.last().unwrap_or(agent);
         oldest.view.is_complete(oldest.state.path()) && cleared_at(oldest).is_none()
     }
 
-    /// Forgets the pages before, because the path begins somewhere else.
+    /// Forgets cleared pages, because the path changed.
     pub(super) fn turn_page(&mut self) {
         self.before.clear();
     }
 
-    /// Reads more above; says whether there was any.
+    /// Reads older rows; returns whether there were any.
     pub(super) async fn read_older(
         &mut self,
         engine: &Engine,
@@ -68,12 +67,12 @@ impl HiddenRows {
         Ok(true)
     }
 
-    /// Whether what a rewind left is shown.
+    /// Reports whether the rows that a rewind left are shown.
     pub(super) fn shows_left(&self, rewind: RowRef) -> bool {
         self.left.contains_key(&rewind)
     }
 
-    /// Shows what a rewind left, or not any more.
+    /// Shows or hides the rows that a rewind left.
     pub(super) async fn toggle_left(
         &mut self,
         engine: &Engine,
@@ -102,7 +101,7 @@ impl HiddenRows {
     }
 }
 
-/// The newest row of the page before, if an agent's page begins with a clear.
+/// Newest row of the cleared page before an agent's first row.
 fn cleared_at(agent: &Agent) -> Option<RowRef> {
     let first = agent.view.entries().front()?;
     let is_clear = first.kind() == Some(Kind::Clear) && agent.view.is_complete(agent.state.path());
@@ -110,7 +109,7 @@ fn cleared_at(agent: &Agent) -> Option<RowRef> {
     is_clear.then(|| RowRef::new(first.at().agent, ikigai_core::Seq(before)))
 }
 
-/// The rows up to `from` that are not on a path, oldest first.
+/// Rows up to `from` that are off a path, oldest first.
 async fn left_for(engine: &Engine, path: &Path, from: RowRef) -> Result<Vec<Entry>, StoreError> {
     let mut there = Agent::restore_at(engine.store(), from).await?;
     loop {

@@ -1,6 +1,6 @@
 //! Rows that tell which keys do what, in as many columns as there are.
 
-use crate::line::{Line, Span};
+use crate::line::{TextLine, TextSpan};
 use crate::look::Look;
 use crate::text::cut;
 use crate::width::width;
@@ -23,7 +23,7 @@ pub(super) struct Hints<'a> {
 impl Hints<'_> {
     /// Something that is told, and the keys. What does not fit is left out: the keys from the last
     /// on, then the end of what is told. The way out stays.
-    pub(super) fn after(&self, told: &Line, columns: u16) -> Line {
+    pub(super) fn after(&self, told: &TextLine, columns: u16) -> TextLine {
         let whole = usize::from(columns).saturating_sub(width(self.gap));
         let room = whole.saturating_sub(width(&told.text()));
         let mut shown = [self.keys, &[self.way_out]].concat();
@@ -34,7 +34,7 @@ impl Hints<'_> {
         let most = whole.saturating_sub(width(&keys));
         let mut line = cut(told, u16::try_from(most).unwrap_or(columns), "…");
         let keys = format!("{}{keys}", self.gap);
-        line.spans.push(Span::new(keys, self.look));
+        line.spans.push(TextSpan::new(keys, self.look));
         cut(&line, columns, "…")
     }
 }
@@ -42,8 +42,8 @@ impl Hints<'_> {
 #[cfg(test)]
 mod tests {
     use super::Hints;
-    use crate::line::Line;
-    use crate::look::{Look, Role};
+    use crate::line::TextLine;
+    use crate::look::{Look, Tone};
 
     #[test]
     fn the_way_out_is_seen_in_whatever_columns_there_are() {
@@ -51,9 +51,13 @@ mod tests {
             gap: "  ",
             keys: &["Enter go", "s mail", "f fork"],
             way_out: "Esc back",
-            look: Look::of(Role::Status),
+            look: Look::of(Tone::Status),
         };
-        let at = |columns| hints.after(&Line::of(" #41", Role::Text), columns).text();
+        let at = |columns| {
+            hints
+                .after(&TextLine::of(" #41", Tone::Text), columns)
+                .text()
+        };
 
         assert_eq!(at(80), " #41  Enter go · s mail · f fork · Esc back");
         assert_eq!(at(43), " #41  Enter go · s mail · f fork · Esc back");

@@ -5,7 +5,7 @@ use ikigai_engine::search::{Cursor, Found, Named};
 use ikigai_engine::since;
 
 use super::browse::Browse;
-use super::{Deed, EngineRequest, Entry, LoadRequest, Picker, UiContext};
+use super::{EngineRequest, LoadRequest, Picker, PickerAction, PickerEntry, UiContext};
 use crate::scrollback::Id;
 
 /// The entry that reads more.
@@ -66,10 +66,10 @@ impl UiContext {
             None => hits,
         };
         if hits.found.hits.is_empty() {
-            self.say("nothing was found");
+            self.toast("nothing was found");
             return None;
         }
-        self.said = None;
+        self.toast = None;
         self.visited = Some(Visited {
             hits,
             marked,
@@ -119,7 +119,7 @@ impl UiContext {
         let nearest = ids.rfind(is_before);
         Browse::open_at_match(self, nearest, found);
         if self.pane().is_some_and(super::Pane::is_left) {
-            self.say("this is not remembered any more: it was cleared away or gone back from");
+            self.toast("this is not remembered any more: it was cleared away or gone back from");
         }
     }
 
@@ -173,9 +173,9 @@ fn word(named: &Named) -> String {
 
 fn picker(hits: &Hits, marked: Option<RowRef>) -> Picker {
     let found = &hits.found;
-    let mut entries: Vec<Entry> = found.hits.iter().map(|named| entry(hits, named)).collect();
-    let more = found.next.map(Deed::MoreHits);
-    entries.extend(more.map(|more| Entry::new(MORE, "", more)));
+    let mut entries: Vec<PickerEntry> = found.hits.iter().map(|named| entry(hits, named)).collect();
+    let more = found.next.map(PickerAction::MoreHits);
+    entries.extend(more.map(|more| PickerEntry::new(MORE, "", more)));
     let marked = found.hits.iter().find(|named| Some(named.hit.at) == marked);
     let marked = marked.map(|named| named.reference(Some(hits.from)));
     let mut title = format!("found: {}", hits.typed.trim());
@@ -186,15 +186,15 @@ fn picker(hits: &Hits, marked: Option<RowRef>) -> Picker {
     Picker::new(title, entries, marked.as_deref())
 }
 
-fn entry(hits: &Hits, named: &Named) -> Entry {
+fn entry(hits: &Hits, named: &Named) -> PickerEntry {
     let hit = &named.hit;
     let ago = since(hit.created_at, hits.now);
     let before = format!("{ago:>8}  {:<11}  ", hit.kind.name());
     let moved = |mark: &std::ops::Range<usize>| mark.start + before.len()..mark.end + before.len();
-    Entry {
+    PickerEntry {
         text: named.reference(Some(hits.from)),
         marks: hit.snippet.marks.iter().map(moved).collect(),
         about: before.clone() + &hit.snippet.text,
-        deed: Deed::GoTo(hit.at),
+        deed: PickerAction::GoTo(hit.at),
     }
 }

@@ -13,8 +13,8 @@ use super::overlay::help;
 use super::second_press::{AGAIN, Again};
 use super::typing::{RecallDirection, SentHistory};
 use super::{Phase, TerminalAction, UiContext, commands, lines, mouse, quit};
-use crate::input::{Edit, History, Search};
-use crate::key::Mouse;
+use crate::input::{EditCommand, History, HistorySearch};
+use crate::key::MouseEvent;
 use crate::keys::{self, Action};
 use crate::paint::Grid;
 use crate::signs::Sign;
@@ -29,7 +29,7 @@ const PROMPT_COLUMNS: u16 = 2;
 /// The base layer: text of the current pane, completion, and search in sent messages.
 #[derive(Default)]
 pub(super) struct InputLayer {
-    pub(super) search: Option<Search>,
+    pub(super) search: Option<HistorySearch>,
     /// Messages sent before, to any agent.
     pub(super) history: History,
     pub(super) loaded: SentHistory,
@@ -40,21 +40,21 @@ pub(super) struct InputLayer {
 }
 
 impl Layer for InputLayer {
-    fn bindings(&self, ctx: &UiContext) -> Vec<keys::Mode> {
+    fn bindings(&self, ctx: &UiContext) -> Vec<keys::KeyMode> {
         let mut modes = Vec::new();
         let Some(pane) = ctx.pane() else {
             return modes;
         };
         if self.search.is_some() {
-            modes.push(keys::Mode::Search);
+            modes.push(keys::KeyMode::Search);
         } else if pane.completion.is_open() {
-            modes.push(keys::Mode::List);
+            modes.push(keys::KeyMode::List);
         }
         modes.extend(ctx.question_modes());
         if pane.editor.is_empty() && self.search.is_none() {
-            modes.push(keys::Mode::Empty);
+            modes.push(keys::KeyMode::Empty);
         }
-        modes.push(keys::Mode::Input);
+        modes.push(keys::KeyMode::Input);
         modes
     }
 
@@ -73,7 +73,7 @@ impl Layer for InputLayer {
                 ctx.effects.extend(text.map(TerminalAction::Edit));
             }
             Action::DeleteOrQuit if ctx.input_is_empty() => quit::leave(ctx),
-            Action::DeleteOrQuit => self.edit(Edit::DeleteForward, ctx),
+            Action::DeleteOrQuit => self.edit(EditCommand::DeleteForward, ctx),
             Action::CycleApproval => cycle_approval(ctx),
             Action::Escape => self.escape(ctx),
             Action::Interrupt => self.interrupt_or_quit(ctx),
@@ -103,17 +103,17 @@ impl Layer for InputLayer {
             return Handled::Yes;
         };
         if let Err(error) = pane.editor.paste(text) {
-            ctx.say(format!("⚠ {error}"));
+            ctx.toast(format!("⚠ {error}"));
         }
         self.typed(ctx);
         Handled::Yes
     }
 
-    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, mouse: MouseEvent, ctx: &mut UiContext) -> Handled {
         if let Some(id) = mouse::act(mouse, ctx) {
             Browse::open(ctx, Some(id));
         }
-        if mouse.deed == crate::key::Deed::Press {
+        if mouse.deed == crate::key::MouseAction::Press {
             let listed = mouse.row.checked_sub(self.list_row);
             if let Some(row) = listed.filter(|_| mouse.row + 1 < ctx.rows) {
                 self.click_entry(usize::from(row), ctx);
@@ -151,13 +151,13 @@ impl Layer for InputLayer {
         ctx.panes.insert(ctx.current, pane);
         bottom -= u16::try_from(layout.rows.len()).unwrap_or(most).max(1);
         ctx.input_row = bottom;
-        let prompt = Sign::User.text(ctx.around.symbols);
-        grid.put(bottom, 0, prompt, crate::look::Role::User);
+        let prompt = Sign::User.text(ctx.options.symbols);
+        grid.put(bottom, 0, prompt, crate::look::Tone::User);
         for (row, line) in (bottom..).zip(&layout.rows) {
             grid.line(row, PROMPT_COLUMNS, line);
         }
         if let Some(line) = self.search_line(area.columns) {
-            grid.fill(bottom, crate::look::Role::Text);
+            grid.fill(bottom, crate::look::Tone::Text);
             grid.line(bottom, 0, &line);
         }
         let row = bottom + u16::try_from(layout.cursor.0).unwrap_or(u16::MAX);
@@ -212,7 +212,7 @@ impl InputLayer {
         }
         match phase {
             None => {}
-            Some(Phase::Runs) => ctx.say("it goes out as soon as the running tool is done"),
+            Some(Phase::Runs) => ctx.toast("it goes out as soon as the running tool is done"),
             Some(_) => {
                 ctx.sends_now = true;
                 ctx.interrupt();
@@ -229,11 +229,11 @@ impl InputLayer {
             Some(Again::Interrupted) => return,
             Some(Again::Clears) => {
                 self.clear_input(ctx);
-                ctx.said = None;
+                ctx.toast = None;
                 return;
             }
             Some(Again::Sends) => {
-                ctx.said = None;
+                ctx.toast = None;
                 return;
             }
             Some(Again::Browses) if ctx.input_is_empty() && !ctx.is_busy() => {
@@ -244,10 +244,10 @@ impl InputLayer {
         if ctx.is_busy() {
             ctx.interrupt();
         } else if !ctx.input_is_empty() {
-            ctx.say("Esc again clears");
+            ctx.toast("Esc again clears");
             ctx.arm(Again::Clears, AGAIN);
         } else {
-            ctx.say("Esc again to browse");
+            ctx.toast("Esc again to browse");
             ctx.arm(Again::Browses, AGAIN);
         }
     }
@@ -262,11 +262,11 @@ impl InputLayer {
             ctx.interrupt();
         } else if !ctx.input_is_empty() {
             self.clear_input(ctx);
-            ctx.say("cleared · Ctrl-Y brings it back");
+            ctx.toast("cleared · Ctrl-Y brings it back");
         } else if armed == Some(Again::Quits) {
             quit::leave(ctx);
         } else {
-            ctx.say("Ctrl-C again to quit");
+            ctx.toast("Ctrl-C again to quit");
             ctx.arm(Again::Quits, AGAIN);
         }
     }
@@ -285,13 +285,13 @@ fn holds_key_back(text: &str, ctx: &mut UiContext) -> bool {
         return false;
     }
     if matches!(parse(text), Parsed::Command(command, _) if command.name == "key") {
-        ctx.say("name only the provider: the key is asked for, and not shown");
+        ctx.toast("name only the provider: the key is asked for, and not shown");
         return true;
     }
     if ctx.take_armed_as(Again::Sends) {
         return false;
     }
-    ctx.say("looks like an API key: Enter again sends it · Esc keeps it here");
+    ctx.toast("looks like an API key: Enter again sends it · Esc keeps it here");
     ctx.arm(Again::Sends, TOAST);
     true
 }
@@ -299,16 +299,16 @@ fn holds_key_back(text: &str, ctx: &mut UiContext) -> bool {
 fn suspend(ctx: &mut UiContext) {
     let armed = ctx.take_armed();
     if ctx.roster.working() == 0 || armed == Some(Again::Suspends) {
-        ctx.said = None;
+        ctx.toast = None;
         ctx.effects.push(TerminalAction::Suspend);
     } else {
-        ctx.say("agents are working · Ctrl-Z again pauses them");
+        ctx.toast("agents are working · Ctrl-Z again pauses them");
         ctx.arm(Again::Suspends, AGAIN);
     }
 }
 
 fn cycle_approval(ctx: &mut UiContext) {
-    let mode = ctx.pane().map(|pane| ctx.mode_of(&pane.agent.state));
+    let mode = ctx.pane().map(|pane| ctx.approval_of(&pane.agent.state));
     let next = match mode.unwrap_or(Approve::Ask) {
         Approve::Read => Approve::Ask,
         Approve::Ask => Approve::Edits,
@@ -339,7 +339,7 @@ fn go(action: Action, ctx: &mut UiContext) -> bool {
         Action::OtherGo => ctx.go_to(asking, "no other agent asks"),
         Action::OtherNo => match call {
             Some(call) => ctx.answer(call, Answer::No(None)),
-            None => ctx.say("no other agent asks"),
+            None => ctx.toast("no other agent asks"),
         },
         _ => return false,
     }

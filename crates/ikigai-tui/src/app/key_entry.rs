@@ -6,11 +6,11 @@ use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
 use super::lines::NARROW;
 use super::{EngineRequest, UiContext, mouse};
-use crate::input::Edit;
-use crate::key::{Code, Key, Mouse};
+use crate::input::EditCommand;
+use crate::key::{KeyCode, KeyPress, MouseEvent};
 use crate::keys::{self, Action, Meaning};
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
 use crate::text::clean;
 use crate::width::width;
@@ -41,16 +41,16 @@ impl KeyEntry {
 
     fn submit(&self, ctx: &mut UiContext) {
         let Some(key) = TypedKey::new(&self.typed) else {
-            return ctx.say("that can be no key · Esc leaves it");
+            return ctx.toast("that can be no key · Esc leaves it");
         };
         let provider = self.provider.clone();
         ctx.close();
-        ctx.say(format!("asking {provider} …"));
+        ctx.toast(format!("asking {provider} …"));
         ctx.effects.push(EngineRequest::SetKey { provider, key });
     }
 
     /// The row in place of the input, and the column of the cursor.
-    fn line(&self, columns: u16) -> (Line, u16) {
+    fn line(&self, columns: u16) -> (TextLine, u16) {
         let provider = clean(&self.provider);
         let count = self.typed.chars().count();
         let (label, count) = match count {
@@ -66,15 +66,15 @@ impl KeyEntry {
             ),
         };
         let column = width(&label) + width(&count);
-        let line = Line::new(vec![
-            Span::new(label, Role::Question),
-            Span::new(count, Role::Text),
+        let line = TextLine::new(vec![
+            TextSpan::new(label, Tone::Question),
+            TextSpan::new(count, Tone::Text),
         ]);
         let hints = Hints {
             gap: "  ",
             keys: &["Enter tries and keeps it"],
             way_out: "Esc leaves it",
-            look: Look::of(Role::Faint),
+            look: Look::of(Tone::Faint),
         };
         let line = hints.after(&line, columns);
         (line, u16::try_from(column).unwrap_or(u16::MAX))
@@ -82,23 +82,23 @@ impl KeyEntry {
 }
 
 impl Layer for KeyEntry {
-    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::KeyMode> {
         Vec::new()
     }
 
-    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
-        let meaning = ctx.bindings.meaning(&[keys::Mode::Input], &[key]);
+    fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
+        let meaning = ctx.bindings.meaning(&[keys::KeyMode::Input], &[key]);
         match (meaning, key.code) {
             (Meaning::Action(Action::Send), _) => self.submit(ctx),
             (Meaning::Action(Action::Escape | Action::Interrupt), _) => {
                 ctx.close();
-                ctx.say("no key was kept");
+                ctx.toast("no key was kept");
             }
-            (Meaning::Action(Action::Edit(Edit::Backspace)), _) => {
+            (Meaning::Action(Action::Edit(EditCommand::Backspace)), _) => {
                 self.typed.pop();
             }
-            (Meaning::Action(Action::Edit(Edit::KillToStart)), _) => self.typed.clear(),
-            (_, Code::Char(character)) if !key.ctrl && !key.alt => self.push(character),
+            (Meaning::Action(Action::Edit(EditCommand::KillToStart)), _) => self.typed.clear(),
+            (_, KeyCode::Char(character)) if !key.ctrl && !key.alt => self.push(character),
             _ => {}
         }
         Handled::Yes
@@ -111,14 +111,14 @@ impl Layer for KeyEntry {
         Handled::Yes
     }
 
-    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, mouse: MouseEvent, ctx: &mut UiContext) -> Handled {
         mouse::act(mouse, ctx);
         Handled::Yes
     }
 
     fn draw(&mut self, area: Area, ctx: &mut UiContext, grid: &mut Grid) -> Area {
         let (line, column) = self.line(ctx.columns);
-        grid.fill(ctx.input_row, Role::Text);
+        grid.fill(ctx.input_row, Tone::Text);
         grid.line(ctx.input_row, 0, &line);
         grid.cursor = Some((ctx.input_row, column.min(ctx.columns - 1)));
         area

@@ -7,17 +7,17 @@ use std::any::Any;
 use std::time::Instant;
 
 use super::UiContext;
-use crate::key::{Key, Mouse};
+use crate::key::{KeyPress, MouseEvent};
 use crate::keys::{self, Action};
 use crate::paint::Grid;
 
 /// Screen element that can take keys: input, question, picker, board, browse, overlay.
 pub(super) trait Layer: Any {
     /// Key modes in which a key is looked up, first to last.
-    fn bindings(&self, ctx: &UiContext) -> Vec<keys::Mode>;
+    fn bindings(&self, ctx: &UiContext) -> Vec<keys::KeyMode>;
 
     /// Takes a key before it is looked up, for layers with a text field.
-    fn key(&mut self, _key: Key, _ctx: &mut UiContext) -> Handled {
+    fn key(&mut self, _key: KeyPress, _ctx: &mut UiContext) -> Handled {
         Handled::No
     }
 
@@ -37,7 +37,7 @@ pub(super) trait Layer: Any {
     }
 
     /// Takes a mouse event; `No` passes it on to the layer below.
-    fn mouse(&mut self, _mouse: Mouse, _ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, _mouse: MouseEvent, _ctx: &mut UiContext) -> Handled {
         Handled::No
     }
 

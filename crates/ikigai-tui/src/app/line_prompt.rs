@@ -1,11 +1,11 @@
 //! Prompt for one line in the last row of the screen, for browse mode and the board.
 
 use super::UiContext;
-use crate::input::{Edit, Editor};
-use crate::key::{Code, Key};
+use crate::input::{EditCommand, Editor};
+use crate::key::{KeyCode, KeyPress};
 use crate::keys::{self, Action, Meaning};
-use crate::line::Line;
-use crate::look::{Look, Role};
+use crate::line::TextLine;
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
 use crate::text::{clean, cut};
 
@@ -40,9 +40,9 @@ impl LinePrompt {
     }
 
     /// Takes a key.
-    pub(super) fn key(&mut self, key: Key, ctx: &mut UiContext) -> PromptOutcome {
+    pub(super) fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> PromptOutcome {
         ctx.typed_at = Some(ctx.now);
-        let meaning = ctx.bindings.meaning(&[keys::Mode::Input], &[key]);
+        let meaning = ctx.bindings.meaning(&[keys::KeyMode::Input], &[key]);
         match (meaning, key.code) {
             (Meaning::Action(Action::Send), _) => {
                 return PromptOutcome::Entered(self.editor.text().trim().to_owned());
@@ -53,11 +53,11 @@ impl LinePrompt {
             (Meaning::Action(Action::Edit(edit)), _) => {
                 let was_empty = self.editor.is_empty();
                 self.editor.apply(edit);
-                if was_empty && edit == Edit::Backspace {
+                if was_empty && edit == EditCommand::Backspace {
                     return PromptOutcome::Cancelled;
                 }
             }
-            (Meaning::Nothing, Code::Char(character)) if !key.ctrl && !key.alt => {
+            (Meaning::Nothing, KeyCode::Char(character)) if !key.ctrl && !key.alt => {
                 self.editor.insert(character.encode_utf8(&mut [0; 4]));
             }
             _ => {}
@@ -72,9 +72,9 @@ impl LinePrompt {
 
     /// Draws the prompt in a row.
     pub(super) fn draw(&mut self, grid: &mut Grid, row: u16, columns: u16) {
-        grid.fill(row, Role::Text);
-        let look = Look::of(Role::Question).with(Look::BOLD);
-        let title = Line::of(format!(" {} ", clean(&self.title)), look);
+        grid.fill(row, Tone::Text);
+        let look = Look::of(Tone::Question).with(Look::BOLD);
+        let title = TextLine::of(format!(" {} ", clean(&self.title)), look);
         let column = grid.line(row, 0, &cut(&title, columns / 2, "… "));
         let room = columns.saturating_sub(column + 1).max(1);
         let (typed, cursor) = self.editor.one_row(room);

@@ -8,9 +8,9 @@ use ikigai_core::settings::Approve;
 use ikigai_engine::figures::{dollars, tokens};
 
 use super::hints::Hints;
-use super::{Known, Live, Phase, Roster, State, UiContext};
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use super::{AgentActivity, KnownAgent, Live, Phase, Roster, UiContext};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::rows::duration;
 use crate::signs::Symbols;
 use crate::text::{clean, cut, one_line};
@@ -35,19 +35,17 @@ pub(super) fn spinner(symbols: Symbols, since: Instant, now: Instant) -> &'stati
 }
 
 /// The sign of a state.
-pub(super) fn sign(state: State, symbols: Symbols) -> &'static str {
+pub(super) fn sign(state: AgentActivity, symbols: Symbols) -> &'static str {
     match (state, symbols) {
-        (State::Asks, _) => "?",
-        (State::Works, Symbols::Utf8) => "◐",
-        (State::Works, Symbols::Ascii) => "*",
-        (State::Done | State::Merged, Symbols::Utf8) => "✓",
-        (State::Done | State::Merged, Symbols::Ascii) => "+",
-        (State::Idle, Symbols::Utf8) => "·",
-        (State::Idle, Symbols::Ascii) => ".",
-        (State::Stopped, Symbols::Utf8) => "⏸",
-        (State::Stopped, Symbols::Ascii) => "=",
-        (State::Failed | State::Dead, Symbols::Utf8) => "✗",
-        (State::Failed | State::Dead, Symbols::Ascii) => "x",
+        (AgentActivity::Asks, _) => "?",
+        (AgentActivity::Works, Symbols::Utf8) => "◐",
+        (AgentActivity::Works, Symbols::Ascii) => "*",
+        (AgentActivity::Done | AgentActivity::Merged, Symbols::Utf8) => "✓",
+        (AgentActivity::Done | AgentActivity::Merged, Symbols::Ascii) => "+",
+        (AgentActivity::Idle, Symbols::Utf8) => "·",
+        (AgentActivity::Idle, Symbols::Ascii) => ".",
+        (AgentActivity::Failed | AgentActivity::Dead, Symbols::Utf8) => "✗",
+        (AgentActivity::Failed | AgentActivity::Dead, Symbols::Ascii) => "x",
     }
 }
 
@@ -57,18 +55,18 @@ pub(super) fn busy(
     provider: &str,
     symbols: Symbols,
     now: Instant,
-) -> Option<(Line, Option<Hints<'static>>)> {
+) -> Option<(TextLine, Option<Hints<'static>>)> {
     if let Some(reason) = &agent.store_away {
         let text = format!("⏸ the store is away, nothing is lost · trying again · {reason}");
-        return Some((Line::of(clean(&text), Role::Warning), None));
+        return Some((TextLine::of(clean(&text), Tone::Warning), None));
     }
     let since = |since: Instant| now.saturating_duration_since(since);
     if let Some(shell) = &agent.shell {
         let command = first_line(&shell.command);
         let text = format!("!{command} {}", duration(since(shell.since)));
         let spinner = spinner(symbols, shell.since, now);
-        let line = Line::of(format!("{spinner} {}", clean(&text)), Role::Busy);
-        return Some((line, Some(way_out("Esc to stop", Role::Faint))));
+        let line = TextLine::of(format!("{spinner} {}", clean(&text)), Tone::Busy);
+        return Some((line, Some(way_out("Esc to stop", Tone::Faint))));
     }
     let doing = agent.turn.as_ref()?;
     let silent = since(doing.heard);
@@ -84,8 +82,8 @@ pub(super) fn busy(
     let text = match &doing.phase {
         Phase::Retries { text, at } => {
             let left = at.saturating_duration_since(now).as_secs();
-            let text = Line::of(clean(&format!("↻ {text} in {left} s")), Role::Warning);
-            return Some((text, Some(way_out("Esc stop", Role::Warning))));
+            let text = TextLine::of(clean(&format!("↻ {text} in {left} s")), Tone::Warning);
+            return Some((text, Some(way_out("Esc stop", Tone::Warning))));
         }
         _ if !agent.questions.is_empty() => format!("Waiting for your answer · {whole}"),
         Phase::Asked => format!("Waiting for {provider} {whole}{}", silence("no bytes for")),
@@ -111,11 +109,11 @@ pub(super) fn busy(
         },
     };
     let spinner = spinner(symbols, doing.since, now);
-    let line = Line::of(format!("{spinner} {}", clean(&text)), Role::Busy);
-    Some((line, Some(way_out("Esc to interrupt", Role::Faint))))
+    let line = TextLine::of(format!("{spinner} {}", clean(&text)), Tone::Busy);
+    Some((line, Some(way_out("Esc to interrupt", Tone::Faint))))
 }
 
-const fn way_out(key: &'static str, role: Role) -> Hints<'static> {
+const fn way_out(key: &'static str, role: Tone) -> Hints<'static> {
     Hints {
         gap: " · ",
         keys: &[],
@@ -125,20 +123,20 @@ const fn way_out(key: &'static str, role: Role) -> Hints<'static> {
 }
 
 /// Where one is in the tree.
-pub(super) fn tree(ctx: &UiContext, columns: u16) -> Line {
+pub(super) fn tree(ctx: &UiContext, columns: u16) -> TextLine {
     let roster = &ctx.roster;
-    let symbols = ctx.around.symbols;
+    let symbols = ctx.options.symbols;
     let rule = match symbols {
         Symbols::Utf8 => "─",
         Symbols::Ascii => "-",
     };
-    let mut line = Line::of(format!("{rule} "), Role::Rule);
+    let mut line = TextLine::of(format!("{rule} "), Tone::Rule);
     let name = |id: AgentId| roster.get(id).map(|known| named(known, symbols));
     let own = roster.get(ctx.current);
     let own_name = own.map_or_else(String::new, |known| named(known, symbols));
-    let own_span = Span::new(
+    let own_span = TextSpan::new(
         format!("[{own_name}]"),
-        Look::of(Role::Text).with(Look::BOLD),
+        Look::of(Tone::Text).with(Look::BOLD),
     );
     let below = children(roster, ctx.current, symbols);
     if columns < NARROW {
@@ -157,37 +155,37 @@ pub(super) fn tree(ctx: &UiContext, columns: u16) -> Line {
         let sides = [("↑", parent), ("←", beside(-1))];
         for (arrow, found) in sides {
             line.spans
-                .extend(found.map(|name| Span::new(format!("{arrow}{name}  "), Role::Faint)));
+                .extend(found.map(|name| TextSpan::new(format!("{arrow}{name}  "), Tone::Faint)));
         }
         line.spans.push(own_span);
         line.spans
-            .extend(beside(1).map(|name| Span::new(format!("  →{name}"), Role::Faint)));
+            .extend(beside(1).map(|name| TextSpan::new(format!("  →{name}"), Tone::Faint)));
         line.spans.extend(below);
     }
     if let Some(holder) = &ctx.holder {
         line.spans
-            .push(Span::new(format!("  {holder}"), Role::Warning));
+            .push(TextSpan::new(format!("  {holder}"), Tone::Warning));
     }
     let line = cut(&line, columns, "…");
     let used = width(&line.text());
     let mut line = line;
     let left = usize::from(columns).saturating_sub(used + 1);
     line.spans
-        .push(Span::new(format!(" {}", rule.repeat(left)), Role::Rule));
+        .push(TextSpan::new(format!(" {}", rule.repeat(left)), Tone::Rule));
     line
 }
 
-fn named(known: &Known, symbols: Symbols) -> String {
+fn named(known: &KnownAgent, symbols: Symbols) -> String {
     let name = &known.branch.agent.name;
     match known.state() {
-        State::Idle => name.clone(),
-        State::Merged => format!("{name} {} merged", sign(State::Merged, symbols)),
+        AgentActivity::Idle => name.clone(),
+        AgentActivity::Merged => format!("{name} {} merged", sign(AgentActivity::Merged, symbols)),
         state => format!("{name} {}", sign(state, symbols)),
     }
 }
 
 /// How many children there are, and how they are: `↓5 (3◐ 1✓ 1?)`.
-fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<Span> {
+fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<TextSpan> {
     let states: Vec<_> = roster
         .children(parent)
         .map(|(_, known)| known.state())
@@ -197,20 +195,25 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<Span> 
     }
     let mut parts = Vec::new();
     for state in [
-        State::Works,
-        State::Done,
-        State::Failed,
-        State::Stopped,
-        State::Asks,
+        AgentActivity::Works,
+        AgentActivity::Done,
+        AgentActivity::Failed,
+        AgentActivity::Asks,
     ] {
         let count = states.iter().filter(|one| **one == state).count();
         if count > 0 {
             parts.push(format!("{count}{}", sign(state, symbols)));
         }
     }
-    let merged = states.iter().filter(|one| **one == State::Merged).count();
+    let merged = states
+        .iter()
+        .filter(|one| **one == AgentActivity::Merged)
+        .count();
     if merged > 0 {
-        parts.push(format!("{merged}{} merged", sign(State::Merged, symbols)));
+        parts.push(format!(
+            "{merged}{} merged",
+            sign(AgentActivity::Merged, symbols)
+        ));
     }
     let parts = match parts.as_slice() {
         [] => String::new(),
@@ -220,18 +223,18 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<Span> 
         Symbols::Utf8 => "↓",
         Symbols::Ascii => "v",
     };
-    Some(Span::new(
+    Some(TextSpan::new(
         format!("  {arrow}{}{parts}", states.len()),
-        Role::Agent,
+        Tone::Agent,
     ))
 }
 
 /// The line at the bottom. What does not fit goes: keys, branch, cost, "of 200k", directory but for
 /// its last part, level.
-pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> Line {
+pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> TextLine {
     let settings = state.settings();
     let directory = settings.workdir.as_deref().unwrap_or_default();
-    let directory = match ctx.around.home.as_deref() {
+    let directory = match ctx.options.home.as_deref() {
         Some(home) if directory == home => "~".to_owned(),
         Some(home) => match directory.strip_prefix(home) {
             Some(rest) if rest.starts_with('/') => format!("~{rest}"),
@@ -245,7 +248,7 @@ pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> Line 
         .and_then(|choice| choice.model.clone())
         .unwrap_or_else(|| "demo".to_owned());
     let level = choice.and_then(|choice| choice.level.clone());
-    let mode = ctx.mode_of(state);
+    let mode = ctx.approval_of(state);
     let known = ctx.roster.get(ctx.current);
     let cost = known.and_then(|known| known.cost).filter(|cost| *cost > 0);
     for dropped in 0..=6 {
@@ -273,7 +276,7 @@ pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> Line 
             parts.push(dollars(cost));
         }
         let before = format!(" {} · ", clean(&parts.join(" · ")));
-        let confined = if ctx.around.is_confined {
+        let confined = if ctx.options.is_confined {
             ""
         } else {
             "·nosandbox"
@@ -283,27 +286,27 @@ pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> Line 
         let total = width(&before) + width(&mode_text) + width(keys);
         if total <= usize::from(columns) || dropped == 6 {
             let mode_look = match mode {
-                Approve::All => Look::of(Role::Alert).with(Look::REVERSE),
-                Approve::Read | Approve::Ask | Approve::Edits => Look::of(Role::Status),
+                Approve::All => Look::of(Tone::Alert).with(Look::REVERSE),
+                Approve::Read | Approve::Ask | Approve::Edits => Look::of(Tone::Status),
             };
-            let line = Line::new(vec![
-                Span::new(before, Role::Status),
-                Span::new(mode_text, mode_look),
-                Span::new(keys, Role::Faint),
+            let line = TextLine::new(vec![
+                TextSpan::new(before, Tone::Status),
+                TextSpan::new(mode_text, mode_look),
+                TextSpan::new(keys, Tone::Faint),
             ]);
             return cut(&line, columns, "…");
         }
     }
-    Line::default()
+    TextLine::default()
 }
 
 /// A child at work, live, its name in so many columns: what it does, since when, what it used.
 pub(super) fn child(
-    known: &Known,
+    known: &KnownAgent,
     symbols: Symbols,
     (columns, names): (u16, usize),
     now: Instant,
-) -> Line {
+) -> TextLine {
     let state = known.state();
     let mut facts = Vec::new();
     if let Some(doing) = &known.live.turn {
@@ -331,23 +334,23 @@ pub(super) fn child(
     };
     let room = usize::from(columns).saturating_sub(width(&name) + width(&facts) + 2);
     let doing = cut(
-        &Line::of(clean(&doing), Role::Faint),
+        &TextLine::of(clean(&doing), Tone::Faint),
         u16::try_from(room).unwrap_or(columns),
         "…",
     );
     let gap = room.saturating_sub(width(&doing.text()));
-    let mut line = Line::of(
+    let mut line = TextLine::of(
         name,
         if question.is_some() {
-            Role::Question
+            Tone::Question
         } else {
-            Role::Agent
+            Tone::Agent
         },
     );
     line.spans.extend(doing.spans);
-    line.spans.push(Span::new(
+    line.spans.push(TextSpan::new(
         format!("{} {facts}", " ".repeat(gap)),
-        Role::Faint,
+        Tone::Faint,
     ));
     line
 }

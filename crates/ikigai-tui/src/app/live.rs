@@ -1,4 +1,4 @@
-//! What an agent does at the moment and is not in its log yet: an overlay over its scrollback.
+//! Unstored work of an agent, drawn below its stored rows.
 
 use std::time::Instant;
 
@@ -7,51 +7,51 @@ use ikigai_core::{Kind, Row, RowRef};
 use ikigai_engine::{MailId, Question, Update};
 
 use super::tool_output::ToolOutput;
-use crate::line::Line;
-use crate::markdown::{Streaming, Style};
+use crate::line::TextLine;
+use crate::markdown::{MarkdownStyle, Streaming};
 
-/// At most so much of what a shell prints is shown before it is stored.
+/// Most lines of a shell command that are kept before it is stored.
 const PRINTED_LINES: usize = 200;
 
-/// See the module.
+/// Unstored work of an agent.
 #[derive(Default)]
 pub struct Live {
-    /// The turn that goes on; none between turns.
-    pub turn: Option<Doing>,
-    /// What the model says.
-    pub text: Said,
-    /// What it thinks.
+    /// The running turn.
+    pub turn: Option<RunningTurn>,
+    /// Text that the model streams.
+    pub text: StreamedText,
+    /// Thinking that the model streams.
     pub thinking: String,
-    /// The calls that run, in the order in which they began.
-    pub running: Vec<Running>,
-    /// The calls that wait for a person.
+    /// Running calls, in the order of their start.
+    pub running: Vec<RunningCall>,
+    /// Calls that wait for an approval.
     pub questions: Vec<Question>,
-    /// Messages that wait for the next break.
+    /// Queued messages.
     pub queued: Vec<(MailId, String)>,
-    /// The shell command of the user that runs.
+    /// Running shell command of the user.
     pub shell: Option<ShellRun>,
-    /// What a shell of the user printed last.
+    /// Newest lines of the user's shell command.
     pub printed: Vec<String>,
-    /// The store fails, for this reason.
+    /// Reason why the store fails.
     pub store_away: Option<String>,
 }
 
-/// What the model says, as it comes: drawn as far as somebody has looked.
+/// Streamed text, laid out as far as it was drawn.
 #[derive(Default)]
-pub struct Said {
+pub struct StreamedText {
     text: String,
     drawn: Option<Streaming>,
-    /// How much of the text is drawn.
+    /// Bytes that are laid out.
     upto: usize,
 }
 
-impl Said {
-    /// Whether nothing was said.
+impl StreamedText {
+    /// Reports whether there is no text.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// All of it.
+    /// The whole text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -64,8 +64,8 @@ impl Said {
         *self = Self::default();
     }
 
-    /// Its rows. Only what came since the last time is drawn.
-    pub fn lines(&mut self, style: Style) -> &[Line] {
+    /// Its rows; lays out only the text since the last call.
+    pub fn lines(&mut self, style: MarkdownStyle) -> &[TextLine] {
         let width = style.width;
         let drawn = self.drawn.get_or_insert_with(|| Streaming::new(style));
         drawn.push(self.text.get(self.upto..).unwrap_or_default());
@@ -74,42 +74,42 @@ impl Said {
     }
 }
 
-/// A turn that goes on.
+/// A running turn.
 #[derive(Clone, Debug)]
-pub struct Doing {
-    /// Since when.
+pub struct RunningTurn {
+    /// Time of its start.
     pub since: Instant,
-    /// When something was heard last.
+    /// Time of its newest event.
     pub heard: Instant,
-    /// What goes on.
+    /// Phase of a turn.
     pub phase: Phase,
-    /// How many letters came since the model was asked.
+    /// Letters received since the request.
     pub letters: usize,
 }
 
-/// What goes on.
+/// Phase of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The model was asked and has not said anything yet.
+    /// The request is sent and no answer has come.
     Asked,
-    /// It thinks.
+    /// The model thinks.
     Thinks,
-    /// It says something.
+    /// The model answers.
     Says,
-    /// It begins to call a tool.
+    /// The model writes a call.
     Calls(String),
-    /// Its calls run.
+    /// Calls run.
     Runs,
-    /// It failed and is asked again later.
+    /// The request failed and is sent again later.
     Retries {
-        /// Why, and how often.
+        /// Reason and number of attempts.
         text: String,
-        /// When.
+        /// Time of the next attempt.
         at: Instant,
     },
 }
 
-/// A shell command of the user that runs.
+/// Running shell command of the user.
 #[derive(Clone, Debug)]
 pub struct ShellRun {
     /// The command line.
@@ -118,40 +118,40 @@ pub struct ShellRun {
     pub since: Instant,
 }
 
-/// A call that runs.
+/// Running call.
 #[derive(Clone, Debug)]
-pub struct Running {
-    /// Which.
+pub struct RunningCall {
+    /// Row of the call.
     pub call: RowRef,
-    /// Of which tool, and with what.
+    /// Tool and arguments.
     pub shown: String,
-    /// Since when.
+    /// Time of its start.
     pub since: Instant,
-    /// What it printed last.
+    /// Its newest line.
     pub line: String,
-    /// Whole lines that it printed.
+    /// Its whole lines.
     pub output: ToolOutput,
 }
 
 impl Live {
-    /// Returns whether a turn goes on or a shell command of the user runs.
+    /// Reports whether a turn or a shell command of the user runs.
     pub fn is_busy(&self) -> bool {
         self.turn.is_some() || self.shell.is_some()
     }
 
-    /// Whether nothing of it is worth keeping.
+    /// Reports whether there is nothing to keep.
     pub fn is_empty(&self) -> bool {
         !self.is_busy() && self.questions.is_empty() && self.queued.is_empty()
     }
 
-    /// Takes in what the engine tells.
-    pub fn told(&mut self, update: &Update, now: Instant) {
+    /// Handles an event.
+    pub fn handle_event(&mut self, update: &Update, now: Instant) {
         if let Some(doing) = &mut self.turn {
             doing.heard = now;
         }
         match update {
             Update::Began => {
-                self.turn = Some(Doing {
+                self.turn = Some(RunningTurn {
                     since: now,
                     heard: now,
                     phase: Phase::Asked,
@@ -251,7 +251,7 @@ impl Live {
         }
     }
 
-    /// What is in the log is no overlay any more.
+    /// Drops what a stored row replaces.
     fn stored(&mut self, row: &Row, now: Instant) {
         self.store_away = None;
         let data = row.data.as_deref();
@@ -264,7 +264,7 @@ impl Live {
                 let call: ToolCallData = data::read(data);
                 let name = call.name.unwrap_or_default();
                 let shown = row.content.clone().unwrap_or_default();
-                self.running.push(Running {
+                self.running.push(RunningCall {
                     call: row.at,
                     shown: format!("{name}: {shown}"),
                     since: now,

@@ -9,10 +9,10 @@ use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
 use super::{EngineRequest, Live, TerminalAction, UiContext};
 use crate::input::Editor;
-use crate::key::{Code, Key, Mouse};
+use crate::key::{KeyCode, KeyPress, MouseEvent};
 use crate::keys::{self, Action, Meaning};
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
 use crate::text::{clean, cut, wrap};
 
@@ -24,7 +24,7 @@ const KEYS: Hints<'_> = Hints {
     gap: " ",
     keys: &["Enter merges it", "Ctrl-G editor", "Alt-Enter newline"],
     way_out: "Esc leaves it",
-    look: Look::of(Role::Status),
+    look: Look::of(Tone::Status),
 };
 
 /// Previews of merges into one agent, shown one after the other.
@@ -60,7 +60,7 @@ impl MergeEditor {
     fn merge(&mut self, ctx: &mut UiContext) {
         let text = self.editor.text();
         if text.trim().is_empty() {
-            return ctx.say("nothing to merge · Esc leaves it");
+            return ctx.toast("nothing to merge · Esc leaves it");
         }
         let Some(preview) = self.previews.pop_front() else {
             return ctx.close();
@@ -71,7 +71,7 @@ impl MergeEditor {
         }
         if ctx.roster.live(self.into).is_some_and(Live::is_busy) {
             let name = ctx.name_of(self.into).unwrap_or_default();
-            ctx.say(format!("it is merged as soon as {name} has ended its turn"));
+            ctx.toast(format!("it is merged as soon as {name} has ended its turn"));
         }
         let merge = Errand::Merge(Box::new(preview), text);
         ctx.effects
@@ -81,7 +81,7 @@ impl MergeEditor {
     fn cancel(&self, ctx: &mut UiContext) {
         let (merged, count) = (self.count - self.previews.len(), self.count);
         ctx.close();
-        ctx.say(match merged {
+        ctx.toast(match merged {
             0 => "nothing was merged".to_owned(),
             merged => format!("merged {merged} of {count}"),
         });
@@ -96,14 +96,14 @@ fn editor_of(preview: &MergePreview) -> Editor {
 }
 
 impl Layer for MergeEditor {
-    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::KeyMode> {
         Vec::new()
     }
 
-    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+    fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
         ctx.typed_at = Some(ctx.now);
         let editor = &mut self.editor;
-        let meaning = ctx.bindings.meaning(&[keys::Mode::Input], &[key]);
+        let meaning = ctx.bindings.meaning(&[keys::KeyMode::Input], &[key]);
         match (meaning, key.code) {
             (Meaning::Action(Action::Send), _) if editor.ends_with_backslash() => {
                 editor.continue_line();
@@ -111,12 +111,12 @@ impl Layer for MergeEditor {
             (Meaning::Action(Action::Send), _) => self.merge(ctx),
             (Meaning::Action(Action::Escape | Action::Interrupt), _) => self.cancel(ctx),
             (Meaning::Action(Action::Editor), _) => {
-                ctx.effects.push(TerminalAction::Edit(editor.text()))
+                ctx.effects.push(TerminalAction::Edit(editor.text()));
             }
             (Meaning::Action(Action::Edit(edit)), _) => {
                 editor.apply(edit);
             }
-            (Meaning::Nothing, Code::Char(character)) if !key.ctrl && !key.alt => {
+            (Meaning::Nothing, KeyCode::Char(character)) if !key.ctrl && !key.alt => {
                 editor.insert(character.encode_utf8(&mut [0; 4]));
             }
             _ => {}
@@ -126,12 +126,12 @@ impl Layer for MergeEditor {
 
     fn paste(&mut self, text: &str, ctx: &mut UiContext) -> Handled {
         if !self.editor.insert(text) {
-            ctx.say("⚠ the text is too large");
+            ctx.toast("⚠ the text is too large");
         }
         Handled::Yes
     }
 
-    fn mouse(&mut self, _mouse: Mouse, _ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, _mouse: MouseEvent, _ctx: &mut UiContext) -> Handled {
         Handled::Yes
     }
 
@@ -151,16 +151,16 @@ impl Layer for MergeEditor {
             1 => String::new(),
             count => format!(" · {place} of {count}"),
         };
-        let title = Line::new(vec![
-            Span::new(
+        let title = TextLine::new(vec![
+            TextSpan::new(
                 format!("{} ", clean(&preview.title())),
-                Look::of(Role::Agent).with(Look::BOLD),
+                Look::of(Tone::Agent).with(Look::BOLD),
             ),
-            Span::new(format!("into {}{place}", clean(parent)), Role::Text),
+            TextSpan::new(format!("into {}{place}", clean(parent)), Tone::Text),
         ]);
         grid.line(0, 0, &cut(&title, columns, "…"));
         let facts = preview.facts();
-        let facts = wrap(&Line::of(clean(&facts), Role::Faint), columns, &[]);
+        let facts = wrap(&TextLine::of(clean(&facts), Tone::Faint), columns, &[]);
         let mut row = 1;
         let most = if ctx.rows < 15 { 1 } else { FACT_ROWS };
         for line in facts.iter().take(most) {
@@ -178,13 +178,13 @@ impl Layer for MergeEditor {
             1 + u16::try_from(layout.cursor.1).unwrap_or(0),
         );
         grid.cursor = Some((cursor.0.min(bottom), cursor.1.min(columns - 1)));
-        let line = match &ctx.said {
+        let line = match &ctx.toast {
             Some((said, _)) => cut(
-                &Line::of(format!(" {}", clean(said)), Role::Busy),
+                &TextLine::of(format!(" {}", clean(said)), Tone::Busy),
                 columns,
                 "…",
             ),
-            None => KEYS.after(&Line::default(), columns),
+            None => KEYS.after(&TextLine::default(), columns),
         };
         grid.line(bottom, 0, &line);
         area.above(area.row)

@@ -57,10 +57,10 @@ pub use context::UiContext;
 pub use effect::{EngineRequest, LoadRequest, TerminalAction, UiEffect};
 pub use farewell::{Farewell, Fate};
 pub use hits::Hits;
-pub use live::{Doing, Live, Phase, Running};
+pub use live::{Live, Phase, RunningCall, RunningTurn};
 pub use pane::Pane;
-pub use picker::{Choosing, Deed, Entry, Picker};
-pub use roster::{Known, Roster, State};
+pub use picker::{Picker, PickerAction, PickerEntry, PickerKind};
+pub use roster::{AgentActivity, KnownAgent, Roster};
 
 use self::board::Board;
 use self::browse::Browse;
@@ -69,7 +69,7 @@ use self::layer::{Handled, Layer, LayerChange};
 use self::merge_editor::MergeEditor;
 use self::question::QuestionLayer;
 use self::quit::QuitPrompt;
-use crate::key::{Code, Happening, Key, Mouse};
+use crate::key::{KeyCode, KeyPress, MouseEvent, TerminalEvent};
 use crate::keys::{Action, Bindings, Meaning};
 use crate::paint::Grid;
 use crate::signs::Symbols;
@@ -79,7 +79,7 @@ const STEP: Duration = Duration::from_millis(125);
 
 /// What the screen is told about where it is.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct UiOptions {
     /// Which signs are used.
     pub symbols: Symbols,
     /// The user's home, which is shown as `~`.
@@ -103,7 +103,7 @@ pub type ModeInForce = Arc<dyn Fn(&AgentState) -> Approve + Send + Sync>;
 
 /// What fills the window of the agent that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Filled {
+pub struct ContextUsage {
     /// How many tokens the next request has.
     pub used: u64,
     /// How many it may have.
@@ -120,20 +120,20 @@ pub struct App {
     /// Layers above the input and the question.
     stack: Vec<Box<dyn Layer>>,
     /// First key of a sequence.
-    pressed: Vec<Key>,
+    pressed: Vec<KeyPress>,
 }
 
 impl App {
     /// A screen that shows one agent.
     pub fn new(
-        around: Surroundings,
+        options: UiOptions,
         bindings: Bindings,
         size: (u16, u16),
         pane: Pane,
         now: Instant,
     ) -> Self {
         Self {
-            ctx: UiContext::new(around, bindings, size, pane, now),
+            ctx: UiContext::new(options, bindings, size, pane, now),
             input: InputLayer::default(),
             question: QuestionLayer::default(),
             stack: Vec::new(),
@@ -213,8 +213,8 @@ impl App {
     }
 
     /// Adds an agent that is not in the tree.
-    pub fn meet(&mut self, agent: AgentRecord) {
-        self.ctx.roster.meet(agent);
+    pub fn add_agent(&mut self, agent: AgentRecord) {
+        self.ctx.roster.add_agent(agent);
         self.ctx.names = self.ctx.names.wrapping_add(1) & 0xff;
     }
 
@@ -229,7 +229,7 @@ impl App {
     }
 
     /// Sets how full the context window is.
-    pub fn set_filled(&mut self, filled: Option<Filled>) {
+    pub fn set_filled(&mut self, filled: Option<ContextUsage>) {
         self.ctx.filled = filled;
     }
 
@@ -250,7 +250,7 @@ impl App {
 
     /// Offers a model server of this machine.
     pub fn set_local_server(&mut self, found: String) {
-        self.ctx.around.local_server = Some(found);
+        self.ctx.options.local_server = Some(found);
     }
 
     /// Sets the function that finds the permission mode in force.
@@ -260,12 +260,12 @@ impl App {
 
     /// Sets whether tools run in a sandbox.
     pub fn set_confined(&mut self, is_confined: bool) {
-        self.ctx.around.is_confined = is_confined;
+        self.ctx.options.is_confined = is_confined;
     }
 
     /// Environment variables that other programs do not get.
     pub fn secrets(&self) -> &[String] {
-        &self.ctx.around.secrets
+        &self.ctx.options.secrets
     }
 
     /// Entries of a directory for completion.
@@ -289,8 +289,8 @@ impl App {
     }
 
     /// Shows a message for a moment.
-    pub fn say(&mut self, text: impl Into<String>) {
-        self.ctx.say(text);
+    pub fn toast(&mut self, text: impl Into<String>) {
+        self.ctx.toast(text);
     }
 
     /// Runs a line as if the user had typed it.
@@ -333,7 +333,7 @@ impl App {
             return;
         };
         // A toast would hide the keys.
-        self.ctx.said = None;
+        self.ctx.toast = None;
         let returns_to_board = self.is_open::<Board>();
         if !returns_to_board {
             self.stack.clear();
@@ -367,20 +367,20 @@ impl App {
     }
 
     /// Handles an event of the terminal.
-    pub fn happened(&mut self, happening: Happening, now: Instant) {
+    pub fn handle_input(&mut self, happening: TerminalEvent, now: Instant) {
         self.tick(now);
         match happening {
-            Happening::Key(key) => {
+            TerminalEvent::Key(key) => {
                 self.ctx.draft_changed();
                 self.press(key);
             }
-            Happening::Paste(text) => {
+            TerminalEvent::Paste(text) => {
                 self.ctx.draft_changed();
                 self.paste(&text);
             }
-            Happening::Mouse(mouse) => self.mouse(mouse),
-            Happening::Focus(is_focused) => self.ctx.is_focused = is_focused,
-            Happening::Resize { columns, rows } => {
+            TerminalEvent::Mouse(mouse) => self.mouse(mouse),
+            TerminalEvent::Focus(is_focused) => self.ctx.is_focused = is_focused,
+            TerminalEvent::Resize { columns, rows } => {
                 (self.ctx.columns, self.ctx.rows) = (columns, rows);
             }
         }
@@ -393,7 +393,7 @@ impl App {
     pub fn tick(&mut self, now: Instant) {
         self.ctx.now = now;
         let is_over = |until: &Option<Instant>| until.is_some_and(|until| now >= until);
-        self.ctx.said.take_if(|(_, until)| is_over(until));
+        self.ctx.toast.take_if(|(_, until)| is_over(until));
         self.ctx.disarm();
         if let Some(layer) = self.stack.last_mut() {
             layer.tick(&mut self.ctx);
@@ -409,7 +409,7 @@ impl App {
         let mut children = ctx.roster.children(ctx.current);
         let moves = ctx.is_busy() || children.any(|(_, child)| child.live.is_busy());
         let step = moves.then(|| ctx.now + STEP);
-        let toast = ctx.said.as_ref().and_then(|(_, until)| *until);
+        let toast = ctx.toast.as_ref().and_then(|(_, until)| *until);
         let layer = self.stack.last().and_then(|layer| layer.next_tick(ctx));
         let question = self.question.opens_at(ctx, self.may_open_question());
         let times = [
@@ -423,7 +423,7 @@ impl App {
         times.into_iter().flatten().min()
     }
 
-    fn press(&mut self, key: Key) {
+    fn press(&mut self, key: KeyPress) {
         if self.stack.is_empty() && self.question.is_open() {
             // Without a terminal nothing was drawn since the last key, and a question takes an
             // approval only after its end was on the screen.
@@ -438,16 +438,16 @@ impl App {
         match self.ctx.bindings.meaning(&modes, &pressed) {
             Meaning::Prefix => {
                 let names: Vec<_> = pressed.iter().map(ToString::to_string).collect();
-                self.ctx.say(format!("{} …", names.join(" ")));
+                self.ctx.toast(format!("{} …", names.join(" ")));
                 self.pressed = pressed;
             }
             Meaning::Action(action) => {
                 if pressed.len() > 1 {
-                    self.ctx.said = None;
+                    self.ctx.toast = None;
                 }
                 self.act(action);
             }
-            Meaning::Nothing if pressed.len() > 1 => self.ctx.say("that means nothing"),
+            Meaning::Nothing if pressed.len() > 1 => self.ctx.toast("that means nothing"),
             Meaning::Nothing => self.type_key(key),
         }
     }
@@ -476,8 +476,8 @@ impl App {
     }
 
     /// Types a character that is bound to nothing.
-    fn type_key(&mut self, key: Key) {
-        let Code::Char(character) = key.code else {
+    fn type_key(&mut self, key: KeyPress) {
+        let KeyCode::Char(character) = key.code else {
             return;
         };
         if key.ctrl || key.alt {
@@ -505,7 +505,7 @@ impl App {
         self.input.paste(text, &mut self.ctx);
     }
 
-    fn mouse(&mut self, mouse: Mouse) {
+    fn mouse(&mut self, mouse: MouseEvent) {
         let question: &mut dyn Layer = &mut self.question;
         let input: &mut dyn Layer = &mut self.input;
         let above = self.stack.iter_mut().rev().map(AsMut::as_mut);

@@ -1,30 +1,30 @@
 //! The mouse on the conversation: the wheel scrolls, a drag selects text.
 
 use super::{LoadRequest, TerminalAction, UiContext};
-use crate::key::{Deed, Mouse};
-use crate::scrollback::{Id, Place, Selection};
+use crate::key::{MouseAction, MouseEvent};
+use crate::scrollback::{Id, Selection, TextPosition};
 
 /// Rows that the wheel scrolls.
 pub(super) const WHEEL_ROWS: isize = 3;
 
 /// Scrolls or selects; returns the event that was clicked.
-pub(super) fn act(mouse: Mouse, ctx: &mut UiContext) -> Option<Id> {
+pub(super) fn act(mouse: MouseEvent, ctx: &mut UiContext) -> Option<Id> {
     match mouse.deed {
-        Deed::WheelUp => scroll(-WHEEL_ROWS, ctx),
-        Deed::WheelDown => scroll(WHEEL_ROWS, ctx),
-        Deed::Press => {
+        MouseAction::WheelUp => scroll(-WHEEL_ROWS, ctx),
+        MouseAction::WheelDown => scroll(WHEEL_ROWS, ctx),
+        MouseAction::Press => {
             ctx.selection = place_at(mouse, ctx).map(|place| Selection {
                 from: place,
                 to: place,
             });
         }
-        Deed::Drag => {
+        MouseAction::Drag => {
             let place = place_at(mouse, ctx);
             if let (Some(selection), Some(place)) = (&mut ctx.selection, place) {
                 selection.to = place;
             }
         }
-        Deed::Release => {
+        MouseAction::Release => {
             let selection = ctx.selection?;
             if selection.from == selection.to {
                 ctx.selection = None;
@@ -50,9 +50,9 @@ pub(super) fn scroll(rows: isize, ctx: &mut UiContext) {
     }
 }
 
-fn place_at(mouse: Mouse, ctx: &UiContext) -> Option<Place> {
+fn place_at(mouse: MouseEvent, ctx: &UiContext) -> Option<TextPosition> {
     let visible = ctx.visible.get(usize::from(mouse.row))?;
-    Some(Place {
+    Some(TextPosition {
         id: visible.id?,
         row: visible.row,
         column: usize::from(mouse.column),
@@ -74,7 +74,7 @@ pub(super) fn copy_selection(ctx: &mut UiContext) {
         return;
     }
     let count = text.chars().count();
-    ctx.say(format!(
+    ctx.toast(format!(
         "copied {count} characters · Shift-drag for the terminal's own selection"
     ));
     ctx.effects.push(TerminalAction::Copy(text));

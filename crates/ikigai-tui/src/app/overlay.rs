@@ -6,10 +6,10 @@ use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
 use super::lines::NARROW;
 use super::mouse::WHEEL_ROWS;
-use crate::key::{Deed, Mouse};
+use crate::key::{MouseAction, MouseEvent};
 use crate::keys::{self, Action, Bindings};
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
 use crate::text::{clean, wrap};
 use crate::width::width;
@@ -17,7 +17,7 @@ use crate::width::width;
 /// Text with a title that can be scrolled.
 pub(super) struct Overlay {
     title: String,
-    lines: Vec<Line>,
+    lines: Vec<TextLine>,
     top: usize,
 }
 
@@ -29,7 +29,7 @@ impl Overlay {
     }
 
     /// An overlay of styled lines.
-    pub(super) fn of_lines(title: &str, lines: Vec<Line>) -> Self {
+    pub(super) fn of_lines(title: &str, lines: Vec<TextLine>) -> Self {
         Self {
             title: clean(title).into_owned(),
             lines,
@@ -50,15 +50,15 @@ pub(super) fn help(bindings: &Bindings) -> Overlay {
     let columns = columns.unwrap_or(0).min(KEY_COLUMNS);
     for group in groups {
         if !lines.is_empty() {
-            lines.push(Line::default());
+            lines.push(TextLine::default());
         }
-        let heading = Look::of(Role::Heading).with(Look::BOLD);
-        lines.push(Line::of(group.heading, heading));
+        let heading = Look::of(Tone::Heading).with(Look::BOLD);
+        lines.push(TextLine::of(group.heading, heading));
         for (keys, entry) in group.rows {
             let keys = format!("  {:<columns$} ", keys.join(", "));
-            let mut line = Line::new(vec![
-                Span::new(keys, Role::Code),
-                Span::new(entry.help, Role::Text),
+            let mut line = TextLine::new(vec![
+                TextSpan::new(keys, Tone::Code),
+                TextSpan::new(entry.help, Tone::Text),
             ]);
             line.lead = 1;
             lines.push(line);
@@ -68,8 +68,8 @@ pub(super) fn help(bindings: &Bindings) -> Overlay {
 }
 
 impl Layer for Overlay {
-    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
-        vec![keys::Mode::Overlay]
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::KeyMode> {
+        vec![keys::KeyMode::Overlay]
     }
 
     fn act(&mut self, action: Action, ctx: &mut UiContext) -> Handled {
@@ -93,11 +93,11 @@ impl Layer for Overlay {
         Handled::No
     }
 
-    fn mouse(&mut self, mouse: Mouse, _ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, mouse: MouseEvent, _ctx: &mut UiContext) -> Handled {
         let rows = match mouse.deed {
-            Deed::WheelUp => -WHEEL_ROWS,
-            Deed::WheelDown => WHEEL_ROWS,
-            Deed::Press | Deed::Drag | Deed::Release => 0,
+            MouseAction::WheelUp => -WHEEL_ROWS,
+            MouseAction::WheelDown => WHEEL_ROWS,
+            MouseAction::Press | MouseAction::Drag | MouseAction::Release => 0,
         };
         self.top = self.top.saturating_add_signed(rows);
         Handled::Yes
@@ -111,24 +111,24 @@ impl Layer for Overlay {
         let bottom = area.bottom() - 1;
         draw_status(ctx, grid, bottom);
         let lines = self.lines.iter();
-        let rows: Vec<Line> = lines.flat_map(|line| wrapped(line, area.columns)).collect();
+        let rows: Vec<TextLine> = lines.flat_map(|line| wrapped(line, area.columns)).collect();
         let room = usize::from(bottom.saturating_sub(2)).max(1);
         self.top = self.top.min(rows.len().saturating_sub(room));
-        let title = Look::of(Role::Heading).with(Look::BOLD);
+        let title = Look::of(Tone::Heading).with(Look::BOLD);
         grid.put(0, 0, &self.title, title);
         for (row, line) in (1..).zip(rows.iter().skip(self.top).take(room)) {
             grid.line(row, 0, line);
         }
         let below = rows.len().saturating_sub(self.top + room);
         let (more, gap) = match below {
-            0 => (Line::default(), ""),
-            below => (Line::of(format!("↓ {below} more"), Role::Faint), " · "),
+            0 => (TextLine::default(), ""),
+            below => (TextLine::of(format!("↓ {below} more"), Tone::Faint), " · "),
         };
         let hints = Hints {
             gap,
             keys: &["↑↓ scroll"],
             way_out: "Esc back",
-            look: Look::of(Role::Faint),
+            look: Look::of(Tone::Faint),
         };
         grid.line(bottom - 1, 0, &hints.after(&more, area.columns));
         area.above(area.row)
@@ -136,7 +136,7 @@ impl Layer for Overlay {
 }
 
 /// Splits a line into its first column and the rest.
-fn in_columns(text: &str) -> Line {
+fn in_columns(text: &str) -> TextLine {
     let indent = text.len() - text.trim_start().len();
     let gap = text.get(indent..).and_then(|rest| rest.find("  "));
     // Text in the second column alone continues the row above.
@@ -147,30 +147,30 @@ fn in_columns(text: &str) -> Line {
     let rest_start = rest.len() - rest.trim_start().len();
     let (space, rest) = rest.split_at(rest_start);
     if lead.is_empty() || rest.is_empty() {
-        return Line::of(text, Role::Text);
+        return TextLine::of(text, Tone::Text);
     }
-    let mut line = Line::new(vec![
-        Span::new(format!("{lead}{space}"), Role::Text),
-        Span::new(rest, Role::Text),
+    let mut line = TextLine::new(vec![
+        TextSpan::new(format!("{lead}{space}"), Tone::Text),
+        TextSpan::new(rest, Tone::Text),
     ]);
     line.lead = 1;
     line
 }
 
 /// Wraps a line. Its lead is a column, or a row above on narrow screens.
-fn wrapped(line: &Line, columns: u16) -> Vec<Line> {
+fn wrapped(line: &TextLine, columns: u16) -> Vec<TextLine> {
     let (lead, text) = line.spans.split_at(line.lead.min(line.spans.len()));
     let wide: usize = lead.iter().map(|span| width(&span.text)).sum();
-    let indent = |wide: usize| [Span::new(" ".repeat(wide), Role::Text)];
+    let indent = |wide: usize| [TextSpan::new(" ".repeat(wide), Tone::Text)];
     if width(&line.text()) <= usize::from(columns) {
         return vec![line.clone()];
     }
     if columns >= NARROW || lead.is_empty() {
         return wrap(line, columns, &indent(wide.max(2)));
     }
-    let mut rows = wrap(&Line::new(lead.to_vec()), columns, &indent(2));
+    let mut rows = wrap(&TextLine::new(lead.to_vec()), columns, &indent(2));
     rows.retain(|row| !row.text().trim().is_empty());
-    let mut text = Line::new([&indent(4)[..], text].concat());
+    let mut text = TextLine::new([&indent(4)[..], text].concat());
     text.lead = 1;
     rows.extend(wrap(&text, columns, &indent(4)));
     rows

@@ -1,4 +1,4 @@
-//! One agent on the screen: what it remembers, where it is looked at, and what is typed for it.
+//! Pane of one agent: its history, the viewport, and its input.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,44 +11,44 @@ use super::detached_view::DetachedView;
 use super::hidden_rows::HiddenRows;
 use crate::complete::Completion;
 use crate::input::Editor;
-use crate::scrollback::{Scrollback, What};
+use crate::scrollback::{ItemContent, Scrollback};
 
-/// How many rows the first screen reads.
+/// Rows read for the first frame.
 const FIRST_ROWS: usize = 120;
 
-/// In how many steps at most.
+/// Most reads for the first frame.
 const MOST_STEPS: usize = 8;
 
-/// How many rows are read at a time when somebody scrolls up.
+/// Rows read when the user scrolls up.
 const MORE_ROWS: usize = 400;
 
-/// How many rows are kept while the end is looked at.
+/// Rows kept while the viewport is at the end.
 const KEPT_ROWS: usize = 2_000;
 
-/// How many rows are read at a time when catching up.
+/// Rows read at a time when catching up.
 const PAGE_ROWS: usize = 256;
 
-/// See the module.
+/// One agent on the screen.
 pub struct Pane {
-    /// Its agent, as far as it was read.
+    /// The agent, as far as it was read.
     pub agent: Agent,
-    /// What is seen of it.
+    /// Its rows as drawn.
     pub scrollback: Scrollback,
-    /// What is typed for it.
+    /// Its input.
     pub editor: Editor,
-    /// What a command put back into the input, as long as nothing was sent since.
+    /// Text that a command put into the input, until something is sent.
     pub put_back: Option<String>,
-    /// What could stand where the cursor is.
+    /// Completion at the cursor.
     pub completion: Completion,
-    /// Whether everything above was read.
+    /// True if all older rows are read.
     pub is_complete: bool,
     past: HiddenRows,
-    /// Where else in its history it is looked at.
+    /// View detached from the end of its history.
     elsewhere: Option<Box<DetachedView>>,
 }
 
 impl Pane {
-    /// Reads what the first screen shows.
+    /// Reads the rows of the first frame.
     pub async fn open(engine: &Engine, agent: AgentId) -> Result<Self, StoreError> {
         let mut pane = Self {
             agent: Agent::restore(engine.store(), agent).await?,
@@ -65,7 +65,7 @@ impl Pane {
         Ok(pane)
     }
 
-    /// Reads what a screen shows. What is inherited, or was gone back to, is read step by step.
+    /// Reads the rows of one screen, span by span.
     async fn fill(&mut self, engine: &Engine) -> Result<(), StoreError> {
         for _ in 0..MOST_STEPS {
             let is_enough = self.agent.view.entries().len() >= FIRST_ROWS / 2;
@@ -76,7 +76,7 @@ impl Pane {
         Ok(())
     }
 
-    /// Looks at the rows around one of the agent's own, wherever it stands; says whether it is there.
+    /// Shows the rows around a row; returns whether it is in the log.
     pub async fn go_to(&mut self, engine: &Engine, row: RowRef) -> Result<bool, StoreError> {
         let Some(mut found) = DetachedView::at(engine, &mut self.agent, row).await? else {
             return Ok(false);
@@ -88,7 +88,7 @@ impl Pane {
         Ok(true)
     }
 
-    /// Looks at what was looked at before.
+    /// Returns to the end of the history.
     pub fn come_back(&mut self) {
         if let Some(elsewhere) = self.elsewhere.take() {
             self.scrollback = elsewhere.here;
@@ -96,27 +96,27 @@ impl Pane {
         }
     }
 
-    /// Whether something else than the end of what is remembered is looked at.
+    /// Reports whether the view is detached from the end.
     pub fn is_elsewhere(&self) -> bool {
         self.elsewhere.is_some()
     }
 
-    /// Whether that is not remembered any more.
+    /// Reports whether the detached view is off the agent's path.
     pub fn is_left(&self) -> bool {
         self.elsewhere.as_ref().is_some_and(|it| it.is_left)
     }
 
-    /// Whether more can be read below.
+    /// Reports whether newer rows can be read.
     pub fn has_newer(&self) -> bool {
         self.elsewhere.as_ref().is_some_and(|it| it.has_newer)
     }
 
-    /// The agent as far as it is shown.
+    /// The agent as shown.
     pub fn shown(&self) -> &Agent {
         self.elsewhere.as_ref().map_or(&self.agent, |it| &it.agent)
     }
 
-    /// The agents that are mentioned in what is shown, each once.
+    /// Agents that the rows mention, each once.
     pub fn mentions(&self) -> Vec<AgentId> {
         let names_agents = |row: &&Arc<Row>| {
             let kind = row.kind.read_as();
@@ -124,8 +124,8 @@ impl Pane {
         };
         let rows = self.scrollback.items().iter();
         let rows = rows.filter_map(|item| match &item.what {
-            What::Row { row, .. } => Some(row),
-            What::Turn(_) | What::Context => None,
+            ItemContent::Row { row, .. } => Some(row),
+            ItemContent::Turn(_) | ItemContent::Context => None,
         });
         let mentioned = rows
             .filter(names_agents)
@@ -134,7 +134,7 @@ impl Pane {
         mentioned.into_iter().collect()
     }
 
-    /// Reads more above; says whether there was any.
+    /// Reads older rows; returns whether there were any.
     pub async fn read_older(&mut self, engine: &Engine) -> Result<bool, StoreError> {
         let (past, agent) = match &mut self.elsewhere {
             Some(it) => (&mut it.past, &mut it.agent),
@@ -145,7 +145,7 @@ impl Pane {
         Ok(more)
     }
 
-    /// Reads more below.
+    /// Reads newer rows.
     pub async fn read_newer(&mut self, engine: &Engine) -> Result<(), StoreError> {
         if let Some(it) = &mut self.elsewhere {
             it.read_newer(engine, &self.agent).await?;
@@ -154,7 +154,7 @@ impl Pane {
         Ok(())
     }
 
-    /// Shows what a rewind left, or not any more.
+    /// Shows or hides the rows that a rewind left.
     pub async fn toggle_left(&mut self, engine: &Engine, by: RowRef) -> Result<(), StoreError> {
         let (past, agent) = match &mut self.elsewhere {
             Some(it) => (&mut it.past, &it.agent),
@@ -165,13 +165,13 @@ impl Pane {
         Ok(())
     }
 
-    /// Whether what a rewind left is shown.
+    /// Reports whether the rows that a rewind left are shown.
     pub fn shows_left(&self, by: RowRef) -> bool {
         let past = self.elsewhere.as_ref().map_or(&self.past, |it| &it.past);
         past.shows_left(by)
     }
 
-    /// Takes in a row that was stored. Rows that others appended before it are read.
+    /// Applies a stored row. Reads rows that others appended before it.
     pub async fn apply(&mut self, engine: &Engine, row: &Row) -> Result<(), AgentError> {
         let head = self.agent.state.head();
         if row.at.seq <= head {
@@ -186,7 +186,7 @@ impl Pane {
         Ok(())
     }
 
-    /// Takes in what is in the log and was not told.
+    /// Reads and applies newer rows of the log.
     pub async fn catch_up(&mut self, engine: &Engine) -> Result<(), AgentError> {
         let (mut came, mut bends) = (false, false);
         loop {
@@ -214,7 +214,7 @@ impl Pane {
         Ok(())
     }
 
-    /// After rows were applied.
+    /// Updates the view after rows were applied.
     async fn settle(&mut self, engine: &Engine, bends: bool) -> Result<(), StoreError> {
         let is_long = self.agent.view.entries().len() > 2 * KEPT_ROWS;
         let shortens = self.scrollback.is_at_end() && is_long;
@@ -240,7 +240,7 @@ impl Pane {
     }
 }
 
-/// Whether what is remembered may begin somewhere else after a row.
+/// Reports whether a row can change the beginning of the path.
 fn bends_path(row: &Row) -> bool {
     matches!(row.kind.read_as(), Some(Kind::Clear | Kind::Rewind))
 }

@@ -11,8 +11,8 @@ use ikigai_engine::{MailId, Submission, looks_like_key};
 
 use super::{EngineRequest, Pane, UiContext, lines};
 use crate::drafts::{PendingMessage, SavedDraft};
-use crate::line::Line;
-use crate::look::Role;
+use crate::line::TextLine;
+use crate::look::Tone;
 use crate::outbox::{Outbox, OutboxEntry, SubmissionState};
 use crate::text::{clean, cut};
 
@@ -221,7 +221,7 @@ impl UiContext {
     }
 
     /// Rows of the messages that the store could not take, above the input.
-    pub(super) fn pending_lines(&self) -> Vec<Line> {
+    pub(super) fn pending_lines(&self) -> Vec<TextLine> {
         let pending = self.outbox.pending();
         let own: Vec<_> = pending.filter(|one| one.agent == self.current).collect();
         let others = self.outbox.pending().count() - own.len();
@@ -233,7 +233,7 @@ impl UiContext {
         } else if others > 0 {
             shown.push(format!("⏸ pending: {others} for other agents"));
         }
-        let line = |text: String| cut(&Line::of(text, Role::Warning), self.columns, "…");
+        let line = |text: String| cut(&TextLine::of(text, Tone::Warning), self.columns, "…");
         shown.into_iter().map(line).collect()
     }
 

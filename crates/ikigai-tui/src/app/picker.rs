@@ -9,13 +9,13 @@ use ikigai_engine::search::Cursor;
 use super::draw::draw_status;
 use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
-use super::{State, UiContext, commands};
-use crate::input::{Edit, Editor};
-use crate::key::{Code, Deed as MouseDeed, Key, Mouse};
+use super::{AgentActivity, UiContext, commands};
+use crate::input::{EditCommand, Editor};
+use crate::key::{KeyCode, KeyPress, MouseAction, MouseEvent};
 use crate::keys::{self, Action, Meaning};
-use crate::line::{Line, Span};
-use crate::list::List;
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::list::ChoiceList;
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
 use crate::text::{clean, cut};
 use crate::width::width;
@@ -36,12 +36,12 @@ const KEYS: Hints<'_> = Hints {
     gap: "",
     keys: &["Enter takes", "↑↓ mark", "type to narrow"],
     way_out: "Esc takes none",
-    look: Look::of(Role::Faint),
+    look: Look::of(Tone::Faint),
 };
 
 /// Choice whose entries are read from the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choosing {
+pub enum PickerKind {
     /// Models.
     Model,
     /// Sessions.
@@ -52,10 +52,10 @@ pub enum Choosing {
 #[derive(Clone, Debug)]
 pub struct Picker {
     title: String,
-    entries: Vec<Entry>,
+    entries: Vec<PickerEntry>,
     /// The filter.
     typed: Editor,
-    list: List,
+    list: ChoiceList,
     /// First row of the list in the last frame.
     row: u16,
     /// True if its entries are the living agents.
@@ -64,7 +64,7 @@ pub struct Picker {
 
 /// Entry of a picker.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct PickerEntry {
     /// Text that the filter matches.
     pub text: String,
     /// Description.
@@ -72,12 +72,12 @@ pub struct Entry {
     /// Highlighted byte ranges of the description.
     pub marks: Vec<Range<usize>>,
     /// Effect of choosing it.
-    pub deed: Deed,
+    pub deed: PickerAction,
 }
 
-impl Entry {
+impl PickerEntry {
     /// An entry without highlights.
-    pub fn new(text: impl Into<String>, about: impl Into<String>, deed: Deed) -> Self {
+    pub fn new(text: impl Into<String>, about: impl Into<String>, deed: PickerAction) -> Self {
         Self {
             text: text.into(),
             about: about.into(),
@@ -89,7 +89,7 @@ impl Entry {
 
 /// Effect of choosing an entry.
 #[derive(Clone, Debug)]
-pub enum Deed {
+pub enum PickerAction {
     /// Runs this line.
     Run(String),
     /// Opens another picker.
@@ -102,12 +102,12 @@ pub enum Deed {
 
 impl Picker {
     /// A picker whose entry with the text `marked` is marked first.
-    pub fn new(title: impl Into<String>, entries: Vec<Entry>, marked: Option<&str>) -> Self {
+    pub fn new(title: impl Into<String>, entries: Vec<PickerEntry>, marked: Option<&str>) -> Self {
         let mut picker = Self {
             title: title.into(),
             entries,
             typed: Editor::default(),
-            list: List::default(),
+            list: ChoiceList::default(),
             row: 0,
             lists_agents: false,
         };
@@ -125,7 +125,7 @@ impl Picker {
             marks: entry.marks.clone(),
             ..Candidate::new(&entry.text, entry.about.clone())
         });
-        self.list = List::new(narrow(all.collect(), &self.typed.text()), ROWS);
+        self.list = ChoiceList::new(narrow(all.collect(), &self.typed.text()), ROWS);
     }
 
     /// Updates the entries of a picker of agents; the marked one stays marked.
@@ -144,14 +144,17 @@ impl Picker {
         self.narrow();
     }
 
-    fn edit(&mut self, edit: Edit) {
-        if !matches!(edit, Edit::Newline | Edit::Up | Edit::Down) {
+    fn edit(&mut self, edit: EditCommand) {
+        if !matches!(
+            edit,
+            EditCommand::Newline | EditCommand::Up | EditCommand::Down
+        ) {
             self.typed.apply(edit);
             self.narrow();
         }
     }
 
-    fn taken(&self) -> Option<Deed> {
+    fn taken(&self) -> Option<PickerAction> {
         let marked = self.list.marked()?;
         let mut entries = self.entries.iter();
         Some(entries.find(|entry| entry.text == marked)?.deed.clone())
@@ -160,23 +163,22 @@ impl Picker {
     /// Does what the marked entry stands for.
     fn take(&self, ctx: &mut UiContext) {
         let Some(deed) = self.taken() else {
-            return ctx.say("nothing is called so");
+            return ctx.toast("nothing is called so");
         };
         ctx.close();
         match deed {
-            Deed::Run(line) => commands::submit(ctx, line),
-            Deed::Choose(picker) => open(ctx, *picker),
-            Deed::GoTo(row) => ctx.go_to_hit(row),
-            Deed::MoreHits(after) => ctx.more_hits(after),
+            PickerAction::Run(line) => commands::submit(ctx, line),
+            PickerAction::Choose(picker) => open(ctx, *picker),
+            PickerAction::GoTo(row) => ctx.go_to_hit(row),
+            PickerAction::MoreHits(after) => ctx.more_hits(after),
         }
     }
 }
 
 /// Opens a picker, unless it is empty.
 pub(super) fn open(ctx: &mut UiContext, picker: Picker) {
-    // Agents may not be read yet; they come while the picker is open.
-    if picker.entries.is_empty() && !picker.lists_agents {
-        return ctx.say("there is nothing to choose from");
+    if picker.entries.is_empty() {
+        return ctx.toast("there is nothing to choose from");
     }
     ctx.open(picker);
 }
@@ -194,21 +196,20 @@ pub(super) fn choose_agent(ctx: &mut UiContext) {
 /// Entries of all living agents.
 fn agent_entries(ctx: &UiContext) -> Vec<Entry> {
     let living = ctx.roster.all();
-    let living = living.filter(|(_, known)| known.state() != State::Dead);
+    let living = living.filter(|(_, known)| known.state() != AgentActivity::Dead);
     let entries = living.map(|(_, known)| {
         let agent = &known.branch.agent;
         let state = match known.state() {
-            State::Asks => "asks",
-            State::Works => "works",
-            State::Done => "done",
-            State::Failed => "failed",
-            State::Merged => "merged",
-            State::Stopped => "stopped",
-            State::Idle | State::Dead => "idle",
+            AgentActivity::Asks => "asks",
+            AgentActivity::Works => "works",
+            AgentActivity::Done => "done",
+            AgentActivity::Failed => "failed",
+            AgentActivity::Merged => "merged",
+            AgentActivity::Idle | AgentActivity::Dead => "idle",
         };
-        let about = format!("{state:<7} {}", known.last.replace('\n', " "));
-        let deed = Deed::Run(format!("/switch {}", agent.name));
-        Entry::new(&agent.name, about, deed)
+        let about = format!("{state:<6} {}", known.last.replace('\n', " "));
+        let deed = PickerAction::Run(format!("/switch {}", agent.name));
+        PickerEntry::new(&agent.name, about, deed)
     });
     entries.collect()
 }
@@ -217,27 +218,26 @@ fn agent_entries(ctx: &UiContext) -> Vec<Entry> {
 pub(super) fn choose_key_provider(ctx: &mut UiContext) {
     let entries = KEY_PROVIDERS
         .iter()
-        .map(|name| Entry::new(*name, "", Deed::Run(format!("/key {name}"))));
+        .map(|name| PickerEntry::new(*name, "", PickerAction::Run(format!("/key {name}"))));
     open(ctx, Picker::new("whose key", entries.collect(), None));
 }
 
 /// Opens a picker of themes.
 pub(super) fn choose_theme(ctx: &mut UiContext) {
     let entries = THEMES.iter().map(|name| {
-        let deed = Deed::Run(format!("/theme {name}"));
-        Entry::new(*name, theme_about(name), deed)
+        let deed = PickerAction::Run(format!("/theme {name}"));
+        PickerEntry::new(*name, theme_about(name), deed)
     });
     open(ctx, Picker::new("which colours", entries.collect(), None));
 }
 
 impl Layer for Picker {
-    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
-        vec![keys::Mode::Picker]
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::KeyMode> {
+        vec![keys::KeyMode::Picker]
     }
 
-    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
-        self.follow_agents(ctx);
-        let modes = [keys::Mode::Picker, keys::Mode::Input];
+    fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
+        let modes = [keys::KeyMode::Picker, keys::KeyMode::Input];
         match (ctx.bindings.meaning(&modes, &[key]), key.code) {
             (Meaning::Action(Action::PickerUp), _) => self.list.mark(-1),
             (Meaning::Action(Action::PickerDown), _) => self.list.mark(1),
@@ -246,7 +246,7 @@ impl Layer for Picker {
             (Meaning::Action(Action::PickerTake), _) => self.take(ctx),
             (Meaning::Action(Action::PickerLeave), _) => ctx.close(),
             (Meaning::Action(Action::Edit(edit)), _) => self.edit(edit),
-            (Meaning::Nothing, Code::Char(character)) if !key.ctrl && !key.alt => {
+            (Meaning::Nothing, KeyCode::Char(character)) if !key.ctrl && !key.alt => {
                 self.insert(character.encode_utf8(&mut [0; 4]));
             }
             _ => return Handled::No,
@@ -259,17 +259,17 @@ impl Layer for Picker {
         Handled::Yes
     }
 
-    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, mouse: MouseEvent, ctx: &mut UiContext) -> Handled {
         match mouse.deed {
-            MouseDeed::WheelUp => self.list.mark(-1),
-            MouseDeed::WheelDown => self.list.mark(1),
-            MouseDeed::Press => {
+            MouseAction::WheelUp => self.list.mark(-1),
+            MouseAction::WheelDown => self.list.mark(1),
+            MouseAction::Press => {
                 let entry = mouse.row.checked_sub(self.row).map(usize::from);
                 if entry.is_some_and(|entry| self.list.click(entry)) {
                     self.take(ctx);
                 }
             }
-            MouseDeed::Drag | MouseDeed::Release => {}
+            MouseAction::Drag | MouseAction::Release => {}
         }
         Handled::Yes
     }
@@ -286,22 +286,22 @@ impl Layer for Picker {
         self.list.set_rows(room.min(ROWS));
         let mut lines = self.list.lines(columns);
         if self.list.is_empty() {
-            lines.push(Line::of("  nothing is called so", Role::Faint));
+            lines.push(TextLine::of("  nothing is called so", Tone::Faint));
         }
         let height = u16::try_from(lines.len()).unwrap_or(0) + FURTHER_ROWS;
         let top = bottom.saturating_sub(height);
-        let title = Line::new(vec![
-            Span::new(clean(&self.title), Look::of(Role::Heading).with(Look::BOLD)),
-            Span::new(format!("  {}", self.list.place()), Role::Faint),
+        let title = TextLine::new(vec![
+            TextSpan::new(clean(&self.title), Look::of(Tone::Heading).with(Look::BOLD)),
+            TextSpan::new(format!("  {}", self.list.place()), Tone::Faint),
         ]);
         grid.line(top, 0, &cut(&title, columns, "…"));
         let indent = u16::try_from(width(PROMPT)).unwrap_or(0);
         let (typed, column) = self.typed.one_row(columns.saturating_sub(indent));
-        grid.put(top + 1, 0, PROMPT, Role::User);
+        grid.put(top + 1, 0, PROMPT, Tone::User);
         grid.line(top + 1, indent, &typed);
         grid.cursor = Some((top + 1, (indent + column).min(columns - 1)));
         self.row = top + 2;
-        lines.push(KEYS.after(&Line::default(), columns));
+        lines.push(KEYS.after(&TextLine::default(), columns));
         for (row, line) in (self.row..bottom).zip(&lines) {
             grid.line(row, 0, &cut(line, columns, "…"));
         }

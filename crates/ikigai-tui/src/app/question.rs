@@ -9,17 +9,17 @@ use ikigai_core::spelling::spell_out;
 use ikigai_engine::{Answer, Question};
 
 use super::UiContext;
-use super::draw::Eye;
+use super::draw::ItemLayout;
 use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
 use super::lines::NARROW;
 use super::mouse::WHEEL_ROWS;
 use super::question_rows::{self, Body};
 use crate::input::Editor;
-use crate::key::{Code, Deed, Key, Mouse};
+use crate::key::{KeyCode, KeyPress, MouseAction, MouseEvent};
 use crate::keys::{self, Action, Meaning};
-use crate::line::Line;
-use crate::look::{Look, Role};
+use crate::line::TextLine;
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
 use crate::text::{clean_line, cut, one_line};
 use crate::width::width;
@@ -72,9 +72,9 @@ enum Typing {
 
 impl UiContext {
     /// Key modes of closed questions, of this agent and of others.
-    pub(super) fn question_modes(&self) -> Vec<keys::Mode> {
-        let own = self.question().map(|_| keys::Mode::Asked);
-        let others = self.other_question().map(|_| keys::Mode::Others);
+    pub(super) fn question_modes(&self) -> Vec<keys::KeyMode> {
+        let own = self.question().map(|_| keys::KeyMode::Asked);
+        let others = self.other_question().map(|_| keys::KeyMode::Others);
         own.into_iter().chain(others).collect()
     }
 }
@@ -138,7 +138,7 @@ impl QuestionLayer {
             Typing::Reason => Answer::No(Some(text)),
             Typing::Pattern if text.is_empty() => {
                 self.typing = Some((typing, editor));
-                return ctx.say("a pattern is needed · Esc goes back");
+                return ctx.toast("a pattern is needed · Esc goes back");
             }
             // One that does not fit into its row is shown first, and granted by a key.
             Typing::Pattern if width(&spell_out(&text)) > typing_room(ctx) => {
@@ -177,13 +177,13 @@ impl QuestionLayer {
         }
         let pattern = spell_out(&self.pattern());
         let name_of = |agent| ctx.name_of(agent);
-        let manner = Eye::new(ctx, ctx.current).manner(&name_of);
+        let manner = ItemLayout::new(ctx, ctx.current).manner(&name_of);
         let question = self.question.as_ref();
         self.body = question.map(|question| Body::new(question, &pattern, &manner));
     }
 
     /// Rows of the question that fit into `room`; the last one counts the rest.
-    fn visible_rows(&mut self, room: usize, columns: u16) -> Vec<Line> {
+    fn visible_rows(&mut self, room: usize, columns: u16) -> Vec<TextLine> {
         let Some(body) = &self.body else {
             return Vec::new();
         };
@@ -202,7 +202,7 @@ impl QuestionLayer {
         self.seen = self.seen.max(seen);
         self.is_hurried &= self.seen != Seen::All;
         let rows = body.lines.iter().skip(self.top).take(self.page);
-        let mut rows: Vec<Line> = rows.cloned().collect();
+        let mut rows: Vec<TextLine> = rows.cloned().collect();
         if !is_all && room >= 2 {
             let more = left - self.page;
             rows.push(more_row(more, self.is_hurried, columns));
@@ -211,7 +211,7 @@ impl QuestionLayer {
     }
 
     /// Rows of the possible answers, or of the answer that is typed.
-    fn answer_rows(&self, bottom: u16, columns: u16) -> Vec<Line> {
+    fn answer_rows(&self, bottom: u16, columns: u16) -> Vec<TextLine> {
         if let Some((typing, _)) = &self.typing {
             let (label, keys): (_, &[&str]) = match typing {
                 Typing::Pattern => (PATTERN_LABEL, &["Enter allows", "* stands for anything"]),
@@ -221,10 +221,10 @@ impl QuestionLayer {
                 gap: "  ",
                 keys,
                 way_out: "Esc back",
-                look: Look::of(Role::Faint),
+                look: Look::of(Tone::Faint),
             };
-            let hint = hints.after(&Line::default(), columns);
-            return vec![hint, Line::of(label, Role::Question)];
+            let hint = hints.after(&TextLine::default(), columns);
+            return vec![hint, TextLine::of(label, Tone::Question)];
         }
         let Some(question) = &self.question else {
             return Vec::new();
@@ -246,13 +246,13 @@ impl QuestionLayer {
         };
         let room = usize::from(room).saturating_sub(answers.len()).max(1);
         let rows = self.visible_rows(room, columns).into_iter().chain(answers);
-        let rows: Vec<Line> = rows.collect();
+        let rows: Vec<TextLine> = rows.collect();
         let height = u16::try_from(rows.len()).unwrap_or(bottom).min(bottom);
         let top = bottom - height;
         // If there is no room for all, the answers are on the screen.
         let hidden = rows.len() - usize::from(height);
         for (row, line) in (top..bottom).zip(rows.iter().skip(hidden)) {
-            grid.fill(row, Role::Text);
+            grid.fill(row, Tone::Text);
             grid.line(row, 0, &cut(line, columns, "…"));
         }
         if let Some((_, editor)) = &mut self.typing {
@@ -268,16 +268,16 @@ impl QuestionLayer {
 }
 
 impl Layer for QuestionLayer {
-    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
-        vec![keys::Mode::Question]
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::KeyMode> {
+        vec![keys::KeyMode::Question]
     }
 
     /// Types the text of an answer.
-    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+    fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
         let Some((typing, mut editor)) = self.typing.take() else {
             return Handled::No;
         };
-        let meaning = ctx.bindings.meaning(&[keys::Mode::Input], &[key]);
+        let meaning = ctx.bindings.meaning(&[keys::KeyMode::Input], &[key]);
         match (meaning, key.code) {
             (Meaning::Action(Action::Send), _) => {
                 self.answer_typed(typing, editor, ctx);
@@ -287,7 +287,7 @@ impl Layer for QuestionLayer {
             (Meaning::Action(Action::Edit(edit)), _) => {
                 editor.apply(edit);
             }
-            (Meaning::Nothing, Code::Char(character)) if !key.ctrl && !key.alt => {
+            (Meaning::Nothing, KeyCode::Char(character)) if !key.ctrl && !key.alt => {
                 editor.insert(character.encode_utf8(&mut [0; 4]));
             }
             _ => {}
@@ -335,10 +335,10 @@ impl Layer for QuestionLayer {
         Handled::No
     }
 
-    fn mouse(&mut self, mouse: Mouse, _ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, mouse: MouseEvent, _ctx: &mut UiContext) -> Handled {
         match mouse.deed {
-            Deed::WheelUp if self.is_open => self.scroll(-WHEEL_ROWS),
-            Deed::WheelDown if self.is_open => self.scroll(WHEEL_ROWS),
+            MouseAction::WheelUp if self.is_open => self.scroll(-WHEEL_ROWS),
+            MouseAction::WheelDown if self.is_open => self.scroll(WHEEL_ROWS),
             _ => return Handled::No,
         }
         Handled::Yes
@@ -361,10 +361,10 @@ impl Layer for QuestionLayer {
             gap: " · ",
             keys: &[],
             way_out: "Tab to answer",
-            look: Look::of(Role::Question),
+            look: Look::of(Tone::Question),
         };
         area.rows -= 1;
-        let line = hints.after(&Line::of(asks, Role::Question), area.columns);
+        let line = hints.after(&TextLine::of(asks, Tone::Question), area.columns);
         grid.line(area.bottom(), 0, &line);
         area
     }
@@ -376,7 +376,7 @@ fn typing_room(ctx: &UiContext) -> usize {
 }
 
 /// Row about questions of other agents.
-fn others_line(ctx: &UiContext) -> Option<Line> {
+fn others_line(ctx: &UiContext) -> Option<TextLine> {
     let others: Vec<_> = ctx
         .roster
         .asking()
@@ -400,29 +400,29 @@ fn others_line(ctx: &UiContext) -> Option<Line> {
     };
     let hints = Hints {
         gap: "   ",
-        keys,
-        way_out,
-        look: Look::of(Role::Faint),
+        keys: &["Alt-N no"],
+        way_out: "Alt-G open",
+        look: Look::of(Tone::Faint),
     };
-    let line = Line::of(clean_line(&text), Role::Question);
+    let line = TextLine::of(clean_line(&text), Tone::Question);
     Some(hints.after(&line, ctx.columns))
 }
 
 /// Row that counts the rows below, which come before an approval.
-fn more_row(more: usize, is_hurried: bool, columns: u16) -> Line {
+fn more_row(more: usize, is_hurried: bool, columns: u16) -> TextLine {
     let lines = if more == 1 { "line" } else { "lines" };
     let (long, short, look) = if is_hurried {
         let long = format!("  … {more} more {lines} · read to the end first: PgDn, End");
-        let look = Look::of(Role::Warning).with(Look::BOLD);
+        let look = Look::of(Tone::Warning).with(Look::BOLD);
         (long, format!("  … {more}: PgDn first"), look)
     } else {
         let long = format!("  … {more} more {lines} · PgDn");
         (
             long,
             format!("  … {more} more · PgDn"),
-            Role::Question.into(),
+            Tone::Question.into(),
         )
     };
     let fits = width(&long) <= usize::from(columns);
-    Line::of(if fits { long } else { short }, look)
+    TextLine::of(if fits { long } else { short }, look)
 }

@@ -2,9 +2,9 @@
 
 use ikigai_engine::Question;
 
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
-use crate::rows::{self, Manner};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
+use crate::rows::{self, RenderContext};
 use crate::signs::Symbols;
 use crate::text::{clean, clean_line, wrap};
 use crate::width::width;
@@ -12,7 +12,7 @@ use crate::width::width;
 /// A question laid out at one width.
 pub(super) struct Body {
     pub(super) columns: u16,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<TextLine>,
     /// First row of the pattern, if it stands here and not among the answers.
     pub(super) pattern_row: Option<usize>,
 }
@@ -24,16 +24,16 @@ impl Body {
     }
 
     /// Lays out a whole question; *always* would grant `pattern`, which is spelled out.
-    pub(super) fn new(question: &Question, pattern: &str, manner: &Manner<'_>) -> Self {
+    pub(super) fn new(question: &Question, pattern: &str, manner: &RenderContext<'_>) -> Self {
         let mut lines = call_lines(question, manner, usize::MAX);
         let mut pattern_row = None;
         let fits = always(question, pattern, manner.width).is_some();
         if !fits && pattern == question.shown {
-            lines.push(Line::of("  always allows exactly this", Role::Faint));
+            lines.push(TextLine::of("  always allows exactly this", Tone::Faint));
         } else if !fits {
             pattern_row = Some(lines.len());
             let head = format!("  always allows {}:", clean_line(&question.tool));
-            lines.push(Line::of(head, Role::Faint));
+            lines.push(TextLine::of(head, Tone::Faint));
             add_exact(&mut lines, pattern, manner, usize::MAX);
         }
         Self {
@@ -45,15 +45,19 @@ impl Body {
 }
 
 /// Tool, directory, the whole call and its diff, in at most `most` rows.
-pub(super) fn call_lines(question: &Question, manner: &Manner<'_>, most: usize) -> Vec<Line> {
-    let head = Line::new(vec![
-        Span::new(
+pub(super) fn call_lines(
+    question: &Question,
+    manner: &RenderContext<'_>,
+    most: usize,
+) -> Vec<TextLine> {
+    let head = TextLine::new(vec![
+        TextSpan::new(
             format!("? {} ", clean_line(&question.tool)),
-            Look::of(Role::Question).with(Look::BOLD),
+            Look::of(Tone::Question).with(Look::BOLD),
         ),
-        Span::new(format!("in {}", clean_line(&question.workdir)), Role::Faint),
+        TextSpan::new(format!("in {}", clean_line(&question.workdir)), Tone::Faint),
     ]);
-    let mut lines = wrap(&head, manner.width, &[Span::new("  ", Role::Text)]);
+    let mut lines = wrap(&head, manner.width, &[TextSpan::new("  ", Tone::Text)]);
     add_exact(&mut lines, &question.shown, manner, most);
     if let Some(preview) = &question.preview {
         let left = most.saturating_sub(lines.len());
@@ -64,20 +68,20 @@ pub(super) fn call_lines(question: &Question, manner: &Manner<'_>, most: usize) 
 }
 
 /// Adds text that is spelled out. Rows that go on with a line differ from those that begin one.
-fn add_exact(lines: &mut Vec<Line>, text: &str, manner: &Manner<'_>, most: usize) {
+fn add_exact(lines: &mut Vec<TextLine>, text: &str, manner: &RenderContext<'_>, most: usize) {
     let goes_on = match manner.symbols {
         Symbols::Utf8 => "↳ ",
         Symbols::Ascii => "\\ ",
     };
-    let hanging = [Span::new(goes_on, Role::Faint)];
+    let hanging = [TextSpan::new(goes_on, Tone::Faint)];
     for line in text.split('\n') {
         if lines.len() >= most {
             return;
         }
-        let line = Line {
+        let line = TextLine {
             spans: vec![
-                Span::new("  ", Role::Text),
-                Span::new(clean(line), Role::Code),
+                TextSpan::new("  ", Tone::Text),
+                TextSpan::new(clean(line), Tone::Code),
             ],
             lead: 1,
             joined: None,
@@ -94,8 +98,13 @@ fn always(question: &Question, pattern: &str, columns: u16) -> Option<String> {
 }
 
 /// The answers in at most `most` rows; nothing is preselected.
-pub(super) fn answers(question: &Question, pattern: &str, columns: u16, most: usize) -> Vec<Line> {
-    let key = Look::of(Role::Question).with(Look::BOLD);
+pub(super) fn answers(
+    question: &Question,
+    pattern: &str,
+    columns: u16,
+    most: usize,
+) -> Vec<TextLine> {
+    let key = Look::of(Tone::Question).with(Look::BOLD);
     let always = always(question, pattern, columns);
     let always = always.unwrap_or_else(|| " always: the pattern above".to_owned());
     let answers = [
@@ -106,21 +115,21 @@ pub(super) fn answers(question: &Question, pattern: &str, columns: u16, most: us
         ("r", " no, and say why"),
         ("Esc", " no, and stop"),
     ];
-    let mut rows: Vec<Line> = Vec::new();
+    let mut rows: Vec<TextLine> = Vec::new();
     for (letter, what) in answers {
-        let answer = [Span::new(letter, key), Span::new(what, Role::Text)];
+        let answer = [TextSpan::new(letter, key), TextSpan::new(what, Tone::Text)];
         let wide: usize = answer.iter().map(|span| width(&span.text)).sum();
         let used = rows.last().map(|row| width(&row.text()));
         match (rows.last_mut(), used) {
             // None is broken in the middle if it fits into a row.
             (Some(row), Some(used)) if used + 3 + wide <= usize::from(columns) => {
-                row.spans.push(Span::new(" · ", Role::Faint));
+                row.spans.push(TextSpan::new(" · ", Tone::Faint));
                 row.spans.extend(answer);
             }
             _ => {
-                let indent = [Span::new("  ", Role::Text)];
+                let indent = [TextSpan::new("  ", Tone::Text)];
                 let line = [&indent[..], &answer].concat();
-                rows.extend(wrap(&Line::new(line), columns, &indent));
+                rows.extend(wrap(&TextLine::new(line), columns, &indent));
             }
         }
     }
@@ -128,5 +137,5 @@ pub(super) fn answers(question: &Question, pattern: &str, columns: u16, most: us
         return rows;
     }
     let letters: Vec<_> = answers.iter().map(|(letter, _)| *letter).collect();
-    vec![Line::of(format!("  {}", letters.join(" ")), key)]
+    vec![TextLine::of(format!("  {}", letters.join(" ")), key)]
 }

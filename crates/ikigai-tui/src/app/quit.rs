@@ -2,7 +2,7 @@
 
 use super::layer::{Handled, Layer};
 use super::{TerminalAction, UiContext, mouse};
-use crate::key::{Code, Key, Mouse};
+use crate::key::{KeyCode, KeyPress, MouseEvent};
 use crate::keys;
 
 /// Question before quitting; its text is the toast.
@@ -13,7 +13,7 @@ pub(super) fn leave(ctx: &mut UiContext) {
     let Some(text) = question(ctx) else {
         return ctx.effects.push(TerminalAction::Quit);
     };
-    ctx.said = Some((text, None));
+    ctx.toast = Some((text, None));
     ctx.open(QuitPrompt);
 }
 
@@ -29,17 +29,17 @@ fn question(ctx: &UiContext) -> Option<String> {
 }
 
 impl Layer for QuitPrompt {
-    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::Mode> {
+    fn bindings(&self, _ctx: &UiContext) -> Vec<keys::KeyMode> {
         Vec::new()
     }
 
-    fn key(&mut self, key: Key, ctx: &mut UiContext) -> Handled {
+    fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
         match key.code {
-            Code::Char('q') => ctx.effects.push(TerminalAction::Quit),
-            Code::Char('b') => ctx.effects.push(TerminalAction::QuitToBackground),
-            Code::Char('d' | 'c') if key.ctrl => ctx.effects.push(TerminalAction::Quit),
-            Code::Escape => {
-                ctx.said = None;
+            KeyCode::Char('q') => ctx.effects.push(TerminalAction::Quit),
+            KeyCode::Char('b') => ctx.effects.push(TerminalAction::QuitToBackground),
+            KeyCode::Char('d' | 'c') if key.ctrl => ctx.effects.push(TerminalAction::Quit),
+            KeyCode::Escape => {
+                ctx.toast = None;
                 ctx.close();
             }
             _ => {}
@@ -47,7 +47,7 @@ impl Layer for QuitPrompt {
         Handled::Yes
     }
 
-    fn mouse(&mut self, mouse: Mouse, ctx: &mut UiContext) -> Handled {
+    fn mouse(&mut self, mouse: MouseEvent, ctx: &mut UiContext) -> Handled {
         mouse::act(mouse, ctx);
         Handled::Yes
     }
@@ -55,7 +55,7 @@ impl Layer for QuitPrompt {
     /// Asks again, or quits if nothing is at stake any more.
     fn refresh(&mut self, ctx: &mut UiContext) {
         match question(ctx) {
-            Some(text) => ctx.said = Some((text, None)),
+            Some(text) => ctx.toast = Some((text, None)),
             None => ctx.effects.push(TerminalAction::Quit),
         }
     }

@@ -1,4 +1,4 @@
-//! All agents as far as the screen knows them: who there is, and what each does.
+//! The roster: all agents that the screen knows, and what each does.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -9,22 +9,22 @@ use ikigai_engine::{AgentRecord, Branch, Outcome, Status, TurnEnd, Update};
 
 use crate::app::live::Live;
 
-/// How much of what somebody said is kept for a row.
+/// Characters kept of an agent's newest words.
 const LAST_CHARS: usize = 200;
 
-/// The tree is read at once when somebody new is heard of, so there are few.
+/// Most events kept for an unknown agent; the tree is read at once, so few come.
 const MOST_NOTES: usize = 512;
 
-/// How an agent is.
+/// Activity of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// It asks something.
+pub enum AgentActivity {
+    /// It waits for an approval.
     Asks,
     /// It works.
     Works,
-    /// It has ended its work, and nobody has taken over what came of it.
+    /// It has finished, and its result is not merged.
     Done,
-    /// It has ended its work, and its parent has taken over what came of it.
+    /// It has finished, and its parent has merged its result.
     Merged,
     /// Its last turn failed.
     Failed,
@@ -36,55 +36,55 @@ pub enum State {
     Dead,
 }
 
-/// One agent.
-pub struct Known {
-    /// Where it stands in the tree.
+/// An agent of the roster.
+pub struct KnownAgent {
+    /// Its place in the tree.
     pub branch: Branch,
-    /// What it does.
+    /// Its unstored work.
     pub live: Live,
-    /// What it said or called last.
+    /// Its newest words or call.
     pub last: String,
-    /// When something was heard of it last, in this process.
+    /// Time of its newest event in this process.
     pub heard: Option<Instant>,
-    /// What it has used, in tokens.
+    /// Tokens used.
     pub tokens: u64,
-    /// What that cost, in 10⁻⁹ dollars.
+    /// Cost of them, in 10⁻⁹ dollars.
     pub cost: Option<u64>,
-    /// Whether it has said something, if that is known.
+    /// True if it has answered; none if unknown.
     answered: Option<bool>,
-    /// This process has it work.
+    /// True if this process runs it.
     is_ours: bool,
-    /// It has ended a turn since it was looked at last.
+    /// True if it has ended a turn since it was last on the screen.
     pub is_news: bool,
 }
 
-/// See the module.
+/// All agents that the screen knows.
 #[derive(Default)]
 pub struct Roster {
-    /// All that are not reaped, parents before their children.
+    /// Agents that are not reaped, parents before their children.
     order: Vec<AgentId>,
-    known: HashMap<AgentId, Known>,
-    /// What was told of agents that are not known yet.
+    known: HashMap<AgentId, KnownAgent>,
+    /// Events of agents that are not in the tree yet.
     early: HashMap<AgentId, Early>,
 }
 
-/// What was told of an agent before the tree was read.
+/// Events of an agent before the tree is read.
 #[derive(Default)]
 struct Early {
     live: Live,
-    /// What is to be noted of it, oldest first.
-    notes: Vec<Note>,
+    /// Its events, oldest first.
+    notes: Vec<EarlyEvent>,
 }
 
-/// What is remembered of something that was told.
-struct Note {
+/// An event before the tree is read.
+struct EarlyEvent {
     update: Update,
     at: Instant,
     is_looked_at: bool,
 }
 
-impl Known {
-    /// Whether it is in the middle of a turn: what this process was told is newer than what was read.
+impl KnownAgent {
+    /// Reports whether a turn runs. Events of this process are newer than the tree.
     fn works(&self) -> bool {
         if self.is_ours {
             self.live.is_busy()
@@ -93,67 +93,68 @@ impl Known {
         }
     }
 
-    /// Whether its parent's screen shows it: it works, asks, or has just ended its work.
+    /// Reports whether its parent's screen shows it: it works, asks, or has just finished.
     pub fn is_worth_a_row(&self) -> bool {
         match self.state() {
-            State::Works | State::Asks | State::Done => true,
-            State::Failed | State::Stopped => self.is_news,
-            State::Merged | State::Idle | State::Dead => false,
+            AgentActivity::Works | AgentActivity::Asks | AgentActivity::Done => true,
+            AgentActivity::Failed => self.is_news,
+            AgentActivity::Merged | AgentActivity::Idle | AgentActivity::Dead => false,
         }
     }
 
-    /// Whether there is something of it that its parent has not taken over.
+    /// Reports whether it has a result that its parent has not merged.
     pub fn has_result(&self) -> bool {
         self.answered == Some(true) && self.branch.agent.parent.is_some() && !self.branch.merged
     }
 
-    /// Whether it is not known what it said last.
+    /// Reports whether its newest rows are not read.
     pub fn is_unread(&self) -> bool {
         self.answered.is_none()
     }
 
-    /// How it is.
-    pub fn state(&self) -> State {
+    /// Its activity.
+    pub fn state(&self) -> AgentActivity {
         match self.branch.agent.status {
-            Status::Dead | Status::Reaped => State::Dead,
-            Status::Running if !self.live.questions.is_empty() => State::Asks,
-            Status::Running if self.works() => State::Works,
-            Status::Running if self.branch.has_failed() => State::Failed,
-            Status::Running if self.branch.merged => State::Merged,
-            Status::Running if self.branch.is_interrupted() => State::Stopped,
-            Status::Running if self.is_news && self.branch.agent.parent.is_some() => State::Done,
-            Status::Running => State::Idle,
+            Status::Dead | Status::Reaped => AgentActivity::Dead,
+            Status::Running if !self.live.questions.is_empty() => AgentActivity::Asks,
+            Status::Running if self.works() => AgentActivity::Works,
+            Status::Running if self.branch.has_failed() => AgentActivity::Failed,
+            Status::Running if self.branch.merged => AgentActivity::Merged,
+            Status::Running if self.is_news && self.branch.agent.parent.is_some() => {
+                AgentActivity::Done
+            }
+            Status::Running => AgentActivity::Idle,
         }
     }
 }
 
 impl Roster {
-    /// Whether a log that grows may do so by the work of another process.
+    /// Reports whether another process may append rows.
     pub fn others_may_move(&self) -> bool {
         let mut known = self.known.values();
-        let is_held = |known: &Known| !known.is_ours && known.branch.agent.owner.is_some();
+        let is_held = |known: &KnownAgent| !known.is_ours && known.branch.agent.owner.is_some();
         known.clone().any(is_held) || !known.any(|known| known.live.is_busy())
     }
 
-    /// Takes in the tree as it is stored.
+    /// Replaces the tree.
     pub fn set(&mut self, tree: Vec<Branch>) {
         self.order = tree.iter().map(|branch| branch.agent.id).collect();
         let mut before = std::mem::take(&mut self.known);
         for branch in tree {
             let id = branch.agent.id;
             let known = match before.remove(&id) {
-                Some(known) => Known { branch, ..known },
-                None => self.met(branch),
+                Some(known) => KnownAgent { branch, ..known },
+                None => self.new_agent(branch),
             };
             self.known.insert(id, known);
         }
-        // The tree does not tell of them, and nothing happens to them any more.
+        // Reaped agents are not in the tree, and nothing happens to them any more.
         before.retain(|_, known| known.branch.agent.status == Status::Reaped);
         self.known.extend(before);
     }
 
-    /// Takes in an agent that is not in the tree, because it is reaped.
-    pub fn meet(&mut self, agent: AgentRecord) {
+    /// Adds a reaped agent, which is not in the tree.
+    pub fn add_agent(&mut self, agent: AgentRecord) {
         let (id, depth) = (agent.id, 0);
         let branch = Branch {
             agent,
@@ -162,14 +163,14 @@ impl Roster {
             last_turn: TurnEnd::Other,
             merged: false,
         };
-        let known = self.met(branch);
+        let known = self.new_agent(branch);
         self.known.insert(id, known);
     }
 
-    /// An agent that was not known, with what was told of it before.
-    fn met(&mut self, branch: Branch) -> Known {
+    /// A new agent, with its earlier events.
+    fn new_agent(&mut self, branch: Branch) -> KnownAgent {
         let early = self.early.remove(&branch.agent.id).unwrap_or_default();
-        let mut known = Known {
+        let mut known = KnownAgent {
             branch,
             live: early.live,
             last: String::new(),
@@ -186,26 +187,32 @@ impl Roster {
         known
     }
 
-    /// Takes in what the engine tells of an agent.
-    pub fn told(&mut self, agent: AgentId, update: &Update, now: Instant, is_looked_at: bool) {
-        let note = || Note {
+    /// Handles an event of an agent.
+    pub fn handle_event(
+        &mut self,
+        agent: AgentId,
+        update: &Update,
+        now: Instant,
+        is_looked_at: bool,
+    ) {
+        let note = || EarlyEvent {
             update: update.clone(),
             at: now,
             is_looked_at,
         };
         if let Some(known) = self.known.get_mut(&agent) {
-            known.live.told(update, now);
+            known.live.handle_event(update, now);
             known.note(&note());
         } else {
             let early = self.early.entry(agent).or_default();
-            early.live.told(update, now);
+            early.live.handle_event(update, now);
             if early.notes.len() < MOST_NOTES {
                 early.notes.push(note());
             }
         }
     }
 
-    /// Takes in what an agent used, if nothing newer was told.
+    /// Sets the usage of an agent, unless an event did.
     pub fn set_cost(&mut self, agent: AgentId, amounts: &Amounts) {
         let known = self.known.get_mut(&agent);
         if let Some(known) = known.filter(|known| known.tokens == 0) {
@@ -213,7 +220,7 @@ impl Roster {
         }
     }
 
-    /// Takes in the newest rows of an agent, oldest first. What was told of it is newer.
+    /// Sets the newest rows of an agent, oldest first. Its events are newer.
     pub fn set_newest(&mut self, agent: AgentId, rows: &[Row]) {
         let known = self.known.get_mut(&agent);
         let Some(known) = known.filter(|known| known.is_unread()) else {
@@ -230,13 +237,13 @@ impl Roster {
         }
     }
 
-    /// What an agent does; it may not be known yet.
+    /// Unstored work of an agent, which may not be in the tree yet.
     pub fn live(&self, agent: AgentId) -> Option<&Live> {
         let known = self.known.get(&agent).map(|known| &known.live);
         known.or_else(|| self.early.get(&agent).map(|early| &early.live))
     }
 
-    /// The same, to change it.
+    /// Unstored work of an agent, to change it.
     pub fn live_mut(&mut self, agent: AgentId) -> &mut Live {
         match self.known.get_mut(&agent) {
             Some(known) => &mut known.live,
@@ -244,19 +251,19 @@ impl Roster {
         }
     }
 
-    /// An agent.
-    pub fn get(&self, agent: AgentId) -> Option<&Known> {
+    /// The agent with an id.
+    pub fn get(&self, agent: AgentId) -> Option<&KnownAgent> {
         self.known.get(&agent)
     }
 
-    /// Says that another process has an agent work from here on.
+    /// Notes that another process runs an agent from now on.
     pub fn give_away(&mut self, agent: AgentId) {
         if let Some(known) = self.known.get_mut(&agent) {
             known.is_ours = false;
         }
     }
 
-    /// Says that somebody looks at an agent.
+    /// Notes that an agent is on the screen.
     pub fn look_at(&mut self, agent: AgentId) {
         if let Some(known) = self.known.get_mut(&agent) {
             known.is_news = false;
@@ -264,19 +271,19 @@ impl Roster {
     }
 
     /// All agents, parents before their children.
-    pub fn all(&self) -> impl Iterator<Item = (AgentId, &Known)> + '_ {
+    pub fn all(&self) -> impl Iterator<Item = (AgentId, &KnownAgent)> + '_ {
         let known = |id: &AgentId| Some((*id, self.known.get(id)?));
         self.order.iter().filter_map(known)
     }
 
-    /// The children of an agent that are not reaped.
-    pub fn children(&self, parent: AgentId) -> impl Iterator<Item = (AgentId, &Known)> + '_ {
+    /// Children of an agent that are not reaped.
+    pub fn children(&self, parent: AgentId) -> impl Iterator<Item = (AgentId, &KnownAgent)> + '_ {
         let is_child =
-            move |known: &&(AgentId, &Known)| known.1.branch.agent.parent == Some(parent);
+            move |known: &&(AgentId, &KnownAgent)| known.1.branch.agent.parent == Some(parent);
         self.all().filter(move |known| is_child(&known))
     }
 
-    /// Those beside an agent in the tree, itself among them: children of the same parent, or roots of
+    /// Siblings of an agent and itself: children of the same parent, or roots of
     /// the same session.
     pub fn siblings(&self, agent: AgentId) -> Vec<AgentId> {
         let Some(own) = self.get(agent).map(|known| &known.branch.agent) else {
@@ -289,20 +296,23 @@ impl Roster {
         beside.map(|(id, _)| id).collect()
     }
 
-    /// All that ask something, oldest question first.
-    pub fn asking(&self) -> impl Iterator<Item = (AgentId, &Known)> + '_ {
-        self.all().filter(|(_, known)| known.state() == State::Asks)
+    /// Agents that wait for an approval, oldest question first.
+    pub fn asking(&self) -> impl Iterator<Item = (AgentId, &KnownAgent)> + '_ {
+        self.all()
+            .filter(|(_, known)| known.state() == AgentActivity::Asks)
     }
 
-    /// How many work.
+    /// Number of agents at work.
     pub fn working(&self) -> usize {
-        let works = |known: &&Known| matches!(known.state(), State::Works | State::Asks);
+        let works = |known: &&KnownAgent| {
+            matches!(known.state(), AgentActivity::Works | AgentActivity::Asks)
+        };
         self.known.values().filter(works).count()
     }
 }
 
-impl Known {
-    fn note(&mut self, note: &Note) {
+impl KnownAgent {
+    fn note(&mut self, note: &EarlyEvent) {
         self.heard = Some(note.at);
         match &note.update {
             // Only agents of this process take lines in.
@@ -362,7 +372,7 @@ impl Known {
         }
     }
 
-    /// What it used in its whole life.
+    /// Sets its usage.
     fn used(&mut self, sum: &Amounts) {
         let parts = [sum.input, sum.cache_read, sum.cache_write, sum.output];
         self.tokens = parts.into_iter().flatten().fold(0, u64::saturating_add);
@@ -370,7 +380,7 @@ impl Known {
     }
 }
 
-/// Keeps the end of what is said, from a word on.
+/// Appends words, and keeps the end from the beginning of a word.
 fn append_last(last: &mut String, text: &str) {
     last.push_str(text);
     let surplus = last.chars().count().saturating_sub(LAST_CHARS);

@@ -2,11 +2,11 @@
 
 use ikigai_core::{AgentId, Seq};
 
-use super::draw::Eye;
+use super::draw::ItemLayout;
 use super::layer::Area;
 use super::{UiContext, lines};
-use crate::line::Line;
-use crate::look::{Look, Role};
+use crate::line::TextLine;
+use crate::look::{Look, Tone};
 use crate::paint::Grid;
 use crate::rows;
 use crate::scrollback::Scrollback;
@@ -41,7 +41,7 @@ impl Tail {
             *self = Self::default();
         }
         self.scrollback.set_live(live);
-        let eye = Eye::new(ctx, agent).with_columns(area.columns);
+        let eye = ItemLayout::new(ctx, agent).with_columns(area.columns);
         let height = usize::from(area.rows);
         let visible = self.scrollback.visible(height, &eye);
         for (row, seen) in (area.row..).zip(&visible) {
@@ -53,10 +53,10 @@ impl Tail {
 }
 
 /// Rows that are not stored yet.
-fn live_lines(agent: AgentId, columns: u16, ctx: &mut UiContext) -> Vec<Line> {
-    let eye = Eye::new(ctx, agent).with_columns(columns);
+fn live_lines(agent: AgentId, columns: u16, ctx: &mut UiContext) -> Vec<TextLine> {
+    let eye = ItemLayout::new(ctx, agent).with_columns(columns);
     let style = rows::speech(&eye.manner(&|_| None));
-    let (symbols, now) = (ctx.around.symbols, ctx.now);
+    let (symbols, now) = (ctx.options.symbols, ctx.now);
     let live = ctx.roster.live_mut(agent);
     let mut all = Vec::new();
     if !live.text.is_empty() {
@@ -64,8 +64,8 @@ fn live_lines(agent: AgentId, columns: u16, ctx: &mut UiContext) -> Vec<Line> {
     }
     if live.is_busy() && live.text.is_empty() {
         let last = live.thinking.trim_end().lines().next_back();
-        let look = Look::of(Role::Thinking).with(Look::DIM);
-        all.extend(last.map(|last| cut(&Line::of(clean(last), look), columns, "…")));
+        let look = Look::of(Tone::Thinking).with(Look::DIM);
+        all.extend(last.map(|last| cut(&TextLine::of(clean(last), look), columns, "…")));
     }
     // The keys that `busy` names do something else on the board.
     if let Some((busy, _)) = lines::busy(live, "the model", symbols, now) {

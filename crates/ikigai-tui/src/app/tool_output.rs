@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use super::UiContext;
 use super::lines::first_line;
-use super::live::{Live, Running};
-use crate::line::{Line, Span};
-use crate::look::Role;
+use super::live::{Live, RunningCall};
+use crate::line::{TextLine, TextSpan};
+use crate::look::Tone;
 use crate::text::{clean, cut};
 
 /// Limit on lines that are held for one call; the result has them all.
@@ -47,7 +47,7 @@ impl ToolOutput {
     }
 }
 
-impl Running {
+impl RunningCall {
     /// The lines to show, newest last, and how many came before them.
     fn newest(&self, most: usize) -> (Vec<&str>, usize) {
         let mut lines: Vec<&str> = self.output.lines.iter().map(String::as_str).collect();
@@ -71,14 +71,14 @@ impl UiContext {
             .is_some_and(|live| live.running.iter().any(|one| !one.output.is_empty()));
         match (is_running, self.shows_all_output) {
             (true, _) => {}
-            (false, true) => self.say("Running tools show all output"),
-            (false, false) => self.say("Running tools show their last lines"),
+            (false, true) => self.toast("Running tools show all output"),
+            (false, false) => self.toast("Running tools show their last lines"),
         }
     }
 
     /// The output of calls that run, as rows.
-    pub(super) fn tool_output_lines(&self, live: &Live) -> Vec<Line> {
-        let printing: Vec<&Running> = live
+    pub(super) fn tool_output_lines(&self, live: &Live) -> Vec<TextLine> {
+        let printing: Vec<&RunningCall> = live
             .running
             .iter()
             .filter(|one| !one.output.is_empty())
@@ -91,7 +91,7 @@ impl UiContext {
         let mut lines = Vec::new();
         for running in &printing {
             if live.running.len() > 1 {
-                let call = Line::of(clean(first_line(&running.shown)), Role::Tool);
+                let call = TextLine::of(clean(first_line(&running.shown)), Tone::Tool);
                 lines.push(cut(&call, self.columns, "…"));
             }
             let (newest, before) = running.newest(most);
@@ -100,15 +100,15 @@ impl UiContext {
                     1 => "  … 1 line before".to_owned(),
                     before => format!("  … {before} lines before"),
                 };
-                let mut note = Line::of(count, Role::Faint);
+                let mut note = TextLine::of(count, Tone::Faint);
                 if !self.shows_all_output {
                     note.spans
-                        .push(Span::new(" · Ctrl-O show all", Role::Faint));
+                        .push(TextSpan::new(" · Ctrl-O show all", Tone::Faint));
                 }
                 lines.push(cut(&note, self.columns, "…"));
             }
             for printed in newest {
-                let row = Line::of(format!("  {}", clean(printed)), Role::Faint);
+                let row = TextLine::of(format!("  {}", clean(printed)), Tone::Faint);
                 lines.push(cut(&row, self.columns, "…"));
             }
         }

@@ -8,10 +8,10 @@ use ikigai_engine::commands::Candidate;
 use super::input_layer::InputLayer;
 use super::{EngineRequest, LoadRequest, Pane, UiContext};
 use crate::complete::{ROWS, TIGHT_ROWS};
-use crate::input::{Edit, Search};
+use crate::input::{EditCommand, HistorySearch};
 use crate::keys::Action;
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::text::{clean, cut};
 
 /// Entries in a page of the completion list.
@@ -32,13 +32,13 @@ impl InputLayer {
             editor.clear();
         }
         if !editor.insert(text) {
-            ctx.say("⚠ the text is too large");
+            ctx.toast("⚠ the text is too large");
         }
         self.typed(ctx);
     }
 
     /// Edits the input, or recalls a sent message at its edges.
-    pub(super) fn edit(&mut self, edit: Edit, ctx: &mut UiContext) {
+    pub(super) fn edit(&mut self, edit: EditCommand, ctx: &mut UiContext) {
         ctx.typed_at = Some(ctx.now);
         if let Some(search) = &mut self.search {
             search.apply(edit, &self.history);
@@ -55,8 +55,8 @@ impl InputLayer {
             return;
         }
         match edit {
-            Edit::Up if !was_done => self.go_up(ctx),
-            Edit::Down if !was_done => self.recall(RecallDirection::Newer, ctx),
+            EditCommand::Up if !was_done => self.go_up(ctx),
+            EditCommand::Down if !was_done => self.recall(RecallDirection::Newer, ctx),
             _ => self.typed(ctx),
         }
     }
@@ -91,7 +91,7 @@ impl InputLayer {
         pane.completion.edited(&text, cursor);
         if let Some(typed) = pane.completion.wants_directory(&text, cursor) {
             let workdir = pane.agent.state.settings().workdir.clone();
-            let directory = directory_of(&typed, workdir.as_deref(), ctx.around.home.as_deref());
+            let directory = directory_of(&typed, workdir.as_deref(), ctx.options.home.as_deref());
             ctx.effects
                 .push(LoadRequest::Directory { typed, directory });
         }
@@ -135,10 +135,10 @@ impl InputLayer {
             Action::ListTake => self.take_entry(ctx),
             Action::ListEnter => self.enter_list(ctx),
             Action::SearchOlder => {
-                self.search.as_mut().map(Search::older);
+                self.search.as_mut().map(HistorySearch::older);
             }
             Action::SearchNewer => {
-                self.search.as_mut().map(Search::newer);
+                self.search.as_mut().map(HistorySearch::newer);
             }
             Action::SearchTake => self.take_match(ctx),
             Action::SearchLeave => self.search = None,
@@ -189,7 +189,7 @@ impl InputLayer {
     }
 
     /// Rows of the completion list.
-    pub(super) fn completion_lines(&self, pane: &mut Pane, ctx: &UiContext) -> Vec<Line> {
+    pub(super) fn completion_lines(&self, pane: &mut Pane, ctx: &UiContext) -> Vec<TextLine> {
         if self.search.is_some() {
             return Vec::new();
         }
@@ -200,7 +200,7 @@ impl InputLayer {
     /// Opens the search in sent messages.
     pub(super) fn search_history(&mut self, ctx: &mut UiContext) {
         self.load_history(ctx);
-        self.search = Some(Search::new(&self.history));
+        self.search = Some(HistorySearch::new(&self.history));
     }
 
     fn take_match(&mut self, ctx: &mut UiContext) {
@@ -215,27 +215,27 @@ impl InputLayer {
     }
 
     /// Row of the search, in place of the input.
-    pub(super) fn search_line(&self, columns: u16) -> Option<Line> {
+    pub(super) fn search_line(&self, columns: u16) -> Option<TextLine> {
         let search = self.search.as_ref()?;
         let place = search.place();
         let count = place.map_or_else(|| "none".to_owned(), |(at, of)| format!("{at}/{of}"));
         let sought = search.sought().shown();
-        let mut line = Line::new(vec![
-            Span::new(format!("search {count}: "), Role::Faint),
-            Span::new(clean(sought), Look::of(Role::Match).with(Look::BOLD)),
+        let mut line = TextLine::new(vec![
+            TextSpan::new(format!("search {count}: "), Tone::Faint),
+            TextSpan::new(clean(sought), Look::of(Tone::Match).with(Look::BOLD)),
         ]);
         if let Some((text, part)) = search.found(&self.history) {
             let first = text.lines().next().unwrap_or_default();
             let part = part.start.min(first.len())..part.end.min(first.len());
-            line.spans.push(Span::new("  ", Role::Text));
+            line.spans.push(TextSpan::new("  ", Tone::Text));
             let pieces = [
-                (first.get(..part.start), Role::Text),
-                (first.get(part.clone()), Role::Match),
-                (first.get(part.end..), Role::Text),
+                (first.get(..part.start), Tone::Text),
+                (first.get(part.clone()), Tone::Match),
+                (first.get(part.end..), Tone::Text),
             ];
             for (piece, role) in pieces {
                 let piece = piece.unwrap_or_default();
-                line.spans.push(Span::new(clean(piece), role));
+                line.spans.push(TextSpan::new(clean(piece), role));
             }
         }
         Some(cut(&line, columns, "…"))

@@ -19,10 +19,10 @@ const LONG_TURN: Duration = Duration::from_secs(10);
 
 impl App {
     /// Handles an event of an agent. The driver has applied stored rows to its pane before.
-    pub fn told(&mut self, agent: AgentId, update: Update, now: Instant) {
+    pub fn handle_event(&mut self, agent: AgentId, update: Update, now: Instant) {
         self.tick(now);
         let has_ended = matches!(update, Update::Ended(_) | Update::Received(_));
-        self.ctx.told(agent, update);
+        self.ctx.handle_event(agent, update);
         self.apply_changes();
         // Nothing may be left to ask about before quitting.
         if has_ended && self.is_open::<QuitPrompt>() {
@@ -40,10 +40,11 @@ impl App {
 }
 
 impl UiContext {
-    fn told(&mut self, agent: AgentId, update: Update) {
+    fn handle_event(&mut self, agent: AgentId, update: Update) {
         let is_current = agent == self.current;
         self.notice(agent, &update);
-        self.roster.told(agent, &update, self.now, is_current);
+        self.roster
+            .handle_event(agent, &update, self.now, is_current);
         if self.roster.get(agent).is_none() {
             self.effects.push(LoadRequest::Tree);
         }
@@ -74,7 +75,7 @@ impl UiContext {
                     }
                     _ => format!("⚠ not stored, nothing was done: {reason}"),
                 };
-                self.say(warning);
+                self.toast(warning);
             }
             Update::Ended(_) => self.sends_now = false,
             Update::Next(next) if is_current => self.do_next(next),
@@ -82,7 +83,7 @@ impl UiContext {
             Update::Preview { line, output } if is_current => {
                 self.open(Overlay::of_text(&line, &output));
             }
-            Update::Notice(text) if is_current => self.say(text),
+            Update::Notice(text) if is_current => self.toast(text),
             Update::GrantOffer(text) if is_current => self.grant_offer = Some(format!("⚠ {text}")),
             Update::Warning(text) => {
                 let name = self.name_of(agent).unwrap_or_default();
@@ -91,7 +92,7 @@ impl UiContext {
                 } else {
                     format!("{name}: ")
                 };
-                self.say(format!("⚠ {whose}{text}"));
+                self.toast(format!("⚠ {whose}{text}"));
             }
             _ => {}
         }

@@ -2,31 +2,34 @@
 
 use ikigai_core::settings::Settings;
 
-use super::Surroundings;
+use super::UiOptions;
 use super::lines::NARROW;
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::text::{clean, wrap};
 
 /// Where what can be typed begins.
 const INDENT: &str = "        ";
 
 /// How to begin: with which model one talks, what to try, how to get a real model, how to leave.
-pub(super) fn lines(around: &Surroundings, settings: &Settings, columns: u16) -> Vec<Line> {
+pub(super) fn lines(around: &UiOptions, settings: &Settings, columns: u16) -> Vec<TextLine> {
     let model = settings.model.as_ref();
     let provider = model.and_then(|model| model.provider.as_deref());
     let name = model
         .and_then(|model| model.model.as_deref())
         .unwrap_or("demo");
     let is_demo = provider.is_none_or(|provider| provider == "demo");
-    let program = Span::new(around.program, Look::of(Role::Heading).with(Look::BOLD));
+    let program = TextSpan::new(around.program, Look::of(Tone::Heading).with(Look::BOLD));
     let about = if is_demo {
         " · demo model: no API key found. It is scripted, works offline, and runs real tools."
             .to_owned()
     } else {
         format!(" · {} answers", clean(name))
     };
-    let mut lines = vec![Line::new(vec![program, Span::new(about, Role::Text)])];
+    let mut lines = vec![TextLine::new(vec![
+        program,
+        TextSpan::new(about, Tone::Text),
+    ])];
     let is_narrow = columns < NARROW;
     let tried = [
         ("list the rust files", "a tool at work"),
@@ -35,12 +38,15 @@ pub(super) fn lines(around: &Surroundings, settings: &Settings, columns: u16) ->
     ];
     for (index, (typed, what)) in tried.into_iter().enumerate() {
         let lead = if index == 0 { "  try   " } else { INDENT };
-        let mut line = vec![Span::new(lead, Role::Faint), Span::new(typed, Role::Code)];
+        let mut line = vec![
+            TextSpan::new(lead, Tone::Faint),
+            TextSpan::new(typed, Tone::Code),
+        ];
         if !is_narrow {
             let gap = " ".repeat(29_usize.saturating_sub(typed.len()));
-            line.push(Span::new(format!("{gap}{what}"), Role::Faint));
+            line.push(TextSpan::new(format!("{gap}{what}"), Tone::Faint));
         }
-        lines.push(Line::new(line));
+        lines.push(TextLine::new(line));
     }
     if is_demo {
         let others = if is_narrow {
@@ -49,30 +55,30 @@ pub(super) fn lines(around: &Surroundings, settings: &Settings, columns: u16) ->
             "   (or openai, google)"
         };
         let mut real = vec![
-            Span::new("  real  ", Role::Faint),
-            Span::new("/key anthropic", Role::Code),
-            Span::new(others, Role::Faint),
+            TextSpan::new("  real  ", Tone::Faint),
+            TextSpan::new("/key anthropic", Tone::Code),
+            TextSpan::new(others, Tone::Faint),
         ];
         if let Some(found) = &around.local_server {
-            real.push(Span::new(
+            real.push(TextSpan::new(
                 format!("  ·  found {}", clean(found)),
-                Role::Good,
+                Tone::Good,
             ));
         }
-        lines.push(Line::new(real));
+        lines.push(TextLine::new(real));
     }
     let (between, leave) = if is_narrow {
         ("  ", "leave")
     } else {
         ("     ", "leave: everything is kept")
     };
-    let mut last = vec![Span::new("  ", Role::Faint)];
+    let mut last = vec![TextSpan::new("  ", Tone::Faint)];
     for (key, what) in [("?", "keys"), ("/", "commands"), ("Ctrl-D", leave)] {
-        last.push(Span::new(key, Role::Code));
-        last.push(Span::new(format!("  {what}{between}"), Role::Faint));
+        last.push(TextSpan::new(key, Tone::Code));
+        last.push(TextSpan::new(format!("  {what}{between}"), Tone::Faint));
     }
-    lines.push(Line::new(last));
-    let hanging = [Span::new(INDENT, Role::Faint)];
+    lines.push(TextLine::new(last));
+    let hanging = [TextSpan::new(INDENT, Tone::Faint)];
     let (first, rest) = lines.split_at(1);
     let rows = first.iter().flat_map(|line| wrap(line, columns, &[]));
     rows.chain(rest.iter().flat_map(|line| wrap(line, columns, &hanging)))

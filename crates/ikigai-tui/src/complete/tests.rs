@@ -1,8 +1,8 @@
 use ikigai_engine::commands::{COMMANDS, Candidate};
 
-use super::{Completion, MOST_FILES, ROWS, Taken};
-use crate::line::Line;
-use crate::look::{Look, Role};
+use super::{CompletedText, Completion, MOST_FILES, ROWS};
+use crate::line::TextLine;
+use crate::look::{Look, Tone};
 use crate::width::width;
 
 fn completion() -> Completion {
@@ -113,13 +113,13 @@ fn rows_show_what_an_entry_is_and_which_letters_were_typed() {
     completion.mark(1);
     completion.edited("/switch d", 9);
     completion.edited("/switch ", 8);
-    let fits = |line: &Line| width(&line.text()) <= 10;
+    let fits = |line: &TextLine| width(&line.text()) <= 10;
     assert!(completion.lines(10, ROWS).iter().all(fits));
     completion.edited("/re", 3);
     let spans = &completion.lines(60, ROWS)[1].spans;
     assert_eq!(
         (spans[1].text.as_str(), spans[1].look),
-        ("re", Look::of(Role::Match))
+        ("re", Look::of(Tone::Match))
     );
 }
 
@@ -142,7 +142,7 @@ fn enter_runs_a_complete_line_and_takes_an_entry_otherwise() {
 #[test]
 fn an_entry_takes_the_place_of_the_word() {
     let taken = |part, text: &str| {
-        Some(Taken {
+        Some(CompletedText {
             part,
             text: text.to_owned(),
         })

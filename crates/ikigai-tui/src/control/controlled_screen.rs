@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep_until, timeout};
 
-use super::Orders;
+use super::RequestQueue;
 use crate::app::TerminalAction;
 use crate::driver::Driver;
 use crate::terminal::begin_exit;
@@ -17,24 +17,24 @@ pub(crate) const LEFT_LATE: u8 = 1;
 const LAST_ROWS: Duration = Duration::from_millis(200);
 
 /// See the module.
-pub struct Stage {
+pub struct ControlledScreen {
     /// The screen.
     pub driver: Driver,
-    orders: Orders,
+    orders: RequestQueue,
 }
 
-impl Stage {
+impl ControlledScreen {
     /// A screen, and what is asked of it.
-    pub fn new(driver: Driver, orders: Orders) -> Self {
+    pub fn new(driver: Driver, orders: RequestQueue) -> Self {
         Self { driver, orders }
     }
 
     /// Carries out what the screen wants and what is asked of it, and hands on what only a terminal
     /// can do.
-    pub async fn carry_out(&mut self) -> Vec<TerminalAction> {
+    pub async fn execute(&mut self) -> Vec<TerminalAction> {
         let mut left = Vec::new();
         loop {
-            left.extend(self.driver.carry_out().await);
+            left.extend(self.driver.execute().await);
             if !self.orders.settle(&mut self.driver).await {
                 return left;
             }
@@ -69,7 +69,7 @@ impl Stage {
         self.driver.keep_all().await;
         self.driver.engine.leave().await;
         // A store that does not answer keeps the program no longer.
-        let _ = timeout(LAST_ROWS, self.driver.take_in()).await;
+        let _ = timeout(LAST_ROWS, self.driver.drain()).await;
         self.driver.keep_all().await;
     }
 }

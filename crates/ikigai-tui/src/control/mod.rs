@@ -6,9 +6,9 @@ mod controlled_screen;
 mod request_queue;
 mod typed_keys;
 
-pub use controlled_screen::Stage;
+pub use controlled_screen::ControlledScreen;
 pub(crate) use controlled_screen::{LEFT_LATE, at};
-pub use request_queue::{Mode, Order, Orders, Reply};
+pub use request_queue::{PendingRequest, RequestOutcome, RequestQueue, RunMode};
 pub use typed_keys::unescape;
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use crate::driver::Driver;
 use crate::outbox::SubmissionState;
 use crate::paint::{Grid, Theme};
 use crate::protocol::{
-    AgentSeen, Answer, Framebuffer, Released, Request, Said, TokenCache, Version, Word,
+    AgentSeen, ApprovalWord, ControlAnswer, ControlOutput, ControlRequest, Framebuffer, Released,
+    TokenCache, Version,
 };
 
 /// How many requests wait for the screen's attention.
@@ -28,20 +29,20 @@ const HEARING: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
 /// One request, and where its answer goes.
-pub struct Order {
+pub struct PendingRequest {
     /// What is asked.
-    pub request: Request,
+    pub request: ControlRequest,
     /// The process that asks, if it is known.
     pub peer: Option<i32>,
     /// Where the answer goes.
-    pub reply: oneshot::Sender<Reply>,
+    pub reply: oneshot::Sender<RequestOutcome>,
 }
 
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum RequestOutcome {
     /// It is answered.
-    Answer(Answer),
+    Answer(ControlAnswer),
     /// The rows of this agent are to be told, from the one after this on.
     Events {
         /// Whose.
@@ -55,7 +56,7 @@ pub enum Reply {
 
 /// How the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum RunMode {
     /// On a terminal.
     Screen,
     /// Without one.
@@ -65,10 +66,10 @@ pub enum Mode {
 }
 
 /// A request that waits for something before it is answered.
-struct Held {
+struct WaitingRequest {
     what: Awaits,
     until: Instant,
-    reply: oneshot::Sender<Reply>,
+    reply: oneshot::Sender<RequestOutcome>,
 }
 
 /// What a request waits for.
@@ -85,19 +86,19 @@ enum Awaits {
 }
 
 /// See the module.
-pub struct Orders {
-    coming: mpsc::Receiver<Order>,
-    arrived: Vec<Order>,
-    held: Vec<Held>,
+pub struct RequestQueue {
+    coming: mpsc::Receiver<PendingRequest>,
+    arrived: Vec<PendingRequest>,
+    held: Vec<WaitingRequest>,
     stirs: Option<watch::Receiver<u64>>,
     grid: Grid,
     theme: Theme,
-    mode: Mode,
+    mode: RunMode,
 }
 
-impl Orders {
+impl RequestQueue {
     /// Orders that come over a channel, to a program that shows this theme.
-    pub fn new(theme: Theme, mode: Mode) -> (mpsc::Sender<Order>, Self) {
+    pub fn new(theme: Theme, mode: RunMode) -> (mpsc::Sender<PendingRequest>, Self) {
         let (sender, coming) = mpsc::channel(MOST_ARRIVED);
         let orders = Self {
             coming,
@@ -111,7 +112,7 @@ impl Orders {
         (sender, orders)
     }
 
-    /// Waits for the next one, which [`Orders::settle`] sees to, or until an agent may have begun or
+    /// Waits for the next one, which [`RequestQueue::settle`] sees to, or until an agent may have begun or
     /// ended its work. Safe to drop.
     pub(crate) async fn came(&mut self, engine: &Engine) {
         let stirs = self.stirs.get_or_insert_with(|| engine.stirs());
@@ -138,7 +139,7 @@ impl Orders {
     pub(crate) async fn settle(&mut self, driver: &mut Driver) -> bool {
         let arrived = std::mem::take(&mut self.arrived);
         let has_arrived = !arrived.is_empty();
-        for Order {
+        for PendingRequest {
             request,
             peer,
             reply,
@@ -160,7 +161,7 @@ impl Orders {
         // Asked before what was told is taken in, so that nothing of a turn that has just ended is
         // missing.
         let works = driver.engine.works(current).await.unwrap_or(false);
-        driver.take_in().await;
+        driver.drain().await;
         driver.app.tick(Instant::now());
         if driver.app.has_effects() {
             return true;
@@ -168,7 +169,7 @@ impl Orders {
         for held in std::mem::take(&mut self.held) {
             match self.outcome(&held, works, driver) {
                 // Whoever asked may be gone.
-                Some(answer) => drop(held.reply.send(Reply::Answer(answer))),
+                Some(answer) => drop(held.reply.send(RequestOutcome::Answer(answer))),
                 None => self.held.push(held),
             }
         }
@@ -179,35 +180,42 @@ impl Orders {
     pub fn end(&mut self) {
         for held in self.held.drain(..) {
             let answer = match held.what {
-                Awaits::Heard(_) => Answer::OK,
+                Awaits::Heard(_) => ControlAnswer::OK,
                 Awaits::Submitted(..) => pending("the program ends; the line is kept as a draft"),
-                Awaits::Screen | Awaits::Idle => Answer::error("the program ends"),
+                Awaits::Screen | Awaits::Idle => ControlAnswer::error("the program ends"),
             };
-            let _ = held.reply.send(Reply::Answer(answer));
+            let _ = held.reply.send(RequestOutcome::Answer(answer));
         }
         self.coming.close();
     }
 
-    fn outcome(&mut self, held: &Held, works: bool, driver: &mut Driver) -> Option<Answer> {
+    fn outcome(
+        &mut self,
+        held: &WaitingRequest,
+        works: bool,
+        driver: &mut Driver,
+    ) -> Option<ControlAnswer> {
         let current = driver.app.current();
         let is_over = Instant::now() >= held.until;
         match held.what {
             Awaits::Screen => {
                 driver.app.draw(&mut self.grid);
                 let seen = Framebuffer::of(&self.grid, self.theme);
-                Some(Answer::Said(Said::Framebuffer(seen)))
+                Some(ControlAnswer::Said(ControlOutput::Framebuffer(seen)))
             }
-            Awaits::Heard(agent) => (has_heard(agent, driver) || is_over).then_some(Answer::OK),
+            Awaits::Heard(agent) => {
+                (has_heard(agent, driver) || is_over).then_some(ControlAnswer::OK)
+            }
             Awaits::Submitted(agent, number) => {
                 let has_heard = has_heard(agent, driver);
                 match driver.app.ctx.submission_state(number) {
                     // Carried out by the screen itself, or stored.
                     None | Some(SubmissionState::Received) => {
-                        (has_heard || is_over).then_some(Answer::OK)
+                        (has_heard || is_over).then_some(ControlAnswer::OK)
                     }
                     Some(SubmissionState::Pending(reason)) => Some(pending(&reason)),
                     Some(SubmissionState::Returned(reason)) => {
-                        Some(Answer::error(format!("not stored: {reason}")))
+                        Some(ControlAnswer::error(format!("not stored: {reason}")))
                     }
                     Some(SubmissionState::Sent) => {
                         is_over.then(|| pending("the agent has not taken it in yet"))
@@ -219,29 +227,29 @@ impl Orders {
                 let asks = live.is_some_and(|live| !live.questions.is_empty());
                 let works = works || driver.engine.is_working(current) == Some(true);
                 let waits = driver.app.waits_for_a_person(current);
-                let is_settled = driver.engine.has_heard(current) && !driver.is_finding_out();
+                let is_settled = driver.engine.has_heard(current) && !driver.is_loading();
                 if waits && is_settled {
-                    return Some(Answer::Said(Said::Idle { asks: true }));
+                    return Some(ControlAnswer::Said(ControlOutput::Idle { asks: true }));
                 }
                 if !works && !asks && is_settled {
-                    return Some(Answer::Said(Said::Idle { asks: false }));
+                    return Some(ControlAnswer::Said(ControlOutput::Idle { asks: false }));
                 }
-                is_over.then_some(Answer::Said(Said::Timeout))
+                is_over.then_some(ControlAnswer::Said(ControlOutput::Timeout))
             }
         }
     }
 
     async fn begin(
         &mut self,
-        request: Request,
+        request: ControlRequest,
         peer: Option<i32>,
-        reply: oneshot::Sender<Reply>,
+        reply: oneshot::Sender<RequestOutcome>,
         driver: &mut Driver,
     ) {
         let begun = match request {
-            Request::ReadFramebuffer => Ok(Begun::Awaits(Awaits::Screen, Duration::ZERO)),
-            Request::SendKeys { keys } => type_keys(&keys, driver),
-            Request::WaitIdle { timeout_ms } => {
+            ControlRequest::ReadFramebuffer => Ok(Begun::Awaits(Awaits::Screen, Duration::ZERO)),
+            ControlRequest::SendKeys { keys } => type_keys(&keys, driver),
+            ControlRequest::WaitIdle { timeout_ms } => {
                 let most = Duration::from_millis(timeout_ms).min(LONGEST_WAIT);
                 Ok(Begun::Awaits(Awaits::Idle, most))
             }
@@ -250,17 +258,17 @@ impl Orders {
         let answer = match begun {
             Ok(Begun::Awaits(what, most)) => {
                 let until = Instant::now() + most;
-                return self.held.push(Held { what, until, reply });
+                return self.held.push(WaitingRequest { what, until, reply });
             }
             Ok(Begun::Elsewhere(elsewhere)) => {
                 tokio::spawn(async move {
                     let answer = elsewhere.await;
-                    let _ = reply.send(Reply::Answer(answer));
+                    let _ = reply.send(RequestOutcome::Answer(answer));
                 });
                 return;
             }
             Ok(Begun::Replied(answer)) => answer,
-            Err(reason) => Reply::Answer(Answer::error(reason)),
+            Err(reason) => RequestOutcome::Answer(ControlAnswer::error(reason)),
         };
         let _ = reply.send(answer);
     }
@@ -268,12 +276,12 @@ impl Orders {
     /// Requests that may name an agent.
     async fn begin_named(
         &mut self,
-        request: Request,
+        request: ControlRequest,
         peer: Option<i32>,
         driver: &mut Driver,
     ) -> Result<Begun, String> {
         match request {
-            Request::Submit { text, agent } => {
+            ControlRequest::Submit { text, agent } => {
                 if text.trim().is_empty() {
                     return Err("there is nothing to say".to_owned());
                 }
@@ -282,12 +290,12 @@ impl Orders {
                 driver.app.submit_to(agent, text);
                 Ok(Begun::Awaits(Awaits::Submitted(agent, number), HEARING))
             }
-            Request::Interrupt { agent } => {
+            ControlRequest::Interrupt { agent } => {
                 let agent = named(agent.as_deref(), driver).await?;
                 driver.app.interrupt_agent(agent);
                 Ok(Begun::heard(agent))
             }
-            Request::Approve {
+            ControlRequest::Approve {
                 answer,
                 agent,
                 call,
@@ -301,27 +309,27 @@ impl Orders {
                 let questions = driver.app.questions(agent);
                 let question = approved(&questions, answer, call.as_deref())?;
                 let answer = match answer {
-                    Word::Once => Permission::Once,
-                    Word::Always => {
+                    ApprovalWord::Once => Permission::Once,
+                    ApprovalWord::Always => {
                         Permission::Always(pattern.unwrap_or_else(|| question.pattern.clone()))
                     }
-                    Word::No => Permission::No(reason),
+                    ApprovalWord::No => Permission::No(reason),
                 };
                 let call = question.call;
                 driver.app.give_answer(call, answer, AnsweredBy::Socket);
                 Ok(Begun::heard(call.agent))
             }
-            Request::Events {
+            ControlRequest::Events {
                 agent,
                 after,
                 follow,
-            } => Ok(Begun::Replied(Reply::Events {
+            } => Ok(Begun::Replied(RequestOutcome::Events {
                 agent: named(agent.as_deref(), driver).await?,
                 after: Seq(after.unwrap_or(0)),
                 follow,
             })),
-            Request::Release { agent } => self.release(agent.as_deref(), peer, driver).await,
-            Request::Agents => {
+            ControlRequest::Release { agent } => self.release(agent.as_deref(), peer, driver).await,
+            ControlRequest::Agents => {
                 let tree = driver.engine.tree().await;
                 let tree = tree.map_err(|error| error.to_string())?;
                 let (app, current) = (&driver.app, driver.app.current());
@@ -332,21 +340,23 @@ impl Orders {
                     AgentSeen::of(branch, id == current, questions)
                 });
                 let agents = seen.collect();
-                Ok(Begun::said(Said::Agents { agents }))
+                Ok(Begun::said(ControlOutput::Agents { agents }))
             }
-            Request::ReadTokenCache => {
+            ControlRequest::ReadTokenCache => {
                 let (engine, agent) = (driver.engine.clone(), driver.app.current());
                 Ok(Begun::Elsewhere(Box::pin(async move {
                     match engine.context(agent).await {
-                        Ok(context) => Answer::TokenCache(TokenCache::from(&context)),
-                        Err(error) => Answer::error(error.to_string()),
+                        Ok(context) => ControlAnswer::TokenCache(TokenCache::from(&context)),
+                        Err(error) => ControlAnswer::error(error.to_string()),
                     }
                 })))
             }
-            Request::Version => Ok(Begun::said(Said::Version(self.version(driver)))),
-            Request::ReadFramebuffer | Request::SendKeys { .. } | Request::WaitIdle { .. } => {
-                Err("that names no agent".to_owned())
+            ControlRequest::Version => {
+                Ok(Begun::said(ControlOutput::Version(self.version(driver))))
             }
+            ControlRequest::ReadFramebuffer
+            | ControlRequest::SendKeys { .. }
+            | ControlRequest::WaitIdle { .. } => Err("that names no agent".to_owned()),
         }
     }
 
@@ -374,7 +384,7 @@ impl Orders {
                     released.push(Released { id, worked });
                 }
             }
-            Answer::Said(Said::Released { agents: released })
+            ControlAnswer::Said(ControlOutput::Released { agents: released })
         })))
     }
 
@@ -382,9 +392,9 @@ impl Orders {
         let current = driver.app.current();
         let known = driver.app.roster().get(current);
         let mode = match self.mode {
-            Mode::Screen => "screen",
-            Mode::Headless => "headless",
-            Mode::Background => "background",
+            RunMode::Screen => "screen",
+            RunMode::Headless => "headless",
+            RunMode::Background => "background",
         };
         Version {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -403,9 +413,9 @@ fn has_heard(agent: AgentId, driver: &Driver) -> bool {
     driver.engine.has_heard(agent) && (is_busy || !works)
 }
 
-fn pending(reason: &str) -> Answer {
+fn pending(reason: &str) -> ControlAnswer {
     let reason = reason.to_owned();
-    Answer::Said(Said::Pending { reason })
+    ControlAnswer::Said(ControlOutput::Pending { reason })
 }
 
 /// What becomes of a request at first.
@@ -413,8 +423,8 @@ enum Begun {
     /// It waits for something, for so long.
     Awaits(Awaits, Duration),
     /// It is answered by somebody else, who keeps the screen from nothing.
-    Elsewhere(std::pin::Pin<Box<dyn Future<Output = Answer> + Send>>),
-    Replied(Reply),
+    Elsewhere(std::pin::Pin<Box<dyn Future<Output = ControlAnswer> + Send>>),
+    Replied(RequestOutcome),
 }
 
 impl Begun {
@@ -422,20 +432,20 @@ impl Begun {
         Self::Awaits(Awaits::Heard(agent), HEARING)
     }
 
-    fn said(said: Said) -> Self {
-        Self::Replied(Reply::Answer(Answer::Said(said)))
+    fn said(said: ControlOutput) -> Self {
+        Self::Replied(RequestOutcome::Answer(ControlAnswer::Said(said)))
     }
 }
 
 /// The open question that is answered. An approval must name the hash of the exact call.
 fn approved<'a>(
     questions: &[&'a Question],
-    answer: Word,
+    answer: ApprovalWord,
     call: Option<&str>,
 ) -> Result<&'a Question, String> {
     let first = *questions.first().ok_or("nothing is asked")?;
     match (answer, call) {
-        (Word::No, None) => Ok(first),
+        (ApprovalWord::No, None) => Ok(first),
         (_, None) => Err(
             "an approval names the exact call: read the question in `agents` and send its `call` \
              too, as in `ikigai ctl approve once --call HASH`"
@@ -457,7 +467,7 @@ fn type_keys(keys: &str, driver: &mut Driver) -> Result<Begun, String> {
     let happened = happened.ok_or("these are too many keys for one request")?;
     let agent = driver.app.current();
     for happening in happened {
-        driver.app.happened(happening, Instant::now());
+        driver.app.handle_input(happening, Instant::now());
     }
     Ok(Begun::heard(agent))
 }

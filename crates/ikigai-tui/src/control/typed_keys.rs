@@ -1,7 +1,7 @@
 //! Keys as a program writes them.
 
-use crate::key::Happening;
-use crate::terminal::Decoder;
+use crate::key::TerminalEvent;
+use crate::terminal::KeyDecoder;
 
 /// How many keys one request may type; more than that is pasted.
 const MOST_KEYS: usize = 16_384;
@@ -29,9 +29,9 @@ pub fn unescape(text: &str) -> Vec<u8> {
 }
 
 /// What happens when these keys are typed; none if they are too many.
-pub(super) fn happenings(keys: &str) -> Option<Vec<Happening>> {
+pub(super) fn happenings(keys: &str) -> Option<Vec<TerminalEvent>> {
     let mut out = Vec::new();
-    let mut decoder = Decoder::default();
+    let mut decoder = KeyDecoder::default();
     decoder.feed(&unescape(keys), &mut out);
     decoder.finish(&mut out);
     (out.len() <= MOST_KEYS).then_some(out)

@@ -1,5 +1,4 @@
-//! What is found out beside the screen, which goes on meanwhile: nothing that is read or tried here
-//! keeps a key from being seen.
+//! Background loaders: reads and probes that must not delay a key.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,83 +13,83 @@ use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview, Puls
 
 use super::choices;
 use super::mailbox::Mailbox;
-use crate::app::{Choosing, Filled, Hits, Picker};
+use crate::app::{ContextUsage, Hits, Picker, PickerKind};
 use crate::drafts::DraftReport;
 
-/// How many of an agent's rows are read to tell what it said last.
+/// Rows read to find an agent's newest words.
 const NEWEST_ROWS: usize = 16;
 
-/// It is told at most this often that the log has grown.
+/// Minimum interval between two notes that the log has grown.
 const GROWN_PAUSE: Duration = Duration::from_millis(500);
 
-/// How many hits are read at a time.
+/// Hits of one search.
 const MOST_HITS: usize = 50;
 
-/// Something that was found out.
+/// Result of a background load.
 #[derive(Debug)]
-pub(crate) enum Found {
-    /// The tree of agents, and what one of them cost.
+pub(crate) enum LoadResult {
+    /// The tree of agents, and the cost of one of them.
     Tree(Vec<Branch>, AgentId, Amounts),
-    /// What the board shows.
+    /// Costs and newest rows for the board.
     Board {
-        /// What agents used in their whole lives.
+        /// Usage of agents since their birth.
         costs: Vec<(AgentId, Amounts)>,
         /// The newest rows of some, oldest first.
         newest: Vec<(AgentId, Vec<Row>)>,
     },
-    /// What merging would bring into an agent.
+    /// Previews of merges into an agent.
     Merge(AgentId, Vec<MergePreview>),
-    /// What stopped in the middle, a line each.
+    /// Interrupted turns, a line each.
     Stopped(Vec<String>),
-    /// Whether what tools run is confined.
+    /// True if tools run in a sandbox.
     Confined(bool),
-    /// What can be chosen by name.
+    /// Names for completion.
     Choices {
         /// Models.
         models: Vec<Candidate>,
         /// Tools.
         tools: Vec<Candidate>,
     },
-    /// A model server on this machine, and how it is used.
+    /// A model server on this machine, and how to use it.
     Server(String),
-    /// What there is to choose from.
+    /// A picker with its entries.
     Choice(Box<Picker>),
-    /// What was looked for in the log.
+    /// Hits of a search.
     Hits {
-        /// What was found.
+        /// The hits.
         hits: Box<Hits>,
-        /// Whether an earlier answer is gone on with.
+        /// True if they follow earlier hits.
         is_more: bool,
     },
-    /// What fills an agent's window.
-    Filled(AgentId, Option<Filled>),
-    /// What is checked out in an agent's directory.
+    /// Usage of an agent's context window.
+    Filled(AgentId, Option<ContextUsage>),
+    /// Branch of an agent's directory.
     CheckedOut(AgentId, Option<String>),
-    /// Another process holds an agent.
+    /// Another process owns an agent.
     Held(AgentId, String),
-    /// An agent is taken care of.
+    /// This process owns an agent.
     Attended,
     /// The log has grown.
     Grown,
-    /// An agent has a typed line, or not.
+    /// Delivery of a typed line to an agent.
     Delivered(AgentId, Submission, Result<(), EngineError>),
-    /// A pending message is stored, or not.
+    /// Outcome of storing a pending message.
     PendingStored(AgentId, Submission, Result<(), EngineError>),
-    /// Something became of draft files.
+    /// Report about files of drafts.
     Kept(DraftReport),
     /// Something failed.
     Trouble(String),
 }
 
-/// Finds things out and puts them where the screen looks.
-pub(super) struct Scout {
+/// Runs loads in the background and queues their results for the screen.
+pub(super) struct Loader {
     pub(super) engine: Engine,
     pub(super) mailbox: Arc<Mailbox>,
-    /// Held by everything that is being found out.
+    /// One reference for each running load.
     away: Arc<()>,
 }
 
-impl Scout {
+impl Loader {
     pub(super) fn new(engine: Engine, mailbox: Arc<Mailbox>) -> Self {
         Self {
             engine,
@@ -99,23 +98,23 @@ impl Scout {
         }
     }
 
-    fn send(&self, seek: impl Future<Output = Found> + Send + 'static) {
+    fn send(&self, seek: impl Future<Output = LoadResult> + Send + 'static) {
         let mailbox = self.mailbox.clone();
         let away = self.away.clone();
         tokio::spawn(async move {
             let found = seek.await;
-            // Before it is told, so that nobody who is woken by it waits for more.
+            // Dropped before the result is queued: its receiver then sees no running load.
             drop(away);
             mailbox.found(found);
         });
     }
 
-    /// Whether something is being found out.
-    pub(super) fn is_away(&self) -> bool {
+    /// Reports whether a load runs.
+    pub(super) fn is_loading(&self) -> bool {
         Arc::strong_count(&self.away) > 1
     }
 
-    /// Takes care of an agent.
+    /// Takes the lease of an agent.
     pub(super) fn attend(&self, agent: AgentId) {
         let engine = self.engine.clone();
         self.send(async move {
@@ -125,30 +124,32 @@ impl Scout {
                 Err(error) => Err(error.into()),
             };
             match attended {
-                Ok(()) | Err(EngineError::Dead(_)) => Found::Attended,
+                Ok(()) | Err(EngineError::Dead(_)) => LoadResult::Attended,
                 Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
                     let holder = format!("open in pid {} on {}", owner.pid, owner.host);
-                    Found::Held(agent, holder)
+                    LoadResult::Held(agent, holder)
                 }
-                Err(error) => Found::Trouble(error.to_string()),
+                Err(error) => LoadResult::Trouble(error.to_string()),
             }
         });
     }
 
-    /// Reads the tree, and what the agent that is shown cost.
+    /// Reads the tree, and the cost of the current agent.
     pub(super) fn read_tree(&self, shown: AgentId) {
         let engine = self.engine.clone();
         self.send(async move {
             let spent = engine.own_cost(shown).await.unwrap_or_default();
-            or_trouble(engine.tree().await, |tree| Found::Tree(tree, shown, spent))
+            or_trouble(engine.tree().await, |tree| {
+                LoadResult::Tree(tree, shown, spent)
+            })
         });
     }
 
-    /// Tells from now on when the log has grown: others may have done that.
+    /// Reports growth of the log, which other processes may cause.
     pub(super) fn watch_others(&self) {
         let (engine, mailbox) = (self.engine.clone(), self.mailbox.clone());
         tokio::spawn(async move {
-            // Not while the first screen is drawn.
+            // Not before the first frame is drawn.
             tokio::time::sleep(GROWN_PAUSE).await;
             let Ok(mut watch) = engine.store().watch() else {
                 return;
@@ -159,65 +160,65 @@ impl Scout {
                 let pulse = engine.store().pulse().await.ok();
                 let rows = |pulse: Option<&Pulse>| pulse.map(|pulse| pulse.rows);
                 if rows(pulse.as_ref()) != rows(seen.as_ref()) {
-                    mailbox.found(Found::Grown);
+                    mailbox.found(LoadResult::Grown);
                 }
                 seen = pulse;
             }
         });
     }
 
-    /// Reads what agents cost, and the newest rows of some.
+    /// Reads costs of agents, and the newest rows of some.
     pub(super) fn read_board(&self, agents: Vec<AgentId>) {
         let engine = self.engine.clone();
         self.send(async move {
             match board(&engine, agents).await {
                 Ok(found) => found,
-                Err(error) => Found::Trouble(error.to_string()),
+                Err(error) => LoadResult::Trouble(error.to_string()),
             }
         });
     }
 
-    /// Reads what `/merge` with these arguments would bring.
+    /// Reads the preview of `/merge` with these arguments.
     pub(super) fn preview_merge(&self, into: AgentId, arguments: String) {
         let engine = self.engine.clone();
         self.send(async move {
             let previews = engine.merge_previews(into, &arguments).await;
-            or_trouble(previews, |previews| Found::Merge(into, previews))
+            or_trouble(previews, |previews| LoadResult::Merge(into, previews))
         });
     }
 
-    /// Settles what processes that are gone left unfinished.
+    /// Settles unfinished turns of dead processes.
     pub(super) fn supervise(&self) {
         let engine = self.engine.clone();
         self.send(async move {
             let stopped = engine.supervise().await;
             for one in stopped.iter().flatten().filter(|one| !one.goes_on) {
-                // What it had asked is asked again. Who died or was taken meanwhile asks nothing.
+                // Its questions are asked again, unless it ended or was taken meanwhile.
                 let _ = engine.attend(&one.agent).await;
             }
             or_trouble(stopped, |stopped| {
-                Found::Stopped(engine.stopped_lines(&stopped))
+                LoadResult::Stopped(engine.stopped_lines(&stopped))
             })
         });
     }
 
-    /// Tries whether what tools run is confined.
+    /// Probes whether tools run in a sandbox.
     pub(super) fn try_confinement(&self) {
         let engine = self.engine.clone();
-        self.send(async move { Found::Confined(engine.confines().await) });
+        self.send(async move { LoadResult::Confined(engine.confines().await) });
     }
 
-    /// Looks for a model server on this machine. It is offered, never chosen.
+    /// Probes for a model server on this machine, to offer it.
     pub(super) fn find_server(&self) {
         let (engine, mailbox) = (self.engine.clone(), self.mailbox.clone());
         tokio::spawn(async move {
             if let Some((title, model)) = engine.find_local().await {
-                mailbox.found(Found::Server(format!("{title} here: /model {model}")));
+                mailbox.found(LoadResult::Server(format!("{title} here: /model {model}")));
             }
         });
     }
 
-    /// Lists what can be chosen by name.
+    /// Lists names for completion.
     pub(super) fn list_choices(&self, workdir: String) {
         let engine = self.engine.clone();
         self.send(async move {
@@ -228,20 +229,20 @@ impl Scout {
             let models = models.collect();
             let tools = engine.tool_names(&workdir).await.into_iter();
             let tools = tools.map(|name| Candidate::new(name, "")).collect();
-            Found::Choices { models, tools }
+            LoadResult::Choices { models, tools }
         });
     }
 
-    /// Reads what there is to choose from.
-    pub(super) fn read_choice(&self, what: Choosing, model: Option<ModelChoice>) {
+    /// Reads the entries of a picker.
+    pub(super) fn read_choice(&self, what: PickerKind, model: Option<ModelChoice>) {
         let engine = self.engine.clone();
         self.send(async move {
             let picker = choices::picker(&engine, what, model.as_ref()).await;
-            or_trouble(picker, |picker| Found::Choice(Box::new(picker)))
+            or_trouble(picker, |picker| LoadResult::Choice(Box::new(picker)))
         });
     }
 
-    /// Looks for words in the whole log; `from` is who is shown.
+    /// Searches the whole log; `from` is the current agent.
     pub(super) fn search(
         &self,
         typed: String,
@@ -266,39 +267,39 @@ impl Scout {
                         now,
                         found,
                     };
-                    Found::Hits {
+                    LoadResult::Hits {
                         hits: Box::new(hits),
                         is_more: after.is_some(),
                     }
                 }
-                Ok(Err(reason)) => Found::Trouble(reason),
-                Err(error) => Found::Trouble(error.to_string()),
+                Ok(Err(reason)) => LoadResult::Trouble(reason),
+                Err(error) => LoadResult::Trouble(error.to_string()),
             }
         });
     }
 
-    /// Counts what fills an agent's window.
+    /// Estimates the usage of an agent's context window.
     pub(super) fn count(&self, agent: AgentId) {
         let engine = self.engine.clone();
         self.send(async move {
-            // What cannot be told is not shown.
+            // Without an estimate the status shows none.
             let estimate = engine.estimate_context(agent).await.ok();
-            let filled = estimate.map(|estimate| Filled {
+            let filled = estimate.map(|estimate| ContextUsage {
                 used: estimate.used,
                 of: estimate.budget,
                 source: estimate.source.word(),
             });
-            Found::Filled(agent, filled)
+            LoadResult::Filled(agent, filled)
         });
     }
 
-    /// Looks what is checked out in an agent's directory.
+    /// Reads the branch of an agent's directory.
     pub(super) fn look_up_branch(&self, agent: AgentId, workdir: String) {
-        self.send(async move { Found::CheckedOut(agent, branch_of(Path::new(&workdir))) });
+        self.send(async move { LoadResult::CheckedOut(agent, branch_of(Path::new(&workdir))) });
     }
 }
 
-async fn board(engine: &Engine, agents: Vec<AgentId>) -> Result<Found, EngineError> {
+async fn board(engine: &Engine, agents: Vec<AgentId>) -> Result<LoadResult, EngineError> {
     let costs = engine.costs().await?.into_iter();
     let costs = costs.map(|cost| (cost.agent.id, cost.own)).collect();
     let mut newest = Vec::new();
@@ -312,17 +313,17 @@ async fn board(engine: &Engine, agents: Vec<AgentId>) -> Result<Found, EngineErr
         rows.reverse();
         newest.push((agent, rows));
     }
-    Ok(Found::Board { costs, newest })
+    Ok(LoadResult::Board { costs, newest })
 }
 
-fn or_trouble<T>(read: Result<T, EngineError>, found: impl FnOnce(T) -> Found) -> Found {
+fn or_trouble<T>(read: Result<T, EngineError>, found: impl FnOnce(T) -> LoadResult) -> LoadResult {
     match read {
         Ok(read) => found(read),
-        Err(error) => Found::Trouble(error.to_string()),
+        Err(error) => LoadResult::Trouble(error.to_string()),
     }
 }
 
-/// The branch that is checked out in a directory, or the beginning of its commit.
+/// Branch of a directory, or the beginning of its commit.
 fn branch_of(directory: &Path) -> Option<String> {
     let mut above = directory.ancestors().map(|up| up.join(".git"));
     let git = above.find(|git| git.exists())?;
@@ -333,7 +334,7 @@ fn branch_of(directory: &Path) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Where the data of a linked work tree is.
+/// Git directory of a linked work tree.
 fn linked(git: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(git).ok()?;
     Some(PathBuf::from(text.trim().strip_prefix("gitdir: ")?))

@@ -3,17 +3,17 @@
 use ikigai_core::settings::ModelChoice;
 use ikigai_engine::{Engine, EngineError, Offer, figures, since};
 
-use crate::app::{Choosing, Deed, Entry, Picker};
+use crate::app::{Picker, PickerAction, PickerEntry, PickerKind};
 
 /// Reads what there is to choose from; `model` is the one that answers.
 pub(super) async fn picker(
     engine: &Engine,
-    what: Choosing,
+    what: PickerKind,
     model: Option<&ModelChoice>,
 ) -> Result<Picker, EngineError> {
     match what {
-        Choosing::Model => Ok(models(engine.offers(), model)),
-        Choosing::Session => sessions(engine).await,
+        PickerKind::Model => Ok(models(engine.offers(), model)),
+        PickerKind::Session => sessions(engine).await,
     }
 }
 
@@ -29,13 +29,13 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
     offers.sort_by_key(|offer| !offer.reachable);
     let entries = offers.iter().map(|offer| {
         let name = offer.name();
-        let run = Deed::Run(format!("/model {name}"));
+        let run = PickerAction::Run(format!("/model {name}"));
         let deed = if offer.levels.len() > 1 {
-            Deed::Choose(Box::new(levels(&name, offer)))
+            PickerAction::Choose(Box::new(levels(&name, offer)))
         } else {
             run
         };
-        Entry::new(name, about(offer), deed)
+        PickerEntry::new(name, about(offer), deed)
     });
     let title = match &answering {
         Some(answering) => format!("which model answers · now {answering}"),
@@ -46,12 +46,15 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
 
 /// How much a model thinks.
 fn levels(name: &str, offer: &Offer) -> Picker {
-    let run = Deed::Run(format!("/model {name}"));
-    let usual = Entry::new("default", "as its provider sets it", run);
-    let levels = offer
-        .levels
-        .iter()
-        .map(|level| Entry::new(*level, "", Deed::Run(format!("/model {name}/{level}"))));
+    let run = PickerAction::Run(format!("/model {name}"));
+    let usual = PickerEntry::new("default", "as its provider sets it", run);
+    let levels = offer.levels.iter().map(|level| {
+        PickerEntry::new(
+            *level,
+            "",
+            PickerAction::Run(format!("/model {name}/{level}")),
+        )
+    });
     let entries = [usual].into_iter().chain(levels).collect();
     Picker::new(format!("how much {name} thinks"), entries, None)
 }
@@ -80,8 +83,8 @@ async fn sessions(engine: &Engine) -> Result<Picker, EngineError> {
         };
         let ago = since(entry.touched_at, now);
         let about = format!("{living:<10} {ago:>8}  {}", latest.name);
-        let deed = Deed::Run(format!("/switch {}", latest.name));
-        Some(Entry::new(entry.session.directory, about, deed))
+        let deed = PickerAction::Run(format!("/switch {}", latest.name));
+        Some(PickerEntry::new(entry.session.directory, about, deed))
     });
     Ok(Picker::new(
         "go to a session's agent",

@@ -9,15 +9,15 @@ use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{CommitError, EngineError, ProcessRecord, Submission, Update};
 
 use super::Driver;
-use crate::protocol::{Answer, Request, Said};
+use crate::protocol::{ControlAnswer, ControlOutput, ControlRequest};
 
 /// What a neighbour answers, or why it does not.
-pub type Asked<'a> = Pin<Box<dyn Future<Output = Result<Answer, String>> + 'a>>;
+pub type NeighbourAnswer<'a> = Pin<Box<dyn Future<Output = Result<ControlAnswer, String>> + 'a>>;
 
 /// Other programs that hold agents, and can be asked.
 pub trait Neighbours {
     /// Asks one of them. It ends soon, whatever the other one does.
-    fn ask<'a>(&'a self, whom: &'a ProcessRecord, request: Request) -> Asked<'a>;
+    fn ask<'a>(&'a self, whom: &'a ProcessRecord, request: ControlRequest) -> NeighbourAnswer<'a>;
 }
 
 impl Driver {
@@ -26,7 +26,11 @@ impl Driver {
         self.neighbours = Some(neighbours);
     }
 
-    async fn ask(&self, owner: &ProcessRecord, request: Request) -> Result<Answer, String> {
+    async fn ask(
+        &self,
+        owner: &ProcessRecord,
+        request: ControlRequest,
+    ) -> Result<ControlAnswer, String> {
         match &self.neighbours {
             Some(neighbours) => neighbours.ask(owner, request).await,
             None => Err("nobody can be asked".to_owned()),
@@ -35,7 +39,7 @@ impl Driver {
 
     /// Hands what was typed to the process that holds the agent, or leaves it as mail; says which.
     /// `false` if it is nothing that can be handed over.
-    pub(super) async fn say_to_holder(
+    pub(super) async fn send_to_holder(
         &mut self,
         agent: AgentId,
         submission: &Submission,
@@ -46,7 +50,8 @@ impl Driver {
             // What concerns this screen is not for the other one.
             Ok(Some(next)) => {
                 self.app.received(id);
-                self.app.told(agent, Update::Next(next), Instant::now());
+                self.app
+                    .handle_event(agent, Update::Next(next), Instant::now());
                 return true;
             }
             Ok(None) => {}
@@ -67,15 +72,20 @@ impl Driver {
             }
         }
         let where_to = format!("pid {} on {}", owner.pid, owner.host);
-        let submit = Request::Submit {
+        let submit = ControlRequest::Submit {
             text: text.to_owned(),
             agent: Some(agent.to_string()),
         };
         let answer = self.ask(owner, submit).await;
-        if matches!(answer, Ok(Answer::Said(Said::Ok | Said::Pending { .. }))) {
+        if matches!(
+            answer,
+            Ok(ControlAnswer::Said(
+                ControlOutput::Ok | ControlOutput::Pending { .. }
+            ))
+        ) {
             self.app.received(id);
             self.app
-                .say(format!("⋯ handed to {where_to}, which holds this agent"));
+                .toast(format!("⋯ handed to {where_to}, which holds this agent"));
             return true;
         }
         let Line::Message(_) = parse(text) else {
@@ -84,7 +94,7 @@ impl Driver {
         match self.engine.store_pending(agent, submission).await {
             Ok(()) => {
                 self.app.received(id);
-                self.app.say(format!(
+                self.app.toast(format!(
                     "⋯ left as mail for {where_to}, which holds this agent"
                 ));
             }
@@ -102,7 +112,7 @@ impl Driver {
         let Some((output, idle)) = self.engine.fork_here(&record, text).await? else {
             return Ok(false);
         };
-        self.app.say(output.trim_end().to_owned());
+        self.app.toast(output.trim_end().to_owned());
         self.want_tree();
         if let Some(child) = idle {
             self.show(child).await;
@@ -116,7 +126,7 @@ impl Driver {
             Ok(said) => said,
             Err(reason) => format!("⚠ {reason}"),
         };
-        self.app.say(said);
+        self.app.toast(said);
     }
 
     async fn try_take(&mut self, agent: AgentId) -> Result<String, String> {
@@ -128,12 +138,12 @@ impl Driver {
             Err(EngineError::Commit(CommitError::Held { owner, .. })) => owner,
             Err(error) => return Err(error.to_string()),
         };
-        let release = Request::Release {
+        let release = ControlRequest::Release {
             agent: Some(agent.to_string()),
         };
         let released = match self.ask(&owner, release).await? {
-            Answer::Said(Said::Released { agents }) => agents,
-            Answer::Error { error } => return Err(error),
+            ControlAnswer::Said(ControlOutput::Released { agents }) => agents,
+            ControlAnswer::Error { error } => return Err(error),
             _ => return Err("the holder did not understand".to_owned()),
         };
         let taken = self.engine.attend(&record).await;
@@ -166,7 +176,7 @@ impl Driver {
     /// Takes back what a program in the background works on, which then ends, and goes on with it.
     pub async fn take_back(&mut self) {
         if let Err(error) = self.try_take_back().await {
-            self.app.say(format!("⚠ {error}"));
+            self.app.toast(format!("⚠ {error}"));
         }
     }
 
@@ -180,14 +190,16 @@ impl Driver {
             }
             asked.push(owner.pid);
             let is_background = matches!(
-                self.ask(&owner, Request::Version).await,
-                Ok(Answer::Said(Said::Version(version))) if version.mode == "background"
+                self.ask(&owner, ControlRequest::Version).await,
+                Ok(ControlAnswer::Said(ControlOutput::Version(version))) if version.mode == "background"
             );
             if !is_background {
                 continue;
             }
-            let release = Request::Release { agent: None };
-            if let Ok(Answer::Said(Said::Released { agents })) = self.ask(&owner, release).await {
+            let release = ControlRequest::Release { agent: None };
+            if let Ok(ControlAnswer::Said(ControlOutput::Released { agents })) =
+                self.ask(&owner, release).await
+            {
                 let worked = agents.into_iter().filter(|agent| agent.worked);
                 handed.extend(worked.filter_map(|agent| agent.id.parse::<AgentId>().ok()));
             }

@@ -9,7 +9,7 @@ use ikigai_core::AgentId;
 use ikigai_engine::{Observer, Update};
 use tokio::sync::Notify;
 
-use super::background::Found;
+use super::background::LoadResult;
 
 /// Limit on output of one call that waits for the screen: more than a screen shows.
 const MOST_OUTPUT_BYTES: usize = 512 * 1024;
@@ -19,17 +19,17 @@ const MOST_LOOKED_BACK: usize = 64;
 
 /// Something for the screen.
 #[derive(Debug)]
-pub(crate) enum Letter {
+pub(crate) enum MailboxItem {
     /// The engine tells this of an agent.
     Told(AgentId, Update),
     /// Something was found out.
-    Found(Found),
+    Found(LoadResult),
 }
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Mailbox {
-    waiting: Mutex<VecDeque<Letter>>,
+    waiting: Mutex<VecDeque<MailboxItem>>,
     came: Notify,
     /// A letter waits that no frame of a stream may delay.
     is_urgent: AtomicBool,
@@ -47,7 +47,7 @@ impl Mailbox {
         let mut waiting = self.lock();
         // Several calls print by turns, each lines and a newest line.
         for letter in waiting.iter_mut().rev().take(MOST_LOOKED_BACK) {
-            let Letter::Told(of, before) = letter else {
+            let MailboxItem::Told(of, before) = letter else {
                 break;
             };
             if *of == agent && is_joined(before, update) {
@@ -57,7 +57,7 @@ impl Mailbox {
                 break;
             }
         }
-        waiting.push_back(Letter::Told(agent, update.clone()));
+        waiting.push_back(MailboxItem::Told(agent, update.clone()));
         drop(waiting);
         self.came.notify_one();
         if is_urgent(update) {
@@ -67,8 +67,8 @@ impl Mailbox {
     }
 
     /// Puts in what was found out.
-    pub(crate) fn found(&self, found: Found) {
-        self.lock().push_back(Letter::Found(found));
+    pub(crate) fn found(&self, found: LoadResult) {
+        self.lock().push_back(MailboxItem::Found(found));
         self.came.notify_one();
     }
 
@@ -96,12 +96,12 @@ impl Mailbox {
     }
 
     /// Takes everything out.
-    pub(crate) fn take(&self) -> VecDeque<Letter> {
+    pub(crate) fn take(&self) -> VecDeque<MailboxItem> {
         self.is_urgent.store(false, Ordering::Release);
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Letter>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<MailboxItem>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,57 +17,57 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Kind, RowRef};
 use ikigai_engine::{Engine, EngineError, Errand, Follow, Followed, Intent, Status, Update};
 
-pub(crate) use self::background::Found;
-use self::background::Scout;
-pub use self::foreign_agents::{Asked, Neighbours};
-use self::mailbox::{Letter, Mailbox};
-use crate::app::{App, EngineRequest, LoadRequest, Pane, Surroundings, TerminalAction, UiEffect};
+pub(crate) use self::background::LoadResult;
+use self::background::Loader;
+pub use self::foreign_agents::{NeighbourAnswer, Neighbours};
+use self::mailbox::{Mailbox, MailboxItem};
+use crate::app::{App, EngineRequest, LoadRequest, Pane, TerminalAction, UiEffect, UiOptions};
 use crate::drafts::{DraftFiles, DraftWriter};
 use crate::keys::Bindings;
 
-/// The tree is read at most this often, however much happens.
+/// Minimum interval between two reads of the tree.
 const TREE_PAUSE: Duration = Duration::from_millis(250);
 
-/// How often it is looked whether whoever holds the agent that is shown is still there.
+/// Interval between two checks that the owner of the current agent lives.
 const HELD_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long a store that failed is left alone before it is asked again.
+/// Pause after a failure of the store.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 
-/// At most so many entries of a directory are offered.
+/// Most entries of a directory for completion.
 const MOST_ENTRIES: usize = 1000;
 
-/// Who is shown first.
+/// Agent of the first frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whom {
-    /// This agent.
+pub enum FirstAgent {
+    /// An existing agent.
     Agent(AgentId),
     /// A new root.
     New {
-        /// The directory of its session.
+        /// Directory of its session.
         session: String,
-        /// Where its tools run.
+        /// Directory of its tools.
         workdir: String,
     },
 }
 
-/// See the module.
+/// The screen with its engine and loaders.
 pub struct Driver {
-    /// All agents.
+    /// The engine.
     pub engine: Engine,
-    /// What is shown.
+    /// The screen.
     pub app: App,
-    scout: Scout,
-    /// Follows the agent that is shown, if another process holds it.
+    loader: Loader,
+    /// Follows the current agent if another process owns it.
     pub(super) follow: Option<Follow>,
-    /// When a store that failed is asked again.
+    /// Time of the next read after a failure of the store.
     follow_again: Option<Instant>,
-    /// What came of it and was not taken in.
+    /// Rows and drafts that it read.
     followed: Vec<Followed>,
-    /// When the tree may be read next, if it is to be read.
+    /// Time of the next read of the tree, if one is due.
     tree_due: Option<Instant>,
     tree_read: Option<Instant>,
-    /// Other programs that hold agents.
+    /// Other processes that own agents.
     pub(super) neighbours: Option<Arc<dyn Neighbours>>,
     /// Files of drafts and pending messages, until the first frame is drawn.
     pub(super) draft_files: Option<DraftFiles>,
@@ -75,11 +75,11 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Reads what the first frame shows. Nothing is stored, unless there is no agent yet.
+    /// Reads the first frame. It stores nothing, unless there is no agent yet.
     pub async fn open(
         engine: Engine,
-        whom: Whom,
-        around: Surroundings,
+        whom: FirstAgent,
+        around: UiOptions,
         bindings: Bindings,
         size: (u16, u16),
     ) -> Result<Self, EngineError> {
@@ -87,15 +87,15 @@ impl Driver {
         engine.observe(mailbox.observer(), true);
         engine.set_screen();
         let agent = match whom {
-            Whom::Agent(agent) => agent,
-            Whom::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
+            FirstAgent::Agent(agent) => agent,
+            FirstAgent::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
         };
         let pane = Pane::open(&engine, agent).await?;
         let mut app = App::new(around, bindings, size, pane, Instant::now());
         let modes = engine.clone();
         app.set_modes(Arc::new(move |state| modes.mode_in_force(state)));
         Ok(Self {
-            scout: Scout::new(engine.clone(), mailbox),
+            loader: Loader::new(engine.clone(), mailbox),
             engine,
             app,
             follow: None,
@@ -109,31 +109,31 @@ impl Driver {
         })
     }
 
-    /// After the first frame: takes care of the agent, and finds out what stands around it.
-    pub fn settle_in(&mut self) {
+    /// Starts after the first frame: takes the agent's lease and starts background loads.
+    pub fn start(&mut self) {
         let current = self.app.current();
         self.start_drafts();
-        self.scout.attend(current);
-        self.scout.read_tree(self.app.current());
-        self.look_around();
-        self.scout.list_choices(self.workdir());
-        self.scout.try_confinement();
-        self.scout.find_server();
-        self.scout.supervise();
-        self.scout.watch_others();
+        self.loader.attend(current);
+        self.loader.read_tree(self.app.current());
+        self.load_status();
+        self.loader.list_choices(self.workdir());
+        self.loader.try_confinement();
+        self.loader.find_server();
+        self.loader.supervise();
+        self.loader.watch_others();
     }
 
-    /// Whether something is being found out that the screen will show. The tree is read at once then.
-    pub(crate) fn is_finding_out(&mut self) -> bool {
+    /// Reports whether a load runs that changes the screen; a due tree is read at once.
+    pub(crate) fn is_loading(&mut self) -> bool {
         if self.tree_due.is_some() {
             self.read_tree();
         }
-        self.scout.is_away()
+        self.loader.is_loading()
     }
 
-    /// Waits until there is something to take in. Safe to drop.
+    /// Waits until there is something to drain. Cancel safe.
     pub async fn came(&mut self) {
-        // Whoever holds it may end without a word.
+        // Its owner may die silently.
         let again = self.tree_read.filter(|_| self.follow.is_some());
         let again = again.map(|read| read + HELD_PAUSE);
         let follow = async {
@@ -154,7 +154,7 @@ impl Driver {
             }
         };
         let followed = tokio::select! {
-            () = self.scout.mailbox.came() => return,
+            () = self.loader.mailbox.came() => return,
             () = due => {
                 self.tree_due.get_or_insert_with(Instant::now);
                 return;
@@ -166,32 +166,32 @@ impl Driver {
             Ok(Followed::Closed) => self.follow = None,
             Ok(followed) => self.followed.push(followed),
             Err(error) => {
-                // Nothing was handed over, so nothing is missed.
+                // Nothing was read, so nothing is missed.
                 self.follow_again = Some(Instant::now() + FOLLOW_PAUSE);
-                self.app.say(format!("⚠ {error}"));
+                self.app.toast(format!("⚠ {error}"));
             }
         }
     }
 
-    /// Says whether something waits that is to be shown at once.
+    /// Reports whether an event waits that needs a frame at once.
     pub(super) fn is_urgent(&self) -> bool {
-        self.scout.mailbox.is_urgent()
+        self.loader.mailbox.is_urgent()
     }
 
-    /// Letters of the engine and of background loaders.
+    /// Events of the engine and results of loads.
     pub(super) fn mailbox(&self) -> Arc<Mailbox> {
-        self.scout.mailbox.clone()
+        self.loader.mailbox.clone()
     }
 
-    /// Takes in what the engine told.
-    pub async fn take_in(&mut self) {
+    /// Handles all waiting events and results.
+    pub async fn drain(&mut self) {
         for followed in std::mem::take(&mut self.followed) {
-            self.take_in_followed(followed).await;
+            self.handle_followed(followed).await;
         }
-        for letter in self.scout.mailbox.take() {
+        for letter in self.loader.mailbox.take() {
             match letter {
-                Letter::Told(agent, update) => self.take_in_one(agent, update).await,
-                Letter::Found(found) => self.take_in_found(found).await,
+                MailboxItem::Told(agent, update) => self.handle_event(agent, update).await,
+                MailboxItem::Found(found) => self.handle_loaded(found).await,
             }
         }
         if self.tree_due.is_some_and(|due| Instant::now() >= due) {
@@ -199,12 +199,12 @@ impl Driver {
         }
     }
 
-    /// Takes in what another process did with the agent that is shown.
-    async fn take_in_followed(&mut self, followed: Followed) {
+    /// Handles rows and drafts of another process for the current agent.
+    async fn handle_followed(&mut self, followed: Followed) {
         match followed {
             Followed::Rows(rows) => {
                 for row in rows {
-                    self.take_in_one(row.at.agent, Update::Stored(row)).await;
+                    self.handle_event(row.at.agent, Update::Stored(row)).await;
                 }
                 self.want_tree();
             }
@@ -214,31 +214,31 @@ impl Driver {
                 let said = live.map_or("", |live| live.text.as_str());
                 let more = text.strip_prefix(said).map(str::to_owned);
                 if more.is_none() {
-                    self.take_in_one(agent, Update::Again).await;
+                    self.handle_event(agent, Update::Again).await;
                 }
                 let more = Update::Text(more.unwrap_or(text));
-                self.take_in_one(agent, more).await;
+                self.handle_event(agent, more).await;
             }
             Followed::Closed => {}
         }
     }
 
-    async fn take_in_one(&mut self, agent: AgentId, update: Update) {
+    async fn handle_event(&mut self, agent: AgentId, update: Update) {
         if let Update::Stored(row) | Update::Settled(row) = &update
             && let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.apply(&self.engine, row).await
         {
-            self.app.say(format!("⚠ {error}"));
+            self.app.toast(format!("⚠ {error}"));
         }
         let is_other = matches!(update, Update::Ended(_)) || moves_window(&update);
-        self.app.told(agent, update, Instant::now());
+        self.app.handle_event(agent, update, Instant::now());
         if is_other && agent == self.app.current() {
-            self.look_around();
+            self.load_status();
         }
     }
 
     /// Executes queued effects; returns the actions for a terminal.
-    pub async fn carry_out(&mut self) -> Vec<TerminalAction> {
+    pub async fn execute(&mut self) -> Vec<TerminalAction> {
         self.keep_typed();
         let mut actions = Vec::new();
         loop {
@@ -258,14 +258,14 @@ impl Driver {
 
     async fn request(&mut self, request: EngineRequest) {
         match request {
-            EngineRequest::Send(agent, intent) => self.say(agent, intent).await,
+            EngineRequest::Send(agent, intent) => self.send(agent, intent).await,
             EngineRequest::Show(agent) => self.show(agent).await,
             EngineRequest::TakeOver(agent) => self.take(agent).await,
             EngineRequest::SetKey { provider, key } => {
                 self.engine.set_typed_key(&provider, key);
                 let agent = self.app.current();
                 let command = Intent::Command(format!("/key {provider}"));
-                self.say(agent, command).await;
+                self.send(agent, command).await;
             }
             EngineRequest::Outbox(action) => self.do_outbox(action),
             EngineRequest::SaveDraft(agent, text) => self.save_draft(agent, text),
@@ -278,17 +278,17 @@ impl Driver {
             LoadRequest::NewerRows => self.read_newer().await,
             LoadRequest::Search { typed, after } => {
                 let (from, workdir) = (self.app.current(), self.workdir());
-                self.scout.search(typed, after, from, workdir);
+                self.loader.search(typed, after, from, workdir);
             }
             LoadRequest::RowInContext(row) => self.go_to(row).await,
             LoadRequest::SearchHits => self.app.list_hits_again(),
             LoadRequest::RewoundRows(rewind) => self.toggle_left(rewind).await,
-            LoadRequest::Choices(what) => self.scout.read_choice(what, self.model()),
+            LoadRequest::Choices(what) => self.loader.read_choice(what, self.model()),
             LoadRequest::Pane => self.reread().await,
             LoadRequest::Peek(agent) => self.peek(agent).await,
-            LoadRequest::Board(agents) => self.scout.read_board(agents),
+            LoadRequest::Board(agents) => self.loader.read_board(agents),
             LoadRequest::MergePreview(into, arguments) => {
-                self.scout.preview_merge(into, arguments);
+                self.loader.preview_merge(into, arguments);
             }
             LoadRequest::Tree => self.want_tree(),
             LoadRequest::Directory { typed, directory } => self.list(&typed, &directory),
@@ -296,7 +296,7 @@ impl Driver {
         }
     }
 
-    pub(super) async fn say(&mut self, agent: AgentId, intent: Intent) {
+    pub(super) async fn send(&mut self, agent: AgentId, intent: Intent) {
         let merged = match intent {
             Intent::Say(line) | Intent::Command(line) => return self.submit(agent, line).await,
             Intent::Do(Errand::Merge(_, ref text)) => Some(text.clone()),
@@ -306,7 +306,7 @@ impl Driver {
             return;
         };
         let Some(text) = merged else {
-            return self.app.say(format!("⚠ {error}"));
+            return self.app.toast(format!("⚠ {error}"));
         };
         let reason = error.to_string();
         let update = Update::NotStored {
@@ -314,14 +314,14 @@ impl Driver {
             text,
             reason,
         };
-        self.app.told(agent, update, Instant::now());
+        self.app.handle_event(agent, update, Instant::now());
     }
 
     pub(super) async fn show(&mut self, agent: AgentId) {
         let is_known = match self.app.pane_mut(agent) {
             Some(pane) => match pane.catch_up(&self.engine).await {
                 Ok(()) => true,
-                Err(error) => return self.app.say(format!("⚠ {error}")),
+                Err(error) => return self.app.toast(format!("⚠ {error}")),
             },
             None => false,
         };
@@ -330,18 +330,18 @@ impl Driver {
         } else {
             match Pane::open(&self.engine, agent).await {
                 Ok(pane) => self.app.show(pane),
-                Err(error) => return self.app.say(format!("⚠ {error}")),
+                Err(error) => return self.app.toast(format!("⚠ {error}")),
             }
             self.claim_draft(agent);
         }
         self.engine.note_use(agent);
-        self.meet_unlisted().await;
+        self.add_unlisted().await;
         self.follow = None;
-        self.scout.attend(agent);
-        self.look_around();
+        self.loader.attend(agent);
+        self.load_status();
     }
 
-    /// Reads an agent that is looked at from the board.
+    /// Reads an agent for the board.
     async fn peek(&mut self, agent: AgentId) {
         let read = match self.app.pane_mut(agent) {
             Some(pane) => pane.catch_up(&self.engine).await,
@@ -354,50 +354,55 @@ impl Driver {
             },
         };
         if let Err(error) = read {
-            self.app.say(format!("⚠ {error}"));
+            self.app.toast(format!("⚠ {error}"));
         }
     }
 
-    /// Takes in what was found out meanwhile.
-    async fn take_in_found(&mut self, found: Found) {
+    /// Handles the result of a load.
+    async fn handle_loaded(&mut self, found: LoadResult) {
         let current = self.app.current();
         match found {
-            Found::Tree(tree, agent, spent) => {
+            LoadResult::Tree(tree, agent, spent) => {
                 let shown = tree.iter().find(|branch| branch.agent.id == current);
                 if shown.is_some_and(|branch| branch.agent.owner.is_none()) {
                     self.app.set_holder(None);
                 }
                 self.app.set_tree(tree);
                 self.app.set_cost(agent, &spent);
-                self.meet_unlisted().await;
+                self.add_unlisted().await;
             }
-            Found::Board { costs, newest } => self.app.set_board(&costs, &newest),
-            Found::Merge(into, previews) => self.app.preview_merge(into, previews),
-            Found::Stopped(lines) => self.app.set_notes(lines),
-            Found::Confined(is_confined) => self.app.set_confined(is_confined),
-            Found::Choices { models, tools } => self.app.set_choices(models, tools),
-            Found::Server(found) => self.app.set_local_server(found),
-            Found::Choice(picker) => self.app.choose(*picker),
-            Found::Hits { hits, is_more } => self.app.set_hits(*hits, is_more),
-            Found::Filled(agent, filled) if agent == current => self.app.set_filled(filled),
-            Found::CheckedOut(agent, branch) if agent == current => self.app.set_branch(branch),
-            Found::Held(agent, holder) if agent == current => {
+            LoadResult::Board { costs, newest } => self.app.set_board(&costs, &newest),
+            LoadResult::Merge(into, previews) => self.app.preview_merge(into, previews),
+            LoadResult::Stopped(lines) => self.app.set_notes(lines),
+            LoadResult::Confined(is_confined) => self.app.set_confined(is_confined),
+            LoadResult::Choices { models, tools } => self.app.set_choices(models, tools),
+            LoadResult::Server(found) => self.app.set_local_server(found),
+            LoadResult::Choice(picker) => self.app.choose(*picker),
+            LoadResult::Hits { hits, is_more } => self.app.set_hits(*hits, is_more),
+            LoadResult::Filled(agent, filled) if agent == current => self.app.set_filled(filled),
+            LoadResult::CheckedOut(agent, branch) if agent == current => {
+                self.app.set_branch(branch);
+            }
+            LoadResult::Held(agent, holder) if agent == current => {
                 self.app.set_holder(Some(holder));
                 let head = self.app.pane().map(|pane| pane.agent.state.head());
                 self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
             }
-            Found::Attended => self.want_tree(),
-            // What agents of this process do is told by them.
-            Found::Grown if self.app.roster().others_may_move() => self.want_tree(),
-            Found::Grown | Found::Filled(..) | Found::CheckedOut(..) | Found::Held(..) => {}
-            Found::Delivered(agent, submission, delivered) => {
+            LoadResult::Attended => self.want_tree(),
+            // Agents of this process send their own events.
+            LoadResult::Grown if self.app.roster().others_may_move() => self.want_tree(),
+            LoadResult::Grown
+            | LoadResult::Filled(..)
+            | LoadResult::CheckedOut(..)
+            | LoadResult::Held(..) => {}
+            LoadResult::Delivered(agent, submission, delivered) => {
                 self.delivered(agent, submission, delivered).await;
             }
-            Found::PendingStored(agent, submission, stored) => {
+            LoadResult::PendingStored(agent, submission, stored) => {
                 self.pending_stored(agent, &submission, stored);
             }
-            Found::Kept(report) => self.kept(report),
-            Found::Trouble(text) => self.app.say(format!("⚠ {text}")),
+            LoadResult::Kept(report) => self.kept(report),
+            LoadResult::Trouble(text) => self.app.toast(format!("⚠ {text}")),
         }
     }
 
@@ -406,9 +411,9 @@ impl Driver {
         if let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.read_older(&self.engine).await
         {
-            self.app.say(format!("⚠ {error}"));
+            self.app.toast(format!("⚠ {error}"));
         }
-        self.meet_unlisted().await;
+        self.add_unlisted().await;
     }
 
     async fn read_newer(&mut self) {
@@ -416,11 +421,11 @@ impl Driver {
         if let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.read_newer(&self.engine).await
         {
-            self.app.say(format!("⚠ {error}"));
+            self.app.toast(format!("⚠ {error}"));
         }
     }
 
-    /// Shows a row where it stands, whoever wrote it.
+    /// Shows a row in the history of the agent that wrote it.
     pub async fn go_to(&mut self, row: RowRef) {
         if row.agent != self.app.current() {
             self.show(row.agent).await;
@@ -431,22 +436,22 @@ impl Driver {
         match pane.go_to(&self.engine, row).await {
             Ok(true) => {
                 self.app.arrive(row);
-                self.meet_unlisted().await;
+                self.add_unlisted().await;
             }
-            Ok(false) => self.app.say(format!("⚠ there is no row {row}")),
-            Err(error) => self.app.say(format!("⚠ {error}")),
+            Ok(false) => self.app.toast(format!("⚠ there is no row {row}")),
+            Err(error) => self.app.toast(format!("⚠ {error}")),
         }
     }
 
-    /// Loads agents that are shown or mentioned and not in the tree: a new child, reaped ones.
-    async fn meet_unlisted(&mut self) {
+    /// Loads agents on the screen that are not in the tree: a new child, reaped ones.
+    async fn add_unlisted(&mut self) {
         let mentioned = self.app.pane().map(Pane::mentions).unwrap_or_default();
         for agent in mentioned.into_iter().chain([self.app.current()]) {
             if self.app.roster().get(agent).is_none()
                 && let Ok(Some(record)) = self.engine.store().agent(agent).await
                 && (record.status == Status::Reaped || agent == self.app.current())
             {
-                self.app.meet(record);
+                self.app.add_agent(record);
             }
         }
     }
@@ -456,20 +461,20 @@ impl Driver {
         if let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.toggle_left(&self.engine, rewind).await
         {
-            self.app.say(format!("⚠ {error}"));
+            self.app.toast(format!("⚠ {error}"));
         }
     }
 
-    /// Reads all that is shown anew. What is typed stays.
+    /// Reads the current agent from the beginning; keeps the input.
     async fn reread(&mut self) {
         let agent = self.app.current();
         match Pane::open(&self.engine, agent).await {
             Ok(fresh) => self.app.renew(fresh),
-            Err(error) => return self.app.say(format!("⚠ {error}")),
+            Err(error) => return self.app.toast(format!("⚠ {error}")),
         }
         self.want_tree();
-        self.look_around();
-        self.scout.list_choices(self.workdir());
+        self.load_status();
+        self.loader.list_choices(self.workdir());
     }
 
     pub(super) fn want_tree(&mut self) {
@@ -480,14 +485,14 @@ impl Driver {
     fn read_tree(&mut self) {
         self.tree_due = None;
         self.tree_read = Some(Instant::now());
-        self.scout.read_tree(self.app.current());
+        self.loader.read_tree(self.app.current());
     }
 
-    /// What was sent in former runs: the newest of what agents of this session were told.
+    /// Loads messages of earlier runs: the newest ones to agents of this session.
     async fn read_history(&mut self) {
         match sent_history::sent_before(&self.engine, self.app.current()).await {
             Ok(sent) => self.app.set_history(sent),
-            Err(error) => self.app.say(format!("⚠ {error}")),
+            Err(error) => self.app.toast(format!("⚠ {error}")),
         }
     }
 
@@ -503,19 +508,19 @@ impl Driver {
         self.app.set_listing(typed, files.collect());
     }
 
-    /// What the status tells beside settings.
-    fn look_around(&mut self) {
+    /// Loads what the status shows besides settings.
+    fn load_status(&mut self) {
         let current = self.app.current();
-        self.scout.count(current);
-        self.scout.look_up_branch(current, self.workdir());
+        self.loader.count(current);
+        self.loader.look_up_branch(current, self.workdir());
     }
 
-    /// The model of the agent that is shown.
+    /// Model of the current agent.
     fn model(&self) -> Option<ModelChoice> {
         self.app.pane()?.agent.state.settings().model.clone()
     }
 
-    /// Where the tools of the agent that is shown run.
+    /// Directory of the current agent's tools.
     pub(super) fn workdir(&self) -> String {
         let settings = self.app.pane().map(|pane| pane.agent.state.settings());
         let workdir = settings.and_then(|settings| settings.workdir.clone());
@@ -523,7 +528,7 @@ impl Driver {
     }
 }
 
-/// Whether something else is sent after this, although no turn ended.
+/// Reports whether an event changes the next request without ending a turn.
 fn moves_window(update: &Update) -> bool {
     let (Update::Stored(row) | Update::Settled(row)) = update else {
         return false;

@@ -8,7 +8,7 @@ use ikigai_engine::{CommitError, EngineError, Intent, Submission, Update};
 use tokio::sync::oneshot;
 
 use super::Driver;
-use super::background::Found;
+use super::background::LoadResult;
 use crate::app::{EngineRequest, UiEffect};
 use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
 use crate::outbox::OutboxAction;
@@ -20,7 +20,7 @@ const DELIVERY: Duration = Duration::from_millis(250);
 const LAST_WRITES: Duration = Duration::from_millis(300);
 
 impl Driver {
-    /// Keeps drafts and pending messages in these files, from [`Driver::settle_in`] on.
+    /// Keeps drafts and pending messages in these files, from [`Driver::start`] on.
     pub fn set_drafts(&mut self, files: DraftFiles) {
         self.draft_files = Some(files);
     }
@@ -28,7 +28,8 @@ impl Driver {
     /// Begins to keep what is typed, and takes over what dead processes left.
     pub(super) fn start_drafts(&mut self) {
         let (mailbox, files) = (self.mailbox(), self.draft_files.take());
-        let writer = DraftWriter::start(files, move |report| mailbox.found(Found::Kept(report)));
+        let writer =
+            DraftWriter::start(files, move |report| mailbox.found(LoadResult::Kept(report)));
         writer.queue(DraftJob::ClaimPending);
         self.drafts = Some(writer);
         self.claim_draft(self.app.current());
@@ -59,7 +60,7 @@ impl Driver {
                 let mailbox = self.mailbox();
                 tokio::spawn(async move {
                     if let Ok(delivered) = delivery.await {
-                        mailbox.found(Found::Delivered(agent, submission, delivered));
+                        mailbox.found(LoadResult::Delivered(agent, submission, delivered));
                     }
                 });
             }
@@ -77,7 +78,7 @@ impl Driver {
             return self.app.ctx.delivered(submission.id);
         };
         if let EngineError::Commit(CommitError::Held { owner, .. }) = &error
-            && self.say_to_holder(agent, &submission, owner).await
+            && self.send_to_holder(agent, &submission, owner).await
         {
             return;
         }
@@ -102,7 +103,7 @@ impl Driver {
                 reason,
             }
         };
-        self.app.told(agent, update, Instant::now());
+        self.app.handle_event(agent, update, Instant::now());
     }
 
     /// Does what the outbox asks for.
@@ -127,7 +128,7 @@ impl Driver {
                 tokio::spawn(async move {
                     let (agent, submission) = (pending.agent, pending.submission);
                     let stored = engine.store_pending(agent, &submission).await;
-                    mailbox.found(Found::PendingStored(agent, submission, stored));
+                    mailbox.found(LoadResult::PendingStored(agent, submission, stored));
                 });
             }
         }
@@ -182,13 +183,15 @@ impl Driver {
         // Everything else is of no more use.
         for effect in self.app.take_effects() {
             match effect {
-                UiEffect::Engine(EngineRequest::Outbox(OutboxAction::Store(_))) => {}
-                UiEffect::Engine(EngineRequest::Outbox(action)) => self.do_outbox(action),
+                UiEffect::Engine(EngineRequest::Outbox(
+                    action @ (OutboxAction::Save(_) | OutboxAction::Drop(_)),
+                )) => self.do_outbox(action),
                 UiEffect::Engine(EngineRequest::SaveDraft(agent, text)) => {
                     self.save_draft(agent, text);
                 }
                 UiEffect::Engine(
-                    EngineRequest::Send(..)
+                    EngineRequest::Outbox(OutboxAction::Store(_))
+                    | EngineRequest::Send(..)
                     | EngineRequest::Show(_)
                     | EngineRequest::TakeOver(_)
                     | EngineRequest::SetKey { .. },

@@ -10,12 +10,12 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 pub(super) struct Clip {
     text: String,
     /// In the order in which they stand, none overlapping another.
-    folds: Vec<Fold>,
+    folds: Vec<ClipFold>,
 }
 
 /// A piece of text that is shown as its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Fold {
+struct ClipFold {
     /// Where its label stands.
     start: usize,
     end: usize,
@@ -34,7 +34,7 @@ impl Clip {
 
     /// A text that is shown as a label.
     pub(super) fn folded(whole: &str, label: String) -> Self {
-        let fold = Fold {
+        let fold = ClipFold {
             start: 0,
             end: label.len(),
             whole: whole.into(),
@@ -81,8 +81,8 @@ impl Clip {
 
     /// A copy of a part, whose ends are not within a fold.
     pub(super) fn part(&self, range: Range<usize>) -> Self {
-        let inside = |fold: &&Fold| range.start <= fold.start && fold.end <= range.end;
-        let folds = self.folds.iter().filter(inside).map(|fold| Fold {
+        let inside = |fold: &&ClipFold| range.start <= fold.start && fold.end <= range.end;
+        let folds = self.folds.iter().filter(inside).map(|fold| ClipFold {
             start: fold.start - range.start,
             end: fold.end - range.start,
             whole: Arc::clone(&fold.whole),
@@ -98,7 +98,7 @@ impl Clip {
         let removed = self.part(range.clone());
         let first = self.folds.partition_point(|fold| fold.start < range.start);
         let last = first + removed.folds.len();
-        let put = by.folds.iter().map(|fold| Fold {
+        let put = by.folds.iter().map(|fold| ClipFold {
             start: fold.start + range.start,
             end: fold.end + range.start,
             whole: Arc::clone(&fold.whole),

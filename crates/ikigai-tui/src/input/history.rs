@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use super::{Edit, Editor, Unsent};
+use super::{EditCommand, Editor, Unsent};
 
 /// How many texts are kept.
 const MOST_ENTRIES: usize = 1_000;
@@ -109,15 +109,15 @@ impl History {
 
 /// A search in what was sent: what is sought, and which of the matches is shown.
 #[derive(Clone, Debug, Default)]
-pub struct Search {
-    /// What is sought. Change it by [`Search::insert`] and [`Search::apply`].
+pub struct HistorySearch {
+    /// What is sought. Change it by [`HistorySearch::insert`] and [`HistorySearch::apply`].
     sought: Editor,
     /// Places in the history, the newest first, each text once.
     matches: Vec<usize>,
     marked: usize,
 }
 
-impl Search {
+impl HistorySearch {
     /// Begins a search.
     pub fn new(history: &History) -> Self {
         let mut search = Self::default();
@@ -137,8 +137,8 @@ impl Search {
     }
 
     /// Edits what is sought.
-    pub fn apply(&mut self, edit: Edit, history: &History) -> bool {
-        let changed = edit != Edit::Newline && self.sought.apply(edit);
+    pub fn apply(&mut self, edit: EditCommand, history: &History) -> bool {
+        let changed = edit != EditCommand::Newline && self.sought.apply(edit);
         if changed {
             self.look(history);
         }

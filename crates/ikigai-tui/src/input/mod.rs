@@ -10,14 +10,14 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use crate::line::{Line, Span};
-use crate::look::Role;
+use crate::line::{TextLine, TextSpan};
+use crate::look::Tone;
 use crate::width::pieces;
 
 use clip::Clip;
-pub use history::{History, Search};
-use rows::{Rows, units};
-use undo_stack::{Change, Kills, Side, Steps};
+pub use history::{History, HistorySearch};
+use rows::{EditorRows, units};
+use undo_stack::{EditStep, Kills, StepSide, Steps};
 
 /// How much text the input takes, with what is folded. A larger one is a file.
 pub const LIMIT_BYTES: usize = 16 * 1024 * 1024;
@@ -29,7 +29,7 @@ const PLAIN_CHARACTERS: usize = 1_000;
 
 /// What a key does to the text or to the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Edit {
+pub enum EditCommand {
     /// Puts a newline in.
     Newline,
     /// Takes out what stands before the cursor.
@@ -81,9 +81,9 @@ pub struct TooLarge;
 
 /// The rows of the input that are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct EditorLayout {
     /// What they say.
-    pub rows: Vec<Line>,
+    pub rows: Vec<TextLine>,
     /// Row, among those that are shown, and column of the cursor.
     pub cursor: (usize, usize),
     /// How many rows are above those that are shown.
@@ -122,7 +122,7 @@ pub struct Editor {
     cursor: usize,
     steps: Steps,
     kills: Kills,
-    rows: Rows,
+    rows: EditorRows,
     /// The first row that is shown.
     first_row: usize,
     last: Last,
@@ -186,7 +186,7 @@ impl Editor {
     /// Takes the text out as a kill.
     pub fn clear(&mut self) {
         self.did(Last::Other);
-        self.kill(0..self.text.len(), Side::Behind);
+        self.kill(0..self.text.len(), StepSide::Behind);
         self.did(Last::Other);
     }
 
@@ -261,57 +261,59 @@ impl Editor {
     }
 
     /// Does what a key means; says whether that was anything. Up and down at the edges are not.
-    pub fn apply(&mut self, edit: Edit) -> bool {
+    pub fn apply(&mut self, edit: EditCommand) -> bool {
         let at = self.cursor;
         match edit {
-            Edit::Newline => self.change(at..at, &Clip::plain("\n"), Last::Other),
-            Edit::Backspace => match self.text.left(at) {
+            EditCommand::Newline => self.change(at..at, &Clip::plain("\n"), Last::Other),
+            EditCommand::Backspace => match self.text.left(at) {
                 Some(start) => self.change(start..at, &Clip::default(), Last::Erased),
                 None => self.nothing(),
             },
-            Edit::DeleteForward => match self.text.right(at) {
+            EditCommand::DeleteForward => match self.text.right(at) {
                 Some(end) => self.change(at..end, &Clip::default(), Last::Other),
                 None => self.nothing(),
             },
-            Edit::Left => self.go(self.text.left(at).unwrap_or(at)),
-            Edit::Right => self.go(self.text.right(at).unwrap_or(at)),
-            Edit::WordLeft => self.go(self.text.word_left(at)),
-            Edit::WordRight => self.go(self.text.word_right(at)),
-            Edit::LineStart => self.go(self.text.line_start(at)),
-            Edit::LineEnd => self.go(self.text.line_end(at)),
-            Edit::TextStart => self.go(0),
-            Edit::TextEnd => self.go(self.text.len()),
-            Edit::Up => self.vertical(Side::Before),
-            Edit::Down => self.vertical(Side::Behind),
-            Edit::KillToEnd => {
+            EditCommand::Left => self.go(self.text.left(at).unwrap_or(at)),
+            EditCommand::Right => self.go(self.text.right(at).unwrap_or(at)),
+            EditCommand::WordLeft => self.go(self.text.word_left(at)),
+            EditCommand::WordRight => self.go(self.text.word_right(at)),
+            EditCommand::LineStart => self.go(self.text.line_start(at)),
+            EditCommand::LineEnd => self.go(self.text.line_end(at)),
+            EditCommand::TextStart => self.go(0),
+            EditCommand::TextEnd => self.go(self.text.len()),
+            EditCommand::Up => self.vertical(StepSide::Before),
+            EditCommand::Down => self.vertical(StepSide::Behind),
+            EditCommand::KillToEnd => {
                 let end = match self.text.line_end(at) {
                     end if end == at => self.text.right(at).unwrap_or(at),
                     end => end,
                 };
-                self.kill(at..end, Side::Behind)
+                self.kill(at..end, StepSide::Behind)
             }
-            Edit::KillToStart => {
+            EditCommand::KillToStart => {
                 let start = match self.text.line_start(at) {
                     start if start == at => self.text.left(at).unwrap_or(at),
                     start => start,
                 };
-                self.kill(start..at, Side::Before)
+                self.kill(start..at, StepSide::Before)
             }
-            Edit::KillWordBack => self.kill(self.text.word_left(at)..at, Side::Before),
-            Edit::KillWordForward => self.kill(at..self.text.word_right(at), Side::Behind),
-            Edit::Yank => self.yank(at..at, 0),
-            Edit::YankPop => match self.last.clone() {
+            EditCommand::KillWordBack => self.kill(self.text.word_left(at)..at, StepSide::Before),
+            EditCommand::KillWordForward => {
+                self.kill(at..self.text.word_right(at), StepSide::Behind)
+            }
+            EditCommand::Yank => self.yank(at..at, 0),
+            EditCommand::YankPop => match self.last.clone() {
                 Last::Yanked { at, back } => self.yank(at, back + 1),
                 _ => self.nothing(),
             },
-            Edit::Undo => self.undo(),
-            Edit::Redo => self.redo(),
+            EditCommand::Undo => self.undo(),
+            EditCommand::Redo => self.redo(),
         }
     }
 
     /// Wraps the text into rows of so many cells and shows at most so many of them, the cursor's
     /// among them. After a change it costs what the changed line costs, else what is shown.
-    pub fn layout(&mut self, width: u16, max_rows: u16) -> Layout {
+    pub fn layout(&mut self, width: u16, max_rows: u16) -> EditorLayout {
         self.rows.fit(&self.text, usize::from(width));
         let most = usize::from(max_rows).max(1);
         let total_rows = self.rows.count();
@@ -322,7 +324,7 @@ impl Editor {
             .max((row + 1).saturating_sub(most))
             .min(total_rows.saturating_sub(most));
         let end = total_rows.min(self.first_row + most);
-        Layout {
+        EditorLayout {
             rows: (self.first_row..end).map(|row| self.line(row)).collect(),
             cursor: (row - self.first_row, column),
             first_row: self.first_row,
@@ -332,7 +334,7 @@ impl Editor {
 
     /// The text in one row of so many cells, of which those on the left are left out that the cursor
     /// leaves no room for; and the cursor's column.
-    pub fn one_row(&mut self, width: u16) -> (Line, u16) {
+    pub fn one_row(&mut self, width: u16) -> (TextLine, u16) {
         let layout = self.layout(u16::MAX, 1);
         let most = usize::from(width).saturating_sub(1);
         let column = layout.cursor.1;
@@ -364,18 +366,18 @@ impl Editor {
         self.move_to(at);
     }
 
-    fn line(&self, row: usize) -> Line {
+    fn line(&self, row: usize) -> TextLine {
         let range = self.rows.range(&self.text, row);
-        let mut line = Line::default();
+        let mut line = TextLine::default();
         let (mut at, mut column) = (range.start, 0);
         for unit in units(&self.text, range) {
             let (text, columns) = self.rows.shown(unit, column);
             let folded = self.text.piece_end(at).1;
             let plain = !folded && (text == unit || unit == "\t");
-            let look = if plain { Role::Text } else { Role::Faint }.into();
+            let look = if plain { Tone::Text } else { Tone::Faint }.into();
             match line.spans.last_mut() {
                 Some(span) if span.look == look => span.text.push_str(&text),
-                _ => line.spans.push(Span::new(text, look)),
+                _ => line.spans.push(TextSpan::new(text, look)),
             }
             at += unit.len();
             column += columns;
@@ -401,11 +403,11 @@ impl Editor {
         moves
     }
 
-    fn vertical(&mut self, side: Side) -> bool {
+    fn vertical(&mut self, side: StepSide) -> bool {
         let (row, column) = self.rows.locate(&self.text, self.cursor);
         let next = match side {
-            Side::Before => row.checked_sub(1),
-            Side::Behind => Some(row + 1).filter(|next| *next < self.rows.count()),
+            StepSide::Before => row.checked_sub(1),
+            StepSide::Behind => Some(row + 1).filter(|next| *next < self.rows.count()),
         };
         let column = self.column.unwrap_or(column);
         self.did(Last::Other);
@@ -415,8 +417,8 @@ impl Editor {
         self.column = Some(column);
         let at = self.rows.place(&self.text, next, column);
         self.cursor = match (self.text.fold_around(at), side) {
-            (Some(fold), Side::Before) => fold.start,
-            (Some(fold), Side::Behind) => fold.end,
+            (Some(fold), StepSide::Before) => fold.start,
+            (Some(fold), StepSide::Behind) => fold.end,
             (None, _) => at,
         };
         true
@@ -433,7 +435,7 @@ impl Editor {
         if added > 0 && self.text.whole_len() + added > LIMIT_BYTES + part.len() {
             return false;
         }
-        let change = Change {
+        let change = EditStep {
             at: part.start,
             cursor: self.cursor,
             removed: self.put(part, by),
@@ -454,7 +456,7 @@ impl Editor {
     }
 
     /// A kill of nothing keeps the kills before it together.
-    fn kill(&mut self, part: Range<usize>, side: Side) -> bool {
+    fn kill(&mut self, part: Range<usize>, side: StepSide) -> bool {
         if part.is_empty() {
             self.column = None;
             return false;

@@ -17,7 +17,7 @@ const STRETCH: usize = 16 * 1024;
 /// Invariant: if `width` is not 0, the rows fill the text, none is too wide, and every line begins one.
 /// A line that fills its last row has one more, empty row, because the cursor stands there at its end.
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(super) struct EditorRows {
     width: usize,
     starts: Vec<usize>,
     /// Those starts within lines at which rows begin whatever changes before them, in order.
@@ -25,7 +25,7 @@ pub(super) struct Rows {
     stretch: usize,
 }
 
-impl Default for Rows {
+impl Default for EditorRows {
     fn default() -> Self {
         Self {
             width: 0,
@@ -36,7 +36,7 @@ impl Default for Rows {
     }
 }
 
-impl Rows {
+impl EditorRows {
     /// Wraps the text, if that was not done for this width.
     pub(super) fn fit(&mut self, clip: &Clip, width: usize) {
         let width = width.max(1);

@@ -1,6 +1,6 @@
 //! Edits one by one; the random ones are in `tests/it/input.rs`.
 
-use super::{Edit, Editor, LIMIT_BYTES, TooLarge};
+use super::{EditCommand, Editor, LIMIT_BYTES, TooLarge};
 
 /// An editor with this text, the cursor where `|` is.
 fn editor(text: &str) -> Editor {
@@ -20,12 +20,16 @@ fn state(editor: &Editor) -> String {
 
 fn rows(editor: &mut Editor, width: u16) -> Vec<String> {
     let layout = editor.layout(width, u16::MAX);
-    layout.rows.iter().map(crate::line::Line::text).collect()
+    layout
+        .rows
+        .iter()
+        .map(crate::line::TextLine::text)
+        .collect()
 }
 
 #[test]
 fn keys_move_and_change_by_graphemes_words_and_lines() {
-    use Edit::{
+    use EditCommand::{
         Backspace, DeleteForward, KillToEnd, KillToStart, KillWordBack, KillWordForward, Left,
         LineEnd, LineStart, Newline, Right, TextEnd, TextStart, WordLeft, WordRight,
     };
@@ -66,21 +70,21 @@ fn keys_move_and_change_by_graphemes_words_and_lines() {
 #[test]
 fn kills_in_a_row_come_back_as_one_and_older_ones_after_them() {
     let mut editor = editor("one two three| four");
-    editor.apply(Edit::KillWordBack);
-    editor.apply(Edit::KillWordBack);
-    editor.apply(Edit::KillToEnd);
-    editor.apply(Edit::TextStart);
-    editor.apply(Edit::KillWordForward);
+    editor.apply(EditCommand::KillWordBack);
+    editor.apply(EditCommand::KillWordBack);
+    editor.apply(EditCommand::KillToEnd);
+    editor.apply(EditCommand::TextStart);
+    editor.apply(EditCommand::KillWordForward);
     assert_eq!(state(&editor), "| ");
 
-    editor.apply(Edit::Yank);
+    editor.apply(EditCommand::Yank);
     assert_eq!(state(&editor), "one| ");
-    editor.apply(Edit::YankPop);
+    editor.apply(EditCommand::YankPop);
     assert_eq!(state(&editor), "two three four| ");
-    editor.apply(Edit::YankPop);
+    editor.apply(EditCommand::YankPop);
     assert_eq!(state(&editor), "one| ");
-    editor.apply(Edit::Left);
-    assert!(!editor.apply(Edit::YankPop));
+    editor.apply(EditCommand::Left);
+    assert!(!editor.apply(EditCommand::YankPop));
 }
 
 #[test]
@@ -90,9 +94,9 @@ fn what_is_cleared_can_be_brought_back() {
     editor.clear();
 
     assert!(editor.is_empty());
-    assert!(editor.apply(Edit::Yank));
+    assert!(editor.apply(EditCommand::Yank));
     assert_eq!(state(&editor), "a thought|");
-    assert!(editor.apply(Edit::Undo) && editor.apply(Edit::Undo));
+    assert!(editor.apply(EditCommand::Undo) && editor.apply(EditCommand::Undo));
     assert_eq!(state(&editor), "a thou|ght");
 }
 
@@ -103,15 +107,15 @@ fn typed_words_are_undone_one_by_one() {
         editor.insert(&letter.to_string());
     }
     for _ in 0..7 {
-        editor.apply(Edit::Backspace);
+        editor.apply(EditCommand::Backspace);
     }
     assert_eq!(editor.text(), "hello big");
 
     let mut seen = Vec::new();
-    while editor.apply(Edit::Undo) {
+    while editor.apply(EditCommand::Undo) {
         seen.push(editor.text());
     }
-    while editor.apply(Edit::Redo) {
+    while editor.apply(EditCommand::Redo) {
         seen.push(editor.text());
     }
 
@@ -126,9 +130,9 @@ fn typed_words_are_undone_one_by_one() {
         "hello big",
     ];
     assert_eq!(seen, expected);
-    editor.apply(Edit::Undo);
+    editor.apply(EditCommand::Undo);
     editor.insert("!");
-    assert!(!editor.apply(Edit::Redo));
+    assert!(!editor.apply(EditCommand::Redo));
 }
 
 #[test]
@@ -141,24 +145,24 @@ fn a_large_paste_is_one_grapheme_until_it_is_sent() {
     assert_eq!(state(&editor), "see [paste: 10,000 lines]|!");
     let whole = format!("see {}!", "line\n".repeat(10_000));
     assert_eq!(editor.text(), whole);
-    editor.apply(Edit::Left);
+    editor.apply(EditCommand::Left);
     assert_eq!(state(&editor), "see |[paste: 10,000 lines]!");
     editor.insert("\u{301}");
-    editor.apply(Edit::WordRight);
+    editor.apply(EditCommand::WordRight);
     assert_eq!(state(&editor), "see \u{301}[paste: 10,000 lines]|!");
     editor.insert("\u{301}");
     assert_eq!(state(&editor), "see \u{301}[paste: 10,000 lines]\u{301}|!");
-    editor.apply(Edit::Backspace);
-    editor.apply(Edit::KillWordBack);
+    editor.apply(EditCommand::Backspace);
+    editor.apply(EditCommand::KillWordBack);
     assert_eq!(state(&editor), "see \u{301}|!");
-    editor.apply(Edit::Yank);
+    editor.apply(EditCommand::Yank);
     assert_eq!(editor.text(), whole.replacen(' ', " \u{301}", 1));
     editor.move_to(10);
     assert_eq!(state(&editor), "see \u{301}[paste: 10,000 lines]|!");
     assert!(editor.replace(8..9, "it"));
     assert_eq!(state(&editor), "see \u{301}it|!");
     assert_eq!(editor.take(), "see \u{301}it!");
-    assert!(editor.is_empty() && !editor.apply(Edit::Undo));
+    assert!(editor.is_empty() && !editor.apply(EditCommand::Undo));
 }
 
 #[test]
@@ -189,9 +193,9 @@ fn more_than_the_input_takes_is_refused() {
     assert_eq!(editor.paste(&half), Ok(()));
     assert_eq!(editor.paste(&half), Ok(()));
     assert_eq!(editor.paste("x"), Err(TooLarge));
-    assert!(!editor.insert("x") && !editor.apply(Edit::Newline));
-    assert!(editor.apply(Edit::KillWordBack));
-    assert!(editor.apply(Edit::Yank) && !editor.apply(Edit::Yank));
+    assert!(!editor.insert("x") && !editor.apply(EditCommand::Newline));
+    assert!(editor.apply(EditCommand::KillWordBack));
+    assert!(editor.apply(EditCommand::Yank) && !editor.apply(EditCommand::Yank));
     assert_eq!(editor.text().len(), LIMIT_BYTES);
 }
 
@@ -232,11 +236,11 @@ fn up_and_down_keep_the_column_and_tell_the_edges() {
     editor.layout(5, 10);
     let mut seen = Vec::new();
 
-    while editor.apply(Edit::Up) {
+    while editor.apply(EditCommand::Up) {
         seen.push(state(&editor).replace('\n', "/"));
     }
-    assert!(!editor.apply(Edit::Up));
-    while editor.apply(Edit::Down) {}
+    assert!(!editor.apply(EditCommand::Up));
+    while editor.apply(EditCommand::Down) {}
 
     let expected = [
         "abcdefgh/x|/abcdefgh",
@@ -252,12 +256,12 @@ fn up_and_down_go_through_a_fold_that_has_several_rows() {
     let mut editor = editor("|z");
     editor.paste(&"x\n".repeat(9)).unwrap();
     editor.layout(5, 10);
-    editor.apply(Edit::Left);
+    editor.apply(EditCommand::Left);
 
-    assert!(editor.apply(Edit::Down));
+    assert!(editor.apply(EditCommand::Down));
     assert_eq!(state(&editor), "[paste: 9 lines]|z");
-    assert!(!editor.apply(Edit::Down));
-    assert!(editor.apply(Edit::Up));
+    assert!(!editor.apply(EditCommand::Down));
+    assert!(editor.apply(EditCommand::Up));
     assert_eq!(state(&editor), "|[paste: 9 lines]z");
 }
 
@@ -270,9 +274,9 @@ fn rows_scroll_no_further_than_the_cursor_needs() {
     };
 
     assert_eq!(first(&mut editor), (2, 2, 5));
-    editor.apply(Edit::Up);
+    editor.apply(EditCommand::Up);
     assert_eq!(first(&mut editor), (2, 1, 5));
-    editor.apply(Edit::TextStart);
+    editor.apply(EditCommand::TextStart);
     assert_eq!(first(&mut editor), (0, 0, 5));
     editor.click(2, 7);
     assert_eq!(state(&editor), "a\nb\nc|\nd\ne");
@@ -286,13 +290,13 @@ fn a_line_of_megabytes_is_edited_at_both_ends() {
     editor.set(&"word ".repeat(1024 * 1024));
     editor.layout(80, 10);
 
-    for edit in [Edit::TextEnd, Edit::TextStart] {
+    for edit in [EditCommand::TextEnd, EditCommand::TextStart] {
         editor.apply(edit);
         for _ in 0..3 {
             editor.insert("x");
             editor.layout(80, 10);
-            editor.apply(Edit::WordLeft);
-            editor.apply(Edit::DeleteForward);
+            editor.apply(EditCommand::WordLeft);
+            editor.apply(EditCommand::DeleteForward);
         }
     }
 

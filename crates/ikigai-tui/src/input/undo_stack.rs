@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 32 * 1024 * 1024;
 
 /// Something was put in the place of something.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct EditStep {
     /// Where.
     pub(super) at: usize,
     pub(super) removed: Clip,
@@ -22,7 +22,7 @@ pub(super) struct Change {
     pub(super) cursor: usize,
 }
 
-impl Change {
+impl EditStep {
     fn bytes(&self) -> usize {
         self.removed.whole_len() + self.inserted.whole_len()
     }
@@ -57,32 +57,32 @@ impl Change {
 /// What can be undone and done again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps {
-    done: VecDeque<Change>,
-    undone: Vec<Change>,
+    done: VecDeque<EditStep>,
+    undone: Vec<EditStep>,
 }
 
 impl Steps {
     /// Takes a change in; `goes_on` if it is of the same sort as the one before and follows it.
-    pub(super) fn add(&mut self, change: Change, goes_on: bool) {
+    pub(super) fn add(&mut self, change: EditStep, goes_on: bool) {
         self.undone.clear();
         if goes_on && self.done.back_mut().is_some_and(|last| last.join(&change)) {
             return;
         }
         self.done.push_back(change);
-        let mut bytes: usize = self.done.iter().map(Change::bytes).sum();
+        let mut bytes: usize = self.done.iter().map(EditStep::bytes).sum();
         while self.done.len() > 1 && (self.done.len() > MOST_STEPS || bytes > MOST_BYTES) {
             bytes -= self.done.pop_front().map_or(0, |change| change.bytes());
         }
     }
 
     /// The newest change, which is then undone.
-    pub(super) fn undo(&mut self) -> Option<&Change> {
+    pub(super) fn undo(&mut self) -> Option<&EditStep> {
         self.undone.push(self.done.pop_back()?);
         self.undone.last()
     }
 
     /// The change undone last, which is then done.
-    pub(super) fn redo(&mut self) -> Option<&Change> {
+    pub(super) fn redo(&mut self) -> Option<&EditStep> {
         self.done.push_back(self.undone.pop()?);
         self.done.back()
     }
@@ -96,16 +96,16 @@ pub(super) struct Kills {
 
 /// On which side of the kill before it a kill stood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum StepSide {
     Before,
     Behind,
 }
 
 impl Kills {
     /// Keeps what was killed; `joins` if it belongs to the kill before it.
-    pub(super) fn add(&mut self, killed: &Clip, side: Side, joins: bool) {
+    pub(super) fn add(&mut self, killed: &Clip, side: StepSide, joins: bool) {
         match self.kept.back_mut() {
-            Some(last) if joins && side == Side::Before => last.prepend(killed),
+            Some(last) if joins && side == StepSide::Before => last.prepend(killed),
             Some(last) if joins => last.append(killed),
             _ => self.kept.push_back(killed.clone()),
         }

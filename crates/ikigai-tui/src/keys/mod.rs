@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 
 use thiserror::Error;
 
-use crate::key::Key;
+use crate::key::KeyPress;
 
 pub use name::NoSuchKey;
-pub use table::{Action, Entry, entries};
+pub use table::{Action, ActionEntry, entries};
 
 /// Where a key is pressed. Several can hold at once: then the first that knows the key decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum KeyMode {
     /// The input.
     Input,
     /// The input as long as it is empty; it stands before the input.
@@ -42,7 +42,7 @@ pub enum Mode {
     Overlay,
 }
 
-impl Mode {
+impl KeyMode {
     /// All modes, in the order in which help shows them.
     pub const ALL: [Self; 12] = [
         Self::Input,
@@ -127,9 +127,9 @@ pub struct Bindings {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Binding {
-    mode: Mode,
+    mode: KeyMode,
     /// One, or two that are pressed one after the other.
-    keys: Vec<Key>,
+    keys: Vec<KeyPress>,
     action: Action,
 }
 
@@ -188,9 +188,9 @@ impl Bindings {
 
     /// What keys mean that were pressed one after the other, in the first of these modes that knows
     /// them, or everywhere.
-    pub fn meaning(&self, modes: &[Mode], pressed: &[Key]) -> Meaning {
-        let pressed: Vec<Key> = pressed.iter().map(|key| key.plain()).collect();
-        for mode in modes.iter().chain([&Mode::Always]) {
+    pub fn meaning(&self, modes: &[KeyMode], pressed: &[KeyPress]) -> Meaning {
+        let pressed: Vec<KeyPress> = pressed.iter().map(|key| key.plain()).collect();
+        for mode in modes.iter().chain([&KeyMode::Always]) {
             let here = || self.bound.iter().filter(|bound| bound.mode == *mode);
             if let Some(bound) = here().find(|bound| bound.keys == pressed) {
                 return Meaning::Action(bound.action);
@@ -203,7 +203,7 @@ impl Bindings {
     }
 
     /// The names of the keys that do something in a mode.
-    pub fn keys_of(&self, mode: Mode, action: Action) -> Vec<String> {
+    pub fn keys_of(&self, mode: KeyMode, action: Action) -> Vec<String> {
         let bound = self.bound.iter();
         let found = bound.filter(|bound| bound.mode == mode && bound.action == action);
         found.map(|bound| names(&bound.keys)).collect()
@@ -211,7 +211,7 @@ impl Bindings {
 
     /// What keys do, under headings.
     pub fn help(&self) -> Vec<Help> {
-        let all = Mode::ALL.into_iter().map(|mode| {
+        let all = KeyMode::ALL.into_iter().map(|mode| {
             let here = entries().filter(|entry| entry.keys.iter().any(|(known, _)| *known == mode));
             let rows = here.filter_map(|entry| {
                 let keys = self.keys_of(mode, entry.action);
@@ -232,7 +232,7 @@ pub struct Help {
     /// Where.
     pub heading: &'static str,
     /// Which keys do what.
-    pub rows: Vec<(Vec<String>, &'static Entry)>,
+    pub rows: Vec<(Vec<String>, &'static ActionEntry)>,
 }
 
 /// `docs/keys.md`, made from the table.
@@ -263,9 +263,9 @@ pub fn page() -> String {
     page
 }
 
-fn parsed(names: &str) -> Result<Vec<Key>, BindError> {
+fn parsed(names: &str) -> Result<Vec<KeyPress>, BindError> {
     let keys = names.split_whitespace().map(str::parse);
-    let keys: Vec<Key> = keys
+    let keys: Vec<KeyPress> = keys
         .collect::<Result<_, _>>()
         .map_err(|source| BindError::Key {
             keys: names.to_owned(),
@@ -277,8 +277,8 @@ fn parsed(names: &str) -> Result<Vec<Key>, BindError> {
     Ok(keys)
 }
 
-fn names(keys: &[Key]) -> String {
-    let names: Vec<_> = keys.iter().map(Key::to_string).collect();
+fn names(keys: &[KeyPress]) -> String {
+    let names: Vec<_> = keys.iter().map(KeyPress::to_string).collect();
     names.join(" ")
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::key::{Code, Key};
+use crate::key::{KeyCode, KeyPress};
 
 /// A text that is no name of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -13,32 +13,32 @@ use crate::key::{Code, Key};
 pub struct NoSuchKey(pub String);
 
 /// Keys that have a name; all others are called as the character that they make.
-const NAMED: &[(&str, Code)] = &[
-    ("enter", Code::Enter),
-    ("tab", Code::Tab),
-    ("backspace", Code::Backspace),
-    ("delete", Code::Delete),
-    ("insert", Code::Insert),
-    ("home", Code::Home),
-    ("end", Code::End),
-    ("page-up", Code::PageUp),
-    ("page-down", Code::PageDown),
-    ("up", Code::Up),
-    ("down", Code::Down),
-    ("left", Code::Left),
-    ("right", Code::Right),
-    ("esc", Code::Escape),
-    ("space", Code::Char(' ')),
+const NAMED: &[(&str, KeyCode)] = &[
+    ("enter", KeyCode::Enter),
+    ("tab", KeyCode::Tab),
+    ("backspace", KeyCode::Backspace),
+    ("delete", KeyCode::Delete),
+    ("insert", KeyCode::Insert),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("page-up", KeyCode::PageUp),
+    ("page-down", KeyCode::PageDown),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("esc", KeyCode::Escape),
+    ("space", KeyCode::Char(' ')),
 ];
 
 /// How many function keys there are.
 const FUNCTION_KEYS: u8 = 24;
 
-impl FromStr for Key {
+impl FromStr for KeyPress {
     type Err = NoSuchKey;
 
     fn from_str(name: &str) -> Result<Self, NoSuchKey> {
-        let mut key = Self::of(Code::Escape);
+        let mut key = Self::of(KeyCode::Escape);
         let mut rest = name;
         loop {
             let (held, behind) = if let Some(behind) = rest.strip_prefix("ctrl-") {
@@ -58,7 +58,7 @@ impl FromStr for Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for KeyPress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = [
             (self.ctrl, "ctrl-"),
@@ -74,19 +74,19 @@ impl fmt::Display for Key {
             return f.write_str(name);
         }
         match self.code {
-            Code::Char(letter) => write!(f, "{letter}"),
-            Code::F(number) => write!(f, "f{number}"),
+            KeyCode::Char(letter) => write!(f, "{letter}"),
+            KeyCode::F(number) => write!(f, "f{number}"),
             other => write!(f, "{other:?}"),
         }
     }
 }
 
-impl Key {
+impl KeyPress {
     /// The same key in the one form in which keys are compared: a letter tells itself whether Shift
     /// was held, and with Ctrl it is small.
     #[must_use]
     pub fn plain(self) -> Self {
-        let Code::Char(letter) = self.code else {
+        let KeyCode::Char(letter) = self.code else {
             return self;
         };
         let letter = match (self.ctrl, self.shift) {
@@ -95,27 +95,27 @@ impl Key {
             (false, false) => letter,
         };
         Self {
-            code: Code::Char(letter),
+            code: KeyCode::Char(letter),
             shift: self.shift && (self.ctrl || letter == ' '),
             ..self
         }
     }
 }
 
-fn code(name: &str) -> Option<Code> {
+fn code(name: &str) -> Option<KeyCode> {
     if let Some((_, code)) = NAMED.iter().find(|(known, _)| *known == name) {
         return Some(*code);
     }
     let mut letters = name.chars();
     match (letters.next(), letters.next()) {
         (Some(letter), None) if !letter.is_control() && !letter.is_whitespace() => {
-            Some(Code::Char(letter))
+            Some(KeyCode::Char(letter))
         }
         (Some('f'), Some(_)) => {
             let number = name.get(1..)?.parse().ok()?;
             (1..=FUNCTION_KEYS)
                 .contains(&number)
-                .then_some(Code::F(number))
+                .then_some(KeyCode::F(number))
         }
         _ => None,
     }

@@ -1,17 +1,17 @@
 //! The table of actions: their names, where they are, which keys do them, what they do.
 
-use super::Mode;
-use crate::input::Edit;
+use super::KeyMode;
+use crate::input::EditCommand;
 
 /// One action of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ActionEntry {
     /// What is done.
     pub action: Action,
     /// Its name in the configuration.
     pub name: &'static str,
     /// Which keys do it where; a key that the user chooses holds in the first of these modes.
-    pub keys: &'static [(Mode, &'static [&'static str])],
+    pub keys: &'static [(KeyMode, &'static [&'static str])],
     /// What it does, for whoever looks for a key.
     pub help: &'static str,
 }
@@ -23,16 +23,16 @@ macro_rules! actions {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Action {
             /// Changes the input.
-            Edit(Edit),
+            Edit(EditCommand),
             /// Goes to the agent of this number.
             Agent(u8),
             $(#[doc = $help] $action,)+
         }
 
-        const ACTIONS: &[Entry] = &[$(Entry {
+        const ACTIONS: &[ActionEntry] = &[$(ActionEntry {
             action: Action::$action,
             name: $name,
-            keys: &[$((Mode::$mode, &[$($key),+])),+],
+            keys: &[$((KeyMode::$mode, &[$($key),+])),+],
             help: $help,
         }),+];
     };
@@ -155,10 +155,10 @@ actions! {
 /// Makes entries for edits of the input.
 macro_rules! edits {
     ($($edit:ident $name:literal [$($key:literal)+] $help:literal)+) => {
-        const EDITS: &[Entry] = &[$(Entry {
-            action: Action::Edit(Edit::$edit),
+        const EDITS: &[ActionEntry] = &[$(ActionEntry {
+            action: Action::Edit(EditCommand::$edit),
             name: $name,
-            keys: &[(Mode::Input, &[$($key),+])],
+            keys: &[(KeyMode::Input, &[$($key),+])],
             help: $help,
         }),+];
     };
@@ -191,10 +191,10 @@ edits! {
 /// Makes entries for going to an agent by its number.
 macro_rules! agents {
     ($($number:literal $name:literal $key:literal)+) => {
-        const AGENTS: &[Entry] = &[$(Entry {
+        const AGENTS: &[ActionEntry] = &[$(ActionEntry {
             action: Action::Agent($number),
             name: $name,
-            keys: &[(Mode::Always, &[$key])],
+            keys: &[(KeyMode::Always, &[$key])],
             help: concat!("goes to agent ", $number, " of the tree line"),
         }),+];
     };
@@ -213,6 +213,6 @@ agents! {
 }
 
 /// All actions, in the order in which help shows them.
-pub fn entries() -> impl Iterator<Item = &'static Entry> {
+pub fn entries() -> impl Iterator<Item = &'static ActionEntry> {
     ACTIONS.iter().chain(EDITS).chain(AGENTS)
 }

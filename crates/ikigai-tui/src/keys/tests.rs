@@ -1,32 +1,32 @@
 use std::collections::HashSet;
 
-use super::{Action, BindError, Bindings, Meaning, Mode, NoSuchKey, entries, page, parsed};
-use crate::input::Edit;
-use crate::key::{Code, Key};
+use super::{Action, BindError, Bindings, KeyMode, Meaning, NoSuchKey, entries, page, parsed};
+use crate::input::EditCommand;
+use crate::key::{KeyCode, KeyPress};
 
 fn bound(pairs: &[(&str, &str)]) -> Result<Bindings, BindError> {
     let owned = |(keys, action): &(&str, &str)| ((*keys).to_owned(), (*action).to_owned());
     Bindings::with(&pairs.iter().map(owned).collect::<Vec<_>>())
 }
 
-fn meaning(bindings: &Bindings, modes: &[Mode], keys: &str) -> Meaning {
+fn meaning(bindings: &Bindings, modes: &[KeyMode], keys: &str) -> Meaning {
     bindings.meaning(modes, &parsed(keys).unwrap())
 }
 
 #[test]
 fn names_of_keys_are_read_and_written() {
     let cases = [
-        ("ctrl-x", Key::ctrl('x')),
-        ("alt-enter", Key::alt(Code::Enter)),
-        ("shift-tab", Key::shift(Code::Tab)),
-        ("f1", Key::of(Code::F(1))),
-        ("?", Key::of(Code::Char('?'))),
-        ("-", Key::of(Code::Char('-'))),
-        ("ctrl--", Key::ctrl('-')),
-        ("G", Key::of(Code::Char('G'))),
-        ("f", Key::of(Code::Char('f'))),
-        ("space", Key::of(Code::Char(' '))),
-        ("page-up", Key::of(Code::PageUp)),
+        ("ctrl-x", KeyPress::ctrl('x')),
+        ("alt-enter", KeyPress::alt(KeyCode::Enter)),
+        ("shift-tab", KeyPress::shift(KeyCode::Tab)),
+        ("f1", KeyPress::of(KeyCode::F(1))),
+        ("?", KeyPress::of(KeyCode::Char('?'))),
+        ("-", KeyPress::of(KeyCode::Char('-'))),
+        ("ctrl--", KeyPress::ctrl('-')),
+        ("G", KeyPress::of(KeyCode::Char('G'))),
+        ("f", KeyPress::of(KeyCode::Char('f'))),
+        ("space", KeyPress::of(KeyCode::Char(' '))),
+        ("page-up", KeyPress::of(KeyCode::PageUp)),
     ];
 
     for (name, key) in cases {
@@ -36,20 +36,20 @@ fn names_of_keys_are_read_and_written() {
     for name in [
         "", "ctrl-", "f0", "f99", "pageup", "ctrl-ab", "Ctrl-x", " ", "\u{1b}",
     ] {
-        assert_eq!(name.parse::<Key>(), Err(NoSuchKey(name.to_owned())));
+        assert_eq!(name.parse::<KeyPress>(), Err(NoSuchKey(name.to_owned())));
     }
 }
 
 #[test]
 fn a_letter_tells_itself_that_shift_was_held() {
-    let shifted = Key::shift(Code::Char('g'));
-    let both = Key {
+    let shifted = KeyPress::shift(KeyCode::Char('g'));
+    let both = KeyPress {
         shift: true,
-        ..Key::ctrl('A')
+        ..KeyPress::ctrl('A')
     };
 
-    assert_eq!("shift-g".parse(), Ok(Key::of(Code::Char('G'))));
-    assert_eq!(shifted.plain(), Key::of(Code::Char('G')));
+    assert_eq!("shift-g".parse(), Ok(KeyPress::of(KeyCode::Char('G'))));
+    assert_eq!(shifted.plain(), KeyPress::of(KeyCode::Char('G')));
     assert_eq!(both.plain().to_string(), "ctrl-shift-a");
 }
 
@@ -75,26 +75,34 @@ fn every_action_has_one_name_and_keys_that_no_other_has() {
 fn the_first_mode_that_knows_a_key_decides() {
     use Meaning::{Action as Does, Nothing, Prefix};
     let bindings = Bindings::default();
-    let empty = &[Mode::Empty, Mode::Input][..];
-    let asked = &[Mode::Others, Mode::Input][..];
+    let empty = &[KeyMode::Empty, KeyMode::Input][..];
+    let asked = &[KeyMode::Others, KeyMode::Input][..];
     let cases = [
-        (&[Mode::Input][..], "left", Does(Action::Edit(Edit::Left))),
+        (
+            &[KeyMode::Input][..],
+            "left",
+            Does(Action::Edit(EditCommand::Left)),
+        ),
         (empty, "left", Does(Action::Board)),
-        (empty, "right", Does(Action::Edit(Edit::Right))),
+        (empty, "right", Does(Action::Edit(EditCommand::Right))),
         (empty, "?", Does(Action::Help)),
-        (&[Mode::Input], "?", Nothing),
-        (&[Mode::Input], "alt-y", Does(Action::Edit(Edit::YankPop))),
+        (&[KeyMode::Input], "?", Nothing),
+        (
+            &[KeyMode::Input],
+            "alt-y",
+            Does(Action::Edit(EditCommand::YankPop)),
+        ),
         (asked, "alt-y", Does(Action::OtherGo)),
-        (&[Mode::Browse], "y", Does(Action::BrowseCopy)),
-        (&[Mode::Browse], "Y", Does(Action::BrowseCopyMarkdown)),
-        (&[Mode::Browse], "ctrl-c", Does(Action::Interrupt)),
-        (&[Mode::Browse], "esc", Does(Action::BrowseLeave)),
-        (&[Mode::Input], "esc", Does(Action::Escape)),
-        (&[Mode::Input], "ctrl-x", Prefix),
-        (&[Mode::Question], "ctrl-x a", Does(Action::Board)),
-        (&[Mode::Input], "ctrl-x 3", Does(Action::Agent(3))),
-        (&[Mode::Input], "ctrl-x z", Nothing),
-        (&[Mode::Question], "enter", Nothing),
+        (&[KeyMode::Browse], "y", Does(Action::BrowseCopy)),
+        (&[KeyMode::Browse], "Y", Does(Action::BrowseCopyMarkdown)),
+        (&[KeyMode::Browse], "ctrl-c", Does(Action::Interrupt)),
+        (&[KeyMode::Browse], "esc", Does(Action::BrowseLeave)),
+        (&[KeyMode::Input], "esc", Does(Action::Escape)),
+        (&[KeyMode::Input], "ctrl-x", Prefix),
+        (&[KeyMode::Question], "ctrl-x a", Does(Action::Board)),
+        (&[KeyMode::Input], "ctrl-x 3", Does(Action::Agent(3))),
+        (&[KeyMode::Input], "ctrl-x z", Nothing),
+        (&[KeyMode::Question], "enter", Nothing),
     ];
 
     for (modes, keys, expected) in cases {
@@ -118,32 +126,32 @@ fn the_configuration_binds_keys_to_actions() {
         ("alt-up", "history-previous"),
     ])
     .unwrap();
-    let input = &[Mode::Input][..];
+    let input = &[KeyMode::Input][..];
 
     let does = |modes, keys| meaning(&bindings, modes, keys);
     assert_eq!(does(input, "ctrl-o"), Meaning::Action(Action::Board));
     assert_eq!(does(input, "ctrl-a"), Meaning::Prefix);
     assert_eq!(
         does(input, "ctrl-a b"),
-        Meaning::Action(Action::Edit(Edit::Newline))
+        Meaning::Action(Action::Edit(EditCommand::Newline))
     );
     assert_eq!(does(input, "ctrl-x"), Meaning::Action(Action::Redraw));
     assert_eq!(does(input, "ctrl-x a"), Meaning::Nothing);
     assert_eq!(
-        does(&[Mode::Browse], "j"),
+        does(&[KeyMode::Browse], "j"),
         Meaning::Action(Action::BrowseUp)
     );
     assert_eq!(
-        does(&[Mode::Board], "j"),
+        does(&[KeyMode::Board], "j"),
         Meaning::Action(Action::BoardDown)
     );
     assert_eq!(
-        does(&[Mode::Others, Mode::Input], "alt-n"),
+        does(&[KeyMode::Others, KeyMode::Input], "alt-n"),
         Meaning::Nothing
     );
-    let keys = bindings.keys_of(Mode::Always, Action::Board);
+    let keys = bindings.keys_of(KeyMode::Always, Action::Board);
     assert_eq!(keys, ["ctrl-o", "ctrl-k"]);
-    let empty = &[Mode::Empty, Mode::Input][..];
+    let empty = &[KeyMode::Empty, KeyMode::Input][..];
     assert_eq!(does(input, "ctrl-k"), Meaning::Action(Action::Board));
     assert_eq!(does(empty, "left"), Meaning::Action(Action::Board));
     assert_eq!(
@@ -185,7 +193,7 @@ fn help_shows_the_keys_that_hold() {
     assert!(keys_of("kill-to-end").is_none());
     let newline = ["alt-enter", "shift-enter", "ctrl-j", "ctrl-o"];
     assert_eq!(keys_of("newline").unwrap().0, newline);
-    assert_eq!(help.len(), Mode::ALL.len());
+    assert_eq!(help.len(), KeyMode::ALL.len());
 }
 
 /// `docs/keys.md` is made from the table.

@@ -1,9 +1,9 @@
 //! Blocks of code.
 
-use super::Style;
+use super::MarkdownStyle;
 use super::highlight::Highlighter;
-use crate::line::{Line, Span};
-use crate::look::Role;
+use crate::line::{TextLine, TextSpan};
+use crate::look::Tone;
 use crate::text::wrap;
 
 /// What stands before lines of code, after all that stands before the block.
@@ -13,15 +13,15 @@ const INDENT: &str = "  ";
 pub(super) fn draw_line(
     line: &str,
     highlighter: &mut Highlighter,
-    lead: &[Span],
-    rest: &[Span],
+    lead: &[TextSpan],
+    rest: &[TextSpan],
     width: u16,
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<TextLine>,
 ) {
-    let indent = Span::new(INDENT, Role::Text);
+    let indent = TextSpan::new(INDENT, Tone::Text);
     let lead: Vec<_> = lead.iter().cloned().chain([indent.clone()]).collect();
     let rest: Vec<_> = rest.iter().cloned().chain([indent]).collect();
-    let mut whole = Line {
+    let mut whole = TextLine {
         lead: lead.len(),
         spans: lead,
         joined: None,
@@ -78,7 +78,7 @@ impl OpenCode {
     }
 
     /// Draws a line of it.
-    pub(super) fn draw(&mut self, line: &str, style: &Style, lines: &mut Vec<Line>) {
+    pub(super) fn draw(&mut self, line: &str, style: &MarkdownStyle, lines: &mut Vec<TextLine>) {
         let spaces = line.len() - line.trim_start_matches(' ').len();
         let line = line.get(spaces.min(self.indent)..).unwrap_or_default();
         if !std::mem::replace(&mut self.is_drawn, true) && !lines.is_empty() {

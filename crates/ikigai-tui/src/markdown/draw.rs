@@ -7,10 +7,10 @@ use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Parser, Tag, Ta
 
 use super::code;
 use super::highlight::Highlighter;
-use super::table::Table;
-use super::{MASK, Style, masked, options};
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use super::table::MarkdownTable;
+use super::{MASK, MarkdownStyle, masked, options};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::signs::Sign;
 use crate::text::{clean, clean_line, cut, wrap};
 use crate::width::width;
@@ -25,7 +25,7 @@ const MOST_LINK_BYTES: usize = 2048;
 const MOST_RULE: usize = 40;
 
 /// Draws the blocks of a slice after what has been drawn.
-pub(super) fn draw(text: &str, style: &Style, lines: &mut Vec<Line>) {
+pub(super) fn draw(text: &str, style: &MarkdownStyle, lines: &mut Vec<TextLine>) {
     let mut drawing = Drawing {
         style,
         before: lines.len(),
@@ -61,8 +61,8 @@ fn unmasked(text: &str) -> Cow<'_, str> {
 }
 
 /// An empty row under signs, as many of them as there is room for.
-pub(super) fn blank(lead: &[Span], width: u16) -> Line {
-    let line = Line {
+pub(super) fn blank(lead: &[TextSpan], width: u16) -> TextLine {
+    let line = TextLine {
         lead: lead.len(),
         spans: lead.to_vec(),
         joined: None,
@@ -73,9 +73,9 @@ pub(super) fn blank(lead: &[Span], width: u16) -> Line {
 /// What a block stands in.
 struct Nested {
     /// Before its next row, if it has none yet.
-    first: Option<Span>,
+    first: Option<TextSpan>,
     /// Before all others.
-    rest: Span,
+    rest: TextSpan,
     /// The number of the next item, if it is an ordered list.
     number: Option<u64>,
     /// Whether it is a list, which has no rows of its own.
@@ -83,19 +83,19 @@ struct Nested {
 }
 
 struct Drawing<'a> {
-    style: &'a Style,
-    lines: &'a mut Vec<Line>,
+    style: &'a MarkdownStyle,
+    lines: &'a mut Vec<TextLine>,
     /// How many rows there were.
     before: usize,
     nested: Vec<Nested>,
     looks: Vec<Look>,
     links: Vec<Option<Arc<str>>>,
     /// The line so far.
-    spans: Vec<Span>,
+    spans: Vec<TextSpan>,
     /// The next block begins after an empty row.
     wants_gap: bool,
     code: Option<Highlighter>,
-    table: Option<Table>,
+    table: Option<MarkdownTable>,
 }
 
 impl Drawing<'_> {
@@ -105,17 +105,17 @@ impl Drawing<'_> {
             Event::End(tag) => self.end(tag),
             Event::Text(text) | Event::Html(text) => self.text(&text),
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.span(&text, Role::Code);
+                self.span(&text, Tone::Code);
             }
-            Event::InlineHtml(text) => self.span(&text, Role::Code),
-            Event::FootnoteReference(text) => self.span(&format!("[{text}]"), Role::Text),
+            Event::InlineHtml(text) => self.span(&text, Tone::Code),
+            Event::FootnoteReference(text) => self.span(&format!("[{text}]"), Tone::Text),
             // Models end lines where they want them ended.
             Event::SoftBreak | Event::HardBreak => self.line_break(),
             Event::Rule => self.rule(),
             Event::TaskListMarker(is_done) => {
                 let sign = if is_done { Sign::Done } else { Sign::Open };
                 let text = format!("{} ", sign.text(self.style.symbols));
-                self.span(&text, Role::Text);
+                self.span(&text, Tone::Text);
             }
         }
     }
@@ -124,7 +124,7 @@ impl Drawing<'_> {
         match tag {
             Tag::Heading { level, .. } => {
                 self.flush();
-                let look = Look::of(Role::Heading).with(Look::BOLD);
+                let look = Look::of(Tone::Heading).with(Look::BOLD);
                 self.looks.push(match level {
                     HeadingLevel::H1 => look.with(Look::UNDERLINE),
                     HeadingLevel::H2 => look,
@@ -134,9 +134,9 @@ impl Drawing<'_> {
             Tag::BlockQuote(_) => {
                 self.flush();
                 let sign = format!("{} ", Sign::Quote.text(self.style.symbols));
-                let sign = Span::new(sign, Role::Quote);
+                let sign = TextSpan::new(sign, Tone::Quote);
                 self.nest(Some(sign.clone()), sign, None, false);
-                self.looks.push(Look::of(Role::Quote));
+                self.looks.push(Look::of(Tone::Quote));
             }
             Tag::CodeBlock(kind) => {
                 self.flush();
@@ -150,12 +150,12 @@ impl Drawing<'_> {
                 self.flush();
                 // A list within an item follows it closely.
                 self.wants_gap &= !self.nested.iter().any(|nested| nested.is_list);
-                self.nest(None, Span::default(), number, true);
+                self.nest(None, TextSpan::default(), number, true);
             }
             Tag::Item => self.item(),
             Tag::Table(alignments) => {
                 self.flush();
-                self.table = Some(Table::new(alignments));
+                self.table = Some(MarkdownTable::new(alignments));
             }
             Tag::Emphasis => self.set_off(Look::ITALIC),
             Tag::Strong => self.set_off(Look::BOLD),
@@ -239,7 +239,13 @@ impl Drawing<'_> {
         }
     }
 
-    fn nest(&mut self, first: Option<Span>, rest: Span, number: Option<u64>, is_list: bool) {
+    fn nest(
+        &mut self,
+        first: Option<TextSpan>,
+        rest: TextSpan,
+        number: Option<u64>,
+        is_list: bool,
+    ) {
         if self.wants_gap {
             self.gap();
         }
@@ -261,9 +267,9 @@ impl Drawing<'_> {
             }
             None => format!("{} ", Sign::Bullet.text(self.style.symbols)),
         };
-        let rest = Span::new(" ".repeat(width(&sign)), Role::Text);
+        let rest = TextSpan::new(" ".repeat(width(&sign)), Tone::Text);
         self.wants_gap = false;
-        self.nest(Some(Span::new(sign, Role::Faint)), rest, None, false);
+        self.nest(Some(TextSpan::new(sign, Tone::Faint)), rest, None, false);
     }
 
     fn look(&self) -> Look {
@@ -279,7 +285,7 @@ impl Drawing<'_> {
         let target = target.replace(MASK, ":");
         let is_fit = target.len() <= MOST_LINK_BYTES && clean_line(&target) == target;
         let look = Look {
-            role: Role::Link,
+            role: Tone::Link,
             set_off: self.look().set_off | Look::UNDERLINE,
         };
         self.links.push(is_fit.then(|| Arc::from(target)));
@@ -326,7 +332,7 @@ impl Drawing<'_> {
             Some(last) if last.look == look && last.link == link => {
                 last.text.push_str(&unmasked(text));
             }
-            _ => self.spans.push(Span {
+            _ => self.spans.push(TextSpan {
                 text: unmasked(text).into_owned(),
                 look,
                 link,
@@ -354,9 +360,9 @@ impl Drawing<'_> {
         self.push(spans);
     }
 
-    fn push(&mut self, spans: Vec<Span>) {
+    fn push(&mut self, spans: Vec<TextSpan>) {
         let (lead, rest) = self.leads();
-        let mut line = Line {
+        let mut line = TextLine {
             lead: lead.len(),
             spans: lead,
             joined: None,
@@ -386,7 +392,7 @@ impl Drawing<'_> {
     }
 
     /// What stands before the next row, and before those that continue it.
-    fn leads(&mut self) -> (Vec<Span>, Vec<Span>) {
+    fn leads(&mut self) -> (Vec<TextSpan>, Vec<TextSpan>) {
         let mut lead = self.style.lead(self.lines.len()).to_vec();
         let mut rest = self.style.rest.clone();
         rest.extend(self.nested().map(|nested| nested.rest.clone()));
@@ -409,13 +415,15 @@ impl Drawing<'_> {
         let room = usize::from(self.style.width).saturating_sub(used);
         let dash = Sign::Dash.text(self.style.symbols);
         self.spans.clear();
-        let mut line = Line {
+        let mut line = TextLine {
             lead: lead.len(),
             spans: lead,
             joined: None,
         };
-        line.spans
-            .push(Span::new(dash.repeat(room.clamp(1, MOST_RULE)), Role::Rule));
+        line.spans.push(TextSpan::new(
+            dash.repeat(room.clamp(1, MOST_RULE)),
+            Tone::Rule,
+        ));
         self.lines.push(cut(&line, self.style.width, ""));
         self.wants_gap = true;
     }
@@ -431,7 +439,7 @@ impl Drawing<'_> {
         let mut lead = Some(lead);
         for spans in table.draw(room, self.style.symbols) {
             let lead = lead.take().unwrap_or_else(|| rest.clone());
-            let mut line = Line {
+            let mut line = TextLine {
                 lead: lead.len(),
                 spans: lead,
                 joined: None,
@@ -444,8 +452,8 @@ impl Drawing<'_> {
 }
 
 /// A piece in which what looks like an address is a link.
-fn with_links(span: Span) -> Vec<Span> {
-    if span.link.is_some() || span.look.role == Role::Code || !span.text.contains("://") {
+fn with_links(span: TextSpan) -> Vec<TextSpan> {
+    if span.link.is_some() || span.look.role == Tone::Code || !span.text.contains("://") {
         return vec![span];
     }
     let mut pieces = Vec::new();
@@ -456,21 +464,21 @@ fn with_links(span: Span) -> Vec<Span> {
         let piece = |from: usize, to: usize| span.text.get(from..to).unwrap_or_default();
         let words = piece(at - before, at);
         if !words.is_empty() {
-            pieces.push(Span::new(words, span.look));
+            pieces.push(TextSpan::new(words, span.look));
         }
         let target = piece(at, at + address);
         let look = Look {
-            role: Role::Link,
+            role: Tone::Link,
             set_off: span.look.set_off | Look::UNDERLINE,
         };
-        pieces.push(Span {
+        pieces.push(TextSpan {
             text: target.to_owned(),
             look,
             link: (target.len() <= MOST_LINK_BYTES).then(|| Arc::from(target)),
         });
     }
     if !rest.is_empty() {
-        pieces.push(Span::new(rest, span.look));
+        pieces.push(TextSpan::new(rest, span.look));
     }
     pieces
 }

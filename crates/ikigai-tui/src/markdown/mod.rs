@@ -16,27 +16,27 @@ use std::borrow::Cow;
 
 use pulldown_cmark::Options;
 
-use crate::line::{Line, Span};
+use crate::line::{TextLine, TextSpan};
 use crate::signs::Symbols;
 use crate::text::clean;
 use code::OpenCode;
 
 /// How a text is to be drawn.
 #[derive(Clone, Debug, Default)]
-pub struct Style {
+pub struct MarkdownStyle {
     /// How many columns there are.
     pub width: u16,
     /// Which characters the terminal can show.
     pub symbols: Symbols,
     /// What stands before the first row.
-    pub first: Vec<Span>,
+    pub first: Vec<TextSpan>,
     /// What stands before all others.
-    pub rest: Vec<Span>,
+    pub rest: Vec<TextSpan>,
 }
 
-impl Style {
+impl MarkdownStyle {
     /// What stands before a row if so many are there.
-    fn lead(&self, rows: usize) -> &[Span] {
+    fn lead(&self, rows: usize) -> &[TextSpan] {
         if rows == 0 { &self.first } else { &self.rest }
     }
 }
@@ -59,7 +59,7 @@ fn masked(text: &str) -> Cow<'_, str> {
 }
 
 /// The rows of a whole text.
-pub fn lines(text: &str, style: Style) -> Vec<Line> {
+pub fn lines(text: &str, style: MarkdownStyle) -> Vec<TextLine> {
     let mut streaming = Streaming::new(style);
     streaming.push(text);
     streaming.draw();
@@ -69,11 +69,11 @@ pub fn lines(text: &str, style: Style) -> Vec<Line> {
 /// A text that comes piece by piece.
 #[derive(Clone, Debug)]
 pub struct Streaming {
-    style: Style,
+    style: MarkdownStyle,
     text: String,
     /// The last piece ended with a `\r`, of which the next tells what it is.
     is_half: bool,
-    lines: Vec<Line>,
+    lines: Vec<TextLine>,
     /// How much of the text has rows that will not change.
     done: usize,
     /// How many rows that are.
@@ -86,7 +86,7 @@ pub struct Streaming {
 
 impl Streaming {
     /// Nothing so far.
-    pub fn new(style: Style) -> Self {
+    pub fn new(style: MarkdownStyle) -> Self {
         Self {
             style,
             text: String::new(),
@@ -118,7 +118,7 @@ impl Streaming {
     }
 
     /// The rows of all that has come, at this width.
-    pub fn lines(&mut self, width: u16) -> &[Line] {
+    pub fn lines(&mut self, width: u16) -> &[TextLine] {
         if self.style.width != width {
             self.style.width = width;
             self.lines.clear();

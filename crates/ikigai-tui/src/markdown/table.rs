@@ -2,8 +2,8 @@
 
 use pulldown_cmark::Alignment;
 
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::signs::{Sign, Symbols};
 use crate::text::wrap;
 use crate::width::width;
@@ -14,16 +14,16 @@ const LEAST_COLUMN: usize = 8;
 /// Tables of more columns are told as lists.
 const MOST_COLUMNS: usize = 32;
 
-type Spans = Vec<Span>;
+type Spans = Vec<TextSpan>;
 
 /// A table, its head first.
-pub(super) struct Table {
+pub(super) struct MarkdownTable {
     alignments: Vec<Alignment>,
     rows: Vec<Vec<Spans>>,
     row: Vec<Spans>,
 }
 
-impl Table {
+impl MarkdownTable {
     pub(super) fn new(alignments: Vec<Alignment>) -> Self {
         Self {
             alignments,
@@ -87,13 +87,13 @@ impl Table {
 
     fn in_columns(self, widths: &[usize], symbols: Symbols) -> Vec<Spans> {
         let mut lines = Vec::new();
-        let bar = Span::new(format!(" {} ", Sign::Column.text(symbols)), Role::Faint);
+        let bar = TextSpan::new(format!(" {} ", Sign::Column.text(symbols)), Tone::Faint);
         for (index, row) in self.rows.into_iter().enumerate() {
             let mut row = row.into_iter();
-            let cells: Vec<Vec<Line>> = widths
+            let cells: Vec<Vec<TextLine>> = widths
                 .iter()
                 .map(|width| {
-                    let line = Line::new(row.next().unwrap_or_default());
+                    let line = TextLine::new(row.next().unwrap_or_default());
                     wrap(&line, u16::try_from(*width).unwrap_or(u16::MAX), &[])
                 })
                 .collect();
@@ -118,7 +118,7 @@ impl Table {
                 lines.push(line);
             }
             if index == 0 {
-                lines.push(vec![Span::new(divide(widths, symbols), Role::Faint)]);
+                lines.push(vec![TextSpan::new(divide(widths, symbols), Tone::Faint)]);
             }
         }
         lines
@@ -135,13 +135,13 @@ impl Table {
             }
             for (name, value) in head.iter().zip(row) {
                 let mut line = name.clone();
-                line.push(Span::new(": ", Role::Faint));
+                line.push(TextSpan::new(": ", Tone::Faint));
                 line.extend(value);
                 lines.push(line);
             }
         }
         if lines.is_empty() {
-            let between = Span::new(format!(" {} ", Sign::Dot.text(symbols)), Role::Faint);
+            let between = TextSpan::new(format!(" {} ", Sign::Dot.text(symbols)), Tone::Faint);
             let names = head.into_iter().flat_map(|mut name| {
                 name.push(between.clone());
                 name
@@ -154,7 +154,7 @@ impl Table {
     }
 }
 
-fn width_of(spans: &[Span]) -> usize {
+fn width_of(spans: &[TextSpan]) -> usize {
     spans.iter().map(|span| width(&span.text)).sum()
 }
 
@@ -173,13 +173,13 @@ fn align(
     };
     let mut space = |columns: usize| {
         if columns > 0 {
-            line.push(Span::new(" ".repeat(columns), Role::Text));
+            line.push(TextSpan::new(" ".repeat(columns), Tone::Text));
         }
     };
     space(before);
     line.extend(spans);
     if after > 0 && !is_last {
-        line.push(Span::new(" ".repeat(after), Role::Text));
+        line.push(TextSpan::new(" ".repeat(after), Tone::Text));
     }
 }
 

@@ -1,13 +1,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::look::{Look, Role};
+use crate::look::{Look, Tone};
 use crate::width::width;
 
-fn style(width: u16) -> Style {
-    Style {
+fn style(width: u16) -> MarkdownStyle {
+    MarkdownStyle {
         width,
-        ..Style::default()
+        ..MarkdownStyle::default()
     }
 }
 
@@ -105,13 +105,13 @@ fn looks_tell_what_is_set_off() {
         .map(|span| (span.text.as_str(), span.look, span.link.as_deref()))
         .collect();
 
-    let text = Look::of(Role::Text);
-    let link = Look::of(Role::Link).with(Look::UNDERLINE);
+    let text = Look::of(Tone::Text);
+    let link = Look::of(Tone::Link).with(Look::UNDERLINE);
     let expected = [
         ("a ", text.with(Look::BOLD), None),
         ("b", text.with(Look::BOLD | Look::ITALIC), None),
         (" ", text, None),
-        ("c", Look::of(Role::Code), None),
+        ("c", Look::of(Tone::Code), None),
         (" ", text, None),
         ("d", link, Some("http://e")),
         (" ", text, None),
@@ -123,11 +123,11 @@ fn looks_tell_what_is_set_off() {
 
 #[test]
 fn signs_stand_before_all_rows() {
-    let style = Style {
+    let style = MarkdownStyle {
         width: 12,
-        first: vec![Span::new("● ", Role::Assistant)],
-        rest: vec![Span::new("  ", Role::Text)],
-        ..Style::default()
+        first: vec![TextSpan::new("● ", Tone::Assistant)],
+        rest: vec![TextSpan::new("  ", Tone::Text)],
+        ..MarkdownStyle::default()
     };
 
     let rows = lines("- one two three\n\n> x\n\n```\ny\n```", style);

@@ -8,7 +8,7 @@ const SHORT: usize = 14;
 
 /// What one cell shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub struct GridCell {
     symbol: Symbol,
     look: Look,
     /// Where it leads: a place in a table of links, from 1.
@@ -30,7 +30,7 @@ enum Symbol {
     },
 }
 
-impl Cell {
+impl GridCell {
     /// Nothing, in a look: the background is to be seen.
     pub(super) const fn blank(look: Look) -> Self {
         let mut bytes = [0; SHORT];

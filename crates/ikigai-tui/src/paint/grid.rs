@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cell::Cell;
-use super::theme::{Style, Theme};
-use crate::line::Line;
+use super::cell::GridCell;
+use super::theme::{CellStyle, Theme};
+use crate::line::TextLine;
 use crate::look::Look;
 use crate::width::pieces;
 
@@ -17,7 +17,7 @@ const MOST_LINKS: usize = 1_000;
 pub struct Grid {
     columns: u16,
     rows: u16,
-    cells: Vec<Cell>,
+    cells: Vec<GridCell>,
     links: Vec<Arc<str>>,
     /// Row and column of the cursor, if it is to be seen.
     pub cursor: Option<(u16, u16)>,
@@ -25,11 +25,11 @@ pub struct Grid {
 
 /// A run of cells of one row that look the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct StyledRun {
     /// What it says.
     pub text: String,
     /// How it looks.
-    pub style: Style,
+    pub style: CellStyle,
     /// Where it leads, if it is a link.
     pub link: Option<Arc<str>>,
 }
@@ -63,7 +63,7 @@ impl Grid {
     pub fn clear(&mut self) {
         let count = usize::from(self.columns) * usize::from(self.rows);
         self.cells.clear();
-        self.cells.resize(count, Cell::blank(Look::default()));
+        self.cells.resize(count, GridCell::blank(Look::default()));
         self.links.clear();
         self.cursor = None;
     }
@@ -75,7 +75,7 @@ impl Grid {
     }
 
     /// Writes a line from a cell on, and says in which column the next would stand.
-    pub fn line(&mut self, row: u16, column: u16, line: &Line) -> u16 {
+    pub fn line(&mut self, row: u16, column: u16, line: &TextLine) -> u16 {
         line.spans.iter().fold(column, |column, span| {
             let place = span.link.as_ref().map_or(0, |link| self.place(link));
             self.put_linked(row, column, &span.text, span.look, place)
@@ -84,7 +84,7 @@ impl Grid {
 
     /// Makes a whole row blank, in a look.
     pub fn fill(&mut self, row: u16, look: impl Into<Look>) {
-        let blank = Cell::blank(look.into());
+        let blank = GridCell::blank(look.into());
         self.row_mut(row).fill(blank);
     }
 
@@ -105,7 +105,7 @@ impl Grid {
     }
 
     /// What one cell shows.
-    pub fn cell(&self, row: u16, column: u16) -> Option<&Cell> {
+    pub fn cell(&self, row: u16, column: u16) -> Option<&GridCell> {
         self.row(row).get(usize::from(column))
     }
 
@@ -116,12 +116,12 @@ impl Grid {
 
     /// What a row says, blanks at its end included.
     pub fn text(&self, row: u16) -> String {
-        self.row(row).iter().map(Cell::symbol).collect()
+        self.row(row).iter().map(GridCell::symbol).collect()
     }
 
     /// What a row says in runs of the same style.
-    pub fn spans(&self, row: u16, theme: Theme) -> Vec<Run> {
-        let mut runs: Vec<Run> = Vec::new();
+    pub fn spans(&self, row: u16, theme: Theme) -> Vec<StyledRun> {
+        let mut runs: Vec<StyledRun> = Vec::new();
         for cell in self.row(row) {
             let style = theme.style(cell.look());
             let link = self.target(cell.link);
@@ -129,7 +129,7 @@ impl Grid {
                 Some(run) if run.style == style && run.link.as_ref() == link => {
                     run.text.push_str(cell.symbol());
                 }
-                _ => runs.push(Run {
+                _ => runs.push(StyledRun {
                     text: cell.symbol().to_owned(),
                     style,
                     link: link.cloned(),
@@ -139,7 +139,7 @@ impl Grid {
         runs
     }
 
-    pub(super) fn cells(&self) -> &[Cell] {
+    pub(super) fn cells(&self) -> &[GridCell] {
         &self.cells
     }
 
@@ -155,12 +155,16 @@ impl Grid {
             if end > cells.len() {
                 // Half a wide character cannot be shown.
                 if at < cells.len() {
-                    set(cells, at, Cell::blank(look));
+                    set(cells, at, GridCell::blank(look));
                     at += 1;
                 }
                 break;
             }
-            set(cells, at, Cell::new(piece.text, piece.width, look, link));
+            set(
+                cells,
+                at,
+                GridCell::new(piece.text, piece.width, look, link),
+            );
             at = end;
         }
         u16::try_from(at).unwrap_or(u16::MAX)
@@ -187,11 +191,11 @@ impl Grid {
         self.links.get(usize::from(link).checked_sub(1)?)
     }
 
-    fn row(&self, row: u16) -> &[Cell] {
+    fn row(&self, row: u16) -> &[GridCell] {
         self.cells.get(self.range(row)).unwrap_or_default()
     }
 
-    fn row_mut(&mut self, row: u16) -> &mut [Cell] {
+    fn row_mut(&mut self, row: u16) -> &mut [GridCell] {
         let range = self.range(row);
         self.cells.get_mut(range).unwrap_or_default()
     }
@@ -203,18 +207,18 @@ impl Grid {
 }
 
 /// Puts a cell, which fits, into a row. A wide character that loses a half is blank then.
-fn set(cells: &mut [Cell], at: usize, cell: Cell) {
+fn set(cells: &mut [GridCell], at: usize, cell: GridCell) {
     let wide = cell.width() == 2;
     let last = if wide { at + 1 } else { at };
     if cells.get(at).is_some_and(|cell| cell.width() == 0)
         && let Some(lead) = at.checked_sub(1).and_then(|at| cells.get_mut(at))
     {
-        *lead = Cell::blank(lead.look());
+        *lead = GridCell::blank(lead.look());
     }
     if cells.get(last).is_some_and(|cell| cell.width() == 2)
         && let Some(tail) = cells.get_mut(last + 1)
     {
-        *tail = Cell::blank(tail.look());
+        *tail = GridCell::blank(tail.look());
     }
     if wide && let Some(tail) = cells.get_mut(last) {
         *tail = cell.tail();

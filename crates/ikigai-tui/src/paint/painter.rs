@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cell::Cell;
+use super::cell::GridCell;
 use super::grid::Grid;
 use super::pen::{Pen, csi};
-use super::row::{Writer, is_risky, used};
+use super::row::{RowWriter, is_risky, used};
 use super::scroll::{self, Scroll};
-use super::theme::{Style, Theme};
+use super::theme::{CellStyle, Theme};
 use crate::look::Look;
 
 /// Between these a terminal shows nothing of what it is told, then all at once.
@@ -24,9 +24,9 @@ pub struct Painter {
     columns: u16,
     rows: u16,
     /// What the terminal shows; with the links of this painter.
-    shown: Vec<Cell>,
+    shown: Vec<GridCell>,
     /// What it is to show.
-    next: Vec<Cell>,
+    next: Vec<GridCell>,
     links: Vec<Arc<str>>,
     pen: Pen,
     theme: Theme,
@@ -85,12 +85,12 @@ impl Painter {
         self.links.clear();
         self.cursor = None;
         self.pen = Pen::default();
-        self.pen.look(Style::default(), &mut self.frame);
+        self.pen.look(CellStyle::default(), &mut self.frame);
         self.pen.go(0, 0, &mut self.frame);
         self.frame.extend_from_slice(b"\x1b[J");
         self.shown.clear();
         self.shown
-            .resize(grid.cells().len(), Cell::blank(Look::default()));
+            .resize(grid.cells().len(), GridCell::blank(Look::default()));
     }
 
     /// Takes over the cells of a grid, with the links of this painter.
@@ -130,7 +130,7 @@ impl Painter {
         }
         let theme = self.theme;
         let blank_from = used(new, theme);
-        let mut writer = Writer {
+        let mut writer = RowWriter {
             pen: &mut self.pen,
             out: &mut self.frame,
             links: &self.links,
@@ -186,7 +186,7 @@ impl Painter {
     fn scroll(&mut self, scroll: &Scroll) {
         let Range { start, end } = scroll.region;
         let number = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
-        self.pen.look(Style::default(), &mut self.frame);
+        self.pen.look(CellStyle::default(), &mut self.frame);
         csi(&mut self.frame, &[number(start + 1), number(end)], b'r');
         self.pen.lose();
         self.pen.go(number(start), 0, &mut self.frame);
@@ -208,7 +208,7 @@ impl Painter {
             0..moved
         };
         if let Some(gone) = region.get_mut(gone) {
-            gone.fill(Cell::blank(Look::default()));
+            gone.fill(GridCell::blank(Look::default()));
         }
     }
 }

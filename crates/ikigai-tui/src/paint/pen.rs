@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::theme::{Colour, Style};
+use super::theme::{CellStyle, Colour};
 use crate::look::Look;
 
 /// What is known of a terminal between two bytes.
@@ -13,7 +13,7 @@ pub(super) struct Pen {
     /// Its column, if it is known: behind the last one it is not.
     column: Option<u16>,
     /// How text would look; nobody knows at the beginning.
-    style: Option<Style>,
+    style: Option<CellStyle>,
 }
 
 impl Pen {
@@ -23,7 +23,7 @@ impl Pen {
     }
 
     /// How text would look.
-    pub(super) fn style(&self) -> Option<Style> {
+    pub(super) fn style(&self) -> Option<CellStyle> {
         self.style
     }
 
@@ -70,11 +70,11 @@ impl Pen {
     }
 
     /// Makes text look so by as few bytes as it takes.
-    pub(super) fn look(&mut self, style: Style, out: &mut Vec<u8>) {
+    pub(super) fn look(&mut self, style: CellStyle, out: &mut Vec<u8>) {
         if self.style == Some(style) {
             return;
         }
-        let anew = codes(Style::default(), style);
+        let anew = codes(CellStyle::default(), style);
         let changed = self.style.map(|known| codes(known, style));
         out.extend_from_slice(b"\x1b[");
         match changed {
@@ -112,7 +112,7 @@ fn number(out: &mut Vec<u8>, number: u16) {
 }
 
 /// The parameters that turn one style into another.
-fn codes(from: Style, to: Style) -> Vec<u8> {
+fn codes(from: CellStyle, to: CellStyle) -> Vec<u8> {
     let mut out = Vec::new();
     let mut code = |code: u16| {
         if !out.is_empty() {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use unicode_width::UnicodeWidthChar;
 
-use super::cell::Cell;
+use super::cell::GridCell;
 use super::pen::Pen;
-use super::theme::{Style, Theme};
+use super::theme::{CellStyle, Theme};
 use crate::look::Look;
 
 /// The longest target of a link; terminals refuse longer ones.
@@ -24,19 +24,19 @@ const NO_WRAP: &[u8] = b"\x1b[?7l";
 const WRAP: &[u8] = b"\x1b[?7h";
 
 /// Writes cells of one row.
-pub(super) struct Writer<'a> {
+pub(super) struct RowWriter<'a> {
     pub(super) pen: &'a mut Pen,
     pub(super) out: &'a mut Vec<u8>,
     pub(super) links: &'a [Arc<str>],
     pub(super) theme: Theme,
     pub(super) row: u16,
     /// What the row is to show.
-    pub(super) cells: &'a [Cell],
+    pub(super) cells: &'a [GridCell],
     /// The link that the terminal takes text for.
     pub(super) link: u16,
 }
 
-impl Writer<'_> {
+impl RowWriter<'_> {
     /// Writes one cell that is not a right half. Says before which column the terminal may have
     /// drawn, which is more than the cell if the two disagree about its width.
     pub(super) fn write(&mut self, column: usize) -> usize {
@@ -87,13 +87,13 @@ impl Writer<'_> {
     /// covers of its neighbours is written after it or erased.
     pub(super) fn write_whole(&mut self, blank_from: usize) {
         self.set_link(0);
-        self.pen.look(Style::default(), self.out);
+        self.pen.look(CellStyle::default(), self.out);
         self.go(0);
         self.out.extend_from_slice(b"\x1b[K");
         let mut column = 0;
         while column < blank_from {
             self.write(column);
-            column += usize::from(self.cells.get(column).map_or(1, Cell::width).max(1));
+            column += usize::from(self.cells.get(column).map_or(1, GridCell::width).max(1));
         }
         if blank_from < self.cells.len() {
             self.erase_rest(blank_from);
@@ -106,14 +106,15 @@ impl Writer<'_> {
         self.set_link(0);
         self.go(column);
         let left = self.cells.len().saturating_sub(column);
-        let plain = |style: Option<Style>| style.map(Style::on_blank) == Some(Style::default());
+        let plain =
+            |style: Option<CellStyle>| style.map(CellStyle::on_blank) == Some(CellStyle::default());
         if left <= ERASED && plain(self.pen.style()) {
             self.out.extend(std::iter::repeat_n(b' ', left));
             self.wrote(Some(self.cells.len()));
             return;
         }
         // Some terminals fill with the style of the pen.
-        self.pen.look(Style::default(), self.out);
+        self.pen.look(CellStyle::default(), self.out);
         self.out.extend_from_slice(b"\x1b[K");
     }
 
@@ -151,7 +152,7 @@ impl Writer<'_> {
         simple
     }
 
-    fn needs_style(&self, cell: &Cell) -> bool {
+    fn needs_style(&self, cell: &GridCell) -> bool {
         let style = self.theme.style(cell.look());
         self.pen.style().is_none_or(|known| {
             if cell.is_blank() {
@@ -162,7 +163,7 @@ impl Writer<'_> {
         })
     }
 
-    fn set_style(&mut self, cell: &Cell) {
+    fn set_style(&mut self, cell: &GridCell) {
         if self.needs_style(cell) {
             let style = self.theme.style(cell.look());
             self.pen.look(style, self.out);
@@ -199,9 +200,9 @@ impl Writer<'_> {
 }
 
 /// From which column on a row is plain background.
-pub(super) fn used(row: &[Cell], theme: Theme) -> usize {
+pub(super) fn used(row: &[GridCell], theme: Theme) -> usize {
     let plain = theme.style(Look::default()).on_blank();
-    let is_background = |cell: &Cell| {
+    let is_background = |cell: &GridCell| {
         cell.is_blank() && cell.link == 0 && theme.style(cell.look()).on_blank() == plain
     };
     row.iter()
@@ -215,7 +216,7 @@ pub(super) fn used(row: &[Cell], theme: Theme) -> usize {
 ///
 /// Besides symbols of uncertain width these are letters that run from right to left, which some
 /// terminals reorder or join.
-pub(super) fn is_risky(cell: &Cell) -> bool {
+pub(super) fn is_risky(cell: &GridCell) -> bool {
     let symbol = cell.symbol();
     let is_right_to_left = |char| matches!(char, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}');
     !symbol.is_ascii() && (!certain(symbol) || symbol.chars().any(is_right_to_left))

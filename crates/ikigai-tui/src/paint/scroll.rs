@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::cell::{Cell, mix};
+use super::cell::{GridCell, mix};
 use super::row::used;
 use super::theme::Theme;
 
@@ -21,7 +21,12 @@ pub(super) struct Scroll {
 }
 
 /// Finds the move that saves most, if one does.
-pub(super) fn find(old: &[Cell], new: &[Cell], columns: usize, theme: Theme) -> Option<Scroll> {
+pub(super) fn find(
+    old: &[GridCell],
+    new: &[GridCell],
+    columns: usize,
+    theme: Theme,
+) -> Option<Scroll> {
     if columns == 0 {
         return None;
     }
@@ -29,7 +34,7 @@ pub(super) fn find(old: &[Cell], new: &[Cell], columns: usize, theme: Theme) -> 
     if pairs.filter(|(old, new)| old != new).count() < 2 {
         return None;
     }
-    let rows = Rows {
+    let rows = RowDigests {
         old: old.chunks_exact(columns).map(digest).collect(),
         new: new.chunks_exact(columns).map(digest).collect(),
         costs: new
@@ -47,14 +52,14 @@ pub(super) fn find(old: &[Cell], new: &[Cell], columns: usize, theme: Theme) -> 
 }
 
 /// Rows by their digests. Two rows that only seem equal are moved for nothing, and written then.
-struct Rows {
+struct RowDigests {
     old: Vec<u64>,
     new: Vec<u64>,
     /// What it costs to write each new row.
     costs: Vec<usize>,
 }
 
-impl Rows {
+impl RowDigests {
     /// Looks for runs of rows that stand so many rows away, and whether moving one saves more.
     fn look(&self, by: usize, up: bool, best: &mut (usize, Option<Scroll>)) {
         let count = self.new.len();
@@ -106,7 +111,7 @@ impl Rows {
     }
 }
 
-fn digest(row: &[Cell]) -> u64 {
+fn digest(row: &[GridCell]) -> u64 {
     row.iter()
         .fold(0, |digest, cell| mix(digest, cell.digest()))
 }

@@ -1,7 +1,7 @@
 //! Which colours roles have. How they are set off is the same in all themes, so nothing is said by
 //! colour alone.
 
-use crate::look::{Look, Role};
+use crate::look::{Look, Tone};
 
 /// A choice of colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Colour {
 
 /// How a role looks in a theme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Style {
+pub struct CellStyle {
     /// The colour of the text.
     pub fg: Colour,
     /// The colour behind it.
@@ -72,9 +72,9 @@ impl Theme {
     }
 
     /// How something looks.
-    pub fn style(self, look: Look) -> Style {
+    pub fn style(self, look: Look) -> CellStyle {
         let (set_off, hue) = character(look.role);
-        Style {
+        CellStyle {
             fg: self.colour(hue),
             bg: Colour::Default,
             set_off: set_off | look.set_off,
@@ -106,7 +106,7 @@ impl Theme {
     }
 }
 
-impl Style {
+impl CellStyle {
     /// Whether it is set off in this way.
     pub const fn has(self, set_off: u8) -> bool {
         self.set_off & set_off != 0
@@ -124,27 +124,27 @@ impl Style {
 }
 
 /// How a role is set off in each theme, and in which hue.
-fn character(role: Role) -> (u8, Hue) {
+fn character(role: Tone) -> (u8, Hue) {
     match role {
-        Role::Text => (0, Hue::None),
-        Role::Faint | Role::Rule | Role::Status => (Look::DIM, Hue::None),
-        Role::Thinking | Role::Quote => (Look::DIM | Look::ITALIC, Hue::None),
-        Role::Comment => (Look::ITALIC, Hue::None),
-        Role::Heading => (Look::BOLD, Hue::None),
-        Role::User => (Look::BOLD, Hue::Own),
-        Role::Command => (Look::BOLD, Hue::Cyan),
-        Role::Assistant | Role::Good | Role::Added | Role::Literal => (0, Hue::Green),
-        Role::Tool | Role::Code | Role::Busy => (0, Hue::Cyan),
-        Role::Agent | Role::Keyword => (0, Hue::Magenta),
-        Role::Number | Role::Warning => (0, Hue::Yellow),
-        Role::Name => (0, Hue::Blue),
-        Role::Removed => (0, Hue::Red),
-        Role::Error => (Look::BOLD, Hue::Red),
-        Role::Question => (Look::BOLD, Hue::Yellow),
-        Role::Alert => (Look::BOLD | Look::REVERSE, Hue::Yellow),
-        Role::Link => (Look::UNDERLINE, Hue::Blue),
-        Role::Marked | Role::Selected => (Look::REVERSE, Hue::None),
-        Role::Match => (Look::BOLD | Look::UNDERLINE, Hue::Yellow),
+        Tone::Text => (0, Hue::None),
+        Tone::Faint | Tone::Rule | Tone::Status => (Look::DIM, Hue::None),
+        Tone::Thinking | Tone::Quote => (Look::DIM | Look::ITALIC, Hue::None),
+        Tone::Comment => (Look::ITALIC, Hue::None),
+        Tone::Heading => (Look::BOLD, Hue::None),
+        Tone::User => (Look::BOLD, Hue::Own),
+        Tone::Command => (Look::BOLD, Hue::Cyan),
+        Tone::Assistant | Tone::Good | Tone::Added | Tone::Literal => (0, Hue::Green),
+        Tone::Tool | Tone::Code | Tone::Busy => (0, Hue::Cyan),
+        Tone::Agent | Tone::Keyword => (0, Hue::Magenta),
+        Tone::Number | Tone::Warning => (0, Hue::Yellow),
+        Tone::Name => (0, Hue::Blue),
+        Tone::Removed => (0, Hue::Red),
+        Tone::Error => (Look::BOLD, Hue::Red),
+        Tone::Question => (Look::BOLD, Hue::Yellow),
+        Tone::Alert => (Look::BOLD | Look::REVERSE, Hue::Yellow),
+        Tone::Link => (Look::UNDERLINE, Hue::Blue),
+        Tone::Marked | Tone::Selected => (Look::REVERSE, Hue::None),
+        Tone::Match => (Look::BOLD | Look::UNDERLINE, Hue::Yellow),
     }
 }
 

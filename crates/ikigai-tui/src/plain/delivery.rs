@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::Plain;
 use super::talk::NOT_STORED_CHARS;
 use crate::drafts::{DraftFiles, DraftJob, DraftReport, DraftWriter};
-use crate::driver::Found;
+use crate::driver::LoadResult;
 use crate::outbox::OutboxAction;
 use crate::text::{beginning, clean_line};
 
@@ -22,7 +22,8 @@ impl<W: Write> Plain<W> {
     /// Begins to keep pending messages, and takes over those of dead processes.
     pub(super) fn start_drafts(&mut self, files: Option<DraftFiles>) {
         let mailbox = self.mailbox.clone();
-        let writer = DraftWriter::start(files, move |report| mailbox.found(Found::Kept(report)));
+        let writer =
+            DraftWriter::start(files, move |report| mailbox.found(LoadResult::Kept(report)));
         writer.queue(DraftJob::ClaimPending);
         self.drafts = Some(writer);
     }
@@ -107,17 +108,17 @@ impl<W: Write> Plain<W> {
     }
 
     /// Takes in what became of pending messages and of their files.
-    pub(super) fn take_found(&mut self, found: Found) {
+    pub(super) fn take_found(&mut self, found: LoadResult) {
         match found {
-            Found::PendingStored(_, submission, Ok(())) => {
+            LoadResult::PendingStored(_, submission, Ok(())) => {
                 self.outbox.received(submission.id);
                 let text = clean_line(&submission.line);
                 self.talk.add(&format!("stored: {text}"));
             }
-            Found::PendingStored(_, submission, Err(error)) => {
+            LoadResult::PendingStored(_, submission, Err(error)) => {
                 self.not_submitted(&submission, &error);
             }
-            Found::Kept(DraftReport::Saved(id, on_disk)) => {
+            LoadResult::Kept(DraftReport::Saved(id, on_disk)) => {
                 let is_pending = self.outbox.pending().any(|one| one.submission.id == id);
                 self.outbox.saved(id, on_disk);
                 if is_pending && !on_disk {
@@ -125,7 +126,7 @@ impl<W: Write> Plain<W> {
                         .add("in memory only: it is lost if the program ends");
                 }
             }
-            Found::Kept(DraftReport::Pending(pending)) => {
+            LoadResult::Kept(DraftReport::Pending(pending)) => {
                 for message in &pending {
                     let text = clean_line(&message.submission.line);
                     self.talk.add(&format!("kept from the last run: {text}"));
@@ -172,7 +173,7 @@ impl<W: Write> Plain<W> {
                 tokio::spawn(async move {
                     let (agent, submission) = (pending.agent, pending.submission);
                     let stored = engine.store_pending(agent, &submission).await;
-                    mailbox.found(Found::PendingStored(agent, submission, stored));
+                    mailbox.found(LoadResult::PendingStored(agent, submission, stored));
                 });
                 return;
             }

@@ -22,10 +22,12 @@ use self::talk::{Talk, Want};
 use crate::app::Pane;
 use crate::control::{LEFT_LATE, at};
 use crate::drafts::{DraftFiles, DraftWriter};
-use crate::driver::Whom;
-use crate::driver::mailbox::{Letter, Mailbox};
+use crate::driver::FirstAgent;
+use crate::driver::mailbox::{Mailbox, MailboxItem};
 use crate::outbox::Outbox;
-use crate::terminal::{Hidden, Signals, Told, begin_exit, is_exiting, treat_interrupt_as_key};
+use crate::terminal::{
+    HiddenInput, SignalEvent, Signals, begin_exit, is_exiting, treat_interrupt_as_key,
+};
 
 /// What goes on is told at most so often.
 const PROGRESS: Duration = Duration::from_secs(30);
@@ -53,7 +55,7 @@ pub enum PlainError {
 /// Talks with agents until the user leaves; `prompt` is sent at once. Within a runtime.
 pub async fn run(
     engine: Engine,
-    whom: Whom,
+    whom: FirstAgent,
     prompt: Option<String>,
     program: &str,
     drafts: Option<DraftFiles>,
@@ -62,8 +64,8 @@ pub async fn run(
     let mailbox = Arc::<Mailbox>::default();
     engine.observe(mailbox.observer(), true);
     let agent = match whom {
-        Whom::Agent(agent) => agent,
-        Whom::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
+        FirstAgent::Agent(agent) => agent,
+        FirstAgent::New { session, workdir } => engine.attend_new(&session, &workdir).await?,
     };
     let mut plain = Plain {
         talk: Talk::new(agent),
@@ -98,7 +100,7 @@ struct Plain<W> {
     /// When something was told last.
     told_at: Instant,
     /// While a key is typed.
-    hidden: Option<Hidden>,
+    hidden: Option<HiddenInput>,
     /// Typed lines that are not in the log yet.
     outbox: Outbox,
     drafts: Option<DraftWriter>,
@@ -157,10 +159,10 @@ impl<W: Write> Plain<W> {
                     None => return Ok(()),
                 },
                 told = signals.next() => match told {
-                    Told::Interrupt => self.talk.interrupt(Instant::now()),
-                    Told::Terminate | Told::HangUp => return Ok(()),
-                    Told::Stop => kill_process(getpid(), Signal::STOP).map_err(io::Error::from)?,
-                    Told::Resized | Told::Continued => {}
+                    SignalEvent::Interrupt => self.talk.interrupt(Instant::now()),
+                    SignalEvent::Terminate | SignalEvent::HangUp => return Ok(()),
+                    SignalEvent::Stop => kill_process(getpid(), Signal::STOP).map_err(io::Error::from)?,
+                    SignalEvent::Resized | SignalEvent::Continued => {}
                 },
                 () = self.mailbox.came() => self.take_in(),
                 () = at(typed), if typed.is_some() => {}
@@ -172,11 +174,11 @@ impl<W: Write> Plain<W> {
     fn take_in(&mut self) {
         for letter in self.mailbox.take() {
             match letter {
-                Letter::Told(agent, update) => {
+                MailboxItem::Told(agent, update) => {
                     self.talk.told(agent, &update, Instant::now());
                     self.take_update(&update);
                 }
-                Letter::Found(found) => self.take_found(found),
+                MailboxItem::Found(found) => self.take_found(found),
             }
         }
     }
@@ -196,7 +198,7 @@ impl<W: Write> Plain<W> {
                     let newline = |modes: &mut Termios| {
                         modes.local_modes.insert(LocalModes::ECHONL);
                     };
-                    self.hidden = Hidden::begin(io::stdin(), newline).ok();
+                    self.hidden = HiddenInput::begin(io::stdin(), newline).ok();
                 }
                 Want::Unhide => self.hidden = None,
                 Want::TakeKey(provider, key) => {

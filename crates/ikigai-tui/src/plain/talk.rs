@@ -12,7 +12,7 @@ use ikigai_engine::{Answer, Intent, Outcome, Question, Stop, TypedKey, Update, l
 
 use super::words::{in_words, told};
 use crate::app::{Live, Phase};
-use crate::rows::{Manner, duration};
+use crate::rows::{RenderContext, duration};
 use crate::signs::Symbols;
 use crate::text::{beginning, clean, clean_line};
 
@@ -250,7 +250,7 @@ impl Talk {
         if agent != self.current {
             return self.told_of_other(agent, update);
         }
-        self.live.told(update, now);
+        self.live.handle_event(update, now);
         // The row of a message comes before its turn begins, what a command did before its output.
         self.is_said &= match update {
             Update::Stored(row) => is_typed(row) || is_deed(row),
@@ -463,8 +463,8 @@ impl Talk {
     }
 }
 
-fn manner(own: Option<AgentId>, name_of: &dyn Fn(AgentId) -> Option<String>) -> Manner<'_> {
-    Manner {
+fn manner(own: Option<AgentId>, name_of: &dyn Fn(AgentId) -> Option<String>) -> RenderContext<'_> {
+    RenderContext {
         width: WIDTH,
         symbols: Symbols::Utf8,
         names: Names { own, name_of },

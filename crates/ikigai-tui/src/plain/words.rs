@@ -3,7 +3,7 @@
 use ikigai_core::Row;
 use ikigai_core::render::{Shown, render};
 
-use crate::rows::{self, Fold, Manner};
+use crate::rows::{self, FoldState, RenderContext};
 use crate::signs::{Sign, Symbols};
 use crate::text::clean;
 
@@ -26,7 +26,7 @@ const WORDS: [(Sign, &str); 14] = [
 ];
 
 /// An event; empty if there is nothing to tell of it.
-pub(super) fn told(row: &Row, manner: &Manner<'_>) -> String {
+pub(super) fn told(row: &Row, manner: &RenderContext<'_>) -> String {
     let shown = render(row);
     match &shown {
         Shown::Nothing | Shown::Usage(_) | Shown::System(_) => String::new(),
@@ -34,7 +34,7 @@ pub(super) fn told(row: &Row, manner: &Manner<'_>) -> String {
         Shown::Assistant { text, .. } if text.trim().is_empty() => String::new(),
         Shown::Assistant { text, .. } => format!("assistant: {}", clean(text.trim_end())),
         shown => {
-            let lines = rows::block(shown, Fold::Folded, manner).lines;
+            let lines = rows::block(shown, FoldState::Folded, manner).lines;
             let texts = lines.iter().map(|line| in_words(line.text().trim_end()));
             texts.collect::<Vec<_>>().join("\n")
         }

@@ -4,14 +4,14 @@ use ikigai_engine::{Branch, Context, Question};
 use serde::{Deserialize, Serialize};
 
 use crate::look::Look;
-use crate::paint::{Colour, Grid, Run, Style, Theme};
+use crate::paint::{CellStyle, Colour, Grid, StyledRun, Theme};
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Answer {
+pub enum ControlAnswer {
     /// One that says what it is.
-    Said(Said),
+    Said(ControlOutput),
     /// To `read_token_cache`.
     TokenCache(TokenCache),
     /// It could not be done.
@@ -24,7 +24,7 @@ pub enum Answer {
 /// Answers that say what they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Said {
+pub enum ControlOutput {
     /// It is done.
     Ok,
     /// To `submit`: the line is kept, but not stored or carried out yet.
@@ -64,14 +64,14 @@ pub struct Framebuffer {
     /// How many columns.
     pub cols: u16,
     /// Where the cursor is.
-    pub cursor: Cursor,
+    pub cursor: CursorSeen,
     /// Every row.
     pub lines: Vec<RowSeen>,
 }
 
 /// Where the cursor is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cursor {
+pub struct CursorSeen {
     /// Its row, from 0.
     pub row: u16,
     /// Its column, from 0.
@@ -169,7 +169,7 @@ pub struct AgentSeen {
     pub head: u64,
     /// Which process holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner: Option<Owner>,
+    pub owner: Option<OwnerSeen>,
     /// What it asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionSeen>,
@@ -177,7 +177,7 @@ pub struct AgentSeen {
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
+pub struct OwnerSeen {
     /// Its machine.
     pub host: String,
     /// Its number there.
@@ -226,9 +226,9 @@ pub struct Version {
     pub name: String,
 }
 
-impl Answer {
+impl ControlAnswer {
     /// It is done.
-    pub const OK: Self = Self::Said(Said::Ok);
+    pub const OK: Self = Self::Said(ControlOutput::Ok);
 
     /// It could not be done.
     pub fn error(reason: impl Into<String>) -> Self {
@@ -249,7 +249,7 @@ impl Answer {
 impl Framebuffer {
     /// What a terminal with this theme would show.
     pub fn of(grid: &Grid, theme: Theme) -> Self {
-        let cursor = grid.cursor.map(|(row, col)| Cursor {
+        let cursor = grid.cursor.map(|(row, col)| CursorSeen {
             row,
             col,
             visible: true,
@@ -278,7 +278,7 @@ impl Framebuffer {
 }
 
 /// Runs without the blanks at the end of their row.
-fn spans(runs: Vec<Run>) -> Vec<SpanSeen> {
+fn spans(runs: Vec<StyledRun>) -> Vec<SpanSeen> {
     let seen = runs.into_iter().map(|run| SpanSeen {
         style: StyleSeen::of(run.style),
         text: run.text,
@@ -298,7 +298,7 @@ fn spans(runs: Vec<Run>) -> Vec<SpanSeen> {
 }
 
 impl StyleSeen {
-    fn of(style: Style) -> Self {
+    fn of(style: CellStyle) -> Self {
         Self {
             fg: match style.fg {
                 Colour::Default => None,
@@ -349,7 +349,7 @@ impl AgentSeen {
             working: branch.works,
             current: is_current,
             head: agent.head.0,
-            owner: owner.map(|owner| Owner {
+            owner: owner.map(|owner| OwnerSeen {
                 host: owner.host.clone(),
                 pid: owner.pid,
             }),

@@ -5,11 +5,11 @@ mod page;
 mod request;
 
 pub use answer::{
-    AgentSeen, Answer, Cursor, Framebuffer, Owner, QuestionSeen, Released, RowSeen, Said, SpanSeen,
-    StyleSeen, TokenCache, TurnSeen, Version,
+    AgentSeen, ControlAnswer, ControlOutput, CursorSeen, Framebuffer, OwnerSeen, QuestionSeen,
+    Released, RowSeen, SpanSeen, StyleSeen, TokenCache, TurnSeen, Version,
 };
 pub use page::page;
-pub use request::{Request, Word};
+pub use request::{ApprovalWord, ControlRequest};
 
 #[cfg(test)]
 mod tests;

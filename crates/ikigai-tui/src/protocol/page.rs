@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{
-    AgentSeen, Answer, Cursor, Framebuffer, Owner, QuestionSeen, Released, Request, RowSeen, Said,
-    SpanSeen, StyleSeen, TokenCache, TurnSeen, Version, Word,
+    AgentSeen, ApprovalWord, ControlAnswer, ControlOutput, ControlRequest, CursorSeen, Framebuffer,
+    OwnerSeen, QuestionSeen, Released, RowSeen, SpanSeen, StyleSeen, TokenCache, TurnSeen, Version,
 };
 
 /// What stands before the requests.
@@ -60,10 +60,10 @@ or after a second: so the next request sees what they did, and `wait_idle` count
 ";
 
 /// One kind of request: what it is for, and what is asked and answered.
-struct Entry {
+struct RequestDoc {
     about: &'static str,
-    request: Request,
-    answers: Vec<Answer>,
+    request: ControlRequest,
+    answers: Vec<ControlAnswer>,
 }
 
 /// The page.
@@ -103,43 +103,43 @@ const ID: &str = "2lu06osJQoeSDDSxzEz63Q";
 const NAME: &str = "fix-parser";
 const HASH: &str = "9f2b6c0d1e8a4735";
 
-fn said(said: Said) -> Vec<Answer> {
-    vec![Answer::Said(said)]
+fn said(said: ControlOutput) -> Vec<ControlAnswer> {
+    vec![ControlAnswer::Said(said)]
 }
 
-fn of_the_screen() -> Vec<Entry> {
+fn of_the_screen() -> Vec<RequestDoc> {
     vec![
-        Entry {
+        RequestDoc {
             about: "What a terminal would show: every row, its text in spans of one style (`fg bold dim reverse underline \
                     italic`, those that hold; `fg` is the number of a colour), and the cursor.",
-            request: Request::ReadFramebuffer,
-            answers: said(Said::Framebuffer(framebuffer())),
+            request: ControlRequest::ReadFramebuffer,
+            answers: said(ControlOutput::Framebuffer(framebuffer())),
         },
-        Entry {
+        RequestDoc {
             about: "Types keys, as a terminal sends them. `\\r \\n \\t \\\\ \\xNN` are unescaped; any other backslash is \
                     itself. At most 16,384 keys; more is pasted (`\\x1b[200~ … \\x1b[201~`).",
-            request: Request::SendKeys {
+            request: ControlRequest::SendKeys {
                 keys: "what is 2 + 2\\r".to_owned(),
             },
-            answers: vec![Answer::OK],
+            answers: vec![ControlAnswer::OK],
         },
-        Entry {
+        RequestDoc {
             about: "Waits until the agent on the screen, and those that it started, have nothing to do; at once if that is \
                     so. While a question is open, of the agent or of one that it started, the answer is `\"asks\":true`, \
                     though other calls run, as soon as the question takes keys. At most an hour; a minute if no time is given.",
-            request: Request::WaitIdle { timeout_ms: 5000 },
+            request: ControlRequest::WaitIdle { timeout_ms: 5000 },
             answers: vec![
-                Answer::Said(Said::Idle { asks: false }),
-                Answer::Said(Said::Idle { asks: true }),
-                Answer::Said(Said::Timeout),
+                ControlAnswer::Said(ControlOutput::Idle { asks: false }),
+                ControlAnswer::Said(ControlOutput::Idle { asks: true }),
+                ControlAnswer::Said(ControlOutput::Timeout),
             ],
         },
-        Entry {
+        RequestDoc {
             about: "What fills the window of the agent on the screen, in tokens: `total_tokens` are the turns in the window \
                     (0 after `/clear`), `fixed_tokens` system prompt, pins and tools beside them, `context_start_index` how \
                     many turns came before and are not sent.",
-            request: Request::ReadTokenCache,
-            answers: vec![Answer::TokenCache(TokenCache {
+            request: ControlRequest::ReadTokenCache,
+            answers: vec![ControlAnswer::TokenCache(TokenCache {
                 total_tokens: 180,
                 fixed_tokens: 2175,
                 budget: 200_000,
@@ -160,77 +160,77 @@ fn of_the_screen() -> Vec<Entry> {
     ]
 }
 
-fn of_agents() -> Vec<Entry> {
+fn of_agents() -> Vec<RequestDoc> {
     let agent = || Some(NAME.to_owned());
     vec![
-        Entry {
+        RequestDoc {
             about: "Says something to an agent, or has a command carried out, as if it had been typed for it.
 
 The answer is `ok` once the line is stored, queued or carried out. A line that is not is answered with
 `{\"type\":\"pending\",\"reason\":\"store is away: …\"}`: it is kept, shown above the input, and stored once when the store is back. A
 command that could not be stored, or a message that names a missing file, is an error, and its text is back in the input.",
-            request: Request::Submit {
+            request: ControlRequest::Submit {
                 text: "add tests".to_owned(),
                 agent: agent(),
             },
-            answers: vec![Answer::OK],
+            answers: vec![ControlAnswer::OK],
         },
-        Entry {
+        RequestDoc {
             about: "All agents that are not reaped, parents before their children, who holds them, and what they ask. Of a \
                     question `shown`, `workdir` and `preview` (the diff of an edit) are whole; control, bidirectional and \
                     invisible characters are spelled out (`␍`, `⟨U+202E⟩`). `call` is the hash of the exact call: the first \
                     16 hexadecimal digits of the SHA-256 of tool, arguments as the model wrote them, working directory and \
                     `pattern`, each followed by a zero byte.",
-            request: Request::Agents,
-            answers: said(Said::Agents {
+            request: ControlRequest::Agents,
+            answers: said(ControlOutput::Agents {
                 agents: vec![agent_seen()],
             }),
         },
-        Entry {
+        RequestDoc {
             about: "The rows of an agent's log from its first on, or those after row `after`, one a line as `ikigai log \
                     --json` prints them. With `follow` the connection stays open and rows come as they are stored, until the \
                     client closes it.",
-            request: Request::Events {
+            request: ControlRequest::Events {
                 agent: agent(),
                 after: Some(41),
                 follow: true,
             },
             answers: Vec::new(),
         },
-        Entry {
+        RequestDoc {
             about: "Answers a question: `once`, `always` (with `pattern`, or the one that was proposed) or `no` (with a \
                     `reason` for the model). `once` and `always` must give the `call` of the question as `agents` tells it, \
                     and are refused if no open question has it; `no` without a `call` answers the first question of the \
                     agent, or of the agent that asks. It counts at once, whatever was typed before.",
-            request: Request::Approve {
-                answer: Word::Once,
+            request: ControlRequest::Approve {
+                answer: ApprovalWord::Once,
                 agent: agent(),
                 call: Some(HASH.to_owned()),
                 pattern: None,
                 reason: None,
             },
-            answers: vec![Answer::OK],
+            answers: vec![ControlAnswer::OK],
         },
-        Entry {
+        RequestDoc {
             about: "Interrupts an agent, as Esc does.",
-            request: Request::Interrupt { agent: agent() },
-            answers: vec![Answer::OK],
+            request: ControlRequest::Interrupt { agent: agent() },
+            answers: vec![ControlAnswer::OK],
         },
-        Entry {
+        RequestDoc {
             about: "Lets go of an agent, or of all if none is named, so that another process can take it. A turn is stored \
                     as interrupted; `worked` says whether there was one.",
-            request: Request::Release { agent: agent() },
-            answers: said(Said::Released {
+            request: ControlRequest::Release { agent: agent() },
+            answers: said(ControlOutput::Released {
                 agents: vec![Released {
                     id: ID.to_owned(),
                     worked: true,
                 }],
             }),
         },
-        Entry {
+        RequestDoc {
             about: "Who answers: `mode` is `screen`, `headless`, or `background` for one that ends by itself.",
-            request: Request::Version,
-            answers: said(Said::Version(Version {
+            request: ControlRequest::Version,
+            answers: said(ControlOutput::Version(Version {
                 version: "0.1.0".to_owned(),
                 pid: 4711,
                 mode: "headless".to_owned(),
@@ -254,7 +254,7 @@ fn framebuffer() -> Framebuffer {
     Framebuffer {
         rows: 2,
         cols: 20,
-        cursor: Cursor {
+        cursor: CursorSeen {
             row: 1,
             col: 2,
             visible: true,
@@ -281,7 +281,7 @@ fn agent_seen() -> AgentSeen {
         working: true,
         current: true,
         head: 12,
-        owner: Some(Owner {
+        owner: Some(OwnerSeen {
             host: "here".to_owned(),
             pid: 4711,
         }),

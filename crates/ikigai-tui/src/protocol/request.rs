@@ -9,7 +9,7 @@ const PATIENCE_MS: u64 = 60_000;
 /// beginning of its id, and is the one that is shown if none is named.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Request {
+pub enum ControlRequest {
     /// What is on the screen.
     ReadFramebuffer,
     /// Types keys, as a terminal sends them.
@@ -51,7 +51,7 @@ pub enum Request {
     Approve {
         /// What is answered.
         #[serde(default)]
-        answer: Word,
+        answer: ApprovalWord,
         /// Whose question; if none is named, that of the agent that is shown, else the oldest.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
@@ -84,7 +84,7 @@ pub enum Request {
 /// An answer to a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Word {
+pub enum ApprovalWord {
     /// This once.
     #[default]
     Once,

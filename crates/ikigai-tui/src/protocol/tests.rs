@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::look::{Look, Role};
+use crate::look::{Look, Tone};
 use crate::paint::{Grid, Theme};
 
 #[test]
@@ -9,22 +9,22 @@ fn requests_are_read_as_clients_write_them() {
     let cases = [
         (
             json!({"type": "read_framebuffer"}),
-            Request::ReadFramebuffer,
+            ControlRequest::ReadFramebuffer,
         ),
         (
             json!({"type": "send_keys", "keys": "a"}),
-            Request::SendKeys {
+            ControlRequest::SendKeys {
                 keys: "a".to_owned(),
             },
         ),
         (
             json!({"type": "wait_idle", "timeout_ms": 5, "more": 1}),
-            Request::WaitIdle { timeout_ms: 5 },
+            ControlRequest::WaitIdle { timeout_ms: 5 },
         ),
         (
             json!({"type": "approve", "answer": "always"}),
-            Request::Approve {
-                answer: Word::Always,
+            ControlRequest::Approve {
+                answer: ApprovalWord::Always,
                 agent: None,
                 call: None,
                 pattern: None,
@@ -34,7 +34,7 @@ fn requests_are_read_as_clients_write_them() {
     ];
 
     for (text, request) in cases {
-        let read: Request = serde_json::from_value(text.clone()).unwrap();
+        let read: ControlRequest = serde_json::from_value(text.clone()).unwrap();
         assert_eq!(read, request, "{text}");
     }
     for wrong in [
@@ -43,22 +43,23 @@ fn requests_are_read_as_clients_write_them() {
         json!([]),
         json!({"type": "send_keys"}),
     ] {
-        assert!(serde_json::from_value::<Request>(wrong).is_err());
+        assert!(serde_json::from_value::<ControlRequest>(wrong).is_err());
     }
 }
 
 #[test]
 fn a_framebuffer_has_every_row_with_its_spans_and_no_blanks_at_their_ends() {
     let mut grid = Grid::new(10, 3);
-    grid.put(0, 0, "ab", Role::Text);
-    grid.put(0, 2, "cd", Look::of(Role::Heading));
-    grid.put(2, 1, "x", Role::Marked);
+    grid.put(0, 0, "ab", Tone::Text);
+    grid.put(0, 2, "cd", Look::of(Tone::Heading));
+    grid.put(2, 1, "x", Tone::Marked);
     grid.cursor = Some((2, 4));
 
     let seen = Framebuffer::of(&grid, Theme::Terminal);
 
     assert_eq!(seen.text(), "abcd\n\n x\n");
-    let json: Value = serde_json::to_value(Answer::Said(Said::Framebuffer(seen))).unwrap();
+    let json: Value =
+        serde_json::to_value(ControlAnswer::Said(ControlOutput::Framebuffer(seen))).unwrap();
     assert_eq!(
         json,
         json!({
@@ -93,22 +94,25 @@ fn answers_are_read_as_they_were_written() {
         }],
     };
     let answers = [
-        (Answer::OK, r#"{"type":"ok"}"#),
+        (ControlAnswer::OK, r#"{"type":"ok"}"#),
         (
-            Answer::Said(Said::Idle { asks: false }),
+            ControlAnswer::Said(ControlOutput::Idle { asks: false }),
             r#"{"type":"idle"}"#,
         ),
-        (Answer::Said(Said::Timeout), r#"{"type":"timeout"}"#),
-        (Answer::error("no"), r#"{"error":"no"}"#),
         (
-            Answer::TokenCache(cache),
+            ControlAnswer::Said(ControlOutput::Timeout),
+            r#"{"type":"timeout"}"#,
+        ),
+        (ControlAnswer::error("no"), r#"{"error":"no"}"#),
+        (
+            ControlAnswer::TokenCache(cache),
             r#"{"total_tokens":3,"fixed_tokens":2,"budget":10,"turn_count":1,"context_start_index":4,"turns":[{"index":4,"tokens":3}]}"#,
         ),
     ];
 
     for (answer, text) in answers {
         assert_eq!(answer.to_line(), format!("{text}\n"));
-        assert_eq!(serde_json::from_str::<Answer>(text).unwrap(), answer);
+        assert_eq!(serde_json::from_str::<ControlAnswer>(text).unwrap(), answer);
     }
 }
 
@@ -136,7 +140,7 @@ fn every_request_of_the_page_is_read_as_one() {
     let requests = page.lines().filter(|line| line.starts_with("{\"type\":"));
 
     let count = requests
-        .filter(|line| serde_json::from_str::<Request>(line).is_ok())
+        .filter(|line| serde_json::from_str::<ControlRequest>(line).is_ok())
         .count();
 
     // Eleven, and two whose answers have the same word.

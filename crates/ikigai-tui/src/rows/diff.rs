@@ -1,9 +1,9 @@
 //! A diff in colour, with the numbers of its lines.
 
-use super::folded_text::{Hidden, Lead, add_line};
-use super::{MOST_ROWS, Manner, Sign};
-use crate::line::{Line, Span};
-use crate::look::Role;
+use super::folded_text::{FoldedPart, Lead, add_line};
+use super::{MOST_ROWS, RenderContext, Sign};
+use crate::line::{TextLine, TextSpan};
+use crate::look::Tone;
 use crate::text::clean;
 
 /// Whether a text is the hunks of a diff.
@@ -15,7 +15,7 @@ pub(super) fn is_diff(text: &str) -> bool {
 /// the line is gone.
 ///
 /// At most `most` rows; no line is cut.
-pub fn diff(text: &str, manner: &Manner<'_>, most: usize) -> Vec<Line> {
+pub fn diff(text: &str, manner: &RenderContext<'_>, most: usize) -> Vec<TextLine> {
     let mut lines = Vec::new();
     add_rows(&mut lines, text, 0, manner, (most, usize::MAX));
     lines
@@ -23,12 +23,12 @@ pub fn diff(text: &str, manner: &Manner<'_>, most: usize) -> Vec<Line> {
 
 /// Adds at most so many rows under some columns of space; says what is left.
 pub(super) fn add_diff(
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<TextLine>,
     text: &str,
     indent: usize,
-    manner: &Manner<'_>,
+    manner: &RenderContext<'_>,
     most: usize,
-) -> Hidden {
+) -> FoldedPart {
     let most = most.min(MOST_ROWS);
     add_rows(
         lines,
@@ -40,12 +40,12 @@ pub(super) fn add_diff(
 }
 
 fn add_rows(
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<TextLine>,
     text: &str,
     indent: usize,
-    manner: &Manner<'_>,
+    manner: &RenderContext<'_>,
     (most, line_bytes): (usize, usize),
-) -> Hidden {
+) -> FoldedPart {
     let end = lines.len().saturating_add(most);
     let digits = digits(text);
     let mut numbers = (0, 0);
@@ -54,7 +54,7 @@ fn add_rows(
     while !rest.is_empty() {
         let left = end.saturating_sub(lines.len());
         if left == 0 {
-            return Hidden::of(rest);
+            return FoldedPart::of(rest);
         }
         let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
         let (number, sign, role, words) = match line.split_at_checked(1) {
@@ -66,32 +66,32 @@ fn add_rows(
                     rest = after;
                     continue;
                 }
-                (None, " ", Role::Faint, manner.sign(Sign::More))
+                (None, " ", Tone::Faint, manner.sign(Sign::More))
             }
-            Some(("+", words)) => (Some(next(&mut numbers.1)), "+", Role::Added, words),
-            Some(("-", words)) => (Some(next(&mut numbers.0)), "-", Role::Removed, words),
+            Some(("+", words)) => (Some(next(&mut numbers.1)), "+", Tone::Added, words),
+            Some(("-", words)) => (Some(next(&mut numbers.0)), "-", Tone::Removed, words),
             Some((" ", words)) => {
                 next(&mut numbers.0);
-                (Some(next(&mut numbers.1)), " ", Role::Text, words)
+                (Some(next(&mut numbers.1)), " ", Tone::Text, words)
             }
             // The end of the file, or of what is told of the diff.
-            _ => (None, " ", Role::Faint, line),
+            _ => (None, " ", Tone::Faint, line),
         };
         let number = number.map_or_else(String::new, |number: u64| number.to_string());
         let space = " ".repeat(indent);
         let lead = Lead {
             first: vec![
-                Span::new(format!("{space}{number:>digits$} "), Role::Faint),
-                Span::new(format!("{sign} "), role),
+                TextSpan::new(format!("{space}{number:>digits$} "), Tone::Faint),
+                TextSpan::new(format!("{sign} "), role),
             ],
             ..Lead::space(indent + digits + 3)
         };
         let words = words.get(..words.floor_char_boundary(line_bytes));
-        let spans = vec![Span::new(clean(words.unwrap_or_default()), role)];
+        let spans = vec![TextSpan::new(clean(words.unwrap_or_default()), role)];
         add_line(lines, spans, &lead, manner, left);
         rest = after;
     }
-    Hidden::default()
+    FoldedPart::default()
 }
 
 fn next(number: &mut u64) -> u64 {

@@ -5,8 +5,8 @@ use std::time::Duration;
 pub use ikigai_engine::figures::duration;
 use ikigai_engine::figures::{dollars, tokens};
 
-use crate::line::Line;
-use crate::look::Role;
+use crate::line::TextLine;
+use crate::look::Tone;
 use crate::signs::{Sign, Symbols};
 use crate::text::clean_line;
 
@@ -33,7 +33,7 @@ pub fn bytes(count: u64) -> String {
 
 /// What a turn took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct TurnSummary {
     /// How long it was.
     pub took: Duration,
     /// How many calls there were.
@@ -47,7 +47,7 @@ pub struct Turn {
 }
 
 /// The faint line after a turn: `12 s · 3 tools · 2.1k tokens · $0.01 · 14:03`.
-pub fn turn_line(turn: &Turn, symbols: Symbols) -> Line {
+pub fn turn_line(turn: &TurnSummary, symbols: Symbols) -> TextLine {
     let mut parts = vec![duration(turn.took)];
     match turn.tools {
         0 => {}
@@ -63,5 +63,5 @@ pub fn turn_line(turn: &Turn, symbols: Symbols) -> Line {
         parts.push(clean_line(&turn.clock).into_owned());
     }
     let between = format!(" {} ", Sign::Dot.text(symbols));
-    Line::of(parts.join(&between), Role::Faint)
+    TextLine::of(parts.join(&between), Tone::Faint)
 }

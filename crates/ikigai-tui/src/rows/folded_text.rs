@@ -1,11 +1,11 @@
 //! Text that becomes rows under a sign, and what of it is folded away.
 
-use super::Manner;
+use super::RenderContext;
 use super::figures;
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::signs::Sign;
-use crate::text::{Rows, clean};
+use crate::text::{WrappedRows, clean};
 use crate::width::width;
 
 /// However far something is unfolded, no event has more rows: what is longer is for a pager.
@@ -17,22 +17,22 @@ const COLUMN_BYTES: usize = 8;
 /// What stands before the first row of a text and before all others.
 #[derive(Clone, Debug)]
 pub(super) struct Lead {
-    pub(super) first: Vec<Span>,
-    pub(super) rest: Vec<Span>,
+    pub(super) first: Vec<TextSpan>,
+    pub(super) rest: Vec<TextSpan>,
 }
 
 impl Lead {
     /// A sign and a space, and as much space below.
     pub(super) fn sign(sign: &str, look: impl Into<Look>) -> Self {
         Self {
-            first: vec![Span::new(format!("{sign} "), look)],
-            rest: vec![Span::new(" ".repeat(width(sign) + 1), Role::Text)],
+            first: vec![TextSpan::new(format!("{sign} "), look)],
+            rest: vec![TextSpan::new(" ".repeat(width(sign) + 1), Tone::Text)],
         }
     }
 
     /// Space only.
     pub(super) fn space(columns: usize) -> Self {
-        let space = vec![Span::new(" ".repeat(columns), Role::Text)];
+        let space = vec![TextSpan::new(" ".repeat(columns), Tone::Text)];
         Self {
             first: space.clone(),
             rest: space,
@@ -54,12 +54,12 @@ impl Lead {
 
 /// What of a text is not among its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hidden {
+pub(super) struct FoldedPart {
     pub(super) lines: usize,
     pub(super) bytes: usize,
 }
 
-impl Hidden {
+impl FoldedPart {
     pub(super) fn of(text: &str) -> Self {
         Self {
             lines: text.lines().count(),
@@ -72,7 +72,7 @@ impl Hidden {
     }
 
     /// `… 38 more lines`, or how much more of a line.
-    pub(super) fn line(self, lead: &Lead, manner: &Manner<'_>) -> Line {
+    pub(super) fn line(self, lead: &Lead, manner: &RenderContext<'_>) -> TextLine {
         let more = manner.sign(Sign::More);
         let text = match self.lines {
             0 => {
@@ -82,14 +82,14 @@ impl Hidden {
             1 => format!("{more} 1 more line"),
             lines => format!("{more} {lines} more lines"),
         };
-        let line = led(vec![Span::new(text, Role::Faint)], &lead.rest);
+        let line = led(vec![TextSpan::new(text, Tone::Faint)], &lead.rest);
         crate::text::cut(&line, manner.width, "")
     }
 }
 
 /// A line under a lead.
-pub(super) fn led(spans: Vec<Span>, lead: &[Span]) -> Line {
-    Line {
+pub(super) fn led(spans: Vec<TextSpan>, lead: &[TextSpan]) -> TextLine {
+    TextLine {
         lead: lead.len(),
         spans: lead.iter().cloned().chain(spans).collect(),
         joined: None,
@@ -98,30 +98,30 @@ pub(super) fn led(spans: Vec<Span>, lead: &[Span]) -> Line {
 
 /// Adds the rows of pieces that are one line, at most so many; says whether there are more.
 pub(super) fn add_line(
-    lines: &mut Vec<Line>,
-    spans: Vec<Span>,
+    lines: &mut Vec<TextLine>,
+    spans: Vec<TextSpan>,
     lead: &Lead,
-    manner: &Manner<'_>,
+    manner: &RenderContext<'_>,
     most: usize,
 ) -> bool {
     let line = led(spans, &lead.first);
-    let mut rows = Rows::new(&line, manner.width, &lead.rest);
+    let mut rows = WrappedRows::new(&line, manner.width, &lead.rest);
     lines.extend(rows.by_ref().take(most));
     rows.place().is_some()
 }
 
 /// Adds a line in at most so many rows, the last of which says if there is more.
 pub(super) fn add_cut(
-    lines: &mut Vec<Line>,
-    spans: Vec<Span>,
+    lines: &mut Vec<TextLine>,
+    spans: Vec<TextSpan>,
     lead: &Lead,
-    manner: &Manner<'_>,
+    manner: &RenderContext<'_>,
     most: usize,
 ) -> bool {
     let before = lines.len();
     let is_cut = add_line(lines, spans, lead, manner, most);
     if let (true, Some(last)) = (is_cut && lines.len() > before, lines.last_mut()) {
-        let more = Span::new(manner.sign(Sign::More), Role::Faint);
+        let more = TextSpan::new(manner.sign(Sign::More), Tone::Faint);
         let room = usize::from(manner.width).saturating_sub(width(&more.text));
         *last = crate::text::cut(last, u16::try_from(room).unwrap_or(u16::MAX), "");
         last.spans.push(more);
@@ -133,17 +133,17 @@ pub(super) fn add_cut(
 /// Adds the rows of a text from outside, at most so many; says what is left. Only what is shown
 /// is looked at, and the ends of lines in the rest counted.
 pub(super) fn add_text(
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<TextLine>,
     text: &str,
     look: impl Into<Look>,
     lead: &Lead,
-    manner: &Manner<'_>,
+    manner: &RenderContext<'_>,
     most: usize,
-) -> Hidden {
+) -> FoldedPart {
     let look = look.into();
     let text = text.trim_end();
     if text.is_empty() {
-        return Hidden::default();
+        return FoldedPart::default();
     }
     let end = lines.len() + most.min(MOST_ROWS);
     let mut lead = lead.clone();
@@ -151,7 +151,7 @@ pub(super) fn add_text(
     loop {
         let left = end.saturating_sub(lines.len());
         if left == 0 {
-            return Hidden::of(rest);
+            return FoldedPart::of(rest);
         }
         let (line, after) = match rest.split_once('\n') {
             Some((line, after)) => (line.strip_suffix('\r').unwrap_or(line), Some(after)),
@@ -160,34 +160,34 @@ pub(super) fn add_text(
         let enough = left * (usize::from(manner.width) + 1) * COLUMN_BYTES;
         let near = line.get(..line.floor_char_boundary(enough));
         let near = near.unwrap_or_default();
-        let spans = vec![Span::new(clean(near), look)];
+        let spans = vec![TextSpan::new(clean(near), look)];
         let has_more = add_line(lines, spans, &lead, manner, left);
         lead = lead.below();
         if has_more || near.len() < line.len() {
             // Some of the last line is shown: it is not one of those that are not.
             let shown = left * usize::from(manner.width);
-            let after = after.map_or_else(Hidden::default, Hidden::of);
-            return Hidden {
+            let after = after.map_or_else(FoldedPart::default, FoldedPart::of);
+            return FoldedPart {
                 lines: after.lines,
                 bytes: after.bytes + line.len().saturating_sub(shown).max(1),
             };
         }
         match after {
             Some(after) => rest = after,
-            None => return Hidden::default(),
+            None => return FoldedPart::default(),
         }
     }
 }
 
 /// The same, and a row that says what is left.
 pub(super) fn add_folded(
-    lines: &mut Vec<Line>,
+    lines: &mut Vec<TextLine>,
     text: &str,
     look: impl Into<Look>,
     lead: &Lead,
-    manner: &Manner<'_>,
+    manner: &RenderContext<'_>,
     most: usize,
-) -> Hidden {
+) -> FoldedPart {
     let hidden = add_text(lines, text, look, lead, manner, most);
     if !hidden.is_nothing() {
         lines.push(hidden.line(lead, manner));

@@ -17,14 +17,14 @@ use ikigai_core::render::{Names, Said, Shown, forked};
 use ikigai_core::{AgentId, RowRef};
 
 pub use diff::diff;
-pub use figures::{Turn, bytes, duration, turn_line};
+pub use figures::{TurnSummary, bytes, duration, turn_line};
 pub use speech::speech;
 
-use crate::line::{Line, Span};
-use crate::look::{Look, Role};
+use crate::line::{TextLine, TextSpan};
+use crate::look::{Look, Tone};
 use crate::signs::{Sign, Symbols};
 use crate::text::{clean, clean_line};
-use folded_text::{Hidden, Lead, MOST_ROWS, add_cut, add_folded, add_line};
+use folded_text::{FoldedPart, Lead, MOST_ROWS, add_cut, add_folded, add_line};
 
 /// Below so many columns tools take one row each.
 pub const NARROW: u16 = 60;
@@ -34,7 +34,7 @@ const LONG: usize = 40;
 
 /// How rows are to look.
 #[derive(Clone, Copy)]
-pub struct Manner<'a> {
+pub struct RenderContext<'a> {
     /// How many columns there are.
     pub width: u16,
     /// Which characters the terminal can show.
@@ -43,7 +43,7 @@ pub struct Manner<'a> {
     pub names: Names<'a>,
 }
 
-impl Manner<'_> {
+impl RenderContext<'_> {
     fn sign(&self, sign: Sign) -> &'static str {
         sign.text(self.symbols)
     }
@@ -68,7 +68,7 @@ impl Manner<'_> {
 
 /// Whether somebody wants to see all of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Fold {
+pub enum FoldState {
     /// The first rows, or the first words.
     #[default]
     Folded,
@@ -76,7 +76,7 @@ pub enum Fold {
     Open,
 }
 
-impl Fold {
+impl FoldState {
     fn most(self, folded: usize) -> usize {
         match self {
             Self::Folded => folded,
@@ -87,15 +87,15 @@ impl Fold {
 
 /// An event as rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Block {
+pub struct RenderedBlock {
     /// Its rows; none if it draws nothing.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TextLine>,
     /// About how many more there are to unfold.
     pub folded: Option<usize>,
 }
 
-impl Block {
-    fn of(lines: Vec<Line>, hidden: Hidden) -> Self {
+impl RenderedBlock {
+    fn of(lines: Vec<TextLine>, hidden: FoldedPart) -> Self {
         Self {
             lines,
             folded: (!hidden.is_nothing()).then_some(hidden.lines.max(1)),
@@ -104,10 +104,10 @@ impl Block {
 }
 
 /// Draws an event. Total.
-pub fn block(shown: &Shown, fold: Fold, manner: &Manner<'_>) -> Block {
+pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
     match shown {
         // What a response cost is told after the turn.
-        Shown::Nothing | Shown::Usage(_) => Block::default(),
+        Shown::Nothing | Shown::Usage(_) => RenderedBlock::default(),
         Shown::System(text) => system(text, fold, manner),
         Shown::User { text, told, said } => user(text, told.as_deref(), said, fold, manner),
         Shown::Assistant { thinking, text } => speech::assistant(thinking, text, fold, manner),
@@ -133,18 +133,18 @@ pub fn block(shown: &Shown, fold: Fold, manner: &Manner<'_>) -> Block {
         Shown::Cleared => rule("cleared", manner),
         Shown::Mark(label) => {
             let label = label.as_deref().unwrap_or_default();
-            signed(Sign::Mark, Role::Agent, label, Role::Text, fold, manner)
+            signed(Sign::Mark, Tone::Agent, label, Tone::Text, fold, manner)
         }
         Shown::Rewound(data) => rewound(data, manner),
         Shown::Forked { text, role, other } => {
             let line = forked(text, *role, *other);
-            signed(Sign::Forked, Role::Agent, &line, Role::Agent, fold, manner)
+            signed(Sign::Forked, Tone::Agent, &line, Tone::Agent, fold, manner)
         }
         Shown::Command { echo, output } => command(echo, output, fold, manner),
         Shown::Killed(killed) => {
             let names: Vec<_> = killed.iter().map(|agent| manner.name(*agent)).collect();
             let line = format!("killed {}", names.join(", "));
-            signed(Sign::Failed, Role::Error, &line, Role::Text, fold, manner)
+            signed(Sign::Failed, Tone::Error, &line, Tone::Text, fold, manner)
         }
         Shown::Interrupted(cause) => interrupted(*cause, manner),
         Shown::Failed {
@@ -161,7 +161,7 @@ pub fn block(shown: &Shown, fold: Fold, manner: &Manner<'_>) -> Block {
             range, text, undo, ..
         } => summary(*range, text.as_deref(), *undo, fold, manner),
         Shown::Warning(text) => {
-            signed(Sign::Warning, Role::Warning, text, Role::Text, fold, manner)
+            signed(Sign::Warning, Tone::Warning, text, Tone::Text, fold, manner)
         }
     }
 }
@@ -169,33 +169,33 @@ pub fn block(shown: &Shown, fold: Fold, manner: &Manner<'_>) -> Block {
 /// A sign and a text.
 fn signed(
     sign: Sign,
-    look: Role,
+    look: Tone,
     text: &str,
-    text_look: Role,
-    fold: Fold,
-    manner: &Manner<'_>,
-) -> Block {
+    text_look: Tone,
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     let mut lines = Vec::new();
     let lead = manner.lead(sign, look);
     let hidden = add_folded(&mut lines, text, text_look, &lead, manner, fold.most(LONG));
     if lines.is_empty() {
         add_line(&mut lines, Vec::new(), &lead, manner, 1);
     }
-    Block::of(lines, hidden)
+    RenderedBlock::of(lines, hidden)
 }
 
-fn rule(word: &str, manner: &Manner<'_>) -> Block {
+fn rule(word: &str, manner: &RenderContext<'_>) -> RenderedBlock {
     let dash = manner.sign(Sign::Rule);
-    let line = Line::of(format!("{dash} {word} {dash}"), Role::Rule);
-    Block {
+    let line = TextLine::of(format!("{dash} {word} {dash}"), Tone::Rule);
+    RenderedBlock {
         lines: vec![crate::text::cut(&line, manner.width, "")],
         folded: None,
     }
 }
 
-fn system(text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
+fn system(text: &str, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
     if text.trim().is_empty() {
-        return Block::default();
+        return RenderedBlock::default();
     }
     let mut lines = Vec::new();
     let text = format!("system: {}", text.trim());
@@ -203,24 +203,30 @@ fn system(text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
         first: Vec::new(),
         ..Lead::space(2)
     };
-    if fold == Fold::Open {
-        add_folded(&mut lines, &text, Role::Faint, &lead, manner, MOST_ROWS);
-        return Block {
+    if fold == FoldState::Open {
+        add_folded(&mut lines, &text, Tone::Faint, &lead, manner, MOST_ROWS);
+        return RenderedBlock {
             lines,
             folded: None,
         };
     }
     let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let near = first.get(..first.floor_char_boundary(tools::MOST_LINE_BYTES));
-    let spans = vec![Span::new(clean(near.unwrap_or_default()), Role::Faint)];
+    let spans = vec![TextSpan::new(clean(near.unwrap_or_default()), Tone::Faint)];
     let is_cut = add_cut(&mut lines, spans, &lead, manner, 1);
-    Block::of(lines, Hidden::of(if is_cut { &text } else { rest }))
+    RenderedBlock::of(lines, FoldedPart::of(if is_cut { &text } else { rest }))
 }
 
-fn user(text: &str, told: Option<&str>, said: &Said, fold: Fold, manner: &Manner<'_>) -> Block {
-    let more = told.map_or_else(Hidden::default, Hidden::of);
+fn user(
+    text: &str,
+    told: Option<&str>,
+    said: &Said,
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
+    let more = told.map_or_else(FoldedPart::default, FoldedPart::of);
     let mut block = match said {
-        Said::Typed | Said::Fork => signed(Sign::User, Role::User, text, Role::User, fold, manner),
+        Said::Typed | Said::Fork => signed(Sign::User, Tone::User, text, Tone::User, fold, manner),
         Said::Mail(from) => {
             let sign = Sign::Mail.text(Symbols::Utf8);
             let text = match (text.strip_prefix(sign), from) {
@@ -228,24 +234,24 @@ fn user(text: &str, told: Option<&str>, said: &Said, fold: Fold, manner: &Manner
                 (None, Some(from)) => format!("{}: {text}", manner.name(*from)),
                 (None, None) => text.to_owned(),
             };
-            signed(Sign::Mail, Role::Agent, &text, Role::Text, fold, manner)
+            signed(Sign::Mail, Tone::Agent, &text, Tone::Text, fold, manner)
         }
         Said::Shell(data) => return shell::sent(text, data, fold, manner),
         Said::Merge(merge) => {
             let line = merged(text, merge, manner);
-            signed(Sign::Merged, Role::Agent, &line, Role::Agent, fold, manner)
+            signed(Sign::Merged, Tone::Agent, &line, Tone::Agent, fold, manner)
         }
     };
     // What the model was told beside what was typed: files, or what a child said.
     if let (Some(told), false) = (told, matches!(said, Said::Mail(_))) {
         match fold {
-            Fold::Folded => block.folded = block.folded.max(Some(more.lines.max(1))),
-            Fold::Open => {
+            FoldState::Folded => block.folded = block.folded.max(Some(more.lines.max(1))),
+            FoldState::Open => {
                 let lead = Lead::space(2);
                 add_folded(
                     &mut block.lines,
                     told,
-                    Role::Faint,
+                    Tone::Faint,
                     &lead,
                     manner,
                     MOST_ROWS,
@@ -256,7 +262,7 @@ fn user(text: &str, told: Option<&str>, said: &Said, fold: Fold, manner: &Manner
     block
 }
 
-fn merged(text: &str, merge: &Merge, manner: &Manner<'_>) -> String {
+fn merged(text: &str, merge: &Merge, manner: &RenderContext<'_>) -> String {
     if let (Some(agent), Some(from), Some(to)) = (merge.agent, merge.from, merge.to) {
         let to_sign = manner.sign(Sign::To);
         return format!("{} #{from}{to_sign}#{to}", manner.name(agent));
@@ -265,9 +271,9 @@ fn merged(text: &str, merge: &Merge, manner: &Manner<'_>) -> String {
     line.unwrap_or(text).trim_start().to_owned()
 }
 
-fn rewound(data: &RewindData, manner: &Manner<'_>) -> Block {
+fn rewound(data: &RewindData, manner: &RenderContext<'_>) -> RenderedBlock {
     let dot = manner.sign(Sign::Dot);
-    let mut spans = vec![Span::new(folded(data, manner), Role::Agent)];
+    let mut spans = vec![TextSpan::new(folded(data, manner), Tone::Agent)];
     if let Some(files) = data.files.as_deref().filter(|files| !files.is_empty()) {
         let named: Vec<_> = files.iter().take(8).map(|file| clean_line(file)).collect();
         let more = match files.len().saturating_sub(named.len()) {
@@ -275,9 +281,9 @@ fn rewound(data: &RewindData, manner: &Manner<'_>) -> Block {
             more => format!(" and {more} more"),
         };
         let files = named.join(", ");
-        spans.push(Span::new(
+        spans.push(TextSpan::new(
             format!(" {dot} not restored: {files}{more}"),
-            Role::Warning,
+            Tone::Warning,
         ));
     }
     let mut lines = Vec::new();
@@ -285,16 +291,16 @@ fn rewound(data: &RewindData, manner: &Manner<'_>) -> Block {
         Some(Via::Redo) => Sign::Redone,
         _ => Sign::Rewound,
     };
-    let lead = manner.lead(sign, Role::Agent);
+    let lead = manner.lead(sign, Tone::Agent);
     add_line(&mut lines, spans, &lead, manner, LONG);
-    Block {
+    RenderedBlock {
         lines,
         folded: None,
     }
 }
 
 /// What a rewind left: `3 turns folded (#41–#58)`.
-fn folded(data: &RewindData, manner: &Manner<'_>) -> String {
+fn folded(data: &RewindData, manner: &RenderContext<'_>) -> String {
     let (Some(target), Some(from)) = (data.target, data.from) else {
         return "back".to_owned();
     };
@@ -315,7 +321,7 @@ fn folded(data: &RewindData, manner: &Manner<'_>) -> String {
     }
 }
 
-fn command(echo: &str, output: &str, fold: Fold, manner: &Manner<'_>) -> Block {
+fn command(echo: &str, output: &str, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
     if let Some(typed) = echo.strip_prefix("!!") {
         return shell::unsent(typed.trim(), output, fold, manner);
     }
@@ -324,38 +330,41 @@ fn command(echo: &str, output: &str, fold: Fold, manner: &Manner<'_>) -> Block {
         first: Vec::new(),
         ..Lead::space(2)
     };
-    let mut hidden = add_folded(&mut lines, echo, Role::Command, &lead, manner, fold.most(3));
+    let mut hidden = add_folded(&mut lines, echo, Tone::Command, &lead, manner, fold.most(3));
     let role = if output.starts_with(Sign::Warning.text(Symbols::Utf8)) {
-        Role::Warning
+        Tone::Warning
     } else {
-        Role::Text
+        Tone::Text
     };
     if !output.trim().is_empty() {
         let most = fold.most(LONG);
         let left = add_folded(&mut lines, output, role, &lead.below(), manner, most);
-        hidden = Hidden {
+        hidden = FoldedPart {
             lines: hidden.lines + left.lines,
             bytes: hidden.bytes + left.bytes,
         };
     }
-    Block::of(lines, hidden)
+    RenderedBlock::of(lines, hidden)
 }
 
-fn interrupted(cause: Option<Cause>, manner: &Manner<'_>) -> Block {
+fn interrupted(cause: Option<Cause>, manner: &RenderContext<'_>) -> RenderedBlock {
     let told = Shown::Interrupted(cause).to_string();
     let told = told
         .trim_start_matches(Sign::Failed.text(Symbols::Utf8))
         .trim();
-    let mut spans = vec![Span::new(told, Role::Text)];
+    let mut spans = vec![TextSpan::new(told, Tone::Text)];
     // A killed agent does not go on.
     if cause != Some(Cause::Kill) {
         let dot = manner.sign(Sign::Dot);
-        spans.push(Span::new(format!(" {dot} /resume goes on"), Role::Faint));
+        spans.push(TextSpan::new(
+            format!(" {dot} /resume goes on"),
+            Tone::Faint,
+        ));
     }
     let mut lines = Vec::new();
-    let lead = manner.lead(Sign::Failed, Role::Error);
+    let lead = manner.lead(Sign::Failed, Tone::Error);
     add_line(&mut lines, spans, &lead, manner, LONG);
-    Block {
+    RenderedBlock {
         lines,
         folded: None,
     }
@@ -366,21 +375,21 @@ fn failed(
     category: Option<Category>,
     status: Option<u16>,
     text: &str,
-    fold: Fold,
-    manner: &Manner<'_>,
-) -> Block {
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     if category == Some(Category::Omitted) {
         let text = format!("left out from here on: {text}");
         return signed(
             Sign::Warning,
-            Role::Warning,
+            Tone::Warning,
             &text,
-            Role::Text,
+            Tone::Text,
             fold,
             manner,
         );
     }
-    let mut block = signed(Sign::Failed, Role::Error, text, Role::Error, fold, manner);
+    let mut block = signed(Sign::Failed, Tone::Error, text, Tone::Error, fold, manner);
     let dot = manner.sign(Sign::Dot);
     let advice = match (category, status) {
         (Some(Category::Provider), Some(401 | 403)) => {
@@ -390,8 +399,8 @@ fn failed(
         (Some(Category::Limit), _) => "/resume goes on".to_owned(),
         _ => format!("/retry sends it again {dot} /model takes another"),
     };
-    let lead = manner.lead(Sign::Failed, Role::Error).below();
-    let spans = vec![Span::new(advice, Role::Faint)];
+    let lead = manner.lead(Sign::Failed, Tone::Error).below();
+    let spans = vec![TextSpan::new(advice, Tone::Faint)];
     add_line(&mut block.lines, spans, &lead, manner, 3);
     block
 }
@@ -400,9 +409,9 @@ fn summary(
     range: Option<(RowRef, RowRef)>,
     text: Option<&str>,
     undo: Option<RowRef>,
-    fold: Fold,
-    manner: &Manner<'_>,
-) -> Block {
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     if undo.is_some() {
         return rule("summary taken back", manner);
     }
@@ -414,13 +423,13 @@ fn summary(
     });
     let mut block = rule(&format!("summary{of}"), manner);
     match fold {
-        Fold::Folded => block.folded = Some(Hidden::of(text).lines.max(1)),
-        Fold::Open => {
+        FoldState::Folded => block.folded = Some(FoldedPart::of(text).lines.max(1)),
+        FoldState::Open => {
             let lead = Lead::space(2);
             add_folded(
                 &mut block.lines,
                 text,
-                Role::Faint,
+                Tone::Faint,
                 &lead,
                 manner,
                 MOST_ROWS,

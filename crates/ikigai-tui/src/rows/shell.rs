@@ -3,28 +3,38 @@
 use ikigai_core::data::Shell;
 
 use super::folded_text::{Lead, MOST_ROWS, add_folded, add_line, add_text, tail};
-use super::{Block, Fold, LONG, Manner, Sign};
-use crate::look::Role;
+use super::{FoldState, LONG, RenderContext, RenderedBlock, Sign};
+use crate::look::Tone;
 
 /// How many lines of a shell command's output are shown before it is unfolded: its first and its
 /// last.
 const SHELL: (usize, usize) = (5, 15);
 
 /// A line that the model is told of: the text is the command, what came out, and how it ended.
-pub(super) fn sent(text: &str, data: &Shell, fold: Fold, manner: &Manner<'_>) -> Block {
+pub(super) fn sent(
+    text: &str,
+    data: &Shell,
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     let first = text.lines().next().unwrap_or_default();
     let typed = first.strip_prefix("$ ").unwrap_or(first);
     // A command of several lines is told in full before the output.
     let command = data.command.as_deref().unwrap_or(typed);
-    let lead = manner.lead(Sign::Shell, Role::Command);
+    let lead = manner.lead(Sign::Shell, Tone::Command);
     let output = output_of(text, command);
     ran(command, output, data.exit == Some(0), &lead, fold, manner)
 }
 
 /// A line that the model is not told of.
-pub(super) fn unsent(command: &str, text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
+pub(super) fn unsent(
+    command: &str,
+    text: &str,
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     let sign = manner.sign(Sign::Shell).repeat(2);
-    let lead = Lead::sign(&sign, Role::Command);
+    let lead = Lead::sign(&sign, Tone::Command);
     let output = output_of(text, command);
     let success = output.ends_with("(exit 0)");
     ran(command, output, success, &lead, fold, manner)
@@ -44,14 +54,14 @@ fn ran(
     output: &str,
     success: bool,
     lead: &Lead,
-    fold: Fold,
-    manner: &Manner<'_>,
-) -> Block {
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     let mut lines = Vec::new();
     let mut hidden = add_text(
         &mut lines,
         command,
-        Role::Command,
+        Tone::Command,
         lead,
         manner,
         fold.most(3),
@@ -66,20 +76,20 @@ fn ran(
         _ => (output, ""),
     };
     match fold {
-        Fold::Folded => {
+        FoldState::Folded => {
             let (head, last) = tail(output, SHELL.1);
-            let left = add_folded(&mut lines, head, Role::Text, &below, manner, SHELL.0);
+            let left = add_folded(&mut lines, head, Tone::Text, &below, manner, SHELL.0);
             if !left.is_nothing() {
                 hidden = left;
             }
-            add_folded(&mut lines, last, Role::Text, &below, manner, LONG);
+            add_folded(&mut lines, last, Tone::Text, &below, manner, LONG);
         }
-        Fold::Open => {
-            add_folded(&mut lines, output, Role::Text, &below, manner, MOST_ROWS);
+        FoldState::Open => {
+            add_folded(&mut lines, output, Tone::Text, &below, manner, MOST_ROWS);
         }
     }
     if !success {
-        add_text(&mut lines, ending, Role::Error, &below, manner, 3);
+        add_text(&mut lines, ending, Tone::Error, &below, manner, 3);
     }
-    Block::of(lines, hidden)
+    RenderedBlock::of(lines, hidden)
 }

@@ -1,23 +1,27 @@
 //! What the model thinks and says.
 
-use super::folded_text::{Hidden, MOST_ROWS, add_folded, add_line, led};
-use super::{Block, Fold, Manner, Sign};
-use crate::line::Span;
-use crate::look::{Look, Role};
-use crate::markdown::{self, Style};
+use super::folded_text::{FoldedPart, MOST_ROWS, add_folded, add_line, led};
+use super::{FoldState, RenderContext, RenderedBlock, Sign};
+use crate::line::TextSpan;
+use crate::look::{Look, Tone};
+use crate::markdown::{self, MarkdownStyle};
 use crate::text::clean;
 
 /// How much of an answer is shown: more than any model says at once.
 const MOST_SPEECH_BYTES: usize = 1024 * 1024;
 
 /// What the model thought: its first words, or all of it.
-pub(super) fn thought(thinking: &[String], fold: Fold, manner: &Manner<'_>) -> Block {
+pub(super) fn thought(
+    thinking: &[String],
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     if thinking.is_empty() {
-        return Block::default();
+        return RenderedBlock::default();
     }
     let text = thinking.join("\n\n");
     let text = text.trim();
-    let look = Look::of(Role::Thinking).with(Look::DIM);
+    let look = Look::of(Tone::Thinking).with(Look::DIM);
     let lead = manner.lead(Sign::Thought, look);
     let words = text.split_whitespace().count();
     let mut lines = Vec::new();
@@ -25,20 +29,20 @@ pub(super) fn thought(thinking: &[String], fold: Fold, manner: &Manner<'_>) -> B
         // The provider keeps it to itself.
         add_line(
             &mut lines,
-            vec![Span::new("thought", look)],
+            vec![TextSpan::new("thought", look)],
             &lead,
             manner,
             1,
         );
-        return Block {
+        return RenderedBlock {
             lines,
             folded: None,
         };
     }
-    if fold == Fold::Open {
+    if fold == FoldState::Open {
         let look = look.with(Look::ITALIC);
         add_folded(&mut lines, text, look, &lead, manner, MOST_ROWS);
-        return Block {
+        return RenderedBlock {
             lines,
             folded: None,
         };
@@ -52,16 +56,21 @@ pub(super) fn thought(thinking: &[String], fold: Fold, manner: &Manner<'_>) -> B
         .get(..first.floor_char_boundary(4096))
         .unwrap_or_default();
     let spans = vec![
-        Span::new(format!("thought, {count}: "), look),
-        Span::new(clean(first), look.with(Look::ITALIC)),
+        TextSpan::new(format!("thought, {count}: "), look),
+        TextSpan::new(clean(first), look.with(Look::ITALIC)),
     ];
     let line = led(spans, &lead.first);
     let more = manner.sign(Sign::More);
     lines.push(crate::text::cut(&line, manner.width, more));
-    Block::of(lines, Hidden::of(text))
+    RenderedBlock::of(lines, FoldedPart::of(text))
 }
 
-pub(super) fn assistant(thinking: &[String], text: &str, fold: Fold, manner: &Manner<'_>) -> Block {
+pub(super) fn assistant(
+    thinking: &[String],
+    text: &str,
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     let mut block = thought(thinking, fold, manner);
     if text.trim().is_empty() {
         return block;
@@ -71,8 +80,8 @@ pub(super) fn assistant(thinking: &[String], text: &str, fold: Fold, manner: &Ma
     let near = near.unwrap_or_default();
     block.lines.extend(markdown::lines(near, style));
     if near.len() < text.len() {
-        let lead = manner.lead(Sign::Assistant, Role::Assistant);
-        let left = Hidden {
+        let lead = manner.lead(Sign::Assistant, Tone::Assistant);
+        let left = FoldedPart {
             lines: 0,
             bytes: text.len() - near.len(),
         };
@@ -82,9 +91,9 @@ pub(super) fn assistant(thinking: &[String], text: &str, fold: Fold, manner: &Ma
 }
 
 /// How what the model says is drawn, also while it still comes.
-pub fn speech(manner: &Manner<'_>) -> Style {
-    let lead = manner.lead(Sign::Assistant, Role::Assistant);
-    Style {
+pub fn speech(manner: &RenderContext<'_>) -> MarkdownStyle {
+    let lead = manner.lead(Sign::Assistant, Tone::Assistant);
+    MarkdownStyle {
         width: manner.width,
         symbols: manner.symbols,
         first: lead.first,

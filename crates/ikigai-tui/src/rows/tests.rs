@@ -31,8 +31,8 @@ fn name_of(agent_id: AgentId) -> Option<String> {
     (agent_id == agent(2)).then(|| "count-src".to_owned())
 }
 
-fn manner(width: u16) -> Manner<'static> {
-    Manner {
+fn manner(width: u16) -> RenderContext<'static> {
+    RenderContext {
         width,
         symbols: Symbols::Utf8,
         names: Names {
@@ -54,9 +54,9 @@ fn stored(event: Event) -> Shown {
     })
 }
 
-fn drawn(shown: &Shown, fold: Fold, manner: &Manner<'_>) -> Vec<String> {
+fn drawn(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Vec<String> {
     let lines = block(shown, fold, manner).lines;
-    lines.iter().map(Line::text).collect()
+    lines.iter().map(TextLine::text).collect()
 }
 
 fn user(text: &str, data: UserData) -> Event {
@@ -259,8 +259,8 @@ fn endings(word: &str) -> Vec<Event> {
     ]
 }
 
-fn check(shown: &Shown, manner: &Manner<'_>) -> Result<(), TestCaseError> {
-    for fold in [Fold::Folded, Fold::Open] {
+fn check(shown: &Shown, manner: &RenderContext<'_>) -> Result<(), TestCaseError> {
+    for fold in [FoldState::Folded, FoldState::Open] {
         for line in block(shown, fold, manner).lines {
             prop_assert!(line.lead <= line.spans.len());
             let mut total = 0;
@@ -296,14 +296,14 @@ proptest! {
     fn nothing_from_outside_reaches_the_screen_as_it_is(word in hostile(), columns in 1..130_u16, ascii in any::<bool>()) {
         let symbols = if ascii { Symbols::Ascii } else { Symbols::Utf8 };
         let call = |_| Some(word.clone());
-        let manner = Manner { width: columns, symbols, names: Names { own: None, name_of: &call } };
+        let manner = RenderContext { width: columns, symbols, names: Names { own: None, name_of: &call } };
         for event in every_form(&word) {
             check(&stored(event), &manner)?;
         }
         for shown in [Shown::Warning(word.clone()), Shown::Nothing] {
             check(&shown, &manner)?;
         }
-        let turn = Turn { clock: word.clone(), ..Turn::default() };
+        let turn = TurnSummary { clock: word.clone(), ..TurnSummary::default() };
         let line = turn_line(&turn, symbols).text();
         prop_assert!(!line.contains(char::is_control));
     }
@@ -315,7 +315,7 @@ fn what_says_nothing_has_its_sign() {
         let events = every_form(word).into_iter();
         events
             .filter(|event| {
-                block(&stored(event.clone()), Fold::Folded, &manner(80))
+                block(&stored(event.clone()), FoldState::Folded, &manner(80))
                     .lines
                     .is_empty()
             })
@@ -329,14 +329,14 @@ fn what_says_nothing_has_its_sign() {
 
 #[test]
 fn a_terminal_without_unicode_gets_none_of_ours() {
-    let manner = Manner {
+    let manner = RenderContext {
         symbols: Symbols::Ascii,
         ..manner(70)
     };
     let long = "word ".repeat(2000) + "\n- [ ] a\n\n> b\n\n|c|d|\n|-|-|\n\n---\n";
     for event in every_form("word").into_iter().chain(every_form(&long)) {
         let shown = stored(event);
-        for fold in [Fold::Folded, Fold::Open] {
+        for fold in [FoldState::Folded, FoldState::Open] {
             for line in drawn(&shown, fold, &manner) {
                 assert!(line.is_ascii(), "{line}");
             }
@@ -361,16 +361,16 @@ fn figures_are_short() {
 
 #[test]
 fn the_line_after_a_turn_tells_what_is_known() {
-    let turn = Turn {
+    let turn = TurnSummary {
         took: Duration::from_secs(12),
         tools: 3,
         tokens: 2100,
         cost_nano_usd: Some(12_000_000),
         clock: "14:03".to_owned(),
     };
-    let short = Turn {
+    let short = TurnSummary {
         took: Duration::from_secs(1),
-        ..Turn::default()
+        ..TurnSummary::default()
     };
 
     assert_eq!(
@@ -388,11 +388,11 @@ fn a_result_is_folded_to_its_first_lines() {
         .join("\n");
     let shown = stored(result("bash", "exit 0 · 41 lines", &output, true));
 
-    let folded = block(&shown, Fold::Folded, &manner(80));
-    let open = block(&shown, Fold::Open, &manner(80));
+    let folded = block(&shown, FoldState::Folded, &manner(80));
+    let open = block(&shown, FoldState::Open, &manner(80));
 
     assert_eq!(
-        drawn(&shown, Fold::Folded, &manner(80)),
+        drawn(&shown, FoldState::Folded, &manner(80)),
         [
             "← bash: exit 0 · 41 lines",
             "  line 1",
@@ -404,7 +404,7 @@ fn a_result_is_folded_to_its_first_lines() {
     assert_eq!(folded.folded, Some(38));
     assert_eq!((open.lines.len(), open.folded), (42, None));
     assert_eq!(
-        drawn(&shown, Fold::Folded, &manner(40)),
+        drawn(&shown, FoldState::Folded, &manner(40)),
         ["← bash: exit 0 · 41 lines"]
     );
 }
@@ -417,7 +417,7 @@ fn a_huge_message_costs_what_is_seen_of_it() {
         said: Said::Typed,
     };
 
-    let folded = block(&shown, Fold::Folded, &manner(80));
+    let folded = block(&shown, FoldState::Folded, &manner(80));
 
     assert_eq!(folded.lines.len(), LONG + 1);
     assert_eq!(folded.lines[LONG].text(), "  … 5.0 MB more");

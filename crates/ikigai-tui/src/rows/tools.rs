@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::diff::{add_diff, is_diff};
-use super::folded_text::{Hidden, add_cut, add_folded, add_line, add_text, tail};
-use super::{Block, Fold, MOST_ROWS, Manner, Sign};
-use crate::line::Span;
-use crate::look::{Look, Role};
+use super::folded_text::{FoldedPart, add_cut, add_folded, add_line, add_text, tail};
+use super::{FoldState, MOST_ROWS, RenderContext, RenderedBlock, Sign};
+use crate::line::TextSpan;
+use crate::look::{Look, Tone};
 use crate::text::{clean, clean_line};
 
 /// How much of one line is looked at: a few screens.
@@ -41,29 +41,29 @@ pub(super) fn call(
     name: &str,
     text: &str,
     arguments: &str,
-    fold: Fold,
-    manner: &Manner<'_>,
-) -> Block {
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     let mut lines = Vec::new();
-    let lead = manner.lead(Sign::Call, Role::Tool);
+    let lead = manner.lead(Sign::Call, Tone::Tool);
     let title = |colon: &str| {
-        let look = Look::of(Role::Tool).with(Look::BOLD);
-        Span::new(format!("{}{colon}", clean_line(name)), look)
+        let look = Look::of(Tone::Tool).with(Look::BOLD);
+        TextSpan::new(format!("{}{colon}", clean_line(name)), look)
     };
-    if let (Fold::Open, Some(pairs)) = (fold, pairs(arguments)) {
+    if let (FoldState::Open, Some(pairs)) = (fold, pairs(arguments)) {
         add_line(&mut lines, vec![title("")], &lead, manner, 1);
         let lead = lead.below();
         for (key, value) in pairs {
-            let key = Span::new(format!("{}: ", clean_line(&key)), Role::Faint);
+            let key = TextSpan::new(format!("{}: ", clean_line(&key)), Tone::Faint);
             let (first, rest) = value.split_once('\n').unwrap_or((&value, ""));
             let first = first.get(..first.floor_char_boundary(MOST_LINE_BYTES));
-            let first = Span::new(clean(first.unwrap_or_default()), Role::Text);
+            let first = TextSpan::new(clean(first.unwrap_or_default()), Tone::Text);
             add_line(&mut lines, vec![key, first], &lead, manner, MOST_ROWS);
             if !rest.is_empty() {
-                add_folded(&mut lines, rest, Role::Text, &lead, manner, MOST_ROWS);
+                add_folded(&mut lines, rest, Tone::Text, &lead, manner, MOST_ROWS);
             }
         }
-        return Block {
+        return RenderedBlock {
             lines,
             folded: None,
         };
@@ -71,19 +71,19 @@ pub(super) fn call(
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
     let line = line.get(..line.floor_char_boundary(MOST_LINE_BYTES));
     let mut spans = vec![title(if text.is_empty() { "" } else { ": " })];
-    spans.push(Span::new(clean(line.unwrap_or_default()), Role::Text));
+    spans.push(TextSpan::new(clean(line.unwrap_or_default()), Tone::Text));
     let most = if manner.is_narrow() { 1 } else { CALL };
     let is_cut = add_cut(&mut lines, spans, &lead, manner, most);
     let below = lead.below();
     let left = most.saturating_sub(lines.len());
-    add_folded(&mut lines, rest, Role::Text, &below, manner, left);
+    add_folded(&mut lines, rest, Tone::Text, &below, manner, left);
     let is_short = text.ends_with('…') || text.contains('\n') || is_cut;
     let hidden = if is_short {
-        Hidden::of(arguments)
+        FoldedPart::of(arguments)
     } else {
-        Hidden::default()
+        FoldedPart::default()
     };
-    Block::of(lines, hidden)
+    RenderedBlock::of(lines, hidden)
 }
 
 /// The arguments of a call and their values, texts as they are.
@@ -105,13 +105,13 @@ pub(super) fn result(
     text: &str,
     output: &str,
     success: bool,
-    fold: Fold,
-    manner: &Manner<'_>,
-) -> Block {
+    fold: FoldState,
+    manner: &RenderContext<'_>,
+) -> RenderedBlock {
     let (sign, role) = if success {
-        (Sign::Result, Role::Tool)
+        (Sign::Result, Tone::Tool)
     } else {
-        (Sign::Failed, Role::Error)
+        (Sign::Failed, Tone::Error)
     };
     let mut lines = Vec::new();
     let lead = manner.lead(sign, role);
@@ -119,29 +119,29 @@ pub(super) fn result(
     let (line, more) = text.split_once('\n').unwrap_or((text, ""));
     let near = line.get(..line.floor_char_boundary(MOST_LINE_BYTES));
     let spans = vec![
-        Span::new(format!("{}: ", clean_line(name)), role),
-        Span::new(clean(near.unwrap_or_default()), Role::Text),
+        TextSpan::new(format!("{}: ", clean_line(name)), role),
+        TextSpan::new(clean(near.unwrap_or_default()), Tone::Text),
     ];
     let rows = match (fold, manner.is_narrow()) {
-        (Fold::Open, _) => MOST_ROWS,
-        (Fold::Folded, true) => 1,
-        (Fold::Folded, false) => PEEK,
+        (FoldState::Open, _) => MOST_ROWS,
+        (FoldState::Folded, true) => 1,
+        (FoldState::Folded, false) => PEEK,
     };
     let is_cut = add_cut(&mut lines, spans, &lead, manner, rows);
     let body = if more.trim().is_empty() { output } else { more };
     let body = body.trim_end();
     if body.trim_start() == line.trim() || body.is_empty() {
-        return Block::of(
+        return RenderedBlock::of(
             lines,
             if is_cut {
-                Hidden::of(line)
+                FoldedPart::of(line)
             } else {
-                Hidden::default()
+                FoldedPart::default()
             },
         );
     }
-    if fold == Fold::Folded && manner.is_narrow() {
-        return Block::of(lines, Hidden::of(body));
+    if fold == FoldState::Folded && manner.is_narrow() {
+        return RenderedBlock::of(lines, FoldedPart::of(body));
     }
     if is_diff(body) {
         let hidden = add_diff(
@@ -154,24 +154,24 @@ pub(super) fn result(
         if !hidden.is_nothing() {
             lines.push(hidden.line(&below, manner));
         }
-        return Block::of(lines, hidden);
+        return RenderedBlock::of(lines, hidden);
     }
     let hidden = match fold {
-        Fold::Open => add_folded(&mut lines, body, Role::Faint, &below, manner, MOST_ROWS),
-        Fold::Folded if peek(name) == 0 => Hidden::of(body),
-        Fold::Folded if success => {
-            add_folded(&mut lines, body, Role::Faint, &below, manner, peek(name))
+        FoldState::Open => add_folded(&mut lines, body, Tone::Faint, &below, manner, MOST_ROWS),
+        FoldState::Folded if peek(name) == 0 => FoldedPart::of(body),
+        FoldState::Folded if success => {
+            add_folded(&mut lines, body, Tone::Faint, &below, manner, peek(name))
         }
-        Fold::Folded => {
+        FoldState::Folded => {
             let (before, last) = tail(body, PEEK_FAILED);
-            let hidden = Hidden::of(before);
+            let hidden = FoldedPart::of(before);
             if !hidden.is_nothing() {
                 lines.push(hidden.line(&below, manner));
             }
             add_text(
                 &mut lines,
                 last,
-                Role::Faint,
+                Tone::Faint,
                 &below,
                 manner,
                 2 * PEEK_FAILED,
@@ -179,5 +179,5 @@ pub(super) fn result(
             hidden
         }
     };
-    Block::of(lines, hidden)
+    RenderedBlock::of(lines, hidden)
 }

@@ -15,11 +15,11 @@ use ikigai_engine::{Errand, Intent, Stop, TerminalRun};
 pub use external_programs::Notify;
 
 use crate::app::{Farewell, Fate, TerminalAction};
-use crate::control::{Stage, at};
-use crate::key::{Happening, Key};
+use crate::control::{ControlledScreen, at};
+use crate::key::{KeyPress, TerminalEvent};
 use crate::paint::{Grid, Painter, Theme};
 use crate::terminal::{
-    Input, Signals, Terminal, TerminalError, Told, is_exiting, title, treat_interrupt_as_key,
+    Input, SignalEvent, Signals, Terminal, TerminalError, is_exiting, title, treat_interrupt_as_key,
 };
 
 /// Between two frames that show keys. A key waits for no frame of another kind.
@@ -30,7 +30,7 @@ const STREAM_FRAME: Duration = Duration::from_millis(33);
 
 /// Shows agents on a terminal until the user leaves.
 pub struct Screen {
-    stage: Stage,
+    stage: ControlledScreen,
     terminal: Terminal,
     input: Input,
     signals: Signals,
@@ -47,14 +47,14 @@ pub struct Screen {
     keys_drawn: Option<Instant>,
     /// Time of the last frame that the end of a turn or the effect of a command asked for.
     urgent_drawn: Option<Instant>,
-    happened: Vec<Happening>,
+    happened: Vec<TerminalEvent>,
     on_hangup: OnHangUp,
     notify: Notify,
 }
 
 /// How the screen ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum ExitReason {
     /// The user left, or the system said so.
     Left,
     /// The user left, and agents that work are to go on.
@@ -75,7 +75,7 @@ pub enum OnHangUp {
 
 /// What is left of a screen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct ScreenExit {
     /// What remains on the normal screen.
     pub farewell: Farewell,
     /// The agents that are to go on in the background.
@@ -85,7 +85,7 @@ pub struct Left {
 impl Screen {
     /// A screen that was not drawn yet. Within a runtime.
     pub fn new(
-        stage: Stage,
+        stage: ControlledScreen,
         terminal: Terminal,
         theme: Theme,
         on_hangup: OnHangUp,
@@ -123,34 +123,34 @@ impl Screen {
 
     /// Shows agents until the user leaves; `prompt` is sent at once. Whatever works then is stopped,
     /// and all is stored.
-    pub async fn run(mut self, prompt: Option<String>) -> Result<Left, TerminalError> {
+    pub async fn run(mut self, prompt: Option<String>) -> Result<ScreenExit, TerminalError> {
         self.draw()?;
         self.stage.driver.take_back().await;
-        self.stage.driver.settle_in();
+        self.stage.driver.start();
         if let Some(prompt) = prompt {
             self.stage.driver.app.submit(prompt);
         }
         self.is_dirty = true;
         let ended = match self.go().await {
             // It may be noticed before the system says so.
-            Err(TerminalError::Gone) => Ok(End::HungUp),
+            Err(TerminalError::Gone) => Ok(ExitReason::HungUp),
             ended => ended,
         };
         let working = self.stage.driver.engine.working();
         self.stage.leave().await;
         let goes_on = match ended? {
-            End::Left => false,
-            End::Background => true,
-            End::HungUp => self.on_hangup == OnHangUp::Background,
+            ExitReason::Left => false,
+            ExitReason::Background => true,
+            ExitReason::HungUp => self.on_hangup == OnHangUp::Background,
         };
         let fate = if goes_on { Fate::GoOn } else { Fate::Pause };
-        Ok(Left {
+        Ok(ScreenExit {
             farewell: self.stage.driver.app.farewell(working.len(), fate),
             handed: if goes_on { working } else { Vec::new() },
         })
     }
 
-    async fn go(&mut self) -> Result<End, TerminalError> {
+    async fn go(&mut self) -> Result<ExitReason, TerminalError> {
         // A signal may have come before this listened to any.
         if is_exiting() {
             let told = tokio::select! {
@@ -158,19 +158,19 @@ impl Screen {
                 told = self.signals.next() => Some(told),
                 () = std::future::ready(()) => None,
             };
-            return Ok(self.heed(told)?.unwrap_or(End::Left));
+            return Ok(self.handle_signal(told)?.unwrap_or(ExitReason::Left));
         }
         loop {
-            if let Some(end) = self.carry_out().await? {
+            if let Some(end) = self.execute().await? {
                 return Ok(end);
             }
             if self.is_due() {
                 if self.stage.driver.is_urgent() {
                     self.urgent_drawn = Some(Instant::now());
                 }
-                self.stage.driver.take_in().await;
+                self.stage.driver.drain().await;
                 // A command may have chosen another agent: the frame shows that one.
-                if let Some(end) = self.carry_out().await? {
+                if let Some(end) = self.execute().await? {
                     return Ok(end);
                 }
                 self.draw()?;
@@ -201,16 +201,19 @@ impl Screen {
                 self.is_dirty = true;
                 // While nothing can be drawn, no frame takes it in: it would come for ever.
                 if self.due().is_none() {
-                    self.stage.driver.take_in().await;
+                    self.stage.driver.drain().await;
                 }
             }
-            if let Some(end) = self.heed(told)? {
+            if let Some(end) = self.handle_signal(told)? {
                 return Ok(end);
             }
             for happening in std::mem::take(&mut self.happened) {
                 self.is_dirty = true;
                 self.is_typed = true;
-                self.stage.driver.app.happened(happening, Instant::now());
+                self.stage
+                    .driver
+                    .app
+                    .handle_input(happening, Instant::now());
             }
         }
     }
@@ -258,25 +261,33 @@ impl Screen {
         self.terminal.send(&self.bytes)
     }
 
-    fn heed(&mut self, told: Option<Told>) -> Result<Option<End>, TerminalError> {
+    fn handle_signal(
+        &mut self,
+        told: Option<SignalEvent>,
+    ) -> Result<Option<ExitReason>, TerminalError> {
         match told {
             None => {}
-            Some(Told::Resized) => {
+            Some(SignalEvent::Resized) => {
                 let (columns, rows) = self.terminal.size();
-                self.happened.push(Happening::Resize { columns, rows });
+                self.happened.push(TerminalEvent::Resize { columns, rows });
             }
-            Some(Told::Continued) => self.resume()?,
-            Some(Told::Stop) => self.suspend()?,
-            Some(Told::Interrupt) => self.happened.push(Happening::Key(Key::ctrl('c'))),
-            Some(Told::Terminate) => return Ok(Some(End::Left)),
-            Some(Told::HangUp) => return Ok(Some(End::HungUp)),
+            Some(SignalEvent::Continued) => self.resume()?,
+            Some(SignalEvent::Stop) => self.suspend()?,
+            Some(SignalEvent::Interrupt) => {
+                self.happened.push(TerminalEvent::Key(KeyPress::ctrl('c')));
+            }
+            Some(SignalEvent::Terminate) => return Ok(Some(ExitReason::Left)),
+            Some(SignalEvent::HangUp) => return Ok(Some(ExitReason::HungUp)),
         }
         Ok(None)
     }
 
     fn suspend(&mut self) -> Result<(), TerminalError> {
         if !self.terminal.suspend()? {
-            self.stage.driver.app.say("there is no shell to go back to");
+            self.stage
+                .driver
+                .app
+                .toast("there is no shell to go back to");
         }
         Ok(())
     }
@@ -285,18 +296,18 @@ impl Screen {
     fn resume(&mut self) -> Result<(), TerminalError> {
         if self.terminal.resume()? {
             let (columns, rows) = self.terminal.size();
-            self.happened.push(Happening::Resize { columns, rows });
+            self.happened.push(TerminalEvent::Resize { columns, rows });
             self.painter.forget();
             self.is_dirty = true;
         }
         Ok(())
     }
 
-    async fn carry_out(&mut self) -> Result<Option<End>, TerminalError> {
-        for action in self.stage.carry_out().await {
+    async fn execute(&mut self) -> Result<Option<ExitReason>, TerminalError> {
+        for action in self.stage.execute().await {
             match action {
-                TerminalAction::Quit => return Ok(Some(End::Left)),
-                TerminalAction::QuitToBackground => return Ok(Some(End::Background)),
+                TerminalAction::Quit => return Ok(Some(ExitReason::Left)),
+                TerminalAction::QuitToBackground => return Ok(Some(ExitReason::Background)),
                 TerminalAction::Suspend => {
                     self.stop_agents();
                     self.suspend()?;
@@ -339,7 +350,7 @@ impl Screen {
             self.stage
                 .driver
                 .app
-                .say("⚠ that is too much for the clipboard");
+                .toast("⚠ that is too much for the clipboard");
         }
         Ok(())
     }
@@ -360,11 +371,11 @@ impl Screen {
                     sent,
                 };
                 let store = Intent::Do(Errand::TerminalRan(run));
-                self.stage.driver.say(agent, store).await;
+                self.stage.driver.send(agent, store).await;
             }
             Err(error) => {
                 let app = &mut self.stage.driver.app;
-                app.say(format!("⚠ `{command}` cannot be run: {error}"));
+                app.toast(format!("⚠ `{command}` cannot be run: {error}"));
             }
         }
         Ok(())
@@ -381,7 +392,7 @@ impl Screen {
         let paged = external_programs::page(text, self.stage.driver.app.secrets()).await;
         self.take_terminal()?;
         if let Err(error) = paged {
-            self.stage.driver.app.say(format!("⚠ {error}"));
+            self.stage.driver.app.toast(format!("⚠ {error}"));
         }
         Ok(())
     }
@@ -393,7 +404,7 @@ impl Screen {
         self.take_terminal()?;
         match edited {
             Ok(text) => self.stage.driver.app.set_input(&text),
-            Err(error) => self.stage.driver.app.say(format!("⚠ {error}")),
+            Err(error) => self.stage.driver.app.toast(format!("⚠ {error}")),
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ impl Id {
 
 /// What there is to see beside what an agent remembers.
 #[derive(Clone, Copy)]
-pub struct Beside<'a> {
+pub struct ExtraRows<'a> {
     /// The pages before the one that the agent remembers, newest first, each as it was when it was
     /// cleared away.
     pub before: &'a [Agent],
@@ -51,23 +51,23 @@ pub struct Beside<'a> {
 
 /// One thing in the scrollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct ScrollbackItem {
     /// Its name.
     pub id: Id,
     /// What it is.
-    pub what: What,
+    pub what: ItemContent,
 }
 
-impl Item {
+impl ScrollbackItem {
     /// Whether it is something that the model said.
     pub fn is_said(&self) -> bool {
-        matches!(&self.what, What::Row { row, .. } if row.kind.read_as() == Some(Kind::Assistant))
+        matches!(&self.what, ItemContent::Row { row, .. } if row.kind.read_as() == Some(Kind::Assistant))
     }
 }
 
 /// What an item shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ItemContent {
     /// A row of the log.
     Row {
         /// As stored.
@@ -82,7 +82,11 @@ pub enum What {
 }
 
 /// What there is to see, oldest first.
-pub(super) fn items(state: &AgentState, view: &View, beside: Option<Beside<'_>>) -> Vec<Item> {
+pub(super) fn items(
+    state: &AgentState,
+    view: &View,
+    beside: Option<ExtraRows<'_>>,
+) -> Vec<ScrollbackItem> {
     let mut items = Vec::new();
     let before = beside.map_or(&[][..], |beside| beside.before);
     for page in before.iter().rev() {
@@ -92,7 +96,12 @@ pub(super) fn items(state: &AgentState, view: &View, beside: Option<Beside<'_>>)
     items
 }
 
-fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Option<Beside<'_>>) {
+fn add_page(
+    items: &mut Vec<ScrollbackItem>,
+    state: &AgentState,
+    view: &View,
+    beside: Option<ExtraRows<'_>>,
+) {
     let mut starts = view.turn_starts(state.path()).into_iter().peekable();
     let window = window_begins_after(state, view);
     let mut turn: Option<(RowRef, TurnFigures)> = None;
@@ -113,9 +122,9 @@ fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Opti
         let problem = view.problem(index).map(|problem| problem.to_string());
         if problem.is_some() || is_drawn(entry) {
             let row = entry.row.clone();
-            items.push(Item {
+            items.push(ScrollbackItem {
                 id: Id::Row(at),
-                what: What::Row { row, problem },
+                what: ItemContent::Row { row, problem },
             });
         }
         if is_of_turn(entry.kind()) && !is_after {
@@ -128,9 +137,9 @@ fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Opti
                 .filter_map(|entry| left_by(at, entry)),
         );
         if window == Some(at) {
-            items.push(Item {
+            items.push(ScrollbackItem {
                 id: Id::Context(at),
-                what: What::Context,
+                what: ItemContent::Context,
             });
         }
     }
@@ -139,15 +148,15 @@ fn add_page(items: &mut Vec<Item>, state: &AgentState, view: &View, beside: Opti
     }
 }
 
-fn left_by(by: RowRef, entry: &Entry) -> Option<Item> {
+fn left_by(by: RowRef, entry: &Entry) -> Option<ScrollbackItem> {
     let problem = entry.loaded.as_ref().err().map(ToString::to_string);
     let is_seen = problem.is_some() || is_drawn(entry);
-    is_seen.then(|| Item {
+    is_seen.then(|| ScrollbackItem {
         id: Id::Left {
             by,
             row: entry.at(),
         },
-        what: What::Row {
+        what: ItemContent::Row {
             row: entry.row.clone(),
             problem,
         },
@@ -170,11 +179,11 @@ fn is_of_turn(kind: Option<Kind>) -> bool {
 }
 
 /// Adds what a turn used, if anything came of it.
-fn add_turn(items: &mut Vec<Item>, at: usize, turn: Option<(RowRef, TurnFigures)>) {
+fn add_turn(items: &mut Vec<ScrollbackItem>, at: usize, turn: Option<(RowRef, TurnFigures)>) {
     if let Some((start, turn)) = turn.filter(|(_, turn)| turn.answered) {
-        let used = Item {
+        let used = ScrollbackItem {
             id: Id::Turn(start),
-            what: What::Turn(turn),
+            what: ItemContent::Turn(turn),
         };
         items.insert(at.min(items.len()), used);
     }

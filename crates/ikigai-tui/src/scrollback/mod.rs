@@ -12,10 +12,10 @@ use std::rc::Rc;
 
 use ikigai_core::{AgentState, View};
 
-pub use items::{Beside, Id, Item, What};
-pub use select::{Place, Selection, joined};
+pub use items::{ExtraRows, Id, ItemContent, ScrollbackItem};
+pub use select::{Selection, TextPosition, joined};
 
-use crate::line::Line;
+use crate::line::TextLine;
 
 /// Laid-out items that are kept beside those on the screen.
 const KEPT_BLOCKS: usize = 400;
@@ -24,9 +24,9 @@ const KEPT_BLOCKS: usize = 400;
 const MOST_COUNTED: usize = 9_999;
 
 /// Lays one item out.
-pub trait Layout {
+pub trait ItemRenderer {
     /// The rows of an item, without the blank one after it. `unfolded` says that all of it is shown.
-    fn lay_out(&self, item: &Item, unfolded: bool) -> Vec<Line>;
+    fn lay_out(&self, item: &ScrollbackItem, unfolded: bool) -> Vec<TextLine>;
 
     /// Changes whenever the same items must be laid out anew: with the width, the theme's signs.
     fn generation(&self) -> u64;
@@ -37,7 +37,7 @@ pub trait Layout {
 
 /// What is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Look {
+enum Viewport {
     /// The end, whatever comes.
     End,
     /// From this row of this item on.
@@ -51,28 +51,28 @@ pub struct Visible {
     pub id: Option<Id>,
     /// Which row of it.
     pub row: usize,
-    block: Rc<Vec<Line>>,
+    block: Rc<Vec<TextLine>>,
 }
 
 impl Visible {
     /// What it shows; nothing if it is blank.
-    pub fn line(&self) -> Option<&Line> {
+    pub fn line(&self) -> Option<&TextLine> {
         self.block.get(self.row)
     }
 }
 
 /// See the module.
 pub struct Scrollback {
-    items: Vec<Item>,
+    items: Vec<ScrollbackItem>,
     places: HashMap<Id, usize>,
-    blocks: HashMap<Id, Rc<Vec<Line>>>,
+    blocks: HashMap<Id, Rc<Vec<TextLine>>>,
     unfolded: HashMap<Id, bool>,
     all_unfolded: bool,
     generation: u64,
-    look: Look,
+    look: Viewport,
     /// The end of what had been seen when the end was left: its item and how many rows it had.
     left_at: Option<(Id, usize)>,
-    live: Rc<Vec<Line>>,
+    live: Rc<Vec<TextLine>>,
     height: usize,
 }
 
@@ -85,7 +85,7 @@ impl Default for Scrollback {
             unfolded: HashMap::new(),
             all_unfolded: false,
             generation: 0,
-            look: Look::End,
+            look: Viewport::End,
             left_at: None,
             live: Rc::default(),
             height: 0,
@@ -95,30 +95,30 @@ impl Default for Scrollback {
 
 impl Scrollback {
     /// Takes in what an agent remembers by now, and what is to be seen beside that.
-    pub fn set(&mut self, state: &AgentState, view: &View, beside: Option<Beside<'_>>) {
+    pub fn set(&mut self, state: &AgentState, view: &View, beside: Option<ExtraRows<'_>>) {
         self.items = items::items(state, view, beside);
         let places = self.items.iter().enumerate();
         self.places = places.map(|(index, item)| (item.id, index)).collect();
         // What a turn used changes as long as it goes on.
         for item in self.items.iter().rev().take(3) {
-            if !matches!(item.what, What::Row { .. }) {
+            if !matches!(item.what, ItemContent::Row { .. }) {
                 self.blocks.remove(&item.id);
             }
         }
-        if let Look::From(id, _) = self.look
+        if let Viewport::From(id, _) = self.look
             && self.place(id).is_none()
         {
-            self.look = Look::End;
+            self.look = Viewport::End;
         }
     }
 
     /// All items, oldest first.
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[ScrollbackItem] {
         &self.items
     }
 
     /// The item of this id.
-    pub fn item(&self, id: Id) -> Option<&Item> {
+    pub fn item(&self, id: Id) -> Option<&ScrollbackItem> {
         self.items.get(*self.places.get(&id)?)
     }
 
@@ -131,31 +131,31 @@ impl Scrollback {
     }
 
     /// The item so many further down.
-    pub fn neighbour(&self, id: Id, by: isize) -> Option<&Item> {
+    pub fn neighbour(&self, id: Id, by: isize) -> Option<&ScrollbackItem> {
         let index = self.places.get(&id)?.checked_add_signed(by)?;
         self.items.get(index)
     }
 
     /// Shows what is not stored yet below everything else.
-    pub fn set_live(&mut self, lines: Vec<Line>) {
+    pub fn set_live(&mut self, lines: Vec<TextLine>) {
         if lines.is_empty()
-            && let Look::From(Id::Live, row) = self.look
+            && let Viewport::From(Id::Live, row) = self.look
         {
             // What was looked at has become an item: the newest that the model said.
             let said = self.items.iter().rev().find(|item| item.is_said());
-            self.look = said.map_or(Look::End, |item| Look::From(item.id, row));
+            self.look = said.map_or(Viewport::End, |item| Viewport::From(item.id, row));
         }
         self.live = Rc::new(lines);
     }
 
     /// Whether the end is looked at.
     pub fn is_at_end(&self) -> bool {
-        self.look == Look::End
+        self.look == Viewport::End
     }
 
     /// Looks at the end.
     pub fn look_at_end(&mut self) {
-        self.look = Look::End;
+        self.look = Viewport::End;
         self.left_at = None;
     }
 
@@ -188,15 +188,15 @@ impl Scrollback {
     }
 
     /// The rows to show, from top to bottom, at most `height`.
-    pub fn visible(&mut self, height: usize, layout: &dyn Layout) -> Vec<Visible> {
+    pub fn visible(&mut self, height: usize, layout: &dyn ItemRenderer) -> Vec<Visible> {
         self.height = height;
         if self.generation != layout.generation() {
             self.generation = layout.generation();
             self.blocks.clear();
         }
         let rows = match self.look {
-            Look::End => self.rows_before_end(height, layout),
-            Look::From(id, row) => {
+            Viewport::End => self.rows_before_end(height, layout),
+            Viewport::From(id, row) => {
                 let rows = self.rows_from(id, row, height, layout);
                 if rows.len() < height {
                     // There is less below than fits: the end is looked at.
@@ -212,7 +212,7 @@ impl Scrollback {
     }
 
     /// Moves what is looked at by so many rows, up if negative. Says whether there is nothing above.
-    pub fn scroll(&mut self, by: isize, layout: &dyn Layout) -> bool {
+    pub fn scroll(&mut self, by: isize, layout: &dyn ItemRenderer) -> bool {
         let top = self.visible(self.height, layout).into_iter().next();
         let Some(top) = top else { return true };
         let index = top.id.and_then(|id| self.place(id)).unwrap_or(0);
@@ -233,7 +233,7 @@ impl Scrollback {
         mut index: usize,
         mut row: usize,
         rows: usize,
-        layout: &dyn Layout,
+        layout: &dyn ItemRenderer,
     ) -> bool {
         while rows > row {
             let Some(above) = index.checked_sub(1) else {
@@ -247,7 +247,7 @@ impl Scrollback {
         false
     }
 
-    fn look_below(&mut self, index: usize, row: usize, rows: usize, layout: &dyn Layout) {
+    fn look_below(&mut self, index: usize, row: usize, rows: usize, layout: &dyn ItemRenderer) {
         let (mut index, mut at) = (index, row + rows);
         while index <= self.items.len() {
             let height = self.height_of(index, layout);
@@ -262,7 +262,7 @@ impl Scrollback {
     }
 
     /// Has an item on the screen, if it is not: the whole of it where it fits.
-    pub fn reveal(&mut self, id: Id, layout: &dyn Layout) {
+    pub fn reveal(&mut self, id: Id, layout: &dyn ItemRenderer) {
         let Some(index) = self.place(id) else {
             return;
         };
@@ -290,7 +290,7 @@ impl Scrollback {
     }
 
     /// The same, but of one that does not fit its end, for whoever comes from below.
-    pub fn reveal_end(&mut self, id: Id, layout: &dyn Layout) {
+    pub fn reveal_end(&mut self, id: Id, layout: &dyn ItemRenderer) {
         let count = self.lines(id, layout).len();
         if count <= self.height {
             return self.reveal(id, layout);
@@ -305,7 +305,7 @@ impl Scrollback {
     }
 
     /// Has a row of an item on the screen.
-    pub fn reveal_row(&mut self, id: Id, row: usize, layout: &dyn Layout) {
+    pub fn reveal_row(&mut self, id: Id, row: usize, layout: &dyn ItemRenderer) {
         let rows = self.visible(self.height, layout);
         if rows
             .iter()
@@ -320,7 +320,7 @@ impl Scrollback {
     }
 
     /// Whether at most so many items lie below what is seen.
-    pub fn ends_within(&mut self, items: usize, layout: &dyn Layout) -> bool {
+    pub fn ends_within(&mut self, items: usize, layout: &dyn ItemRenderer) -> bool {
         let rows = self.visible(self.height, layout);
         let last = rows.last().and_then(|row| row.id);
         let place = last.and_then(|id| self.place(id));
@@ -328,7 +328,7 @@ impl Scrollback {
     }
 
     /// Stays where it is, whatever comes below.
-    pub fn hold(&mut self, layout: &dyn Layout) {
+    pub fn hold(&mut self, layout: &dyn ItemRenderer) {
         if !self.is_at_end() {
             return;
         }
@@ -337,11 +337,11 @@ impl Scrollback {
             return;
         };
         self.remember_end(layout);
-        self.look = Look::From(id, row);
+        self.look = Viewport::From(id, row);
     }
 
     /// Looks at the end if nothing lies below what is seen.
-    pub fn let_go(&mut self, layout: &dyn Layout) {
+    pub fn let_go(&mut self, layout: &dyn ItemRenderer) {
         let bottom = |rows: &[Visible]| rows.last().map(|row| (row.id, row.row));
         let here = self.visible(self.height, layout);
         let end = self.rows_before_end(self.height, layout);
@@ -351,7 +351,7 @@ impl Scrollback {
     }
 
     /// How many rows of an item are above the screen and how many below; none if none is on it.
-    pub fn hidden_rows(&mut self, id: Id, layout: &dyn Layout) -> Option<(usize, usize)> {
+    pub fn hidden_rows(&mut self, id: Id, layout: &dyn ItemRenderer) -> Option<(usize, usize)> {
         let rows = self.visible(self.height, layout);
         let mut own = rows.iter().filter(|row| row.id == Some(id));
         let first = own.next()?.row;
@@ -361,7 +361,7 @@ impl Scrollback {
     }
 
     /// The rows of an item as they are, folded or not.
-    pub fn lines(&mut self, id: Id, layout: &dyn Layout) -> Rc<Vec<Line>> {
+    pub fn lines(&mut self, id: Id, layout: &dyn ItemRenderer) -> Rc<Vec<TextLine>> {
         match self.places.get(&id) {
             Some(&index) => self.block(index, layout),
             None => Rc::default(),
@@ -369,7 +369,7 @@ impl Scrollback {
     }
 
     /// How many rows came since the end was left.
-    pub fn new_rows(&mut self, layout: &dyn Layout) -> usize {
+    pub fn new_rows(&mut self, layout: &dyn ItemRenderer) -> usize {
         let Some((id, seen)) = self.left_at else {
             return 0;
         };
@@ -383,7 +383,7 @@ impl Scrollback {
         count
     }
 
-    fn remember_end(&mut self, layout: &dyn Layout) {
+    fn remember_end(&mut self, layout: &dyn ItemRenderer) {
         let Some(last) = self.items.last().map(|item| item.id) else {
             return;
         };
@@ -393,7 +393,7 @@ impl Scrollback {
 
     fn look_from(&mut self, index: usize, row: usize) {
         if let Some(id) = self.id_at(index) {
-            self.look = Look::From(id, row);
+            self.look = Viewport::From(id, row);
         }
     }
 
@@ -403,7 +403,7 @@ impl Scrollback {
         self.items.get(index).map(|item| item.id).or(live)
     }
 
-    fn rows_before_end(&mut self, height: usize, layout: &dyn Layout) -> Vec<Visible> {
+    fn rows_before_end(&mut self, height: usize, layout: &dyn ItemRenderer) -> Vec<Visible> {
         let mut rows = Vec::with_capacity(height + 1);
         let mut index = self.items.len();
         loop {
@@ -423,7 +423,7 @@ impl Scrollback {
         id: Id,
         row: usize,
         height: usize,
-        layout: &dyn Layout,
+        layout: &dyn ItemRenderer,
     ) -> Vec<Visible> {
         let Some(first) = self.place(id) else {
             return Vec::new();
@@ -445,7 +445,7 @@ impl Scrollback {
     fn push_rows(
         &mut self,
         index: usize,
-        layout: &dyn Layout,
+        layout: &dyn ItemRenderer,
         rows: &mut Vec<Visible>,
         backwards: bool,
     ) {
@@ -465,7 +465,7 @@ impl Scrollback {
     }
 
     /// How many rows an item takes, with the blank one that parts it from the next.
-    fn height_of(&mut self, index: usize, layout: &dyn Layout) -> usize {
+    fn height_of(&mut self, index: usize, layout: &dyn ItemRenderer) -> usize {
         match self.block(index, layout).len() {
             0 => 0,
             rows => rows + usize::from(layout.is_airy() && !self.is_last(index, layout)),
@@ -473,12 +473,12 @@ impl Scrollback {
     }
 
     /// Whether nothing is drawn below an item.
-    fn is_last(&mut self, index: usize, layout: &dyn Layout) -> bool {
+    fn is_last(&mut self, index: usize, layout: &dyn ItemRenderer) -> bool {
         (index + 1..=self.items.len()).all(|below| self.block(below, layout).is_empty())
     }
 
     /// The rows of an item; the one after the last is what is not stored yet.
-    fn block(&mut self, index: usize, layout: &dyn Layout) -> Rc<Vec<Line>> {
+    fn block(&mut self, index: usize, layout: &dyn ItemRenderer) -> Rc<Vec<TextLine>> {
         let Some(item) = self.items.get(index) else {
             return self.live.clone();
         };

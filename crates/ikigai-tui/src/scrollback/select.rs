@@ -1,12 +1,12 @@
 //! Selected text: a range of what is written, not of the cells it happens to stand in.
 
 use super::{Id, Visible};
-use crate::line::Line;
+use crate::line::TextLine;
 use crate::width::{pieces, width};
 
 /// A place in the scrollback's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     /// In which item.
     pub id: Id,
     /// In which of its rows.
@@ -19,9 +19,9 @@ pub struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// Where it began.
-    pub from: Place,
+    pub from: TextPosition,
     /// Where it goes to.
-    pub to: Place,
+    pub to: TextPosition,
 }
 
 impl Selection {
@@ -53,13 +53,13 @@ impl Selection {
 }
 
 /// How many cells signs and indentation take.
-pub(super) fn lead_width(line: &Line) -> usize {
+pub(super) fn lead_width(line: &TextLine) -> usize {
     let lead = line.spans.iter().take(line.lead);
     lead.map(|span| width(&span.text)).sum()
 }
 
 /// The text of some columns of a line, whole graphemes only, without its lead.
-pub(super) fn text_between(line: &Line, from: usize, to: usize) -> String {
+pub(super) fn text_between(line: &TextLine, from: usize, to: usize) -> String {
     let mut at = 0;
     let mut found = String::new();
     let text = line.text();
@@ -73,7 +73,7 @@ pub(super) fn text_between(line: &Line, from: usize, to: usize) -> String {
 }
 
 /// Rows as they are copied: what was broken to fit is one line again.
-pub fn joined<'a>(rows: impl Iterator<Item = (&'a Line, usize, usize)>) -> String {
+pub fn joined<'a>(rows: impl Iterator<Item = (&'a TextLine, usize, usize)>) -> String {
     let mut text = String::new();
     for (index, (line, from, to)) in rows.enumerate() {
         if index > 0 {

@@ -6,20 +6,20 @@ use ikigai_testkit::{TestLog, cases};
 use proptest::prelude::*;
 
 use super::*;
-use crate::look::Role;
+use crate::look::Tone;
 
 /// Shows each row as its own lines, four of them unless it is unfolded.
 struct Plain;
 
-impl Layout for Plain {
-    fn lay_out(&self, item: &Item, unfolded: bool) -> Vec<Line> {
-        let What::Row { row, .. } = &item.what else {
+impl ItemRenderer for Plain {
+    fn lay_out(&self, item: &ScrollbackItem, unfolded: bool) -> Vec<TextLine> {
+        let ItemContent::Row { row, .. } = &item.what else {
             return Vec::new();
         };
         let text = row.content.clone().unwrap_or_default();
         let most = if unfolded { usize::MAX } else { 4 };
         let lines = text.lines().take(most);
-        lines.map(|line| Line::of(line, Role::Text)).collect()
+        lines.map(|line| TextLine::of(line, Tone::Text)).collect()
     }
 
     fn generation(&self) -> u64 {
@@ -75,7 +75,7 @@ fn lines_of(number: usize, height: usize) -> String {
 }
 
 fn texts(rows: &[Visible]) -> Vec<String> {
-    let text = |row: &Visible| row.line().map_or_else(String::new, Line::text);
+    let text = |row: &Visible| row.line().map_or_else(String::new, TextLine::text);
     rows.iter().map(text).collect()
 }
 
@@ -127,7 +127,7 @@ fn what_comes_below_does_not_move_what_is_looked_at() {
 
     log.append(agent, assistant("one\ntwo"));
     take_in(&log, agent, &mut scrollback);
-    scrollback.set_live(vec![Line::of("live", Role::Text)]);
+    scrollback.set_live(vec![TextLine::of("live", Tone::Text)]);
 
     assert_eq!(texts(&scrollback.visible(6, &Plain)), before);
     assert_eq!(scrollback.new_rows(&Plain), 5);
@@ -143,7 +143,7 @@ fn what_streams_in_can_be_scrolled_and_stays_in_sight_when_it_is_stored() {
     let lines: Vec<_> = (0..20).map(|line| format!("live {line}")).collect();
     let live = lines
         .iter()
-        .map(|line| Line::of(line, Role::Text))
+        .map(|line| TextLine::of(line, Tone::Text))
         .collect();
     scrollback.set_live(live);
     scrollback.visible(6, &Plain);
@@ -248,7 +248,7 @@ fn a_turn_that_is_sent_again_took_as_long_as_that_did() {
 
     let turn = scrollback.item(Id::Turn(at(1))).map(|item| &item.what);
 
-    let Some(What::Turn(turn)) = turn else {
+    let Some(ItemContent::Turn(turn)) = turn else {
         panic!("{turn:?}");
     };
     assert_eq!(
@@ -297,7 +297,7 @@ fn what_comes_after_a_turn_does_not_change_its_figures() {
     );
     let after = figures(&log);
 
-    let (Some(What::Turn(turn)), _) = &before else {
+    let (Some(ItemContent::Turn(turn)), _) = &before else {
         panic!("{before:?}");
     };
     assert_eq!(turn.tokens, 7);
@@ -306,9 +306,9 @@ fn what_comes_after_a_turn_does_not_change_its_figures() {
 
 #[test]
 fn selected_rows_are_copied_without_signs_and_joined_where_they_were_broken() {
-    let sign = crate::line::Span::new("❯ ", Role::User);
-    let row = |text: &str, joined| Line {
-        spans: vec![sign.clone(), crate::line::Span::new(text, Role::Text)],
+    let sign = crate::line::TextSpan::new("❯ ", Tone::User);
+    let row = |text: &str, joined| TextLine {
+        spans: vec![sign.clone(), crate::line::TextSpan::new(text, Tone::Text)],
         lead: 1,
         joined,
     };

@@ -5,7 +5,7 @@
 
 mod keys;
 
-use crate::key::{Code, Deed, Happening, Key, Mouse};
+use crate::key::{KeyCode, KeyPress, MouseAction, MouseEvent, TerminalEvent};
 
 /// How much of a paste is kept. A terminal sends as much as somebody has copied.
 pub const LONGEST_PASTE: usize = 16 << 20;
@@ -20,15 +20,15 @@ const ESCAPE: u8 = 0x1b;
 
 /// Reads what a terminal sends. The same bytes give the same in whatever parts they come.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    state: State,
+pub struct KeyDecoder {
+    state: DecodeState,
     /// What belongs to the sequence, the character or the paste that has not ended yet.
     held: Vec<u8>,
 }
 
 /// Where in its bytes it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum DecodeState {
     /// Between two keys.
     #[default]
     Ground,
@@ -51,13 +51,13 @@ enum State {
     Paste { seen: usize },
 }
 
-impl Decoder {
+impl KeyDecoder {
     /// Takes bytes in, and appends what happened.
-    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<Happening>) {
+    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<TerminalEvent>) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
             rest = after;
-            if matches!(self.state, State::Paste { .. }) {
+            if matches!(self.state, DecodeState::Paste { .. }) {
                 rest = self.paste(byte, after, out);
             } else {
                 self.byte(byte, out);
@@ -67,77 +67,77 @@ impl Decoder {
 
     /// Says that no more bytes are there: an escape at the end was the key. To be called when a
     /// read has brought all that there was.
-    pub fn finish(&mut self, out: &mut Vec<Happening>) {
+    pub fn finish(&mut self, out: &mut Vec<TerminalEvent>) {
         let key = match self.state {
-            State::Escape => Key::of(Code::Escape),
-            State::Sequence { introducer } if self.held.is_empty() => {
-                Key::alt(Code::Char(char::from(introducer)))
+            DecodeState::Escape => KeyPress::of(KeyCode::Escape),
+            DecodeState::Sequence { introducer } if self.held.is_empty() => {
+                KeyPress::alt(KeyCode::Char(char::from(introducer)))
             }
-            State::Answer {
+            DecodeState::Answer {
                 introducer,
                 begun: false,
-            } => Key::alt(Code::Char(char::from(introducer))),
+            } => KeyPress::alt(KeyCode::Char(char::from(introducer))),
             _ => return,
         };
-        self.state = State::Ground;
-        out.push(Happening::Key(key));
+        self.state = DecodeState::Ground;
+        out.push(TerminalEvent::Key(key));
     }
 
-    fn byte(&mut self, byte: u8, out: &mut Vec<Happening>) {
+    fn byte(&mut self, byte: u8, out: &mut Vec<TerminalEvent>) {
         match self.state {
-            State::Ground => self.ground(byte, false, out),
-            State::Escape => self.escape(byte, out),
-            State::Character { missing, alt } => self.character(byte, missing, alt, out),
-            State::Sequence { introducer } => self.sequence(byte, introducer, out),
-            State::Console => {
-                self.state = State::Ground;
+            DecodeState::Ground => self.ground(byte, false, out),
+            DecodeState::Escape => self.escape(byte, out),
+            DecodeState::Character { missing, alt } => self.character(byte, missing, alt, out),
+            DecodeState::Sequence { introducer } => self.sequence(byte, introducer, out),
+            DecodeState::Console => {
+                self.state = DecodeState::Ground;
                 if let Some(number) = byte.checked_sub(b'@').filter(|n| (1..=5).contains(n)) {
-                    out.push(Happening::Key(Key::of(Code::F(number))));
+                    out.push(TerminalEvent::Key(KeyPress::of(KeyCode::F(number))));
                 }
             }
-            State::OldMouse { missing } => {
+            DecodeState::OldMouse { missing } => {
                 self.state = match missing {
-                    0 | 1 => State::Ground,
-                    _ => State::OldMouse {
+                    0 | 1 => DecodeState::Ground,
+                    _ => DecodeState::OldMouse {
                         missing: missing - 1,
                     },
                 };
             }
-            State::Answer { introducer, .. } => match byte {
-                ESCAPE => self.state = State::AnswerEscape,
+            DecodeState::Answer { introducer, .. } => match byte {
+                ESCAPE => self.state = DecodeState::AnswerEscape,
                 // The sign that ends such an answer in older terminals.
-                0x07 => self.state = State::Ground,
+                0x07 => self.state = DecodeState::Ground,
                 // No answer holds a control character: it is a key.
                 0x00..0x20 | 0x7f => self.ground(byte, false, out),
                 _ => {
-                    self.state = State::Answer {
+                    self.state = DecodeState::Answer {
                         introducer,
                         begun: true,
                     };
                 }
             },
-            State::AnswerEscape => {
-                self.state = State::Ground;
+            DecodeState::AnswerEscape => {
+                self.state = DecodeState::Ground;
                 if byte != b'\\' {
                     self.escape(byte, out);
                 }
             }
-            State::Paste { .. } => {}
+            DecodeState::Paste { .. } => {}
         }
     }
 
     /// A byte that begins something.
-    fn ground(&mut self, byte: u8, alt: bool, out: &mut Vec<Happening>) {
-        self.state = State::Ground;
+    fn ground(&mut self, byte: u8, alt: bool, out: &mut Vec<TerminalEvent>) {
+        self.state = DecodeState::Ground;
         self.held.clear();
         let missing = match byte {
             ESCAPE => {
-                self.state = State::Escape;
+                self.state = DecodeState::Escape;
                 return;
             }
             0x00..0x80 => {
                 let key = keys::plain(byte);
-                out.push(Happening::Key(Key {
+                out.push(TerminalEvent::Key(KeyPress {
                     alt: alt || key.alt,
                     ..key
                 }));
@@ -150,28 +150,28 @@ impl Decoder {
             _ => return,
         };
         self.held.push(byte);
-        self.state = State::Character { missing, alt };
+        self.state = DecodeState::Character { missing, alt };
     }
 
-    fn escape(&mut self, byte: u8, out: &mut Vec<Happening>) {
+    fn escape(&mut self, byte: u8, out: &mut Vec<TerminalEvent>) {
         self.held.clear();
         match byte {
-            b'[' | b'O' => self.state = State::Sequence { introducer: byte },
+            b'[' | b'O' => self.state = DecodeState::Sequence { introducer: byte },
             b']' | b'P' | b'X' | b'^' | b'_' => {
-                self.state = State::Answer {
+                self.state = DecodeState::Answer {
                     introducer: byte,
                     begun: false,
                 };
             }
             ESCAPE => {
-                out.push(Happening::Key(Key::of(Code::Escape)));
-                self.state = State::Escape;
+                out.push(TerminalEvent::Key(KeyPress::of(KeyCode::Escape)));
+                self.state = DecodeState::Escape;
             }
             _ => self.ground(byte, true, out),
         }
     }
 
-    fn character(&mut self, byte: u8, missing: u8, alt: bool, out: &mut Vec<Happening>) {
+    fn character(&mut self, byte: u8, missing: u8, alt: bool, out: &mut Vec<TerminalEvent>) {
         if !(0x80..0xc0).contains(&byte) {
             // The character was cut off; this is something else.
             self.ground(byte, false, out);
@@ -179,37 +179,37 @@ impl Decoder {
         }
         self.held.push(byte);
         if missing > 1 {
-            self.state = State::Character {
+            self.state = DecodeState::Character {
                 missing: missing - 1,
                 alt,
             };
             return;
         }
-        self.state = State::Ground;
+        self.state = DecodeState::Ground;
         let char = std::str::from_utf8(&self.held)
             .ok()
             .and_then(|text| text.chars().next());
         if let Some(char) = char.filter(|char| !char.is_control()) {
-            out.push(Happening::Key(Key {
+            out.push(TerminalEvent::Key(KeyPress {
                 alt,
-                ..Key::of(Code::Char(char))
+                ..KeyPress::of(KeyCode::Char(char))
             }));
         }
     }
 
-    fn sequence(&mut self, byte: u8, introducer: u8, out: &mut Vec<Happening>) {
+    fn sequence(&mut self, byte: u8, introducer: u8, out: &mut Vec<TerminalEvent>) {
         match byte {
             0x20..0x40 => {
                 if self.held.len() <= LONGEST_SEQUENCE {
                     self.held.push(byte);
                 }
             }
-            b'[' if introducer == b'[' && self.held.is_empty() => self.state = State::Console,
+            b'[' if introducer == b'[' && self.held.is_empty() => self.state = DecodeState::Console,
             b'M' if introducer == b'[' && self.held.is_empty() => {
-                self.state = State::OldMouse { missing: 3 };
+                self.state = DecodeState::OldMouse { missing: 3 };
             }
             0x40..0x7f => {
-                self.state = State::Ground;
+                self.state = DecodeState::Ground;
                 let held = std::mem::take(&mut self.held);
                 if held.len() <= LONGEST_SEQUENCE {
                     self.whole(&held, byte, introducer, out);
@@ -221,44 +221,44 @@ impl Decoder {
     }
 
     /// A sequence that has come to its end.
-    fn whole(&mut self, held: &[u8], last: u8, introducer: u8, out: &mut Vec<Happening>) {
+    fn whole(&mut self, held: &[u8], last: u8, introducer: u8, out: &mut Vec<TerminalEvent>) {
         if introducer == b'O' {
-            out.extend(keys::application(held, last).map(Happening::Key));
+            out.extend(keys::application(held, last).map(TerminalEvent::Key));
             return;
         }
         match (held, last) {
-            (b"200", b'~') => self.state = State::Paste { seen: 0 },
-            (b"", b'I') => out.push(Happening::Focus(true)),
-            (b"", b'O') => out.push(Happening::Focus(false)),
+            (b"200", b'~') => self.state = DecodeState::Paste { seen: 0 },
+            (b"", b'I') => out.push(TerminalEvent::Focus(true)),
+            (b"", b'O') => out.push(TerminalEvent::Focus(false)),
             ([b'<', report @ ..], b'M' | b'm') => {
-                out.extend(mouse(report, last == b'M').map(Happening::Mouse));
+                out.extend(mouse(report, last == b'M').map(TerminalEvent::Mouse));
             }
-            _ => out.extend(keys::sequence(held, last).map(Happening::Key)),
+            _ => out.extend(keys::sequence(held, last).map(TerminalEvent::Key)),
         }
     }
 
     /// Takes one byte of a paste, and as many after it as cannot be its end. Returns the rest.
-    fn paste<'a>(&mut self, byte: u8, after: &'a [u8], out: &mut Vec<Happening>) -> &'a [u8] {
-        let State::Paste { seen } = self.state else {
+    fn paste<'a>(&mut self, byte: u8, after: &'a [u8], out: &mut Vec<TerminalEvent>) -> &'a [u8] {
+        let DecodeState::Paste { seen } = self.state else {
             return after;
         };
         if PASTE_END.get(seen) == Some(&byte) {
             let seen = seen + 1;
-            self.state = State::Paste { seen };
+            self.state = DecodeState::Paste { seen };
             if seen == PASTE_END.len() {
-                self.state = State::Ground;
+                self.state = DecodeState::Ground;
                 let bytes = std::mem::take(&mut self.held);
-                out.push(Happening::Paste(pasted(&bytes)));
+                out.push(TerminalEvent::Paste(pasted(&bytes)));
             }
             return after;
         }
         // What looked like the end was text.
         self.keep(PASTE_END.get(..seen).unwrap_or_default());
         if byte == ESCAPE {
-            self.state = State::Paste { seen: 1 };
+            self.state = DecodeState::Paste { seen: 1 };
             return after;
         }
-        self.state = State::Paste { seen: 0 };
+        self.state = DecodeState::Paste { seen: 0 };
         self.keep(&[byte]);
         let plain = after.iter().position(|byte| *byte == ESCAPE);
         let (plain, rest) = after.split_at(plain.unwrap_or(after.len()));
@@ -284,7 +284,7 @@ fn pasted(bytes: &[u8]) -> String {
 }
 
 /// What the mouse did. Only the left button and the wheel do something here.
-fn mouse(report: &[u8], pressed: bool) -> Option<Mouse> {
+fn mouse(report: &[u8], pressed: bool) -> Option<MouseEvent> {
     let report = std::str::from_utf8(report).ok()?;
     let mut numbers = report.split(';').map(|number| number.parse::<u16>().ok());
     let (button, column, row) = (numbers.next()??, numbers.next()??, numbers.next()??);
@@ -293,14 +293,14 @@ fn mouse(report: &[u8], pressed: bool) -> Option<Mouse> {
     }
     // Shift, Alt and Ctrl beside it do not matter.
     let deed = match (button & !0b1_1100, pressed) {
-        (0, true) => Deed::Press,
-        (0, false) => Deed::Release,
-        (32, true) => Deed::Drag,
-        (64, true) => Deed::WheelUp,
-        (65, true) => Deed::WheelDown,
+        (0, true) => MouseAction::Press,
+        (0, false) => MouseAction::Release,
+        (32, true) => MouseAction::Drag,
+        (64, true) => MouseAction::WheelUp,
+        (65, true) => MouseAction::WheelDown,
         _ => return None,
     };
-    Some(Mouse {
+    Some(MouseEvent {
         deed,
         column: column.saturating_sub(1),
         row: row.saturating_sub(1),

@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// The terminal that hides input, and its modes before: an exit may leave no time to drop [`Hidden`].
+/// The terminal that hides input, and its modes before: an exit may leave no time to drop [`HiddenInput`].
 static HIDING: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
 
 /// Hidden input; the terminal is as before when this is dropped.
-pub struct Hidden(());
+pub struct HiddenInput(());
 
-impl Hidden {
+impl HiddenInput {
     /// Hides what is typed from now on; `change` may change further modes. What was typed before is
     /// thrown away: it was seen.
     pub fn begin(terminal: impl AsFd, change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
@@ -27,7 +27,7 @@ impl Hidden {
     }
 }
 
-impl Drop for Hidden {
+impl Drop for HiddenInput {
     fn drop(&mut self) {
         show_input();
     }

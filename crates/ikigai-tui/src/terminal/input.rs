@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
-use super::{Decoder, TerminalError};
-use crate::key::Happening;
+use super::{KeyDecoder, TerminalError};
+use crate::key::TerminalEvent;
 
 /// How much is read at once; a terminal holds no more for us.
 const PART: usize = 4096;
@@ -20,7 +20,7 @@ const MOST_PARTS: usize = 64;
 pub struct Input {
     tty: pipe::Receiver,
     shown: watch::Receiver<bool>,
-    decoder: Decoder,
+    decoder: KeyDecoder,
 }
 
 impl Input {
@@ -29,13 +29,13 @@ impl Input {
             // A terminal is read like a pipe: nothing else is asked of it.
             tty: pipe::Receiver::from_owned_fd_unchecked(tty)?,
             shown,
-            decoder: Decoder::default(),
+            decoder: KeyDecoder::default(),
         })
     }
 
     /// Waits until something comes, and appends what happened. Reads nothing while the terminal
     /// belongs to somebody else. May be dropped at any time; nothing is lost.
-    pub async fn read(&mut self, out: &mut Vec<Happening>) -> Result<(), TerminalError> {
+    pub async fn read(&mut self, out: &mut Vec<TerminalEvent>) -> Result<(), TerminalError> {
         let before = out.len();
         while out.len() == before {
             let shown = self.shown.wait_for(|shown| *shown).await;
@@ -49,7 +49,7 @@ impl Input {
     }
 
     /// Reads what is there.
-    fn take(&mut self, out: &mut Vec<Happening>) -> Result<(), TerminalError> {
+    fn take(&mut self, out: &mut Vec<TerminalEvent>) -> Result<(), TerminalError> {
         let mut buffer = [0; PART];
         for _ in 0..MOST_PARTS {
             match self.tty.try_read(&mut buffer) {

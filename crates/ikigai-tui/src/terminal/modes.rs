@@ -27,9 +27,9 @@ const LEAVE: &[u8] = b"\x1b\\\x1b[?2026l\x1b[r\x1b[m\x1b]8;;\x1b\\\x1b[<1u\x1b[>
     \x1b[?1006l\x1b[?1002l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l\x1b[23;2t\x1b[m";
 
 /// A terminal that is in raw mode, and how it was before.
-static ENTERED: Mutex<Option<Entered>> = Mutex::new(None);
+static ENTERED: Mutex<Option<EnteredModes>> = Mutex::new(None);
 
-struct Entered {
+struct EnteredModes {
     tty: OwnedFd,
     before: Termios,
 }
@@ -65,7 +65,7 @@ pub(super) fn enter(tty: &OwnedFd) -> io::Result<()> {
     raw.make_raw();
     raw.special_codes[SpecialCodeIndex::VMIN] = 1;
     raw.special_codes[SpecialCodeIndex::VTIME] = 0;
-    *entered = Some(Entered {
+    *entered = Some(EnteredModes {
         tty: tty.try_clone()?,
         before,
     });
@@ -87,7 +87,7 @@ pub fn restore() {
         Err(TryLockError::Poisoned(entered)) => entered.into_inner().take(),
         Err(TryLockError::WouldBlock) => None,
     };
-    let Some(Entered { tty, before }) = entered else {
+    let Some(EnteredModes { tty, before }) = entered else {
         return;
     };
     // What the mouse said meanwhile is not for the shell. What is typed once the screen is gone is,

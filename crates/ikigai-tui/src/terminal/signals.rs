@@ -12,7 +12,7 @@ const MOST_ANCESTORS: usize = 64;
 
 /// What was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum SignalEvent {
     /// The terminal has another size.
     Resized,
     /// The process goes on after it was stopped.
@@ -62,15 +62,15 @@ impl Signals {
     }
 
     /// Waits for the next. May be dropped at any time.
-    pub async fn next(&mut self) -> Told {
+    pub async fn next(&mut self) -> SignalEvent {
         tokio::select! {
             biased;
-            _ = self.terminate.recv() => Told::Terminate,
-            _ = self.hang_up.recv() => Told::HangUp,
-            _ = self.interrupt.recv() => Told::Interrupt,
-            _ = self.continued.recv() => Told::Continued,
-            _ = self.stop.recv() => Told::Stop,
-            _ = self.resized.recv() => Told::Resized,
+            _ = self.terminate.recv() => SignalEvent::Terminate,
+            _ = self.hang_up.recv() => SignalEvent::HangUp,
+            _ = self.interrupt.recv() => SignalEvent::Interrupt,
+            _ = self.continued.recv() => SignalEvent::Continued,
+            _ = self.stop.recv() => SignalEvent::Stop,
+            _ = self.resized.recv() => SignalEvent::Resized,
         }
     }
 }

@@ -5,7 +5,7 @@ mod tests;
 mod wrap;
 
 pub use ikigai_core::spelling::{clean, clean_line, one_line};
-pub use wrap::{Place, Rows, cut, wrap, wrap_some};
+pub use wrap::{WrapPosition, WrappedRows, cut, wrap, wrap_some};
 
 /// First characters of a text on one line, with `…` where more follows.
 pub fn beginning(text: &str, most_chars: usize) -> String {

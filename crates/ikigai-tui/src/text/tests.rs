@@ -1,12 +1,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::line::{Line, Span};
-use crate::look::Role;
+use crate::line::{TextLine, TextSpan};
+use crate::look::Tone;
 use crate::width::{pieces, width};
 
 /// What rows say together, without their signs.
-fn rejoined(rows: &[Line]) -> String {
+fn rejoined(rows: &[TextLine]) -> String {
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {
         if index > 0 {
@@ -17,12 +17,12 @@ fn rejoined(rows: &[Line]) -> String {
     text
 }
 
-fn texts(rows: &[Line]) -> Vec<String> {
-    rows.iter().map(Line::text).collect()
+fn texts(rows: &[TextLine]) -> Vec<String> {
+    rows.iter().map(TextLine::text).collect()
 }
 
 fn wrapped(text: &str, width: u16) -> Vec<String> {
-    texts(&wrap(&Line::of(text, Role::Text), width, &[]))
+    texts(&wrap(&TextLine::of(text, Tone::Text), width, &[]))
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn tabs_go_to_the_next_stop() {
 
 #[test]
 fn rows_tell_what_was_between_them() {
-    let rows = wrap(&Line::of("one   two threefour", Role::Text), 5, &[]);
+    let rows = wrap(&TextLine::of("one   two threefour", Tone::Text), 5, &[]);
 
     let joined: Vec<_> = rows.iter().map(|row| row.joined).collect();
 
@@ -84,30 +84,33 @@ fn rows_tell_what_was_between_them() {
 
 #[test]
 fn signs_stand_before_the_first_row_and_indentation_before_the_others() {
-    let line = Line {
+    let line = TextLine {
         spans: vec![
-            Span::new("● ", Role::Assistant),
-            Span::new("one ", Role::Text),
-            Span::new("two three", Role::Code),
+            TextSpan::new("● ", Tone::Assistant),
+            TextSpan::new("one ", Tone::Text),
+            TextSpan::new("two three", Tone::Code),
         ],
         lead: 1,
         joined: None,
     };
 
-    let rows = wrap(&line, 12, &[Span::new("  ", Role::Text)]);
+    let rows = wrap(&line, 12, &[TextSpan::new("  ", Tone::Text)]);
 
     let expected = [
-        Line {
+        TextLine {
             spans: vec![
-                Span::new("● ", Role::Assistant),
-                Span::new("one ", Role::Text),
-                Span::new("two", Role::Code),
+                TextSpan::new("● ", Tone::Assistant),
+                TextSpan::new("one ", Tone::Text),
+                TextSpan::new("two", Tone::Code),
             ],
             lead: 1,
             joined: None,
         },
-        Line {
-            spans: vec![Span::new("  ", Role::Text), Span::new("three", Role::Code)],
+        TextLine {
+            spans: vec![
+                TextSpan::new("  ", Tone::Text),
+                TextSpan::new("three", Tone::Code),
+            ],
             lead: 1,
             joined: Some(" "),
         },
@@ -117,10 +120,10 @@ fn signs_stand_before_the_first_row_and_indentation_before_the_others() {
 
 #[test]
 fn a_long_line_is_laid_out_as_far_as_somebody_looks() {
-    let line = Line::of("word ".repeat(1_000_000), Role::Text);
+    let line = TextLine::of("word ".repeat(1_000_000), Tone::Text);
 
     let (first, place) = wrap_some(&line, 14, &[], 3);
-    let more = Rows::from(&line, 14, &[], place.expect("more rows"));
+    let more = WrappedRows::from(&line, 14, &[], place.expect("more rows"));
 
     assert_eq!(texts(&first), ["word word word"; 3]);
     assert_eq!(
@@ -132,7 +135,7 @@ fn a_long_line_is_laid_out_as_far_as_somebody_looks() {
 #[test]
 fn what_takes_no_place_does_not_make_a_row_endless() {
     for piled in ["\u{301}", "\u{200b}", "\u{1100}", "👩\u{200d}"] {
-        let line = Line::of(piled.repeat(100_000), Role::Text);
+        let line = TextLine::of(piled.repeat(100_000), Tone::Text);
 
         let (rows, _) = wrap_some(&line, 10, &[], 2);
 
@@ -143,11 +146,11 @@ fn what_takes_no_place_does_not_make_a_row_endless() {
 
 #[test]
 fn a_line_that_is_cut_says_so() {
-    let line = Line {
+    let line = TextLine {
         lead: 1,
-        ..Line::new(vec![
-            Span::new("→ ", Role::Tool),
-            Span::new("日本語", Role::Text),
+        ..TextLine::new(vec![
+            TextSpan::new("→ ", Tone::Tool),
+            TextSpan::new("日本語", Tone::Text),
         ])
     };
     let cases = [
@@ -181,11 +184,15 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 /// The text cut into spans at random places.
-fn any_line() -> impl Strategy<Value = Line> {
+fn any_line() -> impl Strategy<Value = TextLine> {
     prop::collection::vec(any_text(), 0..4).prop_map(|texts| {
-        let roles = [Role::Text, Role::Code, Role::Link];
+        let roles = [Tone::Text, Tone::Code, Tone::Link];
         let spans = texts.into_iter().zip(roles);
-        Line::new(spans.map(|(text, role)| Span::new(text, role)).collect())
+        TextLine::new(
+            spans
+                .map(|(text, role)| TextSpan::new(text, role))
+                .collect(),
+        )
     })
 }
 
@@ -193,9 +200,9 @@ proptest! {
     #[test]
     fn rows_rejoin_to_the_text_and_fit(line in any_line(), columns in 1..200_u16, sign in "[●→]? {0,12}") {
         let mut line = line;
-        line.spans.insert(0, Span::new(sign.clone(), Role::Tool));
+        line.spans.insert(0, TextSpan::new(sign.clone(), Tone::Tool));
         line.lead = 1;
-        let hanging = [Span::new(" ".repeat(width(&sign)), Role::Text)];
+        let hanging = [TextSpan::new(" ".repeat(width(&sign)), Tone::Text)];
         let text: String = line.spans[1..].iter().map(|span| {
             pieces(&span.text).map(|piece| if piece.width > columns { "?" } else { piece.text }).collect::<String>()
         }).collect();
@@ -215,7 +222,7 @@ proptest! {
         let whole = wrap(&line, columns, &[]);
 
         let (mut rows, place) = wrap_some(&line, columns, &[], most);
-        rows.extend(place.into_iter().flat_map(|place| Rows::from(&line, columns, &[], place)));
+        rows.extend(place.into_iter().flat_map(|place| WrappedRows::from(&line, columns, &[], place)));
 
         prop_assert_eq!(rows, whole);
     }

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::line::{Line, Span};
+use crate::line::{TextLine, TextSpan};
 use crate::width::{pieces, width};
 
 /// To how many columns a tab goes.
@@ -22,30 +22,30 @@ const TOO_WIDE: &str = "?";
 ///
 /// Rows tell by `joined` what stood between them and the row above, so that they rejoin to the
 /// text, but for spaces at its end and what no cell shows. Tabs become spaces. Cost is linear.
-pub fn wrap(line: &Line, width: u16, hanging: &[Span]) -> Vec<Line> {
-    Rows::new(line, width, hanging).collect()
+pub fn wrap(line: &TextLine, width: u16, hanging: &[TextSpan]) -> Vec<TextLine> {
+    WrappedRows::new(line, width, hanging).collect()
 }
 
 /// The first `most` rows of a line, and where the next begins if there are more.
 pub fn wrap_some(
-    line: &Line,
+    line: &TextLine,
     width: u16,
-    hanging: &[Span],
+    hanging: &[TextSpan],
     most: usize,
-) -> (Vec<Line>, Option<Place>) {
-    let mut rows = Rows::new(line, width, hanging);
+) -> (Vec<TextLine>, Option<WrapPosition>) {
+    let mut rows = WrappedRows::new(line, width, hanging);
     let lines = rows.by_ref().take(most).collect();
     (lines, rows.place())
 }
 
 /// Shortens a line to one row, which says by `mark` that there was more.
-pub fn cut(line: &Line, columns: u16, mark: &str) -> Line {
+pub fn cut(line: &TextLine, columns: u16, mark: &str) -> TextLine {
     let whole = usize::from(columns);
     let mut taken = Assembled::default();
     let mut used = 0;
     // Where the mark would still fit.
     let mut end = (0, taken.end());
-    let mut at = Place::default();
+    let mut at = WrapPosition::default();
     while let Some((here, cell)) = cell_at(line, at, used, whole) {
         let Some(span) = line.spans.get(here.span) else {
             break;
@@ -53,7 +53,7 @@ pub fn cut(line: &Line, columns: u16, mark: &str) -> Line {
         if used + cell.width > whole {
             taken.truncate(end.1);
             if end.0 + width(mark) <= whole {
-                taken.push(here.span, &Span::new("", span.look), mark);
+                taken.push(here.span, &TextSpan::new("", span.look), mark);
             }
             break;
         }
@@ -69,15 +69,15 @@ pub fn cut(line: &Line, columns: u16, mark: &str) -> Line {
 
 /// Where a row begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct WrapPosition {
     span: usize,
     byte: usize,
     /// What stood before it; none for the first row.
     joined: Option<&'static str>,
 }
 
-impl Place {
-    fn after(self, cell: Cell<'_>) -> Self {
+impl WrapPosition {
+    fn after(self, cell: WrapCell<'_>) -> Self {
         Self {
             byte: self.byte + cell.bytes,
             ..self
@@ -94,25 +94,30 @@ impl Place {
 
 /// The rows of a line, made as they are asked for.
 #[derive(Clone, Debug)]
-pub struct Rows<'a> {
-    line: &'a Line,
-    hanging: &'a [Span],
+pub struct WrappedRows<'a> {
+    line: &'a TextLine,
+    hanging: &'a [TextSpan],
     width: u16,
-    next: Option<Place>,
+    next: Option<WrapPosition>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> WrappedRows<'a> {
     /// All rows of a line.
-    pub fn new(line: &'a Line, width: u16, hanging: &'a [Span]) -> Self {
-        let place = Place {
+    pub fn new(line: &'a TextLine, width: u16, hanging: &'a [TextSpan]) -> Self {
+        let place = WrapPosition {
             span: line.lead.min(line.spans.len()),
-            ..Place::default()
+            ..WrapPosition::default()
         };
         Self::from(line, width, hanging, place)
     }
 
     /// The rows from a place on, which belongs to this line at this width.
-    pub fn from(line: &'a Line, width: u16, hanging: &'a [Span], place: Place) -> Self {
+    pub fn from(
+        line: &'a TextLine,
+        width: u16,
+        hanging: &'a [TextSpan],
+        place: WrapPosition,
+    ) -> Self {
         Self {
             line,
             hanging,
@@ -122,11 +127,11 @@ impl<'a> Rows<'a> {
     }
 
     /// Where the next row begins, if there is one.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<WrapPosition> {
         self.next
     }
 
-    fn row_at(&mut self, start: Place) -> Line {
+    fn row_at(&mut self, start: WrapPosition) -> TextLine {
         let whole = usize::from(self.width);
         let own = self.line.spans.get(..self.line.lead).unwrap_or_default();
         let lead = match start.joined {
@@ -135,7 +140,7 @@ impl<'a> Rows<'a> {
         };
         let lead = shortened(lead, whole - LEAST_ROOM.min(whole));
         let used: usize = lead.iter().map(|span| width(&span.text)).sum();
-        let mut row = Row {
+        let mut row = RowBuilder {
             line: self.line,
             room: whole - used,
             used: 0,
@@ -154,17 +159,17 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl Iterator for Rows<'_> {
-    type Item = Line;
+impl Iterator for WrappedRows<'_> {
+    type Item = TextLine;
 
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<TextLine> {
         let start = self.next?;
         Some(self.row_at(start))
     }
 }
 
 /// As much of a lead as fits into `columns`.
-fn shortened(lead: &[Span], columns: usize) -> Vec<Span> {
+fn shortened(lead: &[TextSpan], columns: usize) -> Vec<TextSpan> {
     let mut left = columns;
     let mut fits = Vec::with_capacity(lead.len());
     for span in lead {
@@ -174,7 +179,7 @@ fn shortened(lead: &[Span], columns: usize) -> Vec<Span> {
             left = 0;
         }
         if !text.is_empty() {
-            fits.push(Span {
+            fits.push(TextSpan {
                 text: text.to_owned(),
                 ..span.clone()
             });
@@ -184,8 +189,8 @@ fn shortened(lead: &[Span], columns: usize) -> Vec<Span> {
 }
 
 /// A row that is being filled.
-struct Row<'a> {
-    line: &'a Line,
+struct RowBuilder<'a> {
+    line: &'a TextLine,
     room: usize,
     used: usize,
     taken: Assembled,
@@ -194,14 +199,14 @@ struct Row<'a> {
     /// The two cells before.
     before: (&'a str, &'a str),
     /// The run of spaces that was just taken: where it begins in the row, and how many.
-    space: Option<(End, usize)>,
+    space: Option<(RowEnd, usize)>,
     /// The last place where the row may end: what to keep, and where the next one begins.
-    last: Option<(End, Place)>,
+    last: Option<(RowEnd, WrapPosition)>,
 }
 
-impl Row<'_> {
+impl RowBuilder<'_> {
     /// Takes in as much as fits; returns where the next row begins.
-    fn fill(&mut self, start: Place) -> Option<Place> {
+    fn fill(&mut self, start: WrapPosition) -> Option<WrapPosition> {
         let mut at = start;
         while let Some((here, cell)) = cell_at(self.line, at, self.used, self.room) {
             let is_space = cell.is_space();
@@ -236,14 +241,14 @@ impl Row<'_> {
         None
     }
 
-    fn take(&mut self, at: Place, text: &str) {
+    fn take(&mut self, at: WrapPosition, text: &str) {
         if let Some(span) = self.line.spans.get(at.span) {
             self.taken.push(at.span, span, text);
         }
     }
 
     /// Remembers that the row may end before this cell, if it may.
-    fn note_break(&mut self, at: Place, text: &str) {
+    fn note_break(&mut self, at: WrapPosition, text: &str) {
         if let Some((end, count)) = self.space.take() {
             let eaten = SPACES.get(..count);
             // Of more spaces than can be told, those at the end of the row are kept.
@@ -255,7 +260,7 @@ impl Row<'_> {
     }
 
     /// Ends the row before the spaces that begin in it or here, and eats them.
-    fn eat(&mut self, mut at: Place) -> Option<Place> {
+    fn eat(&mut self, mut at: WrapPosition) -> Option<WrapPosition> {
         let (end, mut count) = self.space.take().unwrap_or((self.taken.end(), 0));
         if count > SPACES.len() {
             return Some(at.joined(""));
@@ -276,14 +281,14 @@ impl Row<'_> {
 
 /// What is never taken apart.
 #[derive(Clone, Copy)]
-struct Cell<'a> {
+struct WrapCell<'a> {
     text: &'a str,
     width: usize,
     /// How much of the span it takes.
     bytes: usize,
 }
 
-impl Cell<'_> {
+impl WrapCell<'_> {
     fn is_space(self) -> bool {
         self.text.bytes().all(|byte| byte == b' ')
     }
@@ -291,7 +296,12 @@ impl Cell<'_> {
 
 /// The cell at a place, if it came to stand in this column of so many, and where it begins: what
 /// no cell shows is passed over.
-fn cell_at(line: &Line, mut place: Place, column: usize, room: usize) -> Option<(Place, Cell<'_>)> {
+fn cell_at(
+    line: &TextLine,
+    mut place: WrapPosition,
+    column: usize,
+    room: usize,
+) -> Option<(WrapPosition, WrapCell<'_>)> {
     loop {
         let rest = line.spans.get(place.span)?.text.get(place.byte..);
         let rest = rest.unwrap_or_default();
@@ -304,7 +314,7 @@ fn cell_at(line: &Line, mut place: Place, column: usize, room: usize) -> Option<
             Some(first) if first.width().unwrap_or(0) == 0 => place.byte += first.len_utf8(),
             Some(_) => {
                 let piece = pieces(rest).next()?;
-                let cell = Cell {
+                let cell = WrapCell {
                     text: piece.text,
                     width: usize::from(piece.width),
                     bytes: piece.end,
@@ -316,10 +326,10 @@ fn cell_at(line: &Line, mut place: Place, column: usize, room: usize) -> Option<
 }
 
 /// The spaces of a tab. A whole row always holds one.
-fn tab(column: usize, room: usize) -> Cell<'static> {
+fn tab(column: usize, room: usize) -> WrapCell<'static> {
     let left = room.saturating_sub(column).max(1);
     let width = (TAB - column % TAB).min(left);
-    Cell {
+    WrapCell {
         text: SPACES.get(..width).unwrap_or_default(),
         width,
         bytes: 1,
@@ -414,25 +424,25 @@ fn closes(character: char) -> bool {
 /// The pieces of a row so far.
 #[derive(Default)]
 struct Assembled {
-    spans: Vec<Span>,
+    spans: Vec<TextSpan>,
     /// Of which span of the line the last piece is.
     of: Option<usize>,
 }
 
 /// How much of a row was assembled at some moment.
 #[derive(Clone, Copy)]
-struct End {
+struct RowEnd {
     spans: usize,
     last: usize,
 }
 
 impl Assembled {
-    fn push(&mut self, of: usize, like: &Span, text: &str) {
+    fn push(&mut self, of: usize, like: &TextSpan, text: &str) {
         match self.spans.last_mut() {
             Some(last) if self.of == Some(of) && last.look == like.look => last.text.push_str(text),
             _ => {
                 self.of = Some(of);
-                self.spans.push(Span {
+                self.spans.push(TextSpan {
                     text: text.to_owned(),
                     look: like.look,
                     link: like.link.clone(),
@@ -441,15 +451,15 @@ impl Assembled {
         }
     }
 
-    fn end(&self) -> End {
-        End {
+    fn end(&self) -> RowEnd {
+        RowEnd {
             spans: self.spans.len(),
             last: self.spans.last().map_or(0, |span| span.text.len()),
         }
     }
 
     /// Takes back what came after `end`.
-    fn truncate(&mut self, end: End) {
+    fn truncate(&mut self, end: RowEnd) {
         self.spans.truncate(end.spans);
         if let Some(last) = self.spans.last_mut() {
             last.text.truncate(end.last);
@@ -460,8 +470,8 @@ impl Assembled {
         self.spans.is_empty()
     }
 
-    fn line(self, lead: usize, joined: Option<&'static str>) -> Line {
-        Line {
+    fn line(self, lead: usize, joined: Option<&'static str>) -> TextLine {
+        TextLine {
             lead: lead.min(self.spans.len()),
             spans: self.spans,
             joined,

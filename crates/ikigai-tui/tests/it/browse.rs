@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_tui::app::TerminalAction;
-use ikigai_tui::key::Deed;
+use ikigai_tui::key::MouseAction;
 
 use crate::support::{SIZES, Stage};
 
@@ -72,8 +72,8 @@ async fn a_click_browses_and_the_first_letter_changes_nothing() {
     let mut stage = two_turns((80, 24)).await;
     let row = stage.row_with("It is four.");
 
-    stage.mouse(Deed::Press, 4, row).await;
-    stage.mouse(Deed::Release, 4, row).await;
+    stage.mouse(MouseAction::Press, 4, row).await;
+    stage.mouse(MouseAction::Release, 4, row).await;
     assert!(is_marked(&mut stage, "It is four."));
 
     stage.press("r").await;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation;
 
-use ikigai_tui::input::{Edit, Editor};
+use ikigai_tui::input::{EditCommand, Editor};
 use ikigai_tui::width::width;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -223,83 +223,88 @@ impl Model {
         }
     }
 
-    fn apply(&mut self, edit: Edit) {
+    fn apply(&mut self, edit: EditCommand) {
         let at = self.cursor;
         let last = std::mem::take(&mut self.last);
         match edit {
-            Edit::Newline => self.put(at, at, &letters("\n"), false),
-            Edit::Backspace if at > 0 => self.erase(self.left(at), at, &last),
-            Edit::DeleteForward if at < self.text.len() => {
+            EditCommand::Newline => self.put(at, at, &letters("\n"), false),
+            EditCommand::Backspace if at > 0 => self.erase(self.left(at), at, &last),
+            EditCommand::DeleteForward if at < self.text.len() => {
                 self.put(at, self.right(at), &[], false);
             }
-            Edit::Left => self.cursor = self.left(at),
-            Edit::Right => self.cursor = self.right(at),
-            Edit::WordLeft => self.cursor = self.word_left(),
-            Edit::WordRight => self.cursor = self.word_right(),
-            Edit::LineStart => self.cursor = self.line_start(),
-            Edit::LineEnd => self.cursor = self.line_end(),
-            Edit::TextStart => self.cursor = 0,
-            Edit::TextEnd => self.cursor = self.text.len(),
-            Edit::KillToEnd if self.line_end() == at => self.kill(at, self.right(at), last),
-            Edit::KillToEnd => self.kill(at, self.line_end(), last),
-            Edit::KillToStart if self.line_start() == at => self.kill(self.left(at), at, last),
-            Edit::KillToStart => self.kill(self.line_start(), at, last),
-            Edit::KillWordBack => self.kill(self.word_left(), at, last),
-            Edit::KillWordForward => self.kill(at, self.word_right(), last),
-            Edit::Yank => self.yank(at, at, 0),
-            Edit::YankPop => {
+            EditCommand::Left => self.cursor = self.left(at),
+            EditCommand::Right => self.cursor = self.right(at),
+            EditCommand::WordLeft => self.cursor = self.word_left(),
+            EditCommand::WordRight => self.cursor = self.word_right(),
+            EditCommand::LineStart => self.cursor = self.line_start(),
+            EditCommand::LineEnd => self.cursor = self.line_end(),
+            EditCommand::TextStart => self.cursor = 0,
+            EditCommand::TextEnd => self.cursor = self.text.len(),
+            EditCommand::KillToEnd if self.line_end() == at => self.kill(at, self.right(at), last),
+            EditCommand::KillToEnd => self.kill(at, self.line_end(), last),
+            EditCommand::KillToStart if self.line_start() == at => {
+                self.kill(self.left(at), at, last);
+            }
+            EditCommand::KillToStart => self.kill(self.line_start(), at, last),
+            EditCommand::KillWordBack => self.kill(self.word_left(), at, last),
+            EditCommand::KillWordForward => self.kill(at, self.word_right(), last),
+            EditCommand::Yank => self.yank(at, at, 0),
+            EditCommand::YankPop => {
                 if let Last::Yanked(start, end, back) = last {
                     self.yank(start, end, back + 1);
                 }
             }
-            Edit::Undo => {
+            EditCommand::Undo => {
                 if let Some(step) = self.done.pop() {
                     (self.text, self.cursor) = step.before.clone();
                     self.undone.push(step);
                 }
             }
-            Edit::Redo => {
+            EditCommand::Redo => {
                 if let Some(step) = self.undone.pop() {
                     (self.text, self.cursor) = step.after.clone();
                     self.done.push(step);
                 }
             }
-            Edit::Backspace | Edit::DeleteForward | Edit::Up | Edit::Down => {}
+            EditCommand::Backspace
+            | EditCommand::DeleteForward
+            | EditCommand::Up
+            | EditCommand::Down => {}
         }
     }
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum MouseAction {
     Type(String),
     /// So many lines.
     Paste(usize),
-    Apply(Edit),
+    Apply(EditCommand),
     Clear,
     /// Wraps the rows at some width.
     Layout(u16),
 }
 
-const EDITS: [Edit; 19] = [
-    Edit::Newline,
-    Edit::Backspace,
-    Edit::DeleteForward,
-    Edit::Left,
-    Edit::Right,
-    Edit::WordLeft,
-    Edit::WordRight,
-    Edit::LineStart,
-    Edit::LineEnd,
-    Edit::TextStart,
-    Edit::TextEnd,
-    Edit::KillToEnd,
-    Edit::KillToStart,
-    Edit::KillWordBack,
-    Edit::KillWordForward,
-    Edit::Yank,
-    Edit::YankPop,
-    Edit::Undo,
-    Edit::Redo,
+const EDITS: [EditCommand; 19] = [
+    EditCommand::Newline,
+    EditCommand::Backspace,
+    EditCommand::DeleteForward,
+    EditCommand::Left,
+    EditCommand::Right,
+    EditCommand::WordLeft,
+    EditCommand::WordRight,
+    EditCommand::LineStart,
+    EditCommand::LineEnd,
+    EditCommand::TextStart,
+    EditCommand::TextEnd,
+    EditCommand::KillToEnd,
+    EditCommand::KillToStart,
+    EditCommand::KillWordBack,
+    EditCommand::KillWordForward,
+    EditCommand::Yank,
+    EditCommand::YankPop,
+    EditCommand::Undo,
+    EditCommand::Redo,
 ];
 
 /// Pieces that join with each other in every way that there is.
@@ -313,13 +318,13 @@ fn some_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 1..4).prop_map(|pieces| pieces.concat())
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn deed() -> impl Strategy<Value = MouseAction> {
     prop_oneof![
-        6 => some_text().prop_map(Deed::Type),
-        1 => (1..12_usize).prop_map(Deed::Paste),
-        10 => proptest::sample::select(&EDITS[..]).prop_map(Deed::Apply),
-        1 => Just(Deed::Clear),
-        2 => (1..20_u16).prop_map(Deed::Layout),
+        6 => some_text().prop_map(MouseAction::Type),
+        1 => (1..12_usize).prop_map(MouseAction::Paste),
+        10 => proptest::sample::select(&EDITS[..]).prop_map(MouseAction::Apply),
+        1 => Just(MouseAction::Clear),
+        2 => (1..20_u16).prop_map(MouseAction::Layout),
     ]
 }
 
@@ -332,27 +337,27 @@ proptest! {
 
         for deed in deeds {
             match &deed {
-                Deed::Type(text) => {
+                MouseAction::Type(text) => {
                     editor.insert(text);
                     model.type_in(text);
                 }
-                Deed::Paste(lines) => {
+                MouseAction::Paste(lines) => {
                     let text = "line\n".repeat(*lines);
                     editor.paste(&text).unwrap();
                     let units = if *lines > 8 { vec![Fold(text)] } else { letters(&text) };
                     model.last = Last::Other;
                     model.put(model.cursor, model.cursor, &units, false);
                 }
-                Deed::Apply(edit) => {
+                MouseAction::Apply(edit) => {
                     editor.apply(*edit);
                     model.apply(*edit);
                 }
-                Deed::Clear => {
+                MouseAction::Clear => {
                     editor.clear();
                     model.kill(0, model.text.len(), Last::Other);
                     model.last = Last::Other;
                 }
-                Deed::Layout(width) => columns = *width,
+                MouseAction::Layout(width) => columns = *width,
             }
 
             prop_assert_eq!(editor.shown(), model.shown(), "{:?}", deed);
@@ -395,14 +400,14 @@ proptest! {
             prop_assert_eq!(blank(&rejoined), blank(&shown));
         }
 
-        editor.apply(Edit::TextStart);
+        editor.apply(EditCommand::TextStart);
         loop {
             let at = editor.cursor();
             let (row, column) = editor.layout(columns, u16::MAX).cursor;
             prop_assert!(column < usize::from(columns));
             editor.click(row, column);
             prop_assert_eq!(editor.cursor(), at);
-            if !editor.apply(Edit::Right) {
+            if !editor.apply(EditCommand::Right) {
                 break;
             }
         }
@@ -418,7 +423,7 @@ proptest! {
         editor.set(&texts_typed.concat());
         let rows = editor.layout(columns, u16::MAX).total_rows;
 
-        for edit in [Edit::Up, Edit::Down] {
+        for edit in [EditCommand::Up, EditCommand::Down] {
             let mut crossed = 1;
             while editor.apply(edit) {
                 crossed += 1;

@@ -9,7 +9,7 @@ use ikigai_providers::presets::PRESETS;
 use ikigai_providers::registry::Registry;
 use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_testkit::server::{Script, Server};
-use ikigai_tui::key::Happening;
+use ikigai_tui::key::TerminalEvent;
 
 use crate::support::Stage;
 
@@ -48,7 +48,7 @@ async fn a_key_is_typed_hidden_tried_and_kept() {
     stage.sees("key of anthropic, hidden:").await;
     stage.letters("sk-ant-").await;
     stage
-        .happened(Happening::Paste(format!("{}\n", &KEY[7..])))
+        .happened(TerminalEvent::Paste(format!("{}\n", &KEY[7..])))
         .await;
     let text = stage.sees("29 characters").await;
     assert!(!text.contains("sk-ant"), "{text}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ikigai_engine::{StoreError, Update};
 use ikigai_tui::app::TerminalAction;
-use ikigai_tui::key::Happening;
+use ikigai_tui::key::TerminalEvent;
 
 use crate::support::Stage;
 
@@ -203,21 +203,21 @@ async fn of_two_equal_queued_messages_only_the_one_taken_back_goes() {
         stage
             .driver
             .app
-            .told(agent, Update::Queued { mail, text }, now);
+            .handle_event(agent, Update::Queued { mail, text }, now);
     }
 
     let (mail, text) = (mails[0], "same".to_owned());
     stage
         .driver
         .app
-        .told(agent, Update::TakenBack { mail, text }, now);
+        .handle_event(agent, Update::TakenBack { mail, text }, now);
 
     let seen = stage.text();
     assert_eq!(seen.matches("queued: same").count(), 1, "{seen}");
     stage
         .driver
         .app
-        .told(agent, Update::Delivered(mails[1]), now);
+        .handle_event(agent, Update::Delivered(mails[1]), now);
     assert!(!stage.text().contains("queued"));
 }
 
@@ -248,7 +248,7 @@ async fn a_message_over_half_of_the_budget_stays_in_the_input() {
     stage.sees("at most 4.0k").await;
     let long = "many words ".repeat(1000);
 
-    stage.happened(Happening::Paste(long.clone())).await;
+    stage.happened(TerminalEvent::Paste(long.clone())).await;
     stage.press("enter").await;
     stage.sees("half of the budget").await;
 

@@ -1,8 +1,6 @@
 //! Choosing: letters narrow it, Enter carries out what was chosen, and looking leaves no row.
 
-use std::time::Instant;
-
-use ikigai_tui::key::{Deed, Happening};
+use ikigai_tui::key::MouseAction;
 
 use crate::support::Stage;
 
@@ -81,7 +79,7 @@ async fn agents_are_chosen_by_the_mouse_and_sessions_by_enter() {
     stage.line("/switch").await;
     stage.sees("  docs").await;
     let row = stage.row_with("  docs");
-    stage.mouse(Deed::Press, 4, row).await;
+    stage.mouse(MouseAction::Press, 4, row).await;
     stage.until(|text| !text.contains("go to an agent")).await;
     assert_eq!(stage.current(), child);
     stage.line("/sessions").await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_engine::Question;
-use ikigai_tui::key::Deed;
+use ikigai_tui::key::MouseAction;
 
 use crate::support::{Stage, question};
 
@@ -138,7 +138,7 @@ async fn the_end_key_and_the_wheel_scroll_to_the_end() {
     stage.press("home").await;
     assert!(stage.text().contains("? bash in"), "{}", stage.text());
     for _ in 0..20 {
-        stage.mouse(Deed::WheelDown, 3, 3).await;
+        stage.mouse(MouseAction::WheelDown, 3, 3).await;
     }
     assert!(stage.text().contains("; rm -rf x"), "{}", stage.text());
 }

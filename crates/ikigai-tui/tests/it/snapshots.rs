@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ikigai_core::render::{Shown, render};
 use ikigai_engine::Update;
 use ikigai_testkit::{Step, assert_golden};
-use ikigai_tui::key::Happening;
+use ikigai_tui::key::TerminalEvent;
 use tokio::time::timeout;
 
 use crate::support::{Stage, question};
@@ -177,7 +177,9 @@ async fn pickers_look_as_before() {
     stage.matches("picker-key").await;
     stage.press("enter").await;
     stage.matches("key-entry").await;
-    stage.happened(Happening::Paste("sk-123".to_owned())).await;
+    stage
+        .happened(TerminalEvent::Paste("sk-123".to_owned()))
+        .await;
     stage.matches("key-entry-typed").await;
 }
 

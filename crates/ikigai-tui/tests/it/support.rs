@@ -13,10 +13,10 @@ use ikigai_providers::Models;
 use ikigai_providers::registry::Registry;
 use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_testkit::{ChosenStore, FaultyStore, IdSource, ManualClock, ScriptedProvider};
-use ikigai_tui::app::{Surroundings, TerminalAction};
+use ikigai_tui::app::{TerminalAction, UiOptions};
 use ikigai_tui::drafts::DraftFiles;
-use ikigai_tui::driver::{Driver, Whom};
-use ikigai_tui::key::{Deed, Happening, Mouse};
+use ikigai_tui::driver::{Driver, FirstAgent};
+use ikigai_tui::key::{MouseAction, MouseEvent, TerminalEvent};
 use ikigai_tui::keys::Bindings;
 use ikigai_tui::paint::Grid;
 use ikigai_tui::signs::Symbols;
@@ -79,8 +79,8 @@ async fn wait_for_free_locks(drafts: &Path) {
     }
 }
 
-fn new_root() -> Whom {
-    Whom::New {
+fn new_root() -> FirstAgent {
+    FirstAgent::New {
         session: HERE.to_owned(),
         workdir: HERE.to_owned(),
     }
@@ -148,7 +148,7 @@ impl Stage {
 
     /// The process dies without a word, and another one starts on the same log and drafts.
     pub(crate) async fn killed(self, drafts: &Path) -> (Self, Arc<FaultyStore>) {
-        let whom = Whom::Agent(self.current());
+        let whom = FirstAgent::Agent(self.current());
         let log = self.log.clone().unwrap();
         log.die();
         let (log, provider) = (log.other_process(process()), self.provider.clone());
@@ -160,7 +160,7 @@ impl Stage {
     async fn on_faulty(
         log: ChosenStore,
         provider: ScriptedProvider,
-        whom: Whom,
+        whom: FirstAgent,
         drafts: Option<&Path>,
     ) -> (Self, Arc<FaultyStore>) {
         let outside = Outside {
@@ -179,18 +179,18 @@ impl Stage {
     /// Another screen, which knows nothing of what this one was told, on the same agents.
     pub(crate) async fn again(self, engine: Engine) -> Self {
         let size = (self.grid.columns(), self.grid.rows());
-        let whom = Whom::Agent(self.current());
+        let whom = FirstAgent::Agent(self.current());
         Box::pin(Self::on(engine, self.provider, whom, size, None)).await
     }
 
     async fn on(
         engine: Engine,
         provider: ScriptedProvider,
-        whom: Whom,
+        whom: FirstAgent,
         size: (u16, u16),
         drafts: Option<&Path>,
     ) -> Self {
-        let around = Surroundings {
+        let around = UiOptions {
             symbols: Symbols::Utf8,
             home: Some("/home/somebody".to_owned()),
             time_of_day: |_| "14:03".to_owned(),
@@ -216,7 +216,7 @@ impl Stage {
                 .driver
                 .set_drafts(DraftFiles::at(directory.to_owned()));
         }
-        stage.driver.settle_in();
+        stage.driver.start();
         stage
     }
 
@@ -238,7 +238,7 @@ impl Stage {
     /// Presses keys one after the other, by their names.
     pub(crate) async fn press(&mut self, keys: &str) {
         for key in keys.split_whitespace() {
-            let key = Happening::Key(key.parse().unwrap());
+            let key = TerminalEvent::Key(key.parse().unwrap());
             self.happened(key).await;
         }
     }
@@ -260,28 +260,28 @@ impl Stage {
         self.press("enter").await;
     }
 
-    pub(crate) async fn mouse(&mut self, deed: Deed, column: u16, row: u16) {
-        let mouse = Mouse { deed, column, row };
-        self.happened(Happening::Mouse(mouse)).await;
+    pub(crate) async fn mouse(&mut self, deed: MouseAction, column: u16, row: u16) {
+        let mouse = MouseEvent { deed, column, row };
+        self.happened(TerminalEvent::Mouse(mouse)).await;
     }
 
-    pub(crate) async fn happened(&mut self, what: Happening) {
+    pub(crate) async fn happened(&mut self, what: TerminalEvent) {
         let now = self.now();
-        self.driver.app.happened(what, now);
+        self.driver.app.handle_input(what, now);
         self.settle().await;
     }
 
     /// Carries everything out that can be done without waiting.
     async fn settle(&mut self) {
         loop {
-            self.left.extend(self.driver.carry_out().await);
-            self.driver.take_in().await;
+            self.left.extend(self.driver.execute().await);
+            self.driver.drain().await;
             let now = self.now();
             match self.driver.app.next_tick() {
                 Some(at) if at <= now => self.driver.app.tick(now),
                 _ => {}
             }
-            let actions = self.driver.carry_out().await;
+            let actions = self.driver.execute().await;
             let waits = self.driver.app.next_tick().is_none_or(|at| at > now);
             if actions.is_empty() && waits {
                 return;
@@ -384,7 +384,7 @@ impl Stage {
     /// The engine tells this of an agent.
     pub(crate) fn told(&mut self, agent: AgentId, update: Update) {
         let now = self.now();
-        self.driver.app.told(agent, update, now);
+        self.driver.app.handle_event(agent, update, now);
     }
 
     /// An agent asks whether it may run this.
@@ -399,7 +399,9 @@ impl Stage {
     /// An agent asks a question.
     pub(crate) fn asks_about(&mut self, question: Question) {
         let (now, agent) = (self.now(), question.call.agent);
-        self.driver.app.told(agent, Update::Question(question), now);
+        self.driver
+            .app
+            .handle_event(agent, Update::Question(question), now);
     }
 
     /// Open questions of an agent.

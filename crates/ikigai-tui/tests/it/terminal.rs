@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use ikigai_testkit::pty::{Pty, command};
-use ikigai_tui::key::{Code, Happening, Key};
-use ikigai_tui::look::Role;
+use ikigai_tui::key::{KeyCode, KeyPress, TerminalEvent};
+use ikigai_tui::look::Tone;
 use ikigai_tui::paint::{Grid, Painter, Theme};
-use ikigai_tui::terminal::{Signals, Terminal, TerminalError, Told, hold_panics};
+use ikigai_tui::terminal::{SignalEvent, Signals, Terminal, TerminalError, hold_panics};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Makes this test program run the program below.
@@ -198,40 +198,40 @@ async fn run(mut terminal: Terminal, signals: &mut Signals) -> Result<(), Termin
         tokio::select! {
             read = input.read(&mut happened) => read?,
             told = signals.next() => match told {
-                Told::Terminate | Told::HangUp | Told::Interrupt => return Ok(()),
-                Told::Continued => {
+                SignalEvent::Terminate | SignalEvent::HangUp | SignalEvent::Interrupt => return Ok(()),
+                SignalEvent::Continued => {
                     if terminal.resume()? {
                         painter.forget();
                     }
                 }
-                Told::Stop => {
+                SignalEvent::Stop => {
                     terminal.suspend()?;
                 }
-                Told::Resized => {}
+                SignalEvent::Resized => {}
             },
             clear = terminal.clear(), if !terminal.is_clear() => clear?,
         }
         for happening in happened.drain(..) {
             said = format!("{happening:?}");
-            if let Happening::Key(key) = happening {
+            if let TerminalEvent::Key(key) = happening {
                 match key {
-                    Key {
-                        code: Code::Char('q'),
+                    KeyPress {
+                        code: KeyCode::Char('q'),
                         ..
                     } => return Ok(()),
-                    Key {
-                        code: Code::Char('p'),
+                    KeyPress {
+                        code: KeyCode::Char('p'),
                         ..
                     } => panic!("as it was asked to"),
-                    Key {
-                        code: Code::Char('f'),
+                    KeyPress {
+                        code: KeyCode::Char('f'),
                         ..
                     } => {
                         for _ in 0..20_000 {
                             terminal.send(b"\x1b[5Hflood of words")?;
                         }
                     }
-                    _ if key == Key::ctrl('z') && !terminal.suspend()? => {
+                    _ if key == KeyPress::ctrl('z') && !terminal.suspend()? => {
                         said = String::from("nobody would continue");
                     }
                     _ => {}
@@ -244,10 +244,10 @@ async fn run(mut terminal: Terminal, signals: &mut Signals) -> Result<(), Termin
 fn screen(terminal: &Terminal, said: &str) -> Grid {
     let (columns, rows) = terminal.size();
     let mut grid = Grid::new(columns, rows);
-    grid.put(0, 0, &format!("pid {}", std::process::id()), Role::Text);
+    grid.put(0, 0, &format!("pid {}", std::process::id()), Tone::Text);
     let size = format!("{columns} columns, {rows} rows");
-    grid.put(1, 0, &size, Role::Faint);
-    grid.put(2, 0, said, Role::Text);
+    grid.put(1, 0, &size, Tone::Faint);
+    grid.put(2, 0, said, Tone::Text);
     grid.cursor = Some((3, 2));
     grid
 }

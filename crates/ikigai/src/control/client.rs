@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use ikigai_engine::ProcessRecord;
-use ikigai_tui::protocol::{Answer, Request};
-use ikigai_tui::driver::{Asked, Neighbours};
+use ikigai_tui::driver::{NeighbourAnswer, Neighbours};
+use ikigai_tui::protocol::{ControlAnswer, ControlRequest};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -26,7 +26,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// Asks at a socket.
-    pub(crate) async fn ask(socket: &Path, request: &Request) -> Result<Self> {
+    pub(crate) async fn ask(socket: &Path, request: &ControlRequest) -> Result<Self> {
         let named = || format!("cannot ask at `{}`", socket.display());
         let mut stream = UnixStream::connect(socket).await.with_context(named)?;
         let mut line = serde_json::to_string(request)?;
@@ -57,7 +57,7 @@ impl Client {
 }
 
 /// Asks at a socket, and reads the answer.
-pub(crate) async fn ask(socket: &Path, request: &Request) -> Result<Answer> {
+pub(crate) async fn ask(socket: &Path, request: &ControlRequest) -> Result<ControlAnswer> {
     let line = Client::ask(socket, request).await?.line().await?;
     let line = line.context("there was no answer")?;
     serde_json::from_str(&line).context("the answer is not understood")
@@ -78,7 +78,7 @@ impl Clients {
 }
 
 impl Neighbours for Clients {
-    fn ask<'a>(&'a self, whom: &'a ProcessRecord, request: Request) -> Asked<'a> {
+    fn ask<'a>(&'a self, whom: &'a ProcessRecord, request: ControlRequest) -> NeighbourAnswer<'a> {
         Box::pin(async move {
             let host = rustix::system::uname();
             if host.nodename().to_string_lossy() != whom.host {

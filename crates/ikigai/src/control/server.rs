@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use ikigai_core::{AgentId, Direction, PageQuery, Seq, Span};
 use ikigai_engine::Engine;
-use ikigai_tui::control::{Order, Reply};
-use ikigai_tui::protocol::{Answer, Request};
+use ikigai_tui::control::{PendingRequest, RequestOutcome};
+use ikigai_tui::protocol::{ControlAnswer, ControlRequest};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
@@ -51,7 +51,7 @@ pub(crate) struct Server {
 
 /// What a client asked.
 enum Asked {
-    Request(Request),
+    Request(ControlRequest),
     /// Something else, for this reason.
     Wrong(String),
     /// It is gone.
@@ -60,7 +60,7 @@ enum Asked {
 
 impl Server {
     /// Listens at this process's socket, and hands what is asked on. Within a runtime.
-    pub(crate) fn start(orders: mpsc::Sender<Order>, engine: Engine) -> Result<Self> {
+    pub(crate) fn start(orders: mpsc::Sender<PendingRequest>, engine: Engine) -> Result<Self> {
         let directory = place::directory()?;
         place::prepare(&directory)?;
         // Removes what dead ones have left.
@@ -115,7 +115,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 
 async fn listen(
     listener: UnixListener,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<PendingRequest>,
     engine: Engine,
     mut stopped: oneshot::Receiver<()>,
 ) {
@@ -142,7 +142,7 @@ async fn listen(
 /// Hears one client.
 async fn attend(
     mut stream: UnixStream,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<PendingRequest>,
     engine: Engine,
     is_full: bool,
 ) {
@@ -153,7 +153,11 @@ async fn attend(
         return;
     }
     if is_full {
-        return tell(&mut stream, &Answer::error("too many clients at once")).await;
+        return tell(
+            &mut stream,
+            &ControlAnswer::error("too many clients at once"),
+        )
+        .await;
     }
     let asked = match timeout(PATIENCE, read_request(&mut stream)).await {
         Ok(Ok(asked)) => asked,
@@ -162,11 +166,11 @@ async fn attend(
     };
     let request = match asked {
         Asked::Request(request) => request,
-        Asked::Wrong(reason) => return tell(&mut stream, &Answer::error(reason)).await,
+        Asked::Wrong(reason) => return tell(&mut stream, &ControlAnswer::error(reason)).await,
         Asked::Nothing => return,
     };
     let (reply, replied) = oneshot::channel();
-    let order = Order {
+    let order = PendingRequest {
         request,
         peer: peer.pid(),
         reply,
@@ -175,16 +179,18 @@ async fn attend(
     let replied = match sent {
         Ok(Ok(())) => replied.await.ok(),
         Ok(Err(_)) => None,
-        Err(_) => Some(Reply::Answer(Answer::error("the program is too busy"))),
+        Err(_) => Some(RequestOutcome::Answer(ControlAnswer::error(
+            "the program is too busy",
+        ))),
     };
     match replied {
-        Some(Reply::Answer(answer)) => tell(&mut stream, &answer).await,
-        Some(Reply::Events {
+        Some(RequestOutcome::Answer(answer)) => tell(&mut stream, &answer).await,
+        Some(RequestOutcome::Events {
             agent,
             after,
             follow,
         }) => tell_events(&mut stream, &engine, agent, after, follow).await,
-        None => tell(&mut stream, &Answer::error("the program ends")).await,
+        None => tell(&mut stream, &ControlAnswer::error("the program ends")).await,
     }
 }
 
@@ -230,7 +236,7 @@ async fn skip_line(stream: &mut UnixStream, part: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-async fn tell(stream: &mut UnixStream, answer: &Answer) {
+async fn tell(stream: &mut UnixStream, answer: &ControlAnswer) {
     // A client that is gone or does not read is no concern of anybody's.
     let _ = send(stream, &answer.to_line()).await;
 }
@@ -253,7 +259,7 @@ async fn tell_events(
         stored_events(stream, engine, agent, after).await
     };
     if let Err(reason) = told {
-        tell(stream, &Answer::error(format!("{reason:#}"))).await;
+        tell(stream, &ControlAnswer::error(format!("{reason:#}"))).await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read as _, Write as _};
 use anyhow::{Context, Result, bail};
 use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{Engine, TypedKey, looks_like_key};
-use ikigai_tui::terminal::Hidden;
+use ikigai_tui::terminal::HiddenInput;
 use rustix::termios::{LocalModes, SpecialCodeIndex};
 
 /// More is no key.
@@ -49,7 +49,7 @@ pub(super) fn ask_key(engine: &Engine, line: &str) -> Result<()> {
 }
 
 fn read_hidden(mut terminal: &File, prompt: &str) -> Result<String> {
-    let hidden = Hidden::begin(terminal, |modes| {
+    let hidden = HiddenInput::begin(terminal, |modes| {
         modes.local_modes.remove(LocalModes::ISIG);
         modes.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
     })?;

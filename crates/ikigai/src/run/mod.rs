@@ -18,8 +18,8 @@ use ikigai_engine::{
     Desk, Engine, EngineError, Errand, INTENTS, Intent, Outcome, Stop, Update, Worker,
 };
 use ikigai_store::{AgentRecord, CommitError, ProcessRecord};
-use ikigai_tui::protocol::{Answer, Request};
 use ikigai_tui::driver::Neighbours as _;
+use ikigai_tui::protocol::{ControlAnswer, ControlRequest};
 use ikigai_tui::terminal::{begin_exit, enforce_exit_deadline, is_exiting};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -257,12 +257,12 @@ async fn without_lease(
 
 /// Whether the process that holds an agent took a message for it.
 async fn is_handed_over(agent: &AgentRecord, text: &str, owner: &ProcessRecord) -> bool {
-    let submit = Request::Submit {
+    let submit = ControlRequest::Submit {
         text: text.to_owned(),
         agent: Some(agent.id.to_string()),
     };
     match Clients::here() {
-        Ok(clients) => clients.ask(owner, submit).await == Ok(Answer::OK),
+        Ok(clients) => clients.ask(owner, submit).await == Ok(ControlAnswer::OK),
         Err(_) => false,
     }
 }

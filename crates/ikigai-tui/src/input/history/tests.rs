@@ -1,5 +1,5 @@
-use super::{History, MOST_BYTES, MOST_ENTRIES, Search};
-use crate::input::{Edit, Editor};
+use super::{History, HistorySearch, MOST_BYTES, MOST_ENTRIES};
+use crate::input::{EditCommand, Editor};
 
 fn history(sent: &[&str]) -> History {
     History::new(sent.iter().map(|text| (*text).to_owned()))
@@ -38,7 +38,7 @@ fn going_back_and_forth_keeps_what_was_typed() {
     }
 
     assert_eq!(seen, ["three", "two", "one", "two", "three", &draft]);
-    assert!(editor.apply(Edit::Undo) && editor.apply(Edit::Undo));
+    assert!(editor.apply(EditCommand::Undo) && editor.apply(EditCommand::Undo));
     assert!(editor.is_empty());
 }
 
@@ -65,12 +65,16 @@ fn a_text_of_several_lines_is_left_at_its_first() {
 
     history.previous(&mut editor);
     assert_eq!(editor.cursor(), 1);
-    assert!(!editor.apply(Edit::Up) && editor.apply(Edit::Down) && editor.apply(Edit::Up));
+    assert!(
+        !editor.apply(EditCommand::Up)
+            && editor.apply(EditCommand::Down)
+            && editor.apply(EditCommand::Up)
+    );
     history.previous(&mut editor);
     history.next(&mut editor);
 
     assert_eq!(editor.cursor(), 5);
-    assert!(!editor.apply(Edit::Down));
+    assert!(!editor.apply(EditCommand::Down));
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn what_is_kept_is_bounded() {
 #[test]
 fn a_search_narrows_and_goes_through_each_text_once() {
     let history = history(&["cargo test", "Cargo fmt", "ls", "cargo test", "git log"]);
-    let mut search = Search::new(&history);
+    let mut search = HistorySearch::new(&history);
     assert_eq!(search.place(), Some((1, 4)));
 
     search.insert("car", &history);
@@ -111,19 +115,19 @@ fn a_search_narrows_and_goes_through_each_text_once() {
     assert_eq!(search.found(&history), Some(("Cargo fmt", 0..3)));
     assert_eq!(search.place(), Some((2, 2)));
     assert!(search.newer() && !search.newer());
-    search.apply(Edit::KillToStart, &history);
+    search.apply(EditCommand::KillToStart, &history);
     search.insert("Ca", &history);
     assert_eq!(search.found(&history), Some(("Cargo fmt", 0..2)));
     search.insert("x", &history);
     assert_eq!((search.found(&history), search.place()), (None, None));
-    search.apply(Edit::Backspace, &history);
+    search.apply(EditCommand::Backspace, &history);
     assert_eq!(search.place(), Some((1, 1)));
 }
 
 #[test]
 fn letters_are_found_where_they_are_in_the_text() {
     let history = history(&["İß Überall"]);
-    let mut search = Search::new(&history);
+    let mut search = HistorySearch::new(&history);
 
     search.insert("üb", &history);
 

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Rows, simple, units};
+use super::{EditorRows, simple, units};
 use crate::input::clip::Clip;
 use crate::input::shown::shown;
 
@@ -41,7 +41,7 @@ proptest! {
         stretch in 1..12_usize,
     ) {
         let mut clip = Clip::plain(first);
-        let mut rows = Rows { stretch, ..Rows::default() };
+        let mut rows = EditorRows { stretch, ..EditorRows::default() };
         rows.fit(&clip, width);
 
         for (at, length, put) in changes {
@@ -83,9 +83,9 @@ proptest! {
 fn flags_pair_anew_however_far_a_letter_is_put_before_them() {
     let flag = '\u{1f1e9}';
     let mut clip = Clip::plain(flag.to_string().repeat(4));
-    let mut rows = Rows {
+    let mut rows = EditorRows {
         stretch: 1,
-        ..Rows::default()
+        ..EditorRows::default()
     };
     rows.fit(&clip, 2);
     assert_eq!(rows.starts, [0, 8, 16]);
@@ -99,9 +99,9 @@ fn flags_pair_anew_however_far_a_letter_is_put_before_them() {
 #[test]
 fn a_key_in_a_long_line_touches_only_the_rows_near_it() {
     let mut clip = Clip::plain("0123456789".repeat(20));
-    let mut rows = Rows {
+    let mut rows = EditorRows {
         stretch: 30,
-        ..Rows::default()
+        ..EditorRows::default()
     };
     rows.fit(&clip, 10);
     let before = rows.starts.clone();

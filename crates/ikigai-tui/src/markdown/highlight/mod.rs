@@ -8,8 +8,8 @@ mod tests;
 
 use languages::{Form, Language};
 
-use crate::line::Span;
-use crate::look::Role;
+use crate::line::TextSpan;
+use crate::look::Tone;
 
 /// Longer lines stay plain: nobody reads them, and whoever wrote them was a program.
 const MOST_LINE_BYTES: usize = 8 * 1024;
@@ -54,12 +54,12 @@ impl Highlighter {
     }
 
     /// The pieces of the next line. Together they are the line.
-    pub fn line(&mut self, line: &str) -> Vec<Span> {
+    pub fn line(&mut self, line: &str) -> Vec<TextSpan> {
         let Some(language) = self.language.filter(|_| line.len() <= MOST_LINE_BYTES) else {
-            return vec![Span::new(line, Role::Code)];
+            return vec![TextSpan::new(line, Tone::Code)];
         };
         if language.form == Form::Diff {
-            return vec![Span::new(line, diff_role(line))];
+            return vec![TextSpan::new(line, diff_role(line))];
         }
         let mut lexer = Lexer {
             language,
@@ -75,13 +75,13 @@ impl Highlighter {
     }
 }
 
-fn diff_role(line: &str) -> Role {
+fn diff_role(line: &str) -> Tone {
     match line.as_bytes().first() {
-        _ if line.starts_with("+++") || line.starts_with("---") => Role::Heading,
-        Some(b'+') => Role::Added,
-        Some(b'-') => Role::Removed,
-        Some(b'@') => Role::Keyword,
-        _ => Role::Code,
+        _ if line.starts_with("+++") || line.starts_with("---") => Tone::Heading,
+        Some(b'+') => Tone::Added,
+        Some(b'-') => Tone::Removed,
+        Some(b'@') => Tone::Keyword,
+        _ => Tone::Code,
     }
 }
 
@@ -106,7 +106,7 @@ struct Lexer<'a> {
     line: &'a str,
     at: usize,
     within: Within,
-    spans: Vec<Span>,
+    spans: Vec<TextSpan>,
     /// The word before says that the next is a name.
     defines: bool,
 }
@@ -140,14 +140,14 @@ impl<'a> Lexer<'a> {
     }
 
     /// Takes so many bytes as a piece, or to the end of the character that they are in.
-    fn take(&mut self, bytes: usize, role: Role) {
+    fn take(&mut self, bytes: usize, role: Tone) {
         let rest = self.rest();
         let end = rest.ceil_char_boundary(bytes.clamp(1, rest.len().max(1)));
         let text = rest.get(..end).unwrap_or(rest);
         self.at += text.len();
         match self.spans.last_mut() {
             Some(last) if last.look.role == role => last.text.push_str(text),
-            _ => self.spans.push(Span::new(text, role)),
+            _ => self.spans.push(TextSpan::new(text, role)),
         }
     }
 
@@ -157,13 +157,13 @@ impl<'a> Lexer<'a> {
         if let Some((open, _, _)) = language.block_comment
             && rest.starts_with(open)
         {
-            self.take(open.len(), Role::Comment);
+            self.take(open.len(), Tone::Comment);
             self.within = Within::Comment(1);
             return;
         }
         let is_comment = |open: &&&str| rest.starts_with(**open) && self.may_comment();
         if language.line_comments.iter().any(|open| is_comment(&open)) {
-            self.take(rest.len(), Role::Comment);
+            self.take(rest.len(), Tone::Comment);
             return;
         }
         if let Some(index) = self.opened() {
@@ -181,16 +181,16 @@ impl<'a> Lexer<'a> {
                 let name = word_length(rest.get(1..).unwrap_or_default(), language);
                 let closed = rest.get(1..).and_then(character_length);
                 match closed {
-                    Some(length) => self.take(1 + length, Role::Literal),
-                    None => self.take(1 + name, Role::Keyword),
+                    Some(length) => self.take(1 + length, Tone::Literal),
+                    None => self.take(1 + name, Tone::Keyword),
                 }
             }
             '$' if language.form == Form::Shell => {
                 let name = word_length(rest.get(1..).unwrap_or_default(), language);
-                self.take(1 + name, Role::Name);
+                self.take(1 + name, Tone::Name);
             }
             _ if self.is_word(first) => self.word(),
-            _ => self.take(first.len_utf8(), Role::Code),
+            _ => self.take(first.len_utf8(), Tone::Code),
         }
     }
 
@@ -218,9 +218,9 @@ impl<'a> Lexer<'a> {
     }
 
     /// A string before a colon is a key.
-    fn string_role(&self) -> Role {
+    fn string_role(&self) -> Tone {
         let is_key = self.language.form == Form::Keys && self.before_colon();
-        if is_key { Role::Name } else { Role::Literal }
+        if is_key { Tone::Name } else { Tone::Literal }
     }
 
     fn before_colon(&self) -> bool {
@@ -243,17 +243,17 @@ impl<'a> Lexer<'a> {
         let opens = rest.find(open).filter(|_| nests);
         match (opens, closes) {
             (Some(opens), closes) if closes.is_none_or(|closes| opens < closes) => {
-                self.take(opens + open.len(), Role::Comment);
+                self.take(opens + open.len(), Tone::Comment);
                 self.within = Within::Comment(depth.saturating_add(1));
             }
             (_, Some(closes)) => {
-                self.take(closes + close.len(), Role::Comment);
+                self.take(closes + close.len(), Tone::Comment);
                 self.within = match depth {
                     0 | 1 => Within::Code,
                     deeper => Within::Comment(deeper - 1),
                 };
             }
-            (_, None) => self.take(rest.len(), Role::Comment),
+            (_, None) => self.take(rest.len(), Tone::Comment),
         }
     }
 
@@ -264,8 +264,8 @@ impl<'a> Lexer<'a> {
         };
         let rest = self.rest();
         let role = match self.spans.last() {
-            Some(last) if last.look.role == Role::Name => Role::Name,
-            _ => Role::Literal,
+            Some(last) if last.look.role == Tone::Name => Tone::Name,
+            _ => Tone::Literal,
         };
         let mut from = 0;
         let mut end = rest.len();
@@ -304,7 +304,7 @@ impl<'a> Lexer<'a> {
             .bytes()
             .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
             .count();
-        self.take(length, Role::Number);
+        self.take(length, Tone::Number);
     }
 
     fn is_word(&self, character: char) -> bool {
@@ -322,15 +322,15 @@ impl<'a> Lexer<'a> {
         let is_key = self.language.form == Form::Keys
             && matches!(after.trim_start().bytes().next(), Some(b':' | b'='));
         let role = if is_key {
-            Role::Name
+            Tone::Name
         } else if self.language.keywords.iter().any(known) {
-            Role::Keyword
+            Tone::Keyword
         } else if self.defines || after.starts_with('(') || after.starts_with("!(") {
-            Role::Name
+            Tone::Name
         } else {
-            Role::Code
+            Tone::Code
         };
-        self.defines = role == Role::Keyword && DEFINING.contains(&word);
+        self.defines = role == Tone::Keyword && DEFINING.contains(&word);
         self.take(length, role);
     }
 
@@ -339,7 +339,7 @@ impl<'a> Lexer<'a> {
         if let Some((open, _, _)) = self.language.block_comment
             && rest.starts_with(open)
         {
-            self.take(open.len(), Role::Comment);
+            self.take(open.len(), Tone::Comment);
             self.within = Within::Comment(1);
             return;
         }
@@ -350,14 +350,14 @@ impl<'a> Lexer<'a> {
                 let name = name.get(slash..).unwrap_or_default();
                 let length = word_length(name, self.language);
                 if length == 0 {
-                    self.take(1, Role::Code);
+                    self.take(1, Tone::Code);
                 } else {
-                    self.take(1 + slash + length, Role::Keyword);
+                    self.take(1 + slash + length, Tone::Keyword);
                     self.within = Within::Tag;
                 }
             }
-            Some(end) => self.take(end, Role::Code),
-            None => self.take(rest.len(), Role::Code),
+            Some(end) => self.take(end, Tone::Code),
+            None => self.take(rest.len(), Tone::Code),
         }
     }
 
@@ -370,13 +370,13 @@ impl<'a> Lexer<'a> {
         }
         match rest.chars().next() {
             Some('>') => {
-                self.take(1, Role::Keyword);
+                self.take(1, Tone::Keyword);
                 self.within = Within::Code;
             }
             Some(first) if self.is_word(first) => {
-                self.take(word_length(rest, self.language), Role::Name);
+                self.take(word_length(rest, self.language), Tone::Name);
             }
-            Some(first) => self.take(first.len_utf8(), Role::Code),
+            Some(first) => self.take(first.len_utf8(), Tone::Code),
             None => {}
         }
     }

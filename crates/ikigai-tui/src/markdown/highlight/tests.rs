@@ -10,13 +10,13 @@ fn marked(name: &str, code: &str) -> String {
         let mut text = String::new();
         for span in highlighter.line(line) {
             let letter = match span.look.role {
-                Role::Keyword => 'k',
-                Role::Literal => 's',
-                Role::Comment => 'c',
-                Role::Number => 'n',
-                Role::Name => 'f',
-                Role::Added => '+',
-                Role::Removed => '-',
+                Tone::Keyword => 'k',
+                Tone::Literal => 's',
+                Tone::Comment => 'c',
+                Tone::Number => 'n',
+                Tone::Name => 'f',
+                Tone::Added => '+',
+                Tone::Removed => '-',
                 _ => {
                     text.push_str(&span.text);
                     continue;

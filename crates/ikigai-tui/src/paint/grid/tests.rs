@@ -1,6 +1,6 @@
 use super::*;
-use crate::line::Span;
-use crate::look::Role;
+use crate::line::TextSpan;
+use crate::look::Tone;
 use crate::paint::Colour;
 
 fn row(grid: &Grid, row: u16) -> String {
@@ -11,7 +11,7 @@ fn row(grid: &Grid, row: u16) -> String {
 fn text_is_cut_at_the_right_edge() {
     let mut grid = Grid::new(4, 2);
 
-    let next = grid.put(0, 1, "abcdef", Role::Text);
+    let next = grid.put(0, 1, "abcdef", Tone::Text);
 
     assert_eq!((row(&grid, 0).as_str(), next), (" abc", 4));
     assert_eq!(row(&grid, 1), "");
@@ -21,13 +21,13 @@ fn text_is_cut_at_the_right_edge() {
 fn half_a_wide_character_is_never_shown() {
     let mut grid = Grid::new(4, 4);
     for row in 0..4 {
-        grid.put(row, 0, "a中b", Role::Text);
+        grid.put(row, 0, "a中b", Tone::Text);
     }
 
-    grid.put(0, 1, "x", Role::Text);
-    grid.put(1, 2, "x", Role::Text);
-    grid.put(2, 0, "字", Role::Text);
-    let next = grid.put(3, 3, "字", Role::Text);
+    grid.put(0, 1, "x", Tone::Text);
+    grid.put(1, 2, "x", Tone::Text);
+    grid.put(2, 0, "字", Tone::Text);
+    let next = grid.put(3, 3, "字", Tone::Text);
 
     assert_eq!(row(&grid, 0), "ax b");
     assert_eq!(row(&grid, 1), "a xb");
@@ -39,7 +39,7 @@ fn half_a_wide_character_is_never_shown() {
 fn a_wide_cell_says_what_it_is() {
     let mut grid = Grid::new(3, 1);
 
-    grid.put(0, 0, "中", Role::Tool);
+    grid.put(0, 0, "中", Tone::Tool);
 
     let cells: Vec<_> = (0..3)
         .map(|column| {
@@ -50,9 +50,9 @@ fn a_wide_cell_says_what_it_is() {
     assert_eq!(
         cells,
         [
-            ("中", 2, Role::Tool),
-            ("", 0, Role::Tool),
-            (" ", 1, Role::Text)
+            ("中", 2, Tone::Tool),
+            ("", 0, Tone::Tool),
+            (" ", 1, Tone::Text)
         ]
     );
 }
@@ -61,7 +61,7 @@ fn a_wide_cell_says_what_it_is() {
 fn control_characters_never_get_in() {
     let mut grid = Grid::new(20, 1);
 
-    let next = grid.put(0, 0, "a\u{1b}[31mb\u{9b}\u{7}\u{202e}c\n", Role::Text);
+    let next = grid.put(0, 0, "a\u{1b}[31mb\u{9b}\u{7}\u{202e}c\n", Tone::Text);
 
     assert_eq!((row(&grid, 0).as_str(), next), ("a[31mbc", 7));
 }
@@ -71,7 +71,7 @@ fn long_pieces_are_kept() {
     let family = "👨🏽‍👩🏽‍👧🏽‍👦🏽";
     let mut grid = Grid::new(3, 1);
 
-    grid.put(0, 0, family, Role::Text);
+    grid.put(0, 0, family, Tone::Text);
 
     assert_eq!(grid.cell(0, 0).unwrap().symbol(), family);
     assert_eq!(row(&grid, 0), family);
@@ -81,10 +81,10 @@ fn long_pieces_are_kept() {
 fn outside_of_the_screen_is_nothing() {
     let mut grid = Grid::new(2, 1);
 
-    assert_eq!(grid.put(0, 9, "x", Role::Text), 9);
-    grid.put(7, 0, "x", Role::Text);
-    grid.fill(7, Role::Text);
-    grid.restyle(7, 0..9, Role::Text);
+    assert_eq!(grid.put(0, 9, "x", Tone::Text), 9);
+    grid.put(7, 0, "x", Tone::Text);
+    grid.fill(7, Tone::Text);
+    grid.restyle(7, 0..9, Tone::Text);
 
     assert_eq!(grid.text(7), "");
     assert!(grid.cell(0, 2).is_none());
@@ -95,18 +95,18 @@ fn outside_of_the_screen_is_nothing() {
 fn runs_have_their_style_and_their_link() {
     let mut grid = Grid::new(8, 1);
     let target: Arc<str> = "https://example.org".into();
-    let mut span = Span::new("it", Role::Text);
+    let mut span = TextSpan::new("it", Tone::Text);
     span.link = Some(Arc::clone(&target));
-    let line = Line::new(vec![Span::new("see ", Role::Error), span]);
+    let line = TextLine::new(vec![TextSpan::new("see ", Tone::Error), span]);
 
     grid.line(0, 0, &line);
 
-    let bold_red = Style {
+    let bold_red = CellStyle {
         fg: Colour::Indexed(9),
         set_off: Look::BOLD,
-        ..Style::default()
+        ..CellStyle::default()
     };
-    let run = |text: &str, style, link| Run {
+    let run = |text: &str, style, link| StyledRun {
         text: text.to_owned(),
         style,
         link,
@@ -115,8 +115,8 @@ fn runs_have_their_style_and_their_link() {
         grid.spans(0, Theme::Terminal),
         [
             run("see ", bold_red, None),
-            run("it", Style::default(), Some(Arc::clone(&target))),
-            run("  ", Style::default(), None),
+            run("it", CellStyle::default(), Some(Arc::clone(&target))),
+            run("  ", CellStyle::default(), None),
         ]
     );
     assert_eq!(grid.link_at(0, 5), Some(&target));
@@ -126,9 +126,9 @@ fn runs_have_their_style_and_their_link() {
 #[test]
 fn a_new_look_takes_wide_cells_whole() {
     let mut grid = Grid::new(5, 1);
-    grid.put(0, 0, "a中字", Role::Text);
+    grid.put(0, 0, "a中字", Tone::Text);
 
-    grid.restyle(0, 2..4, Role::Selected);
+    grid.restyle(0, 2..4, Tone::Selected);
 
     let roles: Vec<_> = (0..5)
         .map(|column| grid.cell(0, column).unwrap().look().role)
@@ -136,16 +136,16 @@ fn a_new_look_takes_wide_cells_whole() {
     assert_eq!(
         roles,
         [
-            Role::Text,
-            Role::Selected,
-            Role::Selected,
-            Role::Selected,
-            Role::Selected
+            Tone::Text,
+            Tone::Selected,
+            Tone::Selected,
+            Tone::Selected,
+            Tone::Selected
         ]
     );
 }
 
 #[test]
 fn a_cell_is_small() {
-    assert!(size_of::<Cell>() <= 24);
+    assert!(size_of::<GridCell>() <= 24);
 }

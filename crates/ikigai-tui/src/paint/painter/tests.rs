@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::line::{Line, Span};
-use crate::look::Role;
+use crate::line::{TextLine, TextSpan};
+use crate::look::Tone;
 use crate::paint::Colour;
 
 const THEME: Theme = Theme::Terminal;
@@ -59,7 +59,7 @@ fn difference(screen: &vt100::Screen, grid: &Grid, theme: Theme) -> Option<Strin
     (cursor != wanted).then(|| format!("cursor at {cursor:?}, not at {wanted:?}"))
 }
 
-fn same(seen: &vt100::Cell, cell: &Cell, style: Style) -> bool {
+fn same(seen: &vt100::Cell, cell: &GridCell, style: CellStyle) -> bool {
     // The emulator counts some pieces by their characters; the right half may be one of these.
     if cell.width() == 0 {
         return true;
@@ -100,7 +100,7 @@ fn same(seen: &vt100::Cell, cell: &Cell, style: Style) -> bool {
 
 /// Something that is done to a grid.
 #[derive(Clone, Debug)]
-enum Deed {
+enum MouseAction {
     Put(u16, u16, String, Look),
     Link(u16, u16, String, u8),
     Fill(u16, Look),
@@ -119,14 +119,14 @@ enum Deed {
 
 fn look() -> impl Strategy<Value = Look> {
     let role = prop::sample::select(vec![
-        Role::Text,
-        Role::Text,
-        Role::Faint,
-        Role::Error,
-        Role::Tool,
-        Role::Marked,
-        Role::Link,
-        Role::Match,
+        Tone::Text,
+        Tone::Text,
+        Tone::Faint,
+        Tone::Error,
+        Tone::Tool,
+        Tone::Marked,
+        Tone::Link,
+        Tone::Match,
     ]);
     (role, prop_oneof![3 => Just(0_u8), 1 => 0_u8..64])
         .prop_map(|(role, set_off)| Look { role, set_off })
@@ -144,22 +144,22 @@ fn words() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..4).prop_map(|pieces| pieces.concat())
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn deed() -> impl Strategy<Value = MouseAction> {
     let row = 0_u16..12;
     let column = 0_u16..24;
     prop_oneof![
         12 => (row.clone(), column.clone(), words(), look())
-            .prop_map(|(row, column, text, look)| Deed::Put(row, column, text, look)),
+            .prop_map(|(row, column, text, look)| MouseAction::Put(row, column, text, look)),
         2 => (row.clone(), column.clone(), words(), 0_u8..3)
-            .prop_map(|(row, column, text, link)| Deed::Link(row, column, text, link)),
-        2 => (row.clone(), look()).prop_map(|(row, look)| Deed::Fill(row, look)),
+            .prop_map(|(row, column, text, link)| MouseAction::Link(row, column, text, link)),
+        2 => (row.clone(), look()).prop_map(|(row, look)| MouseAction::Fill(row, look)),
         6 => (row.clone(), row.clone(), 1_u16..4, any::<bool>())
-            .prop_map(|(from, to, by, up)| Deed::Scroll { from, to, by, up }),
-        3 => prop::option::of((row, column)).prop_map(Deed::Cursor),
-        1 => Just(Deed::Clear),
-        1 => (1_u16..24, 1_u16..12).prop_map(|(columns, rows)| Deed::Size(columns, rows)),
-        1 => (0_usize..5).prop_map(Deed::Theme),
-        1 => Just(Deed::Forget),
+            .prop_map(|(from, to, by, up)| MouseAction::Scroll { from, to, by, up }),
+        3 => prop::option::of((row, column)).prop_map(MouseAction::Cursor),
+        1 => Just(MouseAction::Clear),
+        1 => (1_u16..24, 1_u16..12).prop_map(|(columns, rows)| MouseAction::Size(columns, rows)),
+        1 => (0_usize..5).prop_map(MouseAction::Theme),
+        1 => Just(MouseAction::Forget),
     ]
 }
 
@@ -176,18 +176,18 @@ fn lines(grid: &Grid) -> Vec<Vec<(String, Look, u16)>> {
         .collect()
 }
 
-fn do_to(grid: &mut Grid, deed: &Deed) {
+fn do_to(grid: &mut Grid, deed: &MouseAction) {
     match deed {
-        Deed::Put(row, column, text, look) => {
+        MouseAction::Put(row, column, text, look) => {
             grid.put(*row, *column, text, *look);
         }
-        Deed::Link(row, column, text, link) => {
-            let mut span = Span::new(text.clone(), Role::Link);
+        MouseAction::Link(row, column, text, link) => {
+            let mut span = TextSpan::new(text.clone(), Tone::Link);
             span.link = Some(format!("https://example.org/{link}").into());
-            grid.line(*row, *column, &Line::new(vec![span]));
+            grid.line(*row, *column, &TextLine::new(vec![span]));
         }
-        Deed::Fill(row, look) => grid.fill(*row, *look),
-        Deed::Scroll { from, to, by, up } => {
+        MouseAction::Fill(row, look) => grid.fill(*row, *look),
+        MouseAction::Scroll { from, to, by, up } => {
             let mut rows = lines(grid);
             let (from, to) = (usize::from(*from.min(to)), usize::from(*from.max(to)));
             let to = to.min(rows.len());
@@ -211,10 +211,10 @@ fn do_to(grid: &mut Grid, deed: &Deed) {
                 }
             }
         }
-        Deed::Cursor(cursor) => grid.cursor = *cursor,
-        Deed::Clear => grid.clear(),
-        Deed::Size(columns, rows) => grid.resize(*columns, *rows),
-        Deed::Theme(_) | Deed::Forget => {}
+        MouseAction::Cursor(cursor) => grid.cursor = *cursor,
+        MouseAction::Clear => grid.clear(),
+        MouseAction::Size(columns, rows) => grid.resize(*columns, *rows),
+        MouseAction::Theme(_) | MouseAction::Forget => {}
     }
 }
 
@@ -228,7 +228,7 @@ proptest! {
         let mut grid = Grid::new(20, 8);
         for row in 0..8 {
             // Something to scroll.
-            grid.put(row, 0, &format!("{row} and its many words"), Role::Text);
+            grid.put(row, 0, &format!("{row} and its many words"), Tone::Text);
         }
         let mut screen = Screen::new(20, 8);
         let mut theme = THEME;
@@ -236,9 +236,9 @@ proptest! {
             for deed in &deeds {
                 do_to(&mut grid, deed);
                 match deed {
-                    Deed::Size(columns, rows) => screen.resize(*columns, *rows),
-                    Deed::Theme(place) => theme = Theme::NAMES[*place].1,
-                    Deed::Forget => {
+                    MouseAction::Size(columns, rows) => screen.resize(*columns, *rows),
+                    MouseAction::Theme(place) => theme = Theme::NAMES[*place].1,
+                    MouseAction::Forget => {
                         screen.parser.process(b"\x1b[5;5Hsomebody else\x1b[1;31;44m");
                         screen.painter.forget();
                     }
@@ -260,12 +260,12 @@ fn streaming(rows: &[String], last: &str) -> Grid {
     let mut grid = Grid::new(120, 40);
     let shown = rows.iter().skip(rows.len().saturating_sub(35));
     for (row, text) in (0..).zip(shown) {
-        grid.put(row, 0, text, Role::Text);
+        grid.put(row, 0, text, Tone::Text);
     }
-    grid.put(35, 0, last, Role::Text);
+    grid.put(35, 0, last, Tone::Text);
     for (row, text) in (36..).zip(["──── tree", "❯ input", "", " ~/src · model · ask"])
     {
-        grid.put(row, 0, text, Role::Status);
+        grid.put(row, 0, text, Tone::Status);
     }
     grid.cursor = Some((37, 9));
     grid
@@ -315,7 +315,7 @@ fn a_letter_that_is_typed_costs_a_few_bytes() {
     let mut screen = Screen::new(120, 40);
     let mut grid = streaming(&[], "");
     screen.paint(&grid, THEME);
-    grid.put(37, 9, "a", Role::Status);
+    grid.put(37, 9, "a", Tone::Status);
     grid.cursor = Some((37, 10));
 
     let written = screen.paint(&grid, THEME);
@@ -327,10 +327,10 @@ fn a_letter_that_is_typed_costs_a_few_bytes() {
 fn a_row_that_became_shorter_is_erased_to_its_end() {
     let mut screen = Screen::new(80, 3);
     let mut grid = Grid::new(80, 3);
-    grid.put(1, 0, &"x".repeat(80), Role::Text);
+    grid.put(1, 0, &"x".repeat(80), Tone::Text);
     screen.paint(&grid, THEME);
-    grid.fill(1, Role::Text);
-    grid.put(1, 0, "xx", Role::Text);
+    grid.fill(1, Tone::Text);
+    grid.put(1, 0, "xx", Tone::Text);
 
     let written = screen.paint(&grid, THEME);
 
@@ -340,7 +340,7 @@ fn a_row_that_became_shorter_is_erased_to_its_end() {
 #[test]
 fn behind_the_last_column_nobody_knows_where_the_cursor_is() {
     let mut grid = Grid::new(5, 1);
-    grid.put(0, 0, "abcde", Role::Text);
+    grid.put(0, 0, "abcde", Tone::Text);
     grid.cursor = Some((0, 4));
 
     let written = Screen::new(5, 1).paint(&grid, THEME);
@@ -353,9 +353,9 @@ fn behind_the_last_column_nobody_knows_where_the_cursor_is() {
 fn links_are_told_to_the_terminal_and_cannot_break_out() {
     let mut grid = Grid::new(20, 2);
     for (row, target) in [(0, "https://example.org/a b"), (1, "x\u{1b}\\\u{7}evil")] {
-        let mut span = Span::new("here", Role::Text);
+        let mut span = TextSpan::new("here", Tone::Text);
         span.link = Some(target.into());
-        grid.line(row, 0, &Line::new(vec![span]));
+        grid.line(row, 0, &TextLine::new(vec![span]));
     }
 
     let written = Screen::new(20, 2).paint(&grid, THEME);
@@ -370,9 +370,9 @@ fn links_are_told_to_the_terminal_and_cannot_break_out() {
 fn a_link_that_leads_elsewhere_is_written_again() {
     let linked = |target: &str| {
         let mut grid = Grid::new(20, 1);
-        let mut span = Span::new("here", Role::Text);
+        let mut span = TextSpan::new("here", Tone::Text);
         span.link = Some(target.into());
-        grid.line(0, 0, &Line::new(vec![span]));
+        grid.line(0, 0, &TextLine::new(vec![span]));
         grid
     };
     let mut screen = Screen::new(20, 1);
@@ -391,9 +391,9 @@ fn ever_new_links_do_not_fill_the_memory() {
 
     for n in 0..10_000 {
         let mut grid = Grid::new(20, 1);
-        let mut span = Span::new("here", Role::Text);
+        let mut span = TextSpan::new("here", Tone::Text);
         span.link = Some(format!("https://example.org/{n}").into());
-        grid.line(0, 0, &Line::new(vec![span]));
+        grid.line(0, 0, &TextLine::new(vec![span]));
         screen.paint(&grid, THEME);
     }
 

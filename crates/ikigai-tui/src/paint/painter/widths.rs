@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::look::Role;
+use crate::look::Tone;
 
 /// Cells that a terminal takes for a character; none for one that it joins to the last.
 type Widths = fn(char) -> usize;
@@ -50,7 +50,7 @@ const TERMINALS: [(&str, Widths); 4] = [
 ];
 
 /// A small terminal: what a painter writes, and no more.
-struct Model {
+struct TerminalModel {
     columns: usize,
     rows: Vec<Vec<String>>,
     at: (usize, usize),
@@ -62,7 +62,7 @@ struct Model {
 /// The right half of a wide character.
 const TAIL: &str = "\0";
 
-impl Model {
+impl TerminalModel {
     fn new(columns: usize, rows: usize, widths: Widths) -> Self {
         Self {
             columns,
@@ -207,16 +207,16 @@ proptest! {
     ) {
         let mut grid = Grid::new(24, 5);
         let mut painter = Painter::new();
-        let mut models = TERMINALS.map(|(name, widths)| (name, Model::new(24, 5, widths)));
+        let mut models = TERMINALS.map(|(name, widths)| (name, TerminalModel::new(24, 5, widths)));
         for row in 0..5 {
-            grid.put(row, 0, "some words in each row", Role::Text);
+            grid.put(row, 0, "some words in each row", Tone::Text);
         }
         for puts in frames {
             for (row, column, text, clears) in puts {
                 if clears {
-                    grid.put(row, 0, &" ".repeat(24), Role::Text);
+                    grid.put(row, 0, &" ".repeat(24), Tone::Text);
                 }
-                grid.put(row, column, &text, Role::Text);
+                grid.put(row, column, &text, Tone::Text);
             }
             let mut frame = Vec::new();
             painter.paint(&grid, Theme::Terminal, &mut frame);
@@ -225,7 +225,7 @@ proptest! {
 
             for (name, model) in &mut models {
                 model.write(&frame);
-                let mut fresh = Model::new(24, 5, model.widths);
+                let mut fresh = TerminalModel::new(24, 5, model.widths);
                 fresh.write(&anew);
 
                 prop_assert_eq!(&model.rows, &fresh.rows, "{}", name);

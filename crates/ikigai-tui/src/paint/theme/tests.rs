@@ -1,50 +1,50 @@
 use super::*;
 
 /// All roles.
-const ROLES: [Role; 30] = [
-    Role::Text,
-    Role::Faint,
-    Role::User,
-    Role::Assistant,
-    Role::Thinking,
-    Role::Tool,
-    Role::Command,
-    Role::Agent,
-    Role::Good,
-    Role::Warning,
-    Role::Error,
-    Role::Added,
-    Role::Removed,
-    Role::Heading,
-    Role::Code,
-    Role::Keyword,
-    Role::Literal,
-    Role::Number,
-    Role::Comment,
-    Role::Name,
-    Role::Link,
-    Role::Quote,
-    Role::Rule,
-    Role::Busy,
-    Role::Question,
-    Role::Status,
-    Role::Alert,
-    Role::Marked,
-    Role::Match,
-    Role::Selected,
+const ROLES: [Tone; 30] = [
+    Tone::Text,
+    Tone::Faint,
+    Tone::User,
+    Tone::Assistant,
+    Tone::Thinking,
+    Tone::Tool,
+    Tone::Command,
+    Tone::Agent,
+    Tone::Good,
+    Tone::Warning,
+    Tone::Error,
+    Tone::Added,
+    Tone::Removed,
+    Tone::Heading,
+    Tone::Code,
+    Tone::Keyword,
+    Tone::Literal,
+    Tone::Number,
+    Tone::Comment,
+    Tone::Name,
+    Tone::Link,
+    Tone::Quote,
+    Tone::Rule,
+    Tone::Busy,
+    Tone::Question,
+    Tone::Status,
+    Tone::Alert,
+    Tone::Marked,
+    Tone::Match,
+    Tone::Selected,
 ];
 
 #[test]
 fn what_has_no_sign_of_its_own_is_told_without_colours() {
     let signless = [
-        Role::Marked,
-        Role::Selected,
-        Role::Match,
-        Role::Alert,
-        Role::Error,
-        Role::Question,
-        Role::Link,
-        Role::Heading,
+        Tone::Marked,
+        Tone::Selected,
+        Tone::Match,
+        Tone::Alert,
+        Tone::Error,
+        Tone::Question,
+        Tone::Link,
+        Tone::Heading,
     ];
 
     for (name, theme) in Theme::NAMES {
@@ -74,10 +74,10 @@ fn the_default_theme_has_the_colours_of_the_terminal_only() {
 
 #[test]
 fn colours_for_all_do_not_tell_by_red_and_green() {
-    let style = |role: Role| Theme::Daltonized.style(role.into()).fg;
+    let style = |role: Tone| Theme::Daltonized.style(role.into()).fg;
 
-    assert_eq!(style(Role::Added), Colour::Indexed(32));
-    assert_eq!(style(Role::Removed), Colour::Indexed(166));
+    assert_eq!(style(Tone::Added), Colour::Indexed(32));
+    assert_eq!(style(Tone::Removed), Colour::Indexed(166));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn every_role_can_be_read_on_black_with_the_classic_palettes() {
 
 #[test]
 fn own_messages_have_the_foreground_of_the_terminal() {
-    let style = Theme::Terminal.style(Role::User.into());
+    let style = Theme::Terminal.style(Tone::User.into());
 
     assert_eq!((style.fg, style.set_off), (Colour::Default, Look::BOLD));
 }

@@ -186,10 +186,10 @@ fn gallery() -> Vec<(&'static str, Shown)> {
 fn picture(shown: &Shown) -> String {
     let mut picture = String::new();
     for (title, fold, columns) in [
-        ("100 columns", Fold::Folded, 100),
-        ("60 columns", Fold::Folded, 60),
-        ("30 columns", Fold::Folded, 30),
-        ("60 columns, open", Fold::Open, 60),
+        ("100 columns", FoldState::Folded, 100),
+        ("60 columns", FoldState::Folded, 60),
+        ("30 columns", FoldState::Folded, 30),
+        ("60 columns, open", FoldState::Open, 60),
     ] {
         let block = block(shown, fold, &manner(columns));
         let folded = block

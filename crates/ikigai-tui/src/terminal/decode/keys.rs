@@ -1,30 +1,30 @@
 //! Which key a sequence is: the forms of xterm, of the kitty protocol and of older terminals.
 
-use crate::key::{Code, Key};
+use crate::key::{KeyCode, KeyPress};
 
 /// The key of one byte below 128.
-pub(super) fn plain(byte: u8) -> Key {
+pub(super) fn plain(byte: u8) -> KeyPress {
     match byte {
-        0x00 => Key::ctrl(' '),
+        0x00 => KeyPress::ctrl(' '),
         // Some terminals send this one for Backspace.
-        0x08 | 0x7f => Key::of(Code::Backspace),
-        0x09 => Key::of(Code::Tab),
-        0x0d => Key::of(Code::Enter),
-        0x1b => Key::of(Code::Escape),
-        0x01..=0x1a => Key::ctrl(char::from(byte + 0x60)),
-        0x1c..=0x1f => Key::ctrl(char::from(byte + 0x40)),
-        _ => Key::of(Code::Char(char::from(byte))),
+        0x08 | 0x7f => KeyPress::of(KeyCode::Backspace),
+        0x09 => KeyPress::of(KeyCode::Tab),
+        0x0d => KeyPress::of(KeyCode::Enter),
+        0x1b => KeyPress::of(KeyCode::Escape),
+        0x01..=0x1a => KeyPress::ctrl(char::from(byte + 0x60)),
+        0x1c..=0x1f => KeyPress::ctrl(char::from(byte + 0x40)),
+        _ => KeyPress::of(KeyCode::Char(char::from(byte))),
     }
 }
 
 /// The key of a sequence that begins with ESC O.
-pub(super) fn application(held: &[u8], last: u8) -> Option<Key> {
+pub(super) fn application(held: &[u8], last: u8) -> Option<KeyPress> {
     let code = match last {
-        b'I' => Code::Tab,
-        b'M' => Code::Enter,
-        b'X' => Code::Char('='),
+        b'I' => KeyCode::Tab,
+        b'M' => KeyCode::Enter,
+        b'X' => KeyCode::Char('='),
         // The number pad.
-        b'j'..=b'y' => Code::Char(char::from(last - 0x40)),
+        b'j'..=b'y' => KeyCode::Char(char::from(last - 0x40)),
         _ => letter(last)?,
     };
     let held = Parameters::read(held)?;
@@ -34,7 +34,7 @@ pub(super) fn application(held: &[u8], last: u8) -> Option<Key> {
 }
 
 /// The key of a control sequence, if it is one and was not let go.
-pub(super) fn sequence(held: &[u8], last: u8) -> Option<Key> {
+pub(super) fn sequence(held: &[u8], last: u8) -> Option<KeyPress> {
     let held = Parameters::read(held)?;
     let modifiers = held.number(1, 0).unwrap_or(1);
     if held.number(1, 1) == Some(3) {
@@ -49,9 +49,9 @@ pub(super) fn sequence(held: &[u8], last: u8) -> Option<Key> {
             27 => typed(held.number(2, 0)?, None, None, modifiers),
             number => modified(numbered(number)?, modifiers),
         },
-        b'Z' => modified(Code::Tab, modifiers).map(|key| Key { shift: true, ..key }),
+        b'Z' => modified(KeyCode::Tab, modifiers).map(|key| KeyPress { shift: true, ..key }),
         // Arrows with Shift of one family of terminals.
-        b'a'..=b'd' if held.is_empty() => Some(Key::shift(letter(last.to_ascii_uppercase())?)),
+        b'a'..=b'd' if held.is_empty() => Some(KeyPress::shift(letter(last.to_ascii_uppercase())?)),
         // Otherwise it says where the cursor is.
         b'R' if held.number(0, 0) != Some(1) && !held.is_empty() => None,
         _ => modified(letter(last)?, modifiers),
@@ -59,76 +59,81 @@ pub(super) fn sequence(held: &[u8], last: u8) -> Option<Key> {
 }
 
 /// The keys that are told by a letter.
-fn letter(letter: u8) -> Option<Code> {
+fn letter(letter: u8) -> Option<KeyCode> {
     Some(match letter {
-        b'A' => Code::Up,
-        b'B' => Code::Down,
-        b'C' => Code::Right,
-        b'D' => Code::Left,
-        b'F' => Code::End,
-        b'H' => Code::Home,
-        b'P'..=b'S' => Code::F(letter - b'P' + 1),
+        b'A' => KeyCode::Up,
+        b'B' => KeyCode::Down,
+        b'C' => KeyCode::Right,
+        b'D' => KeyCode::Left,
+        b'F' => KeyCode::End,
+        b'H' => KeyCode::Home,
+        b'P'..=b'S' => KeyCode::F(letter - b'P' + 1),
         _ => return None,
     })
 }
 
 /// The keys that are told by a number.
-fn numbered(number: u32) -> Option<Code> {
+fn numbered(number: u32) -> Option<KeyCode> {
     let number = u8::try_from(number).ok()?;
     Some(match number {
-        1 | 7 => Code::Home,
-        2 => Code::Insert,
-        3 => Code::Delete,
-        4 | 8 => Code::End,
-        5 => Code::PageUp,
-        6 => Code::PageDown,
-        11..=15 => Code::F(number - 10),
-        17..=21 => Code::F(number - 11),
-        23..=26 => Code::F(number - 12),
-        28 | 29 => Code::F(number - 13),
-        31..=34 => Code::F(number - 14),
+        1 | 7 => KeyCode::Home,
+        2 => KeyCode::Insert,
+        3 => KeyCode::Delete,
+        4 | 8 => KeyCode::End,
+        5 => KeyCode::PageUp,
+        6 => KeyCode::PageDown,
+        11..=15 => KeyCode::F(number - 10),
+        17..=21 => KeyCode::F(number - 11),
+        23..=26 => KeyCode::F(number - 12),
+        28 | 29 => KeyCode::F(number - 13),
+        31..=34 => KeyCode::F(number - 14),
         _ => return None,
     })
 }
 
 /// A key that is told by its character's number, or by one of those that no character has.
-fn typed(number: u32, shifted: Option<u32>, text: Option<char>, modifiers: u32) -> Option<Key> {
+fn typed(
+    number: u32,
+    shifted: Option<u32>,
+    text: Option<char>,
+    modifiers: u32,
+) -> Option<KeyPress> {
     let code = match number {
-        9 => Code::Tab,
-        13 | 57_414 => Code::Enter,
-        27 => Code::Escape,
-        8 | 127 => Code::Backspace,
-        57_376..=57_398 => Code::F(u8::try_from(number - 57_376 + 13).ok()?),
-        57_399..=57_408 => Code::Char(char::from_digit(number - 57_399, 10)?),
-        57_409 => Code::Char('.'),
-        57_410 => Code::Char('/'),
-        57_411 => Code::Char('*'),
-        57_412 => Code::Char('-'),
-        57_413 => Code::Char('+'),
-        57_415 => Code::Char('='),
-        57_416 => Code::Char(','),
-        57_417 => Code::Left,
-        57_418 => Code::Right,
-        57_419 => Code::Up,
-        57_420 => Code::Down,
-        57_421 => Code::PageUp,
-        57_422 => Code::PageDown,
-        57_423 => Code::Home,
-        57_424 => Code::End,
-        57_425 => Code::Insert,
-        57_426 => Code::Delete,
+        9 => KeyCode::Tab,
+        13 | 57_414 => KeyCode::Enter,
+        27 => KeyCode::Escape,
+        8 | 127 => KeyCode::Backspace,
+        57_376..=57_398 => KeyCode::F(u8::try_from(number - 57_376 + 13).ok()?),
+        57_399..=57_408 => KeyCode::Char(char::from_digit(number - 57_399, 10)?),
+        57_409 => KeyCode::Char('.'),
+        57_410 => KeyCode::Char('/'),
+        57_411 => KeyCode::Char('*'),
+        57_412 => KeyCode::Char('-'),
+        57_413 => KeyCode::Char('+'),
+        57_415 => KeyCode::Char('='),
+        57_416 => KeyCode::Char(','),
+        57_417 => KeyCode::Left,
+        57_418 => KeyCode::Right,
+        57_419 => KeyCode::Up,
+        57_420 => KeyCode::Down,
+        57_421 => KeyCode::PageUp,
+        57_422 => KeyCode::PageDown,
+        57_423 => KeyCode::Home,
+        57_424 => KeyCode::End,
+        57_425 => KeyCode::Insert,
+        57_426 => KeyCode::Delete,
         // Keys that stand for themselves: locks, volume, Shift.
         0xe000..=0xf8ff => return None,
-        _ => Code::Char(char::from_u32(number).filter(|char| !char.is_control())?),
+        _ => KeyCode::Char(char::from_u32(number).filter(|char| !char.is_control())?),
     };
     let key = modified(code, modifiers)?;
-    let Code::Char(char) = key.code else {
+    let KeyCode::Char(char) = key.code else {
         return Some(key);
     };
     if key.ctrl {
         let small = char.to_lowercase().next().unwrap_or(char);
-        return Some(Key {
-            code: Code::Char(small),
+        return Some(KeyPress {
+            code: KeyCode::Char(small),
             ..key
         });
     }
@@ -138,22 +143,22 @@ fn typed(number: u32, shifted: Option<u32>, text: Option<char>, modifiers: u32) 
         .flatten();
     let shifted = shifted.filter(|_| key.shift).or(capital);
     let told = text.or(shifted).filter(|char| !char.is_control());
-    Some(Key {
+    Some(KeyPress {
         // The character itself tells.
         shift: key.shift && told.is_none() && !char.is_uppercase(),
-        code: Code::Char(told.unwrap_or(char)),
+        code: KeyCode::Char(told.unwrap_or(char)),
         ..key
     })
 }
 
 /// A key with the keys beside it, which are told as a sum of bits and one more.
-fn modified(code: Code, modifiers: u32) -> Option<Key> {
+fn modified(code: KeyCode, modifiers: u32) -> Option<KeyPress> {
     let bits = modifiers.saturating_sub(1);
     // Keys of the window system beside it: then it was not meant for us. Locks do not matter.
     if bits & 0b01_1000 != 0 {
         return None;
     }
-    Some(Key {
+    Some(KeyPress {
         code,
         shift: bits & 0b1 != 0,
         alt: bits & 0b10_0010 != 0,

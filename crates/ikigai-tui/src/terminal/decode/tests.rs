@@ -3,117 +3,145 @@ use proptest::prelude::*;
 use super::*;
 
 /// What these bytes are if no more come.
-fn read(bytes: &[u8]) -> Vec<Happening> {
+fn read(bytes: &[u8]) -> Vec<TerminalEvent> {
     let mut out = Vec::new();
-    let mut decoder = Decoder::default();
+    let mut decoder = KeyDecoder::default();
     decoder.feed(bytes, &mut out);
     decoder.finish(&mut out);
     out
 }
 
-fn keys(bytes: &[u8]) -> Vec<Key> {
+fn keys(bytes: &[u8]) -> Vec<KeyPress> {
     read(bytes)
         .into_iter()
         .map(|happening| match happening {
-            Happening::Key(key) => key,
+            TerminalEvent::Key(key) => key,
             other => panic!("{other:?}"),
         })
         .collect()
 }
 
-const fn key(code: Code) -> Key {
-    Key::of(code)
+const fn key(code: KeyCode) -> KeyPress {
+    KeyPress::of(code)
 }
 
-const fn char(char: char) -> Key {
-    Key::of(Code::Char(char))
+const fn char(char: char) -> KeyPress {
+    KeyPress::of(KeyCode::Char(char))
 }
 
-const CTRL_SHIFT_A: Key = Key {
+const CTRL_SHIFT_A: KeyPress = KeyPress {
     shift: true,
-    ..Key::ctrl('a')
+    ..KeyPress::ctrl('a')
 };
 
-const CTRL_LEFT: Key = Key {
+const CTRL_LEFT: KeyPress = KeyPress {
     ctrl: true,
-    ..Key::of(Code::Left)
+    ..KeyPress::of(KeyCode::Left)
 };
 
 #[test]
 fn keys_of_all_kinds_of_terminals_are_understood() {
-    let table: &[(&str, &[Key])] = &[
+    let table: &[(&str, &[KeyPress])] = &[
         ("aÄ中🙂", &[char('a'), char('Ä'), char('中'), char('🙂')]),
         (
             "\r\n\t",
-            &[key(Code::Enter), Key::ctrl('j'), key(Code::Tab)],
+            &[key(KeyCode::Enter), KeyPress::ctrl('j'), key(KeyCode::Tab)],
         ),
-        ("\u{7f}\u{8}", &[key(Code::Backspace), key(Code::Backspace)]),
-        ("\u{1}\u{1a}", &[Key::ctrl('a'), Key::ctrl('z')]),
+        (
+            "\u{7f}\u{8}",
+            &[key(KeyCode::Backspace), key(KeyCode::Backspace)],
+        ),
+        ("\u{1}\u{1a}", &[KeyPress::ctrl('a'), KeyPress::ctrl('z')]),
         (
             "\0\u{1f}\u{1c}",
-            &[Key::ctrl(' '), Key::ctrl('_'), Key::ctrl('\\')],
+            &[
+                KeyPress::ctrl(' '),
+                KeyPress::ctrl('_'),
+                KeyPress::ctrl('\\'),
+            ],
         ),
-        ("\x1b", &[key(Code::Escape)]),
-        ("\x1b\x1b", &[key(Code::Escape), key(Code::Escape)]),
+        ("\x1b", &[key(KeyCode::Escape)]),
+        ("\x1b\x1b", &[key(KeyCode::Escape), key(KeyCode::Escape)]),
         (
             "\x1bx\x1bä",
-            &[Key::alt(Code::Char('x')), Key::alt(Code::Char('ä'))],
+            &[
+                KeyPress::alt(KeyCode::Char('x')),
+                KeyPress::alt(KeyCode::Char('ä')),
+            ],
         ),
         (
             "\x1b\r\x1b\u{7f}",
-            &[Key::alt(Code::Enter), Key::alt(Code::Backspace)],
+            &[
+                KeyPress::alt(KeyCode::Enter),
+                KeyPress::alt(KeyCode::Backspace),
+            ],
         ),
-        ("\x1b[", &[Key::alt(Code::Char('['))]),
-        ("\x1bO", &[Key::alt(Code::Char('O'))]),
-        ("\x1b]", &[Key::alt(Code::Char(']'))]),
-        ("\x1b[A\x1bOB", &[key(Code::Up), key(Code::Down)]),
+        ("\x1b[", &[KeyPress::alt(KeyCode::Char('['))]),
+        ("\x1bO", &[KeyPress::alt(KeyCode::Char('O'))]),
+        ("\x1b]", &[KeyPress::alt(KeyCode::Char(']'))]),
+        ("\x1b[A\x1bOB", &[key(KeyCode::Up), key(KeyCode::Down)]),
         (
             "\x1b[H\x1b[4~\x1bOF",
-            &[key(Code::Home), key(Code::End), key(Code::End)],
+            &[key(KeyCode::Home), key(KeyCode::End), key(KeyCode::End)],
         ),
         ("\x1b[1;5D\x1bO5D", &[CTRL_LEFT, CTRL_LEFT]),
         (
             "\x1b[1;2A\x1b[a",
-            &[Key::shift(Code::Up), Key::shift(Code::Up)],
+            &[KeyPress::shift(KeyCode::Up), KeyPress::shift(KeyCode::Up)],
         ),
         (
             "\x1b[3~\x1b[3;3~",
-            &[key(Code::Delete), Key::alt(Code::Delete)],
+            &[key(KeyCode::Delete), KeyPress::alt(KeyCode::Delete)],
         ),
         (
             "\x1b[5~\x1b[6~\x1b[2~",
-            &[key(Code::PageUp), key(Code::PageDown), key(Code::Insert)],
+            &[
+                key(KeyCode::PageUp),
+                key(KeyCode::PageDown),
+                key(KeyCode::Insert),
+            ],
         ),
         (
             "\x1b[Z\x1b[9;2u",
-            &[Key::shift(Code::Tab), Key::shift(Code::Tab)],
+            &[KeyPress::shift(KeyCode::Tab), KeyPress::shift(KeyCode::Tab)],
         ),
         (
             "\x1bOP\x1b[15~\x1b[24~\x1b[[C",
             &[
-                key(Code::F(1)),
-                key(Code::F(5)),
-                key(Code::F(12)),
-                key(Code::F(3)),
+                key(KeyCode::F(1)),
+                key(KeyCode::F(5)),
+                key(KeyCode::F(12)),
+                key(KeyCode::F(3)),
             ],
         ),
         (
             "\x1b[1;2R\x1b[25~",
-            &[Key::shift(Code::F(3)), key(Code::F(13))],
+            &[KeyPress::shift(KeyCode::F(3)), key(KeyCode::F(13))],
         ),
         (
             "\x1bOj\x1bOp\x1bOM",
-            &[char('*'), char('0'), key(Code::Enter)],
+            &[char('*'), char('0'), key(KeyCode::Enter)],
         ),
+    ];
+
+    assert_keys(table);
+}
+
+#[test]
+fn keys_of_extended_protocols_are_understood() {
+    let table: &[(&str, &[KeyPress])] = &[
         // The kitty protocol: disambiguated keys, alternates, kinds of events, text.
         (
             "\x1b[27u\x1b[13;2u",
-            &[key(Code::Escape), Key::shift(Code::Enter)],
+            &[key(KeyCode::Escape), KeyPress::shift(KeyCode::Enter)],
         ),
-        ("\x1b[97;5u\x1b[97:65;6u", &[Key::ctrl('a'), CTRL_SHIFT_A]),
+        (
+            "\x1b[97;5u\x1b[97:65;6u",
+            &[KeyPress::ctrl('a'), CTRL_SHIFT_A],
+        ),
         (
             "\x1b[97:65;2u\x1b[97;4u",
-            &[char('A'), Key::alt(Code::Char('A'))],
+            &[char('A'), KeyPress::alt(KeyCode::Char('A'))],
         ),
         ("\x1b[49:33;2u\x1b[228;;228u", &[char('!'), char('ä')]),
         (
@@ -124,16 +152,24 @@ fn keys_of_all_kinds_of_terminals_are_understood() {
         ("\x1b[97;65u\x1b[97;129u", &[char('a'), char('a')]),
         (
             "\x1b[57400u\x1b[57421u\x1b[57376u",
-            &[char('1'), key(Code::PageUp), key(Code::F(13))],
+            &[char('1'), key(KeyCode::PageUp), key(KeyCode::F(13))],
         ),
         ("\x1b[57441;2u\x1b[97;9u\x1b[0u\x1b[4294967295u", &[]),
         // The same of xterm.
         (
             "\x1b[27;2;13~\x1b[27;5;97~\x1b[27;6;65~",
-            &[Key::shift(Code::Enter), Key::ctrl('a'), CTRL_SHIFT_A],
+            &[
+                KeyPress::shift(KeyCode::Enter),
+                KeyPress::ctrl('a'),
+                CTRL_SHIFT_A,
+            ],
         ),
     ];
 
+    assert_keys(table);
+}
+
+fn assert_keys(table: &[(&str, &[KeyPress])]) {
     for (bytes, expected) in table {
         assert_eq!(keys(bytes.as_bytes()), *expected, "{bytes:?}");
     }
@@ -169,7 +205,7 @@ fn what_is_no_key_is_swallowed_whole() {
 
 #[test]
 fn an_endless_sequence_is_swallowed_in_little_room() {
-    let mut decoder = Decoder::default();
+    let mut decoder = KeyDecoder::default();
     let mut out = Vec::new();
 
     decoder.feed(b"\x1b[", &mut out);
@@ -178,21 +214,21 @@ fn an_endless_sequence_is_swallowed_in_little_room() {
     }
     decoder.feed(b"~a", &mut out);
 
-    assert_eq!(out, [Happening::Key(char('a'))]);
+    assert_eq!(out, [TerminalEvent::Key(char('a'))]);
     assert!(decoder.held.capacity() <= 2 * LONGEST_SEQUENCE + 2);
 }
 
 #[test]
 fn a_key_ends_an_answer_that_never_ends() {
-    assert_eq!(keys(b"\x1b]11;rgb\x03"), [Key::ctrl('c')]);
-    assert_eq!(keys(b"\x1b]11;rgb\x1b[A"), [key(Code::Up)]);
-    assert_eq!(keys(b"\x1b[12\x03"), [Key::ctrl('c')]);
+    assert_eq!(keys(b"\x1b]11;rgb\x03"), [KeyPress::ctrl('c')]);
+    assert_eq!(keys(b"\x1b]11;rgb\x1b[A"), [key(KeyCode::Up)]);
+    assert_eq!(keys(b"\x1b[12\x03"), [KeyPress::ctrl('c')]);
     assert_eq!(keys(b"\xc3a"), [char('a')]);
 }
 
 #[test]
 fn the_mouse_tells_where_it_did_what() {
-    let mouse = |deed, column, row| Happening::Mouse(Mouse { deed, column, row });
+    let mouse = |deed, column, row| TerminalEvent::Mouse(MouseEvent { deed, column, row });
 
     let read =
         read(b"\x1b[<0;1;1M\x1b[<32;5;2M\x1b[<0;5;2m\x1b[<64;9;9M\x1b[<81;300;9M\x1b[<2;1;1M");
@@ -200,11 +236,11 @@ fn the_mouse_tells_where_it_did_what() {
     assert_eq!(
         read,
         [
-            mouse(Deed::Press, 0, 0),
-            mouse(Deed::Drag, 4, 1),
-            mouse(Deed::Release, 4, 1),
-            mouse(Deed::WheelUp, 8, 8),
-            mouse(Deed::WheelDown, 299, 8),
+            mouse(MouseAction::Press, 0, 0),
+            mouse(MouseAction::Drag, 4, 1),
+            mouse(MouseAction::Release, 4, 1),
+            mouse(MouseAction::WheelUp, 8, 8),
+            mouse(MouseAction::WheelDown, 299, 8),
         ]
     );
 }
@@ -213,13 +249,13 @@ fn the_mouse_tells_where_it_did_what() {
 fn the_focus_comes_and_goes() {
     assert_eq!(
         read(b"\x1b[I\x1b[O"),
-        [Happening::Focus(true), Happening::Focus(false)]
+        [TerminalEvent::Focus(true), TerminalEvent::Focus(false)]
     );
 }
 
 #[test]
 fn a_paste_is_text_whatever_it_holds() {
-    let paste = |text: &str| Happening::Paste(text.to_owned());
+    let paste = |text: &str| TerminalEvent::Paste(text.to_owned());
     let table: [(&[u8], &str); 5] = [
         (b"a\rb\r\nc\nd\t\x03", "a\nb\nc\nd\t\u{3}"),
         (b"\x1b[A\x1b[20\x1b", "\x1b[A\x1b[20\x1b"),
@@ -231,13 +267,13 @@ fn a_paste_is_text_whatever_it_holds() {
     for (bytes, text) in table {
         let whole = [b"\x1b[200~".as_slice(), bytes, b"\x1b[201~z"].concat();
 
-        assert_eq!(read(&whole), [paste(text), Happening::Key(char('z'))]);
+        assert_eq!(read(&whole), [paste(text), TerminalEvent::Key(char('z'))]);
     }
 }
 
 #[test]
 fn a_paste_without_end_is_bounded() {
-    let mut decoder = Decoder::default();
+    let mut decoder = KeyDecoder::default();
     let mut out = Vec::new();
     decoder.feed(b"\x1b[200~", &mut out);
     let part = vec![b'x'; 1 << 20];
@@ -249,7 +285,10 @@ fn a_paste_without_end_is_bounded() {
     decoder.feed(b"\x1b[201~a", &mut out);
 
     let text = "x".repeat(LONGEST_PASTE);
-    assert_eq!(out, [Happening::Paste(text), Happening::Key(char('a'))]);
+    assert_eq!(
+        out,
+        [TerminalEvent::Paste(text), TerminalEvent::Key(char('a'))]
+    );
 }
 
 /// Bytes as terminals send them, and others.
@@ -273,7 +312,7 @@ proptest! {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
-        let mut decoder = Decoder::default();
+        let mut decoder = KeyDecoder::default();
         let mut out = Vec::new();
 
         for cut in cuts.windows(2) {
@@ -287,7 +326,7 @@ proptest! {
     #[test]
     fn no_key_is_a_control_character(bytes in bytes()) {
         for happening in read(&bytes) {
-            if let Happening::Key(Key { code: Code::Char(char), .. }) = happening {
+            if let TerminalEvent::Key(KeyPress { code: KeyCode::Char(char), .. }) = happening {
                 prop_assert!(!char.is_control());
             }
         }
