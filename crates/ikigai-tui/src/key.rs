@@ -1,6 +1,6 @@
-//! What comes from a terminal, whatever its wire form is.
+//! Events of a terminal, independent of their encoding.
 
-/// Something that happened at the terminal.
+/// Event of the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TerminalEvent {
     /// A key was pressed.
@@ -13,9 +13,9 @@ pub enum TerminalEvent {
     Focus(bool),
     /// The screen has this size.
     Resize {
-        /// How many cells in a row.
+        /// Cells of a row.
         columns: u16,
-        /// How many rows.
+        /// Number of rows.
         rows: u16,
     },
 }
@@ -23,7 +23,7 @@ pub enum TerminalEvent {
 /// A key with the keys held down beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyPress {
-    /// Which key.
+    /// The key.
     pub code: KeyCode,
     /// Shift was held; of a letter the letter itself tells.
     pub shift: bool,
@@ -33,7 +33,7 @@ pub struct KeyPress {
     pub ctrl: bool,
 }
 
-/// Which key.
+/// The key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyCode {
     /// One that makes a character. With Ctrl it is the small letter.
@@ -70,18 +70,18 @@ pub enum KeyCode {
     F(u8),
 }
 
-/// Something that the mouse did.
+/// Event of the mouse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MouseEvent {
-    /// What.
+    /// The action.
     pub deed: MouseAction,
-    /// In which column, from 0.
+    /// Column, from 0.
     pub column: u16,
-    /// In which row, from 0.
+    /// Row, from 0.
     pub row: u16,
 }
 
-/// What a mouse does.
+/// Action of the mouse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MouseAction {
     /// The left button went down.

@@ -98,7 +98,7 @@ impl BoardGroup {
             AgentActivity::Failed => Self::Failed,
             AgentActivity::Done => Self::Done,
             AgentActivity::Idle if known.has_result() => Self::Done,
-            AgentActivity::Idle | AgentActivity::Merged => Self::Idle,
+            AgentActivity::Idle | AgentActivity::Merged | AgentActivity::Stopped => Self::Idle,
             AgentActivity::Dead => Self::Dead,
         }
     }

@@ -379,6 +379,7 @@ fn state_word(known: &KnownAgent) -> &'static str {
         (BoardGroup::Failed, _) => "failed",
         (BoardGroup::Done, _) => "done",
         (_, AgentActivity::Merged) => "merged",
+        (_, AgentActivity::Stopped) => "stopped",
         (BoardGroup::Idle, _) => "idle",
         (BoardGroup::Dead, _) => "dead",
     }

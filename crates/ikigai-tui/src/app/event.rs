@@ -3,7 +3,7 @@
 use ikigai_core::Row;
 use ikigai_core::render::{Shown, render};
 
-/// What an event says, without its sign.
+/// Text of an event, without its sign.
 pub(super) fn text(row: &Row) -> String {
     match render(row) {
         Shown::System(text)

@@ -1,4 +1,4 @@
-//! What remains on the normal screen after leaving.
+//! Text on the normal screen after quitting.
 
 use std::fmt::Write as _;
 
@@ -9,19 +9,19 @@ use super::App;
 use crate::scrollback::ItemContent;
 use crate::text::clean;
 
-/// How much of the last answer remains.
+/// Most lines of the last answer.
 const LINES: usize = 20;
 
-/// See the module.
+/// Text on the normal screen after quitting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Farewell {
     /// The end of the last answer.
     pub answer: String,
-    /// Who it was, and how to go on.
+    /// Name of the agent, and how to continue.
     pub line: String,
 }
 
-/// What becomes of agents that work when the screen is left.
+/// Fate of working agents after quitting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// They pause.
@@ -31,7 +31,7 @@ pub enum Fate {
 }
 
 impl App {
-    /// What remains after leaving while so many agents worked.
+    /// Text after quitting while a number of agents worked.
     pub fn farewell(&self, working: usize, fate: Fate) -> Farewell {
         let Some(pane) = self.pane() else {
             return Farewell::default();

@@ -1,28 +1,27 @@
-//! Rows that tell which keys do what, in as many columns as there are.
+//! Hints: keys and their effects, fitted into a row.
 
 use crate::line::{TextLine, TextSpan};
 use crate::look::Look;
 use crate::text::cut;
 use crate::width::width;
 
-/// What stands between two keys.
+/// Separator of two keys.
 const BETWEEN: &str = " · ";
 
 /// Keys, from the most to the least useful.
 pub(super) struct Hints<'a> {
-    /// What stands before them.
+    /// Separator before the first key.
     pub(super) gap: &'a str,
-    /// Those that can be left out.
+    /// Keys that a narrow row omits, the last first.
     pub(super) keys: &'a [&'a str],
-    /// What is always there, at the end.
+    /// Key that is always there, at the end.
     pub(super) way_out: &'a str,
-    /// How they look.
+    /// Look of the keys.
     pub(super) look: Look,
 }
 
 impl Hints<'_> {
-    /// Something that is told, and the keys. What does not fit is left out: the keys from the last
-    /// on, then the end of what is told. The way out stays.
+    /// Fits a line and the keys into a row: omits keys from the last on, then cuts the line.
     pub(super) fn after(&self, told: &TextLine, columns: u16) -> TextLine {
         let whole = usize::from(columns).saturating_sub(width(self.gap));
         let room = whole.saturating_sub(width(&told.text()));

@@ -1,7 +1,6 @@
 //! The input: typing, sending, the ladders of Esc and Ctrl-C, going from agent to agent.
 
 use ikigai_core::settings::Approve;
-use ikigai_engine::Answer;
 use ikigai_engine::commands::{Candidate, Line as Parsed, parse};
 use ikigai_engine::{Answer, Errand, Intent, looks_like_key};
 
@@ -12,7 +11,7 @@ use super::layer::{Area, Handled, Layer, LayerChange};
 use super::overlay::help;
 use super::second_press::{AGAIN, Again};
 use super::typing::{RecallDirection, SentHistory};
-use super::{Phase, TerminalAction, UiContext, commands, lines, mouse, quit};
+use super::{EngineRequest, Phase, TerminalAction, UiContext, commands, lines, mouse, quit};
 use crate::input::{EditCommand, History, HistorySearch};
 use crate::key::MouseEvent;
 use crate::keys::{self, Action};
@@ -208,7 +207,7 @@ impl InputLayer {
         } else if is_left_over {
             // A message that an earlier process queued is sent in a turn of its own.
             let answer = Intent::Do(Errand::Mail);
-            ctx.wishes.push(Wish::Say(ctx.current, answer));
+            ctx.effects.push(EngineRequest::Send(ctx.current, answer));
         }
         match phase {
             None => {}

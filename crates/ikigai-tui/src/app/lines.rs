@@ -1,4 +1,4 @@
-//! The lines around the scrollback: what goes on, where one is in the tree, and the status.
+//! Rows around the conversation: work, the tree, and the status.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::signs::Symbols;
 use crate::text::{clean, cut, one_line};
 use crate::width::width;
 
-/// Below this many columns only what matters most is told.
+/// Fewest columns of a screen that is not narrow.
 pub(super) const NARROW: u16 = 60;
 
 /// Silence shorter than this is not worth telling.
@@ -44,12 +44,14 @@ pub(super) fn sign(state: AgentActivity, symbols: Symbols) -> &'static str {
         (AgentActivity::Done | AgentActivity::Merged, Symbols::Ascii) => "+",
         (AgentActivity::Idle, Symbols::Utf8) => "·",
         (AgentActivity::Idle, Symbols::Ascii) => ".",
+        (AgentActivity::Stopped, Symbols::Utf8) => "⏸",
+        (AgentActivity::Stopped, Symbols::Ascii) => "=",
         (AgentActivity::Failed | AgentActivity::Dead, Symbols::Utf8) => "✗",
         (AgentActivity::Failed | AgentActivity::Dead, Symbols::Ascii) => "x",
     }
 }
 
-/// What goes on, if anything does, and how to stop it; it tells the truth about silence.
+/// Row about running work and its silence, and the key that stops it.
 pub(super) fn busy(
     agent: &Live,
     provider: &str,
@@ -122,7 +124,7 @@ const fn way_out(key: &'static str, role: Tone) -> Hints<'static> {
     }
 }
 
-/// Where one is in the tree.
+/// Row of the tree around the current agent.
 pub(super) fn tree(ctx: &UiContext, columns: u16) -> TextLine {
     let roster = &ctx.roster;
     let symbols = ctx.options.symbols;
@@ -184,7 +186,7 @@ fn named(known: &KnownAgent, symbols: Symbols) -> String {
     }
 }
 
-/// How many children there are, and how they are: `↓5 (3◐ 1✓ 1?)`.
+/// Number of children by activity: `↓5 (3◐ 1✓ 1?)`.
 fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<TextSpan> {
     let states: Vec<_> = roster
         .children(parent)
@@ -198,6 +200,7 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<TextSp
         AgentActivity::Works,
         AgentActivity::Done,
         AgentActivity::Failed,
+        AgentActivity::Stopped,
         AgentActivity::Asks,
     ] {
         let count = states.iter().filter(|one| **one == state).count();
@@ -300,7 +303,7 @@ pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> TextL
     TextLine::default()
 }
 
-/// A child at work, live, its name in so many columns: what it does, since when, what it used.
+/// Row of a child at work: activity, duration, usage.
 pub(super) fn child(
     known: &KnownAgent,
     symbols: Symbols,

@@ -77,20 +77,20 @@ use crate::signs::Symbols;
 /// Time between two frames of a spinner.
 const STEP: Duration = Duration::from_millis(125);
 
-/// What the screen is told about where it is.
+/// Options of the screen, and facts about its surroundings.
 #[derive(Clone)]
 pub struct UiOptions {
-    /// Which signs are used.
+    /// Character set of symbols.
     pub symbols: Symbols,
     /// The user's home, which is shown as `~`.
     pub home: Option<String>,
-    /// Tells the time of day of an event: `14:03`.
+    /// Formats the time of day of an event: `14:03`.
     pub time_of_day: fn(Micros) -> String,
-    /// Tells what time it is.
+    /// The clock.
     pub now: fn() -> Micros,
     /// The program's name and version.
     pub program: &'static str,
-    /// Whether tools are confined; the status says so if not.
+    /// True if tools run in a sandbox; the status warns if not.
     pub is_confined: bool,
     /// Variables that hold keys: other programs do not get them.
     pub secrets: Vec<String>,
@@ -101,12 +101,12 @@ pub struct UiOptions {
 /// Finds the mode in force for an agent: the logged one, as far as this user granted it here.
 pub type ModeInForce = Arc<dyn Fn(&AgentState) -> Approve + Send + Sync>;
 
-/// What fills the window of the agent that is shown.
+/// Usage of the current agent's context window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextUsage {
-    /// How many tokens the next request has.
+    /// Tokens of the next request.
     pub used: u64,
-    /// How many it may have.
+    /// Budget of tokens.
     pub of: u64,
     /// Source of the model's window, if it is worth a word.
     pub source: Option<&'static str>,

@@ -1,8 +1,8 @@
-//! Text that is looked for: in any case, unless it has a capital letter.
+//! Search text: it ignores case unless it has a capital letter.
 
 use crate::width::width;
 
-/// See the module.
+/// Text to find.
 pub(super) struct Needle {
     text: String,
     is_exact: bool,
@@ -20,12 +20,12 @@ impl Needle {
         Self { text, is_exact }
     }
 
-    /// Whether nothing is looked for.
+    /// Reports whether it is empty.
     pub(super) fn is_nothing(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Whether it is in a text.
+    /// Reports whether a text contains it.
     pub(super) fn is_in(&self, text: &str) -> bool {
         if self.is_exact {
             text.contains(&self.text)
@@ -34,7 +34,7 @@ impl Needle {
         }
     }
 
-    /// In which columns of a line it is.
+    /// Columns of its matches in a line.
     pub(super) fn columns(&self, line: &str) -> Vec<(u16, u16)> {
         if self.is_nothing() {
             return Vec::new();
@@ -44,7 +44,7 @@ impl Needle {
         } else {
             line.to_lowercase()
         };
-        // Where letters change their length with their case, columns would be guesses.
+        // Columns would be wrong where letters change their length with their case.
         if folded.len() != line.len() {
             return Vec::new();
         }

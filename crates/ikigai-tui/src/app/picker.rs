@@ -194,7 +194,7 @@ pub(super) fn choose_agent(ctx: &mut UiContext) {
 }
 
 /// Entries of all living agents.
-fn agent_entries(ctx: &UiContext) -> Vec<Entry> {
+fn agent_entries(ctx: &UiContext) -> Vec<PickerEntry> {
     let living = ctx.roster.all();
     let living = living.filter(|(_, known)| known.state() != AgentActivity::Dead);
     let entries = living.map(|(_, known)| {
@@ -205,9 +205,10 @@ fn agent_entries(ctx: &UiContext) -> Vec<Entry> {
             AgentActivity::Done => "done",
             AgentActivity::Failed => "failed",
             AgentActivity::Merged => "merged",
+            AgentActivity::Stopped => "stopped",
             AgentActivity::Idle | AgentActivity::Dead => "idle",
         };
-        let about = format!("{state:<6} {}", known.last.replace('\n', " "));
+        let about = format!("{state:<7} {}", known.last.replace('\n', " "));
         let deed = PickerAction::Run(format!("/switch {}", agent.name));
         PickerEntry::new(&agent.name, about, deed)
     });

@@ -400,8 +400,8 @@ fn others_line(ctx: &UiContext) -> Option<TextLine> {
     };
     let hints = Hints {
         gap: "   ",
-        keys: &["Alt-N no"],
-        way_out: "Alt-G open",
+        keys,
+        way_out,
         look: Look::of(Tone::Faint),
     };
     let line = TextLine::of(clean_line(&text), Tone::Question);

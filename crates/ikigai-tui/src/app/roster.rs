@@ -97,7 +97,7 @@ impl KnownAgent {
     pub fn is_worth_a_row(&self) -> bool {
         match self.state() {
             AgentActivity::Works | AgentActivity::Asks | AgentActivity::Done => true,
-            AgentActivity::Failed => self.is_news,
+            AgentActivity::Failed | AgentActivity::Stopped => self.is_news,
             AgentActivity::Merged | AgentActivity::Idle | AgentActivity::Dead => false,
         }
     }
@@ -120,6 +120,7 @@ impl KnownAgent {
             Status::Running if self.works() => AgentActivity::Works,
             Status::Running if self.branch.has_failed() => AgentActivity::Failed,
             Status::Running if self.branch.merged => AgentActivity::Merged,
+            Status::Running if self.branch.is_interrupted() => AgentActivity::Stopped,
             Status::Running if self.is_news && self.branch.agent.parent.is_some() => {
                 AgentActivity::Done
             }

@@ -1,4 +1,4 @@
-//! What somebody sees first.
+//! Welcome text of a new agent.
 
 use ikigai_core::settings::Settings;
 
@@ -8,10 +8,10 @@ use crate::line::{TextLine, TextSpan};
 use crate::look::{Look, Tone};
 use crate::text::{clean, wrap};
 
-/// Where what can be typed begins.
+/// Indent of examples.
 const INDENT: &str = "        ";
 
-/// How to begin: with which model one talks, what to try, how to get a real model, how to leave.
+/// Welcome text: the model, examples, how to set a key, how to quit.
 pub(super) fn lines(around: &UiOptions, settings: &Settings, columns: u16) -> Vec<TextLine> {
     let model = settings.model.as_ref();
     let provider = model.and_then(|model| model.provider.as_deref());

@@ -16,7 +16,7 @@ pub(crate) const LEFT_LATE: u8 = 1;
 /// Time to show what agents stored last.
 const LAST_ROWS: Duration = Duration::from_millis(200);
 
-/// See the module.
+/// The driver of a screen and its queue of requests.
 pub struct ControlledScreen {
     /// The screen.
     pub driver: Driver,
@@ -24,7 +24,7 @@ pub struct ControlledScreen {
 }
 
 impl ControlledScreen {
-    /// A screen, and what is asked of it.
+    /// A screen with its queue of requests.
     pub fn new(driver: Driver, orders: RequestQueue) -> Self {
         Self { driver, orders }
     }
@@ -41,11 +41,11 @@ impl ControlledScreen {
         }
     }
 
-    /// Waits until there is something to take in or to carry out. Safe to drop.
+    /// Waits for an event, a result or a request. Cancel safe.
     pub async fn came(&mut self) {
         let Self { driver, orders } = self;
         let engine = driver.engine.clone();
-        // Nobody sees how time passes but those who wait.
+        // Without a terminal only waiting requests need the clock.
         let tick = driver.app.next_tick().filter(|_| orders.has_held());
         let typed = driver.app.ctx.typed_due();
         let due = orders.due().into_iter().chain(tick).chain(typed).min();
@@ -56,7 +56,7 @@ impl ControlledScreen {
         }
     }
 
-    /// Whether a request waits for something.
+    /// Reports whether a request waits for a condition.
     pub fn is_asked(&self) -> bool {
         self.orders.has_held()
     }

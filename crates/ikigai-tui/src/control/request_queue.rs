@@ -1,4 +1,4 @@
-//! Requests on their way through the screen: what they do, and when they are answered.
+//! Queue of requests to the screen: executes them and answers them.
 //!
 //! Everything is done by the screen's own loop, between two of its steps, so that no request sees
 //! half of what another one did.
@@ -19,42 +19,42 @@ use crate::protocol::{
     TokenCache, Version,
 };
 
-/// How many requests wait for the screen's attention.
+/// Most requests that wait for the screen.
 const MOST_ARRIVED: usize = 64;
 
-/// How long an agent has to hear what it was told before it is answered that it was told.
+/// Time for an agent to receive a line before the request is answered.
 const HEARING: Duration = Duration::from_secs(1);
 
-/// The longest that an idle agent is waited for: an hour, for whoever asked may be gone.
+/// Longest wait for an idle agent: the client may be gone.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
-/// One request, and where its answer goes.
+/// One request, and the channel for its answer.
 pub struct PendingRequest {
-    /// What is asked.
+    /// The request.
     pub request: ControlRequest,
     /// The process that asks, if it is known.
     pub peer: Option<i32>,
-    /// Where the answer goes.
+    /// Channel for the answer.
     pub reply: oneshot::Sender<RequestOutcome>,
 }
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestOutcome {
     /// It is answered.
     Answer(ControlAnswer),
-    /// The rows of this agent are to be told, from the one after this on.
+    /// Rows of this agent are to be sent, from the one after this on.
     Events {
         /// Whose.
         agent: AgentId,
         /// After which.
         after: Seq,
-        /// Whether to go on with those that come.
+        /// True to continue with new rows.
         follow: bool,
     },
 }
 
-/// How the program runs.
+/// Mode of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunMode {
     /// On a terminal.
@@ -72,12 +72,12 @@ struct WaitingRequest {
     reply: oneshot::Sender<RequestOutcome>,
 }
 
-/// What a request waits for.
+/// Condition of a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaits {
     /// All that was asked before is done.
     Screen,
-    /// This agent has heard what it was told.
+    /// This agent has received its line.
     Heard(AgentId),
     /// An agent has a submitted line, which has this number if the screen did not take it.
     Submitted(AgentId, u64),
@@ -85,7 +85,7 @@ enum Awaits {
     Idle,
 }
 
-/// See the module.
+/// Requests that wait for the screen or for a condition.
 pub struct RequestQueue {
     coming: mpsc::Receiver<PendingRequest>,
     arrived: Vec<PendingRequest>,
@@ -124,12 +124,12 @@ impl RequestQueue {
         }
     }
 
-    /// Whether some wait for something.
+    /// Reports whether requests wait for a condition.
     pub fn has_held(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// When the first of those that wait is answered in any case.
+    /// Earliest deadline of a waiting request.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.held.iter().map(|held| held.until).min()
     }
@@ -168,7 +168,7 @@ impl RequestQueue {
         }
         for held in std::mem::take(&mut self.held) {
             match self.outcome(&held, works, driver) {
-                // Whoever asked may be gone.
+                // The client may be gone.
                 Some(answer) => drop(held.reply.send(RequestOutcome::Answer(answer))),
                 None => self.held.push(held),
             }
@@ -418,11 +418,11 @@ fn pending(reason: &str) -> ControlAnswer {
     ControlAnswer::Said(ControlOutput::Pending { reason })
 }
 
-/// What becomes of a request at first.
+/// First outcome of a request.
 enum Begun {
     /// It waits for something, for so long.
     Awaits(Awaits, Duration),
-    /// It is answered by somebody else, who keeps the screen from nothing.
+    /// A task answers it without delaying the screen.
     Elsewhere(std::pin::Pin<Box<dyn Future<Output = ControlAnswer> + Send>>),
     Replied(RequestOutcome),
 }

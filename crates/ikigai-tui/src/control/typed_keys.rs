@@ -3,7 +3,7 @@
 use crate::key::TerminalEvent;
 use crate::terminal::KeyDecoder;
 
-/// How many keys one request may type; more than that is pasted.
+/// Most keys of one request; longer text is pasted.
 const MOST_KEYS: usize = 16_384;
 
 /// The bytes that a text with `\r \n \t \\ \xNN` stands for. Any other backslash is itself.
@@ -28,7 +28,7 @@ pub fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What happens when these keys are typed; none if they are too many.
+/// Events of typed keys; none if they are too many.
 pub(super) fn happenings(keys: &str) -> Option<Vec<TerminalEvent>> {
     let mut out = Vec::new();
     let mut decoder = KeyDecoder::default();

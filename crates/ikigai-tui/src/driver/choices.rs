@@ -1,11 +1,11 @@
-//! What pickers show that has to be read first.
+//! Pickers whose entries are read from the store.
 
 use ikigai_core::settings::ModelChoice;
 use ikigai_engine::{Engine, EngineError, Offer, figures, since};
 
 use crate::app::{Picker, PickerAction, PickerEntry, PickerKind};
 
-/// Reads what there is to choose from; `model` is the one that answers.
+/// Reads the entries of a picker; `model` is the current one.
 pub(super) async fn picker(
     engine: &Engine,
     what: PickerKind,
@@ -44,7 +44,7 @@ fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
     Picker::new(title, entries.collect(), answering.as_deref())
 }
 
-/// How much a model thinks.
+/// Picker of a model's thinking levels.
 fn levels(name: &str, offer: &Offer) -> Picker {
     let run = PickerAction::Run(format!("/model {name}"));
     let usual = PickerEntry::new("default", "as its provider sets it", run);

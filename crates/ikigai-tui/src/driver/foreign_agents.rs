@@ -1,4 +1,4 @@
-//! Agents that another process holds: what is typed for them goes there, and they can be taken.
+//! Agents of other processes: forwards typed lines to their owner, and takes them over.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use ikigai_engine::{CommitError, EngineError, ProcessRecord, Submission, Update}
 use super::Driver;
 use crate::protocol::{ControlAnswer, ControlOutput, ControlRequest};
 
-/// What a neighbour answers, or why it does not.
+/// Answer of another process, or the reason why there is none.
 pub type NeighbourAnswer<'a> = Pin<Box<dyn Future<Output = Result<ControlAnswer, String>> + 'a>>;
 
-/// Other programs that hold agents, and can be asked.
+/// Other processes that own agents and answer requests.
 pub trait Neighbours {
     /// Asks one of them. It ends soon, whatever the other one does.
     fn ask<'a>(&'a self, whom: &'a ProcessRecord, request: ControlRequest) -> NeighbourAnswer<'a>;
 }
 
 impl Driver {
-    /// Says whom to ask about agents that another process holds.
+    /// Sets the way to ask other processes.
     pub fn set_neighbours(&mut self, neighbours: Arc<dyn Neighbours>) {
         self.neighbours = Some(neighbours);
     }
@@ -47,7 +47,7 @@ impl Driver {
     ) -> bool {
         let (id, text) = (submission.id, submission.line.as_str());
         match self.engine.screen_line(agent, text).await {
-            // What concerns this screen is not for the other one.
+            // Commands of this screen are not for the other one.
             Ok(Some(next)) => {
                 self.app.received(id);
                 self.app
@@ -120,7 +120,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Asks whoever holds an agent to let go of it, and takes care of it.
+    /// Takes an agent over from its owner.
     pub(super) async fn take(&mut self, agent: AgentId) {
         let said = match self.try_take(agent).await {
             Ok(said) => said,
@@ -162,7 +162,7 @@ impl Driver {
         })
     }
 
-    /// Another process is about to take an agent: it is looked at from here on.
+    /// Notes that another process takes an agent; from now on the screen follows it.
     pub(crate) fn give_away(&mut self, agent: AgentId, to: &str) {
         self.app.give_away(agent);
         if agent != self.app.current() {
@@ -173,7 +173,7 @@ impl Driver {
         self.follow = head.and_then(|head| self.engine.follow(agent, head).ok());
     }
 
-    /// Takes back what a program in the background works on, which then ends, and goes on with it.
+    /// Takes agents back from a process in the background, and continues their work.
     pub async fn take_back(&mut self) {
         if let Err(error) = self.try_take_back().await {
             self.app.toast(format!("⚠ {error}"));

@@ -17,16 +17,16 @@ const MOST_OUTPUT_BYTES: usize = 512 * 1024;
 /// Letters to look at for one to join: two for each call that can run.
 const MOST_LOOKED_BACK: usize = 64;
 
-/// Something for the screen.
+/// Event or result for the screen.
 #[derive(Debug)]
 pub(crate) enum MailboxItem {
-    /// The engine tells this of an agent.
+    /// Event of an agent.
     Told(AgentId, Update),
-    /// Something was found out.
+    /// Result of a background load.
     Found(LoadResult),
 }
 
-/// See the module.
+/// Queue of events and results for the screen.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     waiting: Mutex<VecDeque<MailboxItem>>,
@@ -37,7 +37,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Puts everything that the engine tells here.
+    /// An observer that queues all events of the engine.
     pub(crate) fn observer(self: &Arc<Self>) -> Observer {
         let mailbox = self.clone();
         Arc::new(move |agent, _, update| mailbox.put(agent, update))
@@ -66,7 +66,7 @@ impl Mailbox {
         }
     }
 
-    /// Puts in what was found out.
+    /// Queues the result of a load.
     pub(crate) fn found(&self, found: LoadResult) {
         self.lock().push_back(MailboxItem::Found(found));
         self.came.notify_one();
@@ -83,7 +83,7 @@ impl Mailbox {
         }
     }
 
-    /// Says whether a letter waits that is to be shown at once.
+    /// Reports whether an event waits that needs a frame at once.
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_urgent.load(Ordering::Acquire)
     }
@@ -106,7 +106,7 @@ impl Mailbox {
     }
 }
 
-/// Says whether a user waits for an update: the end of a turn, or the effect of a command.
+/// Reports whether a user waits for an event: the end of a turn, or the effect of a command.
 fn is_urgent(update: &Update) -> bool {
     matches!(
         update,
@@ -125,7 +125,7 @@ fn is_output(update: &Update) -> bool {
     matches!(update, Update::Progress { .. } | Update::Output { .. })
 }
 
-/// Joins what is told to what was told before, if one can stand for both.
+/// Joins an event to an earlier one, if one can stand for both.
 fn is_joined(before: &mut Update, update: &Update) -> bool {
     match (before, update) {
         (Update::Text(text), Update::Text(more))

@@ -1,16 +1,16 @@
-//! What was sent in former runs. It has no file of its own: it is in the log.
+//! Messages of earlier runs, read from the log.
 
 use ikigai_core::data::{self, CommandData, UserData, UserOrigin};
 use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, Seq, Span};
 use ikigai_engine::{AgentRecord, Engine, StoreError};
 
-/// How many agents are looked at, those used last first.
+/// Most agents read, the newest first.
 const MOST_AGENTS: usize = 8;
 
-/// How many rows of each.
+/// Most rows read of each.
 const MOST_ROWS: usize = 512;
 
-/// What was sent to the agents of one session, the newest last.
+/// Messages to the agents of one session, the newest last.
 pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<String>, StoreError> {
     let session = engine.store().agent(own).await?.map(|agent| agent.session);
     let mut agents = engine.store().agents(session).await?;
@@ -32,7 +32,7 @@ pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<Str
     Ok(sent.into_iter().map(|(_, text)| text).collect())
 }
 
-/// What the user typed that became this row.
+/// Line that the user typed for this row.
 fn typed(row: &Row) -> Option<String> {
     let data = row.data.as_deref();
     match row.kind.read_as()? {

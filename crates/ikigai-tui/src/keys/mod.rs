@@ -13,7 +13,7 @@ use crate::key::KeyPress;
 pub use name::NoSuchKey;
 pub use table::{Action, ActionEntry, entries};
 
-/// Where a key is pressed. Several can hold at once: then the first that knows the key decides.
+/// Context of a key. Several can hold at once; the first that binds the key decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyMode {
     /// The input.
@@ -59,7 +59,7 @@ impl KeyMode {
         Self::Overlay,
     ];
 
-    /// Says whether a key that the user binds in this mode is meant for another mode too.
+    /// Reports whether a key that the user binds in this mode holds in another one too.
     fn covers(self, other: Self) -> bool {
         let empty = self == Self::Input && other == Self::Empty;
         self == other || self == Self::Always || empty
@@ -84,7 +84,7 @@ impl KeyMode {
     }
 }
 
-/// What keys pressed one after the other mean.
+/// Meaning of a sequence of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// This.
@@ -103,7 +103,7 @@ pub enum BindError {
     Key {
         /// The keys as they are configured.
         keys: String,
-        /// Which is wrong.
+        /// The key that is wrong.
         source: NoSuchKey,
     },
     /// Not one key, nor two.
@@ -119,7 +119,7 @@ pub enum BindError {
     },
 }
 
-/// Which keys mean what.
+/// Bindings of keys to actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bindings {
     bound: Vec<Binding>,
@@ -133,7 +133,7 @@ struct Binding {
     action: Action,
 }
 
-/// What takes a key's meaning away, in place of an action.
+/// Name in place of an action that removes a binding.
 const NONE: &str = "none";
 
 impl Default for Bindings {
@@ -172,7 +172,7 @@ impl Bindings {
             let found = entries().find(|entry| entry.name == action);
             let entry = found.ok_or_else(unknown)?;
             let (mode, _) = entry.keys.first().ok_or_else(unknown)?;
-            // What would hide the new keys, or be hidden by them, goes.
+            // Bindings that hide the new keys, or are hidden by them, are removed.
             bindings.bound.retain(|bound| {
                 let meets = bound.keys.starts_with(&keys) || keys.starts_with(&bound.keys);
                 !meets || !mode.covers(bound.mode)
@@ -209,7 +209,7 @@ impl Bindings {
         found.map(|bound| names(&bound.keys)).collect()
     }
 
-    /// What keys do, under headings.
+    /// Help on keys, under headings.
     pub fn help(&self) -> Vec<Help> {
         let all = KeyMode::ALL.into_iter().map(|mode| {
             let here = entries().filter(|entry| entry.keys.iter().any(|(known, _)| *known == mode));
@@ -226,12 +226,12 @@ impl Bindings {
     }
 }
 
-/// What the keys of a mode do.
+/// Help on the keys of one mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Help {
-    /// Where.
+    /// Heading of the mode.
     pub heading: &'static str,
-    /// Which keys do what.
+    /// Keys and their actions.
     pub rows: Vec<(Vec<String>, &'static ActionEntry)>,
 }
 

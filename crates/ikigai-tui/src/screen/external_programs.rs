@@ -1,4 +1,4 @@
-//! What is done outside of the screen: the clipboard, the user's editor, notices.
+//! External programs: clipboard, editor, pager, notifications.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::text::clean;
 /// The longest text that is taken from an editor.
 const LONGEST_TEXT: u64 = 16 * 1024 * 1024;
 
-/// Where an editor is looked for, and what is there if the user says nothing.
+/// Variables that name an editor, and the default.
 const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
 const USUAL_EDITOR: &str = "vi";
 
-/// The same for a pager.
+/// Variables that name a pager, and the default.
 const PAGERS: [&str; 1] = ["PAGER"];
 const USUAL_PAGER: &str = "less";
 
@@ -35,7 +35,7 @@ pub(super) async fn copy(terminal: &mut Terminal, text: &str) -> Result<bool, Te
     Ok(true)
 }
 
-/// How somebody who does not look is told something.
+/// Kind of notifications for a user who does not look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Notify {
     /// By the terminal's own notification, and a bell for terminals that know none.
@@ -50,7 +50,7 @@ pub enum Notify {
 }
 
 impl Notify {
-    /// What the configuration says: `osc9`, `bell`, `off`, or `command …`.
+    /// Parses the configuration: `osc9`, `bell`, `off`, or `command …`.
     pub fn named(name: &str) -> Option<Self> {
         match name.trim() {
             "osc9" => Some(Self::Osc9),
@@ -64,7 +64,7 @@ impl Notify {
     }
 }
 
-/// Tells somebody who does not look.
+/// Notifies a user who does not look.
 pub(super) fn notify(
     terminal: &mut Terminal,
     how: &Notify,

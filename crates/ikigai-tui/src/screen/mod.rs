@@ -1,4 +1,4 @@
-//! The screen in motion: a terminal, what is typed, what the engine tells, and when to draw.
+//! The screen on a terminal: reads keys and signals, executes terminal actions, paints frames.
 
 mod external_programs;
 mod foreground;
@@ -22,10 +22,10 @@ use crate::terminal::{
     Input, SignalEvent, Signals, Terminal, TerminalError, is_exiting, title, treat_interrupt_as_key,
 };
 
-/// Between two frames that show keys. A key waits for no frame of another kind.
+/// Minimum interval between two frames that show keys.
 const KEY_FRAME: Duration = Duration::from_millis(16);
 
-/// Between two frames of what streams in: more of them nobody can read.
+/// Minimum interval between two frames of a stream.
 const STREAM_FRAME: Duration = Duration::from_millis(33);
 
 /// Shows agents on a terminal until the user leaves.
@@ -39,9 +39,9 @@ pub struct Screen {
     painter: Painter,
     bytes: Vec<u8>,
     title: String,
-    /// Something is to be seen that was not drawn.
+    /// Changes are not drawn yet.
     is_dirty: bool,
-    /// A key waits to be seen.
+    /// A key is not drawn yet.
     is_typed: bool,
     drawn: Option<Instant>,
     keys_drawn: Option<Instant>,
@@ -52,7 +52,7 @@ pub struct Screen {
     notify: Notify,
 }
 
-/// How the screen ended.
+/// Reason why the screen ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExitReason {
     /// The user left, or the system said so.
@@ -63,7 +63,7 @@ enum ExitReason {
     HungUp,
 }
 
-/// What becomes of agents at work when the terminal is gone.
+/// Fate of working agents when the terminal is gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnHangUp {
     /// They go on in the background.
@@ -73,10 +73,10 @@ pub enum OnHangUp {
     Pause,
 }
 
-/// What is left of a screen.
+/// Result of a screen that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScreenExit {
-    /// What remains on the normal screen.
+    /// Text for the normal screen.
     pub farewell: Farewell,
     /// The agents that are to go on in the background.
     pub handed: Vec<AgentId>,
@@ -114,7 +114,7 @@ impl Screen {
         })
     }
 
-    /// Tells somebody who does not look in this way.
+    /// Sets the kind of notifications.
     #[must_use]
     pub fn with_notify(mut self, notify: Notify) -> Self {
         self.notify = notify;
@@ -190,7 +190,7 @@ impl Screen {
                 sent = self.terminal.clear(), if !is_clear => sent?,
                 () = at(due), if due.is_some() => {}
                 () = mailbox.urgent(), if may_hurry => {}
-                // What comes while a frame waits is drawn with it.
+                // Events that come while a frame is due are drawn with it.
                 () = self.stage.came(), if due.is_none() => came = true,
                 () = at(tick), if tick.is_some() && due.is_none() => {
                     self.stage.driver.app.tick(Instant::now());
@@ -218,7 +218,7 @@ impl Screen {
         }
     }
 
-    /// When the next frame is drawn, if one is to be.
+    /// Time of the next frame, if one is due.
     fn due(&self) -> Option<Instant> {
         let can = self.is_dirty && self.terminal.is_clear() && self.terminal.is_shown();
         let after = |drawn: Option<Instant>, pause: Duration| {
@@ -355,7 +355,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Gives the terminal to a program of the user, and has what became of it stored.
+    /// Runs a program of the user on the terminal, and stores its outcome.
     async fn run_on_terminal(&mut self, command: String, sent: bool) -> Result<(), TerminalError> {
         self.terminal.hide();
         let app = &self.stage.driver.app;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ikigai_engine::{StoreError, Update};
+use ikigai_testkit::Step;
 use ikigai_tui::app::TerminalAction;
 use ikigai_tui::key::TerminalEvent;
 

@@ -1,6 +1,8 @@
 //! Choosing: letters narrow it, Enter carries out what was chosen, and looking leaves no row.
 
-use ikigai_tui::key::MouseAction;
+use std::time::Instant;
+
+use ikigai_tui::key::{MouseAction, TerminalEvent};
 
 use crate::support::Stage;
 
@@ -103,8 +105,8 @@ async fn an_open_picker_follows_the_agents() {
         .app
         .submit("/fork --name docs hello".to_owned());
     for key in "/ s w i t c h enter d o c s".split(' ') {
-        let key = Happening::Key(key.parse().unwrap());
-        stage.driver.app.happened(key, Instant::now());
+        let key = TerminalEvent::Key(key.parse().unwrap());
+        stage.driver.app.handle_input(key, Instant::now());
     }
     let early = stage.text();
     let seen = stage.sees("> docs").await;
