@@ -12,19 +12,19 @@ use ikigai_engine::commands::{
 use crate::line::TextLine;
 use crate::list::ChoiceList;
 
-/// How many entries are shown at once.
+/// Most entries on the screen.
 pub const ROWS: usize = 8;
 
-/// The same where rows are few.
+/// Most entries on a tight screen.
 pub const TIGHT_ROWS: usize = 3;
 
-/// How many files of one directory are looked at.
+/// Most files read of one directory.
 pub const MOST_FILES: usize = 1_000;
 
 /// The list of completions.
 #[derive(Clone, Debug, Default)]
 pub struct Completion {
-    /// What there is to choose from, but for files.
+    /// Candidates except files.
     pub context: Context,
     /// A directory as it is typed, and what is in it.
     listing: Option<(String, Vec<Candidate>)>,
@@ -41,10 +41,10 @@ struct OpenList {
     chosen: bool,
 }
 
-/// What taking an entry does to the input.
+/// Replacement that an entry makes in the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletedText {
-    /// Which part of it is replaced.
+    /// Replaced bytes.
     pub part: Range<usize>,
     /// By what.
     pub text: String,
@@ -95,7 +95,7 @@ impl Completion {
         true
     }
 
-    /// Says whether the list is shown.
+    /// Reports whether the list is open.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
@@ -129,7 +129,7 @@ impl Completion {
         self.listing = Some((directory.to_owned(), paths));
     }
 
-    /// Marks another entry, so many further down or up; going on from the end, it is the first.
+    /// Moves the mark; it wraps at the ends.
     pub fn mark(&mut self, by: isize) {
         if let Some(open) = &mut self.open {
             open.list.mark(by);
@@ -147,7 +147,7 @@ impl Completion {
         is_there
     }
 
-    /// Says whether Enter takes the marked entry instead of running the line as it is typed.
+    /// Reports whether Enter takes the marked entry instead of running the line.
     pub fn takes_enter(&self, text: &str, cursor: usize) -> bool {
         let Some(open) = &self.open else {
             return false;
@@ -184,7 +184,7 @@ impl Completion {
         })
     }
 
-    /// The list in at most so many rows, one of which is the marked entry.
+    /// Rows of the list around the marked entry.
     pub fn lines(&mut self, columns: u16, rows: usize) -> Vec<TextLine> {
         let Some(open) = &mut self.open else {
             return Vec::new();

@@ -8,11 +8,11 @@ use crate::look::Look;
 /// makes it has made them visible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextSpan {
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// How it looks.
+    /// Its look.
     pub look: Look,
-    /// Where it leads, if it is a link.
+    /// Target of a link.
     pub link: Option<Arc<str>>,
 }
 
@@ -32,7 +32,7 @@ impl TextSpan {
 pub struct TextLine {
     /// Its pieces, from left to right.
     pub spans: Vec<TextSpan>,
-    /// How many of its first spans are signs and indentation, which are not copied.
+    /// Number of first spans that are signs and indentation, which are not copied.
     pub lead: usize,
     /// It continues the row above: copied, both are one line, with this between them.
     pub joined: Option<&'static str>,

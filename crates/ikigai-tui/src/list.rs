@@ -1,4 +1,4 @@
-//! A list to choose from: which part of it is seen, and what is marked.
+//! List of choices: the visible part and the marked entry.
 
 use ikigai_engine::commands::Candidate;
 
@@ -7,22 +7,22 @@ use crate::look::{Look, Tone};
 use crate::text::{clean, cut};
 use crate::width::width;
 
-/// What a long entry is cut off with.
+/// End of an entry that is cut.
 const MORE: &str = "…";
 
-/// See the module.
+/// Entries of which one is marked.
 #[derive(Clone, Debug, Default)]
 pub struct ChoiceList {
     entries: Vec<Candidate>,
     marked: usize,
     /// The first entry that is shown.
     first: usize,
-    /// How many are shown at once.
+    /// Entries on the screen.
     rows: usize,
 }
 
 impl ChoiceList {
-    /// A list whose first entry is marked, and which shows so many at once.
+    /// A list whose first entry is marked.
     pub fn new(entries: Vec<Candidate>, rows: usize) -> Self {
         Self {
             entries,
@@ -32,23 +32,23 @@ impl ChoiceList {
         }
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Shows so many entries at once.
+    /// Sets the number of entries on the screen.
     pub fn set_rows(&mut self, rows: usize) {
         self.rows = rows;
         self.scroll();
     }
 
-    /// Marks another entry, so many further down or up; going on from the end, it is the first.
+    /// Moves the mark; it wraps at the ends.
     pub fn mark(&mut self, by: isize) {
         let end = self.entries.len().saturating_sub(1);
         self.marked = match self.marked.checked_add_signed(by) {
@@ -101,7 +101,7 @@ impl ChoiceList {
         self.entries.into_iter().nth(self.marked)
     }
 
-    /// Which entry is marked, and of how many: `3/37`.
+    /// Number of the marked entry and of all: `3/37`.
     pub fn place(&self) -> String {
         let marked = (self.marked + 1).min(self.entries.len());
         format!("{marked}/{}", self.entries.len())
@@ -122,7 +122,7 @@ impl ChoiceList {
             .collect()
     }
 
-    /// The same; the last row also says where one is, if these are not all.
+    /// Rows of the list; the last one counts all entries if some are hidden.
     pub fn counted_lines(&self, columns: u16) -> Vec<TextLine> {
         let mut lines = self.lines(columns);
         if self.entries.len() > self.rows
@@ -151,7 +151,7 @@ impl ChoiceList {
     }
 }
 
-/// An entry, with its text in so many columns.
+/// Row of an entry, with its text in a column.
 fn row(entry: &Candidate, marked: bool, columns: usize) -> TextLine {
     let (plain, hit) = if marked {
         let marked = Look::of(Tone::Marked);

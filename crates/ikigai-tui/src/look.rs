@@ -1,18 +1,18 @@
-//! How text looks: what it is, not which colour it has. A theme says that.
+//! Look of text: its tone and emphasis. A theme maps them to colours.
 
-/// What a piece of text is.
+/// Tone of text: its role, not its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tone {
     /// Plain text.
     #[default]
     Text,
-    /// What is there for whoever looks for it: times, counts, hints.
+    /// Secondary text: times, counts, hints.
     Faint,
-    /// What the user said.
+    /// Words of the user.
     User,
     /// The sign of the model's answers.
     Assistant,
-    /// What the model thought.
+    /// Thinking of the model.
     Thinking,
     /// Tool calls and what came of them.
     Tool,
@@ -50,17 +50,17 @@ pub enum Tone {
     Quote,
     /// A line that divides.
     Rule,
-    /// What goes on at the moment.
+    /// Running work.
     Busy,
     /// Something is asked.
     Question,
     /// The line at the bottom.
     Status,
-    /// What in it must not be overlooked.
+    /// Part of the status that must not be overlooked.
     Alert,
     /// The entry that is marked in a list.
     Marked,
-    /// What matches a search or what was typed.
+    /// Match of a search or of typed text.
     Match,
     /// Text that is selected.
     Selected,
@@ -69,9 +69,9 @@ pub enum Tone {
 /// A role, and how it is set off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Look {
-    /// What the text is.
+    /// Tone of the text.
     pub role: Tone,
-    /// How it is set off, as a sum of the constants of this type.
+    /// Emphasis, as a sum of the constants of this type.
     pub set_off: u8,
 }
 
@@ -94,7 +94,7 @@ impl Look {
         Self { role, set_off: 0 }
     }
 
-    /// The same, set off in one more way.
+    /// The look with one more emphasis.
     #[must_use]
     pub const fn with(self, set_off: u8) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Look {
         }
     }
 
-    /// Whether it is set off in this way.
+    /// Reports whether it has an emphasis.
     pub const fn has(self, set_off: u8) -> bool {
         self.set_off & set_off != 0
     }

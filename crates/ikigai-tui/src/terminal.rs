@@ -34,10 +34,10 @@ pub use wire::{BELL, LONGEST_COPY, clipboard, copy_to_tmux, notification, title}
 const MOST_COLUMNS: u16 = 1_000;
 const MOST_ROWS: u16 = 500;
 
-/// How much is kept for a terminal that does not read. A frame is never as long.
+/// Most bytes kept for a terminal that does not read; a frame is shorter.
 const MOST_WAITING: usize = 8 << 20;
 
-/// How long a terminal that does not read is waited for when it is left.
+/// Longest wait for a terminal that does not read, when leaving it.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Why the terminal cannot be used.
@@ -46,10 +46,10 @@ pub enum TerminalError {
     /// There is none.
     #[error("this needs a terminal")]
     None(#[source] io::Error),
-    /// It does not do what it is told.
+    /// It refuses a setting.
     #[error("cannot set up the terminal")]
     SetUp(#[source] io::Error),
-    /// It was closed: there is nobody to show anything to.
+    /// It was closed.
     #[error("the terminal is gone")]
     Gone,
 }
@@ -60,7 +60,7 @@ pub struct Terminal {
     tty: OwnedFd,
     mouse: bool,
     shown: watch::Sender<bool>,
-    /// What the terminal has not taken yet.
+    /// Bytes that the terminal has not read.
     waiting: Vec<u8>,
 }
 
@@ -78,7 +78,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// How many columns and rows it has, as far as it says so.
+    /// Its columns and rows.
     pub fn size(&self) -> (u16, u16) {
         let size = tcgetwinsize(&self.tty).ok();
         let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
@@ -104,7 +104,7 @@ impl Terminal {
         self.push()
     }
 
-    /// Whether the terminal has taken all that was sent.
+    /// Reports whether the terminal has read all bytes.
     pub fn is_clear(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -113,7 +113,7 @@ impl Terminal {
     /// again.
     pub async fn clear(&mut self) -> Result<(), TerminalError> {
         while !self.waiting.is_empty() {
-            // Whether it can be written to is told of a terminal as of a pipe.
+            // A terminal reports that it is writable like a pipe.
             let tty = self.tty.try_clone().map_err(TerminalError::SetUp)?;
             let tty = pipe::Sender::from_owned_fd_unchecked(tty).map_err(TerminalError::SetUp)?;
             tty.writable().await.map_err(|_| TerminalError::Gone)?;
@@ -122,7 +122,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Whether the screen is shown: not while this process is suspended or in the background.
+    /// Reports whether the screen is shown: not while suspended or in the background.
     pub fn is_shown(&self) -> bool {
         *self.shown.borrow()
     }

@@ -1,4 +1,4 @@
-//! How many cells text takes. All that wraps, cuts or draws text asks here, so that all agree.
+//! Cells of text. Wrapping, cutting and drawing all use this module, so that they agree.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -11,14 +11,14 @@ pub const LONGEST_PIECE: usize = 63;
 /// its end for each cell.
 const WINDOW: usize = 256;
 
-/// What is shown in one cell or two: a character with its marks.
+/// A character with its marks, in one cell or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WidthPiece<'a> {
     /// The text, from 1 to [`LONGEST_PIECE`] bytes.
     pub text: &'a str,
-    /// How many cells it takes: 1 or 2.
+    /// Its cells: 1 or 2.
     pub width: u16,
-    /// Where the next piece begins, in bytes from the beginning of this text.
+    /// Start of the next piece, in bytes.
     pub end: usize,
 }
 
@@ -28,12 +28,12 @@ pub fn pieces(text: &str) -> Pieces<'_> {
     Pieces { text, at: 0 }
 }
 
-/// How many cells text takes.
+/// Number of cells of a text.
 pub fn width(text: &str) -> usize {
     pieces(text).map(|piece| usize::from(piece.width)).sum()
 }
 
-/// Cuts text so that it takes no more than so many cells.
+/// Cuts text to a number of cells.
 pub fn cut(text: &str, cells: usize) -> &str {
     let mut used = 0;
     let mut end = 0;

@@ -1,16 +1,16 @@
-//! What was sent before: going through it from the input, and searching it.
+//! History of sent messages: recall and search.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
 use super::{EditCommand, Editor, Unsent};
 
-/// How many texts are kept.
+/// Most messages kept.
 const MOST_ENTRIES: usize = 1_000;
-/// How much text is kept; the newest always is.
+/// Most bytes kept; the newest message always is.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// What was sent before, and where in it the input is.
+/// Sent messages, and the one that the input shows.
 ///
 /// Places are counted from the newest, which is 1; 0 is what was typed last.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl History {
         history
     }
 
-    /// Takes in what was just sent. The input is then at the end again.
+    /// Adds a sent message; the input is at the end again.
     pub fn sent(&mut self, text: String) {
         self.at = 0;
         self.left.clear();
@@ -52,7 +52,7 @@ impl History {
         self.entries.drain(..gone);
     }
 
-    /// Takes in texts that were sent before all others, the newest last; as many as are kept.
+    /// Adds messages before all others, the newest last, up to the limit.
     pub fn older(&mut self, sent: Vec<String>) {
         for text in sent.into_iter().rev() {
             let bytes = self.bytes + text.len();
@@ -83,7 +83,7 @@ impl History {
         self.at.checked_sub(1).is_some_and(|at| self.go(at, editor))
     }
 
-    /// Says whether the input is at the oldest text that is known.
+    /// Reports whether the input shows the oldest message.
     pub fn is_at_oldest(&self) -> bool {
         self.at == self.entries.len()
     }
@@ -125,7 +125,7 @@ impl HistorySearch {
         search
     }
 
-    /// What is sought.
+    /// The search text.
     pub fn sought(&self) -> &Editor {
         &self.sought
     }
@@ -159,7 +159,7 @@ impl HistorySearch {
         more
     }
 
-    /// Which of how many matches is shown, from 1; none if there are none.
+    /// Number of the shown match and of all, from 1; none without a match.
     pub fn place(&self) -> Option<(usize, usize)> {
         let count = self.matches.len();
         (count > 0).then_some((self.marked + 1, count))
@@ -182,7 +182,7 @@ impl HistorySearch {
     }
 }
 
-/// Where in a text something is; capital letters matter if there are any in what is sought.
+/// Position of a match; case matters if the search text has a capital letter.
 fn find(text: &str, sought: &str) -> Option<Range<usize>> {
     if sought.chars().any(char::is_uppercase) {
         let start = text.find(sought)?;

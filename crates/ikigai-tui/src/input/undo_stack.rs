@@ -1,24 +1,24 @@
-//! What can be undone and done again, and what was killed.
+//! Undo stack and kill ring of the input.
 
 use std::collections::VecDeque;
 
 use super::clip::Clip;
 
-/// How many steps can be undone.
+/// Most steps that can be undone.
 const MOST_STEPS: usize = 1_000;
-/// How many kills are kept.
+/// Most kills kept.
 const MOST_KILLS: usize = 32;
-/// How much text the steps, and the kills, may hold: twice the largest input.
+/// Most bytes of steps, and of kills: twice the largest input.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 
 /// Something was put in the place of something.
 #[derive(Clone, Debug)]
 pub(super) struct EditStep {
-    /// Where.
+    /// Position.
     pub(super) at: usize,
     pub(super) removed: Clip,
     pub(super) inserted: Clip,
-    /// Where the cursor was before.
+    /// Cursor before the step.
     pub(super) cursor: usize,
 }
 
@@ -54,7 +54,7 @@ impl EditStep {
     }
 }
 
-/// What can be undone and done again.
+/// Steps that can be undone and redone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Steps {
     done: VecDeque<EditStep>,
@@ -88,7 +88,7 @@ impl Steps {
     }
 }
 
-/// What was killed, the newest last.
+/// Killed texts, the newest last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kills {
     kept: VecDeque<Clip>,
@@ -115,7 +115,7 @@ impl Kills {
         }
     }
 
-    /// The kill that is so many before the newest, going round.
+    /// The kill a number of kills before the newest, wrapping around.
     pub(super) fn nth(&self, back: usize) -> Option<&Clip> {
         let back = back.checked_rem(self.kept.len())?;
         self.kept.get(self.kept.len() - 1 - back)

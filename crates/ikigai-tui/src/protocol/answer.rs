@@ -1,4 +1,4 @@
-//! What is answered: one line of JSON each.
+//! Answers of the control socket: one line of JSON each.
 
 use ikigai_engine::{Branch, Context, Question};
 use serde::{Deserialize, Serialize};
@@ -49,56 +49,56 @@ pub enum ControlOutput {
     },
     /// To `release`.
     Released {
-        /// Those that were held here.
+        /// Agents that this process owned.
         agents: Vec<Released>,
     },
     /// To `version`.
     Version(Version),
 }
 
-/// What is on the screen.
+/// Contents of the screen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Framebuffer {
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: u16,
-    /// How many columns.
+    /// Number of columns.
     pub cols: u16,
-    /// Where the cursor is.
+    /// Position of the cursor.
     pub cursor: CursorSeen,
     /// Every row.
     pub lines: Vec<RowSeen>,
 }
 
-/// Where the cursor is.
+/// Position of the cursor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CursorSeen {
     /// Its row, from 0.
     pub row: u16,
     /// Its column, from 0.
     pub col: u16,
-    /// Whether it is to be seen.
+    /// True if it is visible.
     pub visible: bool,
 }
 
 /// One row of the screen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowSeen {
-    /// Which, from 0.
+    /// Number of the row, from 0.
     pub row: u16,
-    /// What it says, without blanks at its end.
+    /// Text without blanks at its end.
     pub spans: Vec<SpanSeen>,
 }
 
 /// Text that looks the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpanSeen {
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// How it looks.
+    /// Style of the text.
     pub style: StyleSeen,
 }
 
-/// How text looks; what is not so is left out.
+/// Style of text; defaults are omitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_excessive_bools, reason = "ways of setting text off")]
@@ -123,18 +123,18 @@ pub struct StyleSeen {
     pub italic: bool,
 }
 
-/// What fills the window of an agent, in tokens.
+/// Usage of an agent's context window, in tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenCache {
     /// Of the turns in the window.
     pub total_tokens: u64,
     /// Of the system prompt, pins and tools beside them.
     pub fixed_tokens: u64,
-    /// What all of it may be.
+    /// Budget of the window.
     pub budget: u64,
-    /// How many turns are in the window.
+    /// Turns in the window.
     pub turn_count: u64,
-    /// How many turns came before them and are not sent.
+    /// Turns before them that are not sent.
     pub context_start_index: u64,
     /// The turns in the window, oldest first.
     pub turns: Vec<TurnSeen>,
@@ -145,7 +145,7 @@ pub struct TokenCache {
 pub struct TurnSeen {
     /// Its place among all turns, from 0.
     pub index: u64,
-    /// What it needs.
+    /// Tokens of the turn.
     pub tokens: u64,
 }
 
@@ -161,16 +161,16 @@ pub struct AgentSeen {
     pub parent: Option<String>,
     /// `running` or `dead`.
     pub status: String,
-    /// Whether it is in the middle of a turn.
+    /// True if a turn runs.
     pub working: bool,
-    /// Whether it is the one that is shown.
+    /// True if it is on the screen.
     pub current: bool,
     /// The number of its newest row.
     pub head: u64,
-    /// Which process holds it.
+    /// Process that owns it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<OwnerSeen>,
-    /// What it asks.
+    /// Its open question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionSeen>,
 }
@@ -187,11 +187,11 @@ pub struct OwnerSeen {
 /// A call that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionSeen {
-    /// Which tool.
+    /// Name of the tool.
     pub tool: String,
     /// The whole call, control and invisible characters spelled out.
     pub shown: String,
-    /// Where it would run, spelled out.
+    /// Directory in which it would run, spelled out.
     pub workdir: String,
     /// The whole diff of an edit, spelled out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,11 +207,11 @@ pub struct QuestionSeen {
 pub struct Released {
     /// Its id.
     pub id: String,
-    /// Whether it was in the middle of a turn, which is stopped now.
+    /// True if a turn ran, which is stopped now.
     pub worked: bool,
 }
 
-/// Who answers.
+/// Version of the program that answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     /// The program's version.
@@ -247,7 +247,7 @@ impl ControlAnswer {
 }
 
 impl Framebuffer {
-    /// What a terminal with this theme would show.
+    /// Rows as a terminal with this theme shows them.
     pub fn of(grid: &Grid, theme: Theme) -> Self {
         let cursor = grid.cursor.map(|(row, col)| CursorSeen {
             row,
@@ -266,7 +266,7 @@ impl Framebuffer {
         }
     }
 
-    /// The same as plain text, a line for each row.
+    /// Plain text, a line for each row.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for line in &self.lines {

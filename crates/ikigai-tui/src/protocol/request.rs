@@ -1,8 +1,8 @@
-//! What is asked: one line of JSON each.
+//! Requests of the control socket: one line of JSON each.
 
 use serde::{Deserialize, Serialize};
 
-/// How long an idle agent is waited for if nothing is said.
+/// Default limit of a wait for an idle agent.
 const PATIENCE_MS: u64 = 60_000;
 
 /// One request. Fields that are not known are ignored; an agent is named by its name, its id, or the
@@ -10,7 +10,7 @@ const PATIENCE_MS: u64 = 60_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ControlRequest {
-    /// What is on the screen.
+    /// Contents of the screen.
     ReadFramebuffer,
     /// Types keys, as a terminal sends them.
     SendKeys {
@@ -19,13 +19,13 @@ pub enum ControlRequest {
     },
     /// Waits until the agent that is shown has nothing to do.
     WaitIdle {
-        /// How long at most.
+        /// Limit of the wait.
         #[serde(default = "patience")]
         timeout_ms: u64,
     },
-    /// What fills the window of the agent that is shown.
+    /// Usage of the current agent's context window.
     ReadTokenCache,
-    /// Says something to an agent, or has a command carried out, as if it had been typed.
+    /// Submits a message or command to an agent, as if it had been typed.
     Submit {
         /// What.
         text: String,
@@ -43,7 +43,7 @@ pub enum ControlRequest {
         /// Only those after this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<u64>,
-        /// Whether to go on with those that come.
+        /// True to continue with new rows.
         #[serde(default)]
         follow: bool,
     },
@@ -58,7 +58,7 @@ pub enum ControlRequest {
         /// Hash of the call that is approved, as `agents` tells it; `no` needs none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<String>,
-        /// What `always` allows, if it is not the pattern that was proposed.
+        /// Pattern that `always` allows, instead of the proposed one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pattern: Option<String>,
         /// Why not, for the model.

@@ -17,7 +17,7 @@ pub fn bytes(count: u64) -> String {
     let mut unit = 1;
     let mut name = units[0];
     for next in &units[1..] {
-        // What would be rounded up to a whole next unit is told in that one.
+        // A value that rounds up to the next unit is written in that unit.
         if count.saturating_add(unit / 2) < unit * STEP {
             break;
         }
@@ -31,18 +31,18 @@ pub fn bytes(count: u64) -> String {
     format!("{}.{}{name}", tenths / 10, tenths % 10)
 }
 
-/// What a turn took.
+/// Figures of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnSummary {
-    /// How long it was.
+    /// Duration.
     pub took: Duration,
-    /// How many calls there were.
+    /// Number of calls.
     pub tools: usize,
-    /// How many tokens were answered and read afresh.
+    /// Tokens answered and read without cache.
     pub tokens: u64,
-    /// What it cost in billionths of a dollar, if that is known.
+    /// Cost in 10⁻⁹ dollars, if known.
     pub cost_nano_usd: Option<u64>,
-    /// When it ended, by the clock on the wall.
+    /// Time of its end.
     pub clock: String,
 }
 

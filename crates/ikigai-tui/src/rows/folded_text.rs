@@ -14,7 +14,7 @@ pub(super) const MOST_ROWS: usize = 2000;
 /// How many bytes a column needs at most, but for texts of marks upon marks.
 const COLUMN_BYTES: usize = 8;
 
-/// What stands before the first row of a text and before all others.
+/// Lead of the first row of a text, and of the others.
 #[derive(Clone, Debug)]
 pub(super) struct Lead {
     pub(super) first: Vec<TextSpan>,
@@ -39,7 +39,7 @@ impl Lead {
         }
     }
 
-    /// The same for the rows after the first.
+    /// Lead of the rows after the first.
     pub(super) fn below(&self) -> Self {
         Self {
             first: self.rest.clone(),
@@ -52,7 +52,7 @@ impl Lead {
     }
 }
 
-/// What of a text is not among its rows.
+/// Part of a text that is folded away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FoldedPart {
     pub(super) lines: usize,
@@ -96,7 +96,7 @@ pub(super) fn led(spans: Vec<TextSpan>, lead: &[TextSpan]) -> TextLine {
     }
 }
 
-/// Adds the rows of pieces that are one line, at most so many; says whether there are more.
+/// Adds rows of one line up to a limit; returns whether there are more.
 pub(super) fn add_line(
     lines: &mut Vec<TextLine>,
     spans: Vec<TextSpan>,
@@ -110,7 +110,7 @@ pub(super) fn add_line(
     rows.place().is_some()
 }
 
-/// Adds a line in at most so many rows, the last of which says if there is more.
+/// Adds a line up to a limit of rows; the last one says if there is more.
 pub(super) fn add_cut(
     lines: &mut Vec<TextLine>,
     spans: Vec<TextSpan>,
@@ -179,7 +179,7 @@ pub(super) fn add_text(
     }
 }
 
-/// The same, and a row that says what is left.
+/// Adds rows of a text, and one that counts the rest.
 pub(super) fn add_folded(
     lines: &mut Vec<TextLine>,
     text: &str,

@@ -1,4 +1,4 @@
-//! What each kind of event looks like, live and replayed alike.
+//! Rendering of each kind of event, the same live and replayed.
 //!
 //! Nothing from outside comes into a line as it is: all of it goes through
 //! [`clean`](crate::text::clean).
@@ -26,20 +26,20 @@ use crate::signs::{Sign, Symbols};
 use crate::text::{clean, clean_line};
 use folded_text::{FoldedPart, Lead, MOST_ROWS, add_cut, add_folded, add_line};
 
-/// Below so many columns tools take one row each.
+/// Fewest columns at which a tool takes more than one row.
 pub const NARROW: u16 = 60;
 
-/// How many rows of a message, or of what a command printed, are shown before it is unfolded.
+/// Rows of a folded message or command output.
 const LONG: usize = 40;
 
-/// How rows are to look.
+/// Width, symbols and names for rendering.
 #[derive(Clone, Copy)]
 pub struct RenderContext<'a> {
-    /// How many columns there are.
+    /// Columns.
     pub width: u16,
-    /// Which characters the terminal can show.
+    /// Character set of symbols.
     pub symbols: Symbols,
-    /// What agents and rows are called.
+    /// Names of agents and rows.
     pub names: Names<'a>,
 }
 
@@ -66,7 +66,7 @@ impl RenderContext<'_> {
     }
 }
 
-/// Whether somebody wants to see all of an event.
+/// State of an event: folded or open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FoldState {
     /// The first rows, or the first words.
@@ -106,7 +106,7 @@ impl RenderedBlock {
 /// Draws an event. Total.
 pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
     match shown {
-        // What a response cost is told after the turn.
+        // The cost of a response follows the turn.
         Shown::Nothing | Shown::Usage(_) => RenderedBlock::default(),
         Shown::System(text) => system(text, fold, manner),
         Shown::User { text, told, said } => user(text, told.as_deref(), said, fold, manner),
@@ -242,7 +242,7 @@ fn user(
             signed(Sign::Merged, Tone::Agent, &line, Tone::Agent, fold, manner)
         }
     };
-    // What the model was told beside what was typed: files, or what a child said.
+    // Text that the model received besides the typed one: files, or words of a child.
     if let (Some(told), false) = (told, matches!(said, Said::Mail(_))) {
         match fold {
             FoldState::Folded => block.folded = block.folded.max(Some(more.lines.max(1))),
@@ -299,7 +299,7 @@ fn rewound(data: &RewindData, manner: &RenderContext<'_>) -> RenderedBlock {
     }
 }
 
-/// What a rewind left: `3 turns folded (#41–#58)`.
+/// Rows that a rewind left: `3 turns folded (#41–#58)`.
 fn folded(data: &RewindData, manner: &RenderContext<'_>) -> String {
     let (Some(target), Some(from)) = (data.target, data.from) else {
         return "back".to_owned();

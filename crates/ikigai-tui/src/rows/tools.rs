@@ -9,28 +9,28 @@ use crate::line::TextSpan;
 use crate::look::{Look, Tone};
 use crate::text::{clean, clean_line};
 
-/// How much of one line is looked at: a few screens.
+/// Most bytes read of one line: a few screens.
 pub(super) const MOST_LINE_BYTES: usize = 16 * 1024;
 
-/// How many rows of a call are shown before it is unfolded.
+/// Rows of a folded call.
 const CALL: usize = 3;
 
-/// How many rows of most outputs are shown before they are unfolded.
+/// Rows of most folded outputs.
 const PEEK: usize = 3;
 
-/// The same of one that failed: its last ones, which tell why.
+/// Last rows of a failed output, which show the reason.
 const PEEK_FAILED: usize = 5;
 
-/// The same of a diff.
+/// Rows of a folded diff.
 const PEEK_DIFF: usize = 12;
 
-/// How many lines of a tool's output are shown before it is unfolded.
+/// Lines of a folded output.
 fn peek(tool: &str) -> usize {
     match tool {
         // The line says enough; the output is what the model wanted to read.
         "file_read" | "glob" | "grep" | "web_fetch" | "web_search" | "recall" | "fork" | "kill"
         | "send" | "wait" => 0,
-        // What the model is about to do.
+        // The call that the model makes.
         "list" => 20,
         _ => PEEK,
     }

@@ -14,11 +14,11 @@ use ikigai_engine::{Agent, TurnFigures};
 pub enum Id {
     /// A row of the log.
     Row(RowRef),
-    /// What the turn used that this row began.
+    /// Usage of the turn that this row began.
     Turn(RowRef),
-    /// What is not stored yet, below everything else.
+    /// Unstored rows, below everything else.
     Live,
-    /// What lies above is not sent any more; this is the last row of it.
+    /// Last row that is not sent any more.
     Context(RowRef),
     /// A row that is not remembered any more, because of this rewind.
     Left {
@@ -39,13 +39,13 @@ impl Id {
     }
 }
 
-/// What there is to see beside what an agent remembers.
+/// Rows off the agent's path that are shown.
 #[derive(Clone, Copy)]
 pub struct ExtraRows<'a> {
     /// The pages before the one that the agent remembers, newest first, each as it was when it was
     /// cleared away.
     pub before: &'a [Agent],
-    /// What rewinds left and somebody wants to see, by the row of the rewind.
+    /// Rows that rewinds left, by the row of the rewind.
     pub left: &'a HashMap<RowRef, Vec<Entry>>,
 }
 
@@ -54,18 +54,18 @@ pub struct ExtraRows<'a> {
 pub struct ScrollbackItem {
     /// Its name.
     pub id: Id,
-    /// What it is.
+    /// Contents.
     pub what: ItemContent,
 }
 
 impl ScrollbackItem {
-    /// Whether it is something that the model said.
+    /// Reports whether it is an answer of the model.
     pub fn is_said(&self) -> bool {
         matches!(&self.what, ItemContent::Row { row, .. } if row.kind.read_as() == Some(Kind::Assistant))
     }
 }
 
-/// What an item shows.
+/// Contents of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ItemContent {
     /// A row of the log.
@@ -75,13 +75,13 @@ pub enum ItemContent {
         /// It cannot be read, for this reason.
         problem: Option<String>,
     },
-    /// What a turn used.
+    /// Usage of a turn.
     Turn(TurnFigures),
     /// The window begins below.
     Context,
 }
 
-/// What there is to see, oldest first.
+/// Builds the items, oldest first.
 pub(super) fn items(
     state: &AgentState,
     view: &View,
@@ -163,7 +163,7 @@ fn left_by(by: RowRef, entry: &Entry) -> Option<ScrollbackItem> {
     })
 }
 
-/// Whether a row belongs to what a turn does, and not to what is said beside it.
+/// Reports whether a row belongs to the work of a turn.
 fn is_of_turn(kind: Option<Kind>) -> bool {
     use Kind::{Assistant, Error, Interrupted, ToolCall, ToolResult, Usage, User};
     let of_turn = [
@@ -201,7 +201,7 @@ fn is_drawn(entry: &Entry) -> bool {
     }
 }
 
-/// Says whether a `summary` row only shortens tool outputs.
+/// Reports whether a `summary` row only shortens tool outputs.
 fn elides(entry: &Entry) -> bool {
     let summary: SummaryData = data::read(entry.row.data.as_deref());
     summary.elide.is_some()

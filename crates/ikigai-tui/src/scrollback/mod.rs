@@ -1,4 +1,4 @@
-//! The scrollback of one agent: rows laid out once for a width, and only where somebody looks.
+//! The scrollback of one agent: rows laid out once per width, and only when visible.
 //!
 //! What is above the screen is laid out when it is scrolled to; what was never looked at costs
 //! nothing. The place that is looked at is a row of an item, so that text which comes in below, or
@@ -20,7 +20,7 @@ use crate::line::TextLine;
 /// Laid-out items that are kept beside those on the screen.
 const KEPT_BLOCKS: usize = 400;
 
-/// At most so many rows are counted below the screen.
+/// Most rows counted below the screen.
 const MOST_COUNTED: usize = 9_999;
 
 /// Lays one item out.
@@ -31,11 +31,11 @@ pub trait ItemRenderer {
     /// Changes whenever the same items must be laid out anew: with the width, the theme's signs.
     fn generation(&self) -> u64;
 
-    /// Whether a blank row follows each item.
+    /// Reports whether a blank row follows each item.
     fn is_airy(&self) -> bool;
 }
 
-/// What is looked at.
+/// Position of the viewport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Viewport {
     /// The end, whatever comes.
@@ -49,19 +49,19 @@ enum Viewport {
 pub struct Visible {
     /// Of which item.
     pub id: Option<Id>,
-    /// Which row of it.
+    /// Row of the item.
     pub row: usize,
     block: Rc<Vec<TextLine>>,
 }
 
 impl Visible {
-    /// What it shows; nothing if it is blank.
+    /// Its line; none if it is blank.
     pub fn line(&self) -> Option<&TextLine> {
         self.block.get(self.row)
     }
 }
 
-/// See the module.
+/// Items of one agent and their laid-out rows.
 pub struct Scrollback {
     items: Vec<ScrollbackItem>,
     places: HashMap<Id, usize>,
@@ -94,12 +94,12 @@ impl Default for Scrollback {
 }
 
 impl Scrollback {
-    /// Takes in what an agent remembers by now, and what is to be seen beside that.
+    /// Sets the items: an agent's path, and hidden rows to show.
     pub fn set(&mut self, state: &AgentState, view: &View, beside: Option<ExtraRows<'_>>) {
         self.items = items::items(state, view, beside);
         let places = self.items.iter().enumerate();
         self.places = places.map(|(index, item)| (item.id, index)).collect();
-        // What a turn used changes as long as it goes on.
+        // The usage of a turn changes while it runs.
         for item in self.items.iter().rev().take(3) {
             if !matches!(item.what, ItemContent::Row { .. }) {
                 self.blocks.remove(&item.id);
@@ -122,7 +122,7 @@ impl Scrollback {
         self.items.get(*self.places.get(&id)?)
     }
 
-    /// Where an item stands among all.
+    /// Index of an item.
     pub fn place(&self, id: Id) -> Option<usize> {
         match id {
             Id::Live => Some(self.items.len()),
@@ -130,7 +130,7 @@ impl Scrollback {
         }
     }
 
-    /// The item so many further down.
+    /// The item a number of items further down.
     pub fn neighbour(&self, id: Id, by: isize) -> Option<&ScrollbackItem> {
         let index = self.places.get(&id)?.checked_add_signed(by)?;
         self.items.get(index)
@@ -141,14 +141,14 @@ impl Scrollback {
         if lines.is_empty()
             && let Viewport::From(Id::Live, row) = self.look
         {
-            // What was looked at has become an item: the newest that the model said.
+            // The live rows have become an item: the newest answer.
             let said = self.items.iter().rev().find(|item| item.is_said());
             self.look = said.map_or(Viewport::End, |item| Viewport::From(item.id, row));
         }
         self.live = Rc::new(lines);
     }
 
-    /// Whether the end is looked at.
+    /// Reports whether the viewport is at the end.
     pub fn is_at_end(&self) -> bool {
         self.look == Viewport::End
     }
@@ -211,7 +211,7 @@ impl Scrollback {
         rows
     }
 
-    /// Moves what is looked at by so many rows, up if negative. Says whether there is nothing above.
+    /// Scrolls by a number of rows, up if negative; returns whether the top is reached.
     pub fn scroll(&mut self, by: isize, layout: &dyn ItemRenderer) -> bool {
         let top = self.visible(self.height, layout).into_iter().next();
         let Some(top) = top else { return true };
@@ -227,7 +227,7 @@ impl Scrollback {
         false
     }
 
-    /// Looks from so many rows above a place on; says whether there are fewer.
+    /// Moves the viewport a number of rows above a place; returns whether there are fewer.
     fn look_above(
         &mut self,
         mut index: usize,
@@ -319,7 +319,7 @@ impl Scrollback {
         }
     }
 
-    /// Whether at most so many items lie below what is seen.
+    /// Reports whether at most a number of items lie below the viewport.
     pub fn ends_within(&mut self, items: usize, layout: &dyn ItemRenderer) -> bool {
         let rows = self.visible(self.height, layout);
         let last = rows.last().and_then(|row| row.id);
@@ -350,7 +350,7 @@ impl Scrollback {
         }
     }
 
-    /// How many rows of an item are above the screen and how many below; none if none is on it.
+    /// Rows of an item above and below the screen; none if it is off the screen.
     pub fn hidden_rows(&mut self, id: Id, layout: &dyn ItemRenderer) -> Option<(usize, usize)> {
         let rows = self.visible(self.height, layout);
         let mut own = rows.iter().filter(|row| row.id == Some(id));
@@ -368,7 +368,7 @@ impl Scrollback {
         }
     }
 
-    /// How many rows came since the end was left.
+    /// Rows added since the viewport left the end.
     pub fn new_rows(&mut self, layout: &dyn ItemRenderer) -> usize {
         let Some((id, seen)) = self.left_at else {
             return 0;
@@ -464,7 +464,7 @@ impl Scrollback {
         }
     }
 
-    /// How many rows an item takes, with the blank one that parts it from the next.
+    /// Rows of an item, with the blank one after it.
     fn height_of(&mut self, index: usize, layout: &dyn ItemRenderer) -> usize {
         match self.block(index, layout).len() {
             0 => 0,
@@ -472,7 +472,7 @@ impl Scrollback {
         }
     }
 
-    /// Whether nothing is drawn below an item.
+    /// Reports whether nothing is drawn below an item.
     fn is_last(&mut self, index: usize, layout: &dyn ItemRenderer) -> bool {
         (index + 1..=self.items.len()).all(|below| self.block(below, layout).is_empty())
     }

@@ -15,12 +15,12 @@ pub struct TextPosition {
     pub column: usize,
 }
 
-/// What is selected: from one place to another, in either order.
+/// Selected text: from one position to another, in either order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Where it began.
+    /// Beginning.
     pub from: TextPosition,
-    /// Where it goes to.
+    /// End.
     pub to: TextPosition,
 }
 
@@ -52,7 +52,7 @@ impl Selection {
     }
 }
 
-/// How many cells signs and indentation take.
+/// Cells of signs and indentation.
 pub(super) fn lead_width(line: &TextLine) -> usize {
     let lead = line.spans.iter().take(line.lead);
     lead.map(|span| width(&span.text)).sum()

@@ -1,4 +1,4 @@
-//! What the system tells a program with a screen.
+//! Signals for a program with a screen.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::standing::Standing;
 
-/// How many ancestors are looked at for a shell.
+/// Most ancestors searched for a shell.
 const MOST_ANCESTORS: usize = 64;
 
-/// What was told.
+/// A signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalEvent {
     /// The terminal has another size.
@@ -23,11 +23,11 @@ pub enum SignalEvent {
     Terminate,
     /// The terminal is gone.
     HangUp,
-    /// Somebody sent what Ctrl-C sends where keys are not read one by one.
+    /// SIGINT, as Ctrl-C sends it in cooked mode.
     Interrupt,
 }
 
-/// Listens to what is told.
+/// Receives signals.
 #[derive(Debug)]
 pub struct Signals {
     resized: Signal,
@@ -52,7 +52,7 @@ impl Signals {
         })
     }
 
-    /// Forgets what was told to this process and to a program that had the terminal alike.
+    /// Forgets stop signals that were meant for a program on the terminal.
     pub fn forget_stops(&mut self) -> io::Result<()> {
         let fresh = Self::new()?;
         self.continued = fresh.continued;
@@ -75,7 +75,7 @@ impl Signals {
     }
 }
 
-/// Stops this process and all of its group, until somebody continues them.
+/// Stops this process and its group until they are continued.
 pub(crate) fn stop_group() -> io::Result<()> {
     // Not the signal of Ctrl-Z, for that one is listened to.
     rustix::process::kill_current_process_group(Number::STOP)?;
