@@ -30,6 +30,9 @@ const FULL_PERCENT: u64 = 97;
 /// Refusals of requests smaller than this, in tokens, correct no window.
 const LEAST_WINDOW: u64 = 512;
 
+/// Messages up to this size fit the smallest window.
+const SHORT_MESSAGE_BYTES: usize = 1_024;
+
 /// Share of a refused request, or of the limit that the refusal names, that is sent instead.
 const OVERFLOW_PERCENT: u64 = 85;
 
@@ -128,10 +131,31 @@ impl Worker {
             }
         }
         drop(learned);
-        if models.window_tokens(&turn.choice) != turn.model.window_tokens() {
+        if self.has_stale_window(turn) {
             self.renew_turn(turn, desk).await?;
         }
         Ok(None)
+    }
+
+    /// Prepares a turn anew if its model's window has to be asked for because of a long message.
+    ///
+    /// Short messages fit any window, so they are stored without a question to the server.
+    pub(super) async fn turn_for(&self, message: &Event, turn: Turn) -> Result<Turn, EngineError> {
+        let is_long =
+            matches!(message, Event::User { text, .. } if text.len() > SHORT_MESSAGE_BYTES);
+        if !is_long {
+            return Ok(turn);
+        }
+        self.look_up_window().await?;
+        if self.has_stale_window(&turn) {
+            return self.prepare_turn().await;
+        }
+        Ok(turn)
+    }
+
+    /// Says whether the window of a turn's model became known since it was prepared.
+    fn has_stale_window(&self, turn: &Turn) -> bool {
+        self.ledger.engine.models.window_tokens(&turn.choice) != turn.model.window_tokens()
     }
 
     /// Takes a refusal of a request as too long for the model's true window, once per request.

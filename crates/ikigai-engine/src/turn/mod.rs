@@ -121,6 +121,7 @@ impl Worker {
         self.tell_settled(desk).await?;
         let turn = self.prepare_turn().await?;
         let (message, files) = mentions::message_row(&mut self.ledger, text).await?;
+        let turn = self.turn_for(&message, turn).await?;
         self.check_message(&message, &turn)?;
         for file in files {
             desk.tell(Update::Notice(file));

@@ -366,6 +366,23 @@ async fn an_unknown_model_gets_the_window_that_its_server_states() {
     );
 }
 
+/// A first message that is too long for the server's window is refused before anything is stored.
+#[tokio::test(start_paused = true)]
+async fn a_long_first_message_is_judged_by_the_window_that_the_server_states() {
+    let world = world(1_000_000);
+    world.provider.will_state_window(9_000);
+    let mut worker = world.root().await;
+    let id = worker.agent().state.agent();
+    let rows = world.rows(id).await.len();
+
+    let refused = say(&mut worker, &"many words ".repeat(2_000)).await;
+
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("at most 4.5k"), "{error}");
+    assert_eq!(world.rows(id).await.len(), rows);
+    assert_eq!(world.provider.requests().len(), 0);
+}
+
 /// `recall` with a row opens all of it, page by page.
 #[tokio::test(start_paused = true)]
 async fn a_row_is_opened_in_pages() {
