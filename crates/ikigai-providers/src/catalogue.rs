@@ -307,30 +307,17 @@ impl Catalogue {
 
 /// The words nearest to a mistyped one, nearest first, at most three.
 pub(crate) fn near_words<'a>(typed: &str, words: &[&'a str]) -> Vec<&'a str> {
+    // The cost grows with the length of both; no name is that long.
+    const MOST_TYPED: usize = 64;
+    let typed: String = typed.chars().take(MOST_TYPED).collect();
     let mut near: Vec<(usize, &str)> = words
         .iter()
-        .map(|word| (distance(typed, word), *word))
+        .map(|word| (strsim::levenshtein(&typed, word), *word))
         .filter(|(edits, word)| *edits <= (word.len() / 3).max(1))
         .collect();
     near.sort_unstable();
     near.dedup_by(|one, other| one.1 == other.1);
     near.into_iter().take(3).map(|(_, word)| word).collect()
-}
-
-/// How many letters must be changed, added or taken away to make one word the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, letter) in one.chars().take(64).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, wanted) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *wanted);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
 }
 
 /// What was typed for a model: `[provider:]name[/level]`.

@@ -1,14 +1,11 @@
 //! When a failed request is sent again, and after how long. Pure: it waits for nothing.
 
-mod date;
 #[cfg(test)]
 mod tests;
 
 use std::time::{Duration, SystemTime};
 
 use crate::answer::{FailureKind, ProviderError};
-
-pub use date::parse_date;
 
 /// How often and how patiently a request is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,8 +137,9 @@ pub fn asked<'a>(header: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> A
     let retry_after = milliseconds.or_else(|| {
         let value = header("retry-after")?.trim();
         seconds(value, 1.0).or_else(|| {
-            let now = header("date").and_then(parse_date).unwrap_or(now);
-            parse_date(value)?.duration_since(now).ok()
+            let parse = |text: &str| httpdate::parse_http_date(text.trim()).ok();
+            let now = header("date").and_then(parse).unwrap_or(now);
+            parse(value)?.duration_since(now).ok()
         })
     });
     let should_retry = match header("x-should-retry").map(str::trim) {

@@ -12,7 +12,10 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> V
 
 /// How near two names are; none if they are far from each other.
 fn score(name: &str, candidate: &str) -> Option<usize> {
-    let edits = edits(&name.to_ascii_lowercase(), candidate);
+    // The cost grows with the length of both; no name is that long.
+    const MOST_TYPED: usize = 32;
+    let typed: String = name.chars().take(MOST_TYPED).collect();
+    let edits = strsim::osa_distance(&typed.to_ascii_lowercase(), candidate);
     let most = (candidate.len() / 3).max(1);
     if edits <= most {
         Some(edits)
@@ -21,28 +24,6 @@ fn score(name: &str, candidate: &str) -> Option<usize> {
     } else {
         None
     }
-}
-
-/// How many letters must be changed, added, taken away or swapped with their neighbour.
-fn edits(one: &str, other: &str) -> usize {
-    let one: Vec<char> = one.chars().take(32).collect();
-    let other: Vec<char> = other.chars().take(32).collect();
-    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
-    for i in 1..=one.len() {
-        let mut row = vec![i];
-        for j in 1..=other.len() {
-            let changed = rows[i - 1][j - 1] + usize::from(one[i - 1] != other[j - 1]);
-            let mut least = changed.min(row[j - 1] + 1).min(rows[i - 1][j] + 1);
-            let swapped =
-                i > 1 && j > 1 && one[i - 1] == other[j - 2] && one[i - 2] == other[j - 1];
-            if swapped {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[one.len()][other.len()]
 }
 
 #[cfg(test)]

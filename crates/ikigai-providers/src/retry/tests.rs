@@ -175,6 +175,17 @@ fn headers_are_read_in_every_form() {
             None,
             None,
         ),
+        (&[("retry-after", "tomorrow")], None, None),
+        (
+            &[("retry-after", "Sat, 14 Nov 2026 24:00:30 GMT")],
+            None,
+            None,
+        ),
+        (
+            &[("retry-after", "Sat, 14 Nov 2026 12:00:30 CET")],
+            None,
+            None,
+        ),
         (&[("retry-after", "-1")], None, None),
         (&[("retry-after", "NaN")], None, None),
         (&[("retry-after", "inf")], None, None),
@@ -202,33 +213,5 @@ fn headers_are_read_in_every_form() {
         let read = asked.retry_after.map(|pause| pause.as_millis());
         assert_eq!(read, milliseconds.map(u128::from), "{headers:?}");
         assert_eq!(asked.should_retry, *should_retry, "{headers:?}");
-    }
-}
-
-#[test]
-fn dates_are_read_to_the_second() {
-    let table = [
-        ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
-        ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),
-        ("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777)),
-        ("Sun Nov  6 08:49:37 1994", Some(784_111_777)),
-        ("Tue, 29 Feb 2000 23:59:59 GMT", Some(951_868_799)),
-        ("Wed, 01 Mar 2000 00:00:00 GMT", Some(951_868_800)),
-        ("Sat, 14 Nov 2026 12:00:00 GMT", Some(NOON)),
-        ("Fri, 31 Dec 9999 23:59:60 GMT", Some(253_402_300_799)),
-        ("Wed, 31 Dec 1969 23:59:59 GMT", None),
-        ("Sun, 06 Nov 1994 08:49:37 CET", None),
-        ("Sun, 06 Nov 1994 08:49 GMT", None),
-        ("Sun, 06 Nov 1994 24:00:00 GMT", None),
-        ("Sun, 06 Nov 1994 08:49:37 GMT and more", None),
-        ("Sun, 06 Brumaire 1994 08:49:37 GMT", None),
-        ("Sun, +6 Nov 1994 08:49:37 GMT", None),
-        ("Sun, 00 Nov 1994 08:49:37 GMT", None),
-        ("", None),
-        ("tomorrow", None),
-    ];
-
-    for (text, seconds) in table {
-        assert_eq!(parse_date(text), seconds.map(at), "{text}");
     }
 }
