@@ -313,6 +313,10 @@ data_type! {
         hash: String,
         /// Whether the tool wrote it.
         wrote: bool,
+        /// Lines that a write added, if they were counted.
+        added: u64,
+        /// Lines that a write removed, if they were counted.
+        removed: u64,
     }
 }
 data_type! {

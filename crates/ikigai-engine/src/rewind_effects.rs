@@ -208,7 +208,7 @@ impl Side {
     fn add(&mut self, entry: &Entry) {
         let data = entry.row.data.as_deref();
         match entry.kind() {
-            Some(Kind::ToolResult) => self.add_result(entry, data::read(data)),
+            Some(Kind::ToolResult) => self.add_result(data::read(data)),
             // What that one left changed is still so.
             Some(Kind::Rewind) => {
                 let files = data::read::<RewindData>(data).files.unwrap_or_default();
@@ -220,15 +220,18 @@ impl Side {
         }
     }
 
-    fn add_result(&mut self, entry: &Entry, result: ToolResultData) {
+    fn add_result(&mut self, result: ToolResultData) {
         let name = result.name.unwrap_or_default();
         if result.verdict != Some(Verdict::Refused) && !TELLING.contains(&name.as_str()) {
             self.tools.insert(name);
         }
         let files = result.files.unwrap_or_default();
         let wrote = files.into_iter().filter(|file| file.wrote == Some(true));
-        let lines = lines_in(entry.row.content.as_deref().unwrap_or_default());
-        for path in wrote.filter_map(|file| file.path) {
+        for file in wrote {
+            let Some(path) = file.path else {
+                continue;
+            };
+            let lines = file.added.zip(file.removed);
             let known = self.files.entry(path).or_insert(Some((0, 0)));
             *known = known.zip(lines).map(|(known, lines)| {
                 (
@@ -238,16 +241,6 @@ impl Side {
             });
         }
     }
-}
-
-/// Lines added and taken away, as the first line of a result shows them: `src/a.rs: +12 −3`.
-fn lines_in(shown: &str) -> Option<(u64, u64)> {
-    let (_, counts) = shown.lines().next()?.rsplit_once(": ")?;
-    let (more, less) = counts.split_once(' ')?;
-    Some((
-        more.strip_prefix('+')?.parse().ok()?,
-        less.strip_prefix('−')?.parse().ok()?,
-    ))
 }
 
 /// The row that goes to `target`, and what that leaves behind.

@@ -161,12 +161,13 @@ pub(crate) fn find(real: &Path) -> Result<Found, FileError> {
     })
 }
 
-/// A row's word on a file that was read or written.
-pub(crate) fn touched(path: &Path, hash: String, wrote: bool) -> TouchedFile {
+/// Entry of a result for a file that was read.
+pub(crate) fn read(path: &Path, hash: String) -> TouchedFile {
     TouchedFile {
         path: Some(path.to_string_lossy().into_owned()),
         hash: Some(hash),
-        wrote: Some(wrote),
+        wrote: Some(false),
+        ..TouchedFile::default()
     }
 }
 

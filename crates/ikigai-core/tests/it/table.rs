@@ -224,12 +224,14 @@ fn tools() -> Vec<Shape> {
             path: some("f"),
             hash: some("11"),
             wrote: Some(false),
+            added: Some(12),
+            removed: Some(3),
         }]),
     };
     let result_json = json!({
         "tool_call_id": "c", "name": "ls", "output": "out", "success": true,
         "call": {"agent": A, "seq": 2}, "blob": {"hash": "00ff", "bytes": 1_u64 << 40},
-        "verdict": "ran", "files": [{"path": "f", "hash": "11", "wrote": false}]
+        "verdict": "ran", "files": [{"path": "f", "hash": "11", "wrote": false, "added": 12, "removed": 3}]
     });
     vec![
         (

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
+use ikigai_core::data::TouchedFile;
 
 use crate::arguments::BadArguments;
 use crate::diff::{self, Diff};
@@ -103,8 +104,14 @@ fn run(context: &Context, located: &Located, change: &Change) -> Output {
         }
         return output;
     }
-    let mut output = told(&name, &old, &new);
-    output.files = vec![files::touched(path, files::sha256_hex(&new), !unchanged)];
+    let diff = difference(&old, &new);
+    let mut output = told(&name, &old, &new, diff.as_ref());
+    output.files = vec![TouchedFile {
+        wrote: Some(!unchanged),
+        added: diff.as_ref().map(|diff| diff.added as u64),
+        removed: diff.as_ref().map(|diff| diff.removed as u64),
+        ..files::read(path, files::sha256_hex(&new))
+    }];
     output
 }
 
@@ -148,9 +155,9 @@ fn refused(name: &str, real: &Path, refusal: Refusal) -> Output {
     }
 }
 
-fn told(name: &str, old: &Found, new: &[u8]) -> Output {
+fn told(name: &str, old: &Found, new: &[u8], diff: Option<&Diff>) -> Output {
     let count = count(new);
-    let Some(diff) = difference(old, new) else {
+    let Some(diff) = diff else {
         let text = format!("`{name}` is replaced by {count}\n");
         return Output::done(text, format!("{name}: replaced"));
     };

@@ -191,7 +191,7 @@ fn read_file(context: &Context, located: &Located, page: &Page) -> Output {
             let hash = reader.into_inner().hasher;
             let hash = hash.map(|hasher| files::hex(&hasher.finalize()));
             output.files = hash
-                .map(|hash| files::touched(path, hash, false))
+                .map(|hash| files::read(path, hash))
                 .into_iter()
                 .collect();
             output

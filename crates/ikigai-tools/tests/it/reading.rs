@@ -163,6 +163,7 @@ fn the_hash_of_the_whole_file_is_recorded_whatever_is_shown() {
         path: Some(path.to_str().unwrap().to_owned()),
         hash: Some(HELLO_HASH.to_owned()),
         wrote: Some(false),
+        ..TouchedFile::default()
     };
     assert_eq!(output.files, [expected]);
     assert_eq!(output.shown, "hello.txt: line 1 of 1");

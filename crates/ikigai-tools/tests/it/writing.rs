@@ -80,6 +80,8 @@ fn what_was_written_is_told_and_recorded() {
         path: Some(path.to_str().unwrap().to_owned()),
         hash: Some(HELLO_HASH.to_owned()),
         wrote: Some(true),
+        added: Some(1),
+        removed: Some(1),
     };
     assert_eq!(output.files, [touched]);
     assert_eq!(desk.get("a.txt"), "hello\n");
