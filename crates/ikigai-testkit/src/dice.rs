@@ -18,6 +18,11 @@ impl Dice {
         Self(seed | 1)
     }
 
+    /// Draws the same numbers in every run.
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
     /// Draws a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;

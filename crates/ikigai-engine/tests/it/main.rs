@@ -31,3 +31,4 @@ mod submissions;
 mod summaries;
 mod support;
 mod windows;
+mod wire_memory;

@@ -14,6 +14,7 @@ use ikigai_engine::{
     Desk, Engine, EngineError, Environment, GrantKey, INTENTS, Intent, Outcome, Safety, Stop,
     Tools, Update, Worker,
 };
+use ikigai_providers::Models;
 use ikigai_store::{AgentRecord, Batch, HeadClaim, LeaseClaim, Log, ReadLog};
 use ikigai_testkit::{ChosenStore, FaultyStore, IdSource, ManualClock, ScriptedProvider};
 use ikigai_tools::Tool;
@@ -55,6 +56,8 @@ pub(crate) struct World {
     log: ChosenStore,
     pub(crate) store: Arc<FaultyStore>,
     pub(crate) provider: ScriptedProvider,
+    /// The models of the engine: the scripted provider's, if a test names no others.
+    models: Arc<dyn Models>,
     pub(crate) engine: Engine,
     pub(crate) clock: ManualClock,
     equip: Equip,
@@ -82,11 +85,23 @@ impl World {
         Self::on(log, provider, 1)
     }
 
-    fn on(log: ChosenStore, provider: ScriptedProvider, seed: u64) -> Self {
-        Self::of_user(OWN_KEY, log, provider, seed)
+    /// A world whose agents ask these models.
+    pub(crate) fn with_models(models: Arc<dyn Models>) -> Self {
+        let log = ChosenStore::new(IdSource::new(1).process());
+        Self::of_user(OWN_KEY, log, (ScriptedProvider::default(), models), 1)
     }
 
-    fn of_user(key: GrantKey, log: ChosenStore, provider: ScriptedProvider, seed: u64) -> Self {
+    fn on(log: ChosenStore, provider: ScriptedProvider, seed: u64) -> Self {
+        let models = Arc::new(provider.clone());
+        Self::of_user(OWN_KEY, log, (provider, models), seed)
+    }
+
+    fn of_user(
+        key: GrantKey,
+        log: ChosenStore,
+        (provider, models): (ScriptedProvider, Arc<dyn Models>),
+        seed: u64,
+    ) -> Self {
         let store = Arc::new(FaultyStore::new(Arc::new(log.clone())));
         let clock = ManualClock::new(Micros(i64::try_from(seed).unwrap() * 1_000_000_000));
         let surroundings = Surroundings {
@@ -95,15 +110,12 @@ impl World {
             ids: IdSource::new(WORLDS.fetch_add(1, Ordering::Relaxed)),
             key,
         };
-        let engine = Engine::new(
-            store.clone(),
-            Arc::new(surroundings),
-            Arc::new(provider.clone()),
-        );
+        let engine = Engine::new(store.clone(), Arc::new(surroundings), models.clone());
         Self {
             log,
             store,
             provider,
+            models,
             engine,
             clock,
             equip: Arc::new(|engine| engine),
@@ -139,17 +151,21 @@ impl World {
         self.log.die();
         let seed = self.seed + 1;
         let log = self.log.other_process(IdSource::new(1000 + seed).process());
-        let mut restarted = Self::on(log, self.provider.clone(), seed);
+        let mut restarted = Self::of_user(OWN_KEY, log, self.providers(), seed);
         restarted.engine = (self.equip)(restarted.engine);
         restarted.equip = self.equip.clone();
         restarted
+    }
+
+    fn providers(&self) -> (ScriptedProvider, Arc<dyn Models>) {
+        (self.provider.clone(), self.models.clone())
     }
 
     /// Another process on the same log, while this one lives.
     pub(crate) fn beside(&self) -> Self {
         let seed = self.seed + 500;
         let log = self.log.other_process(IdSource::new(1000 + seed).process());
-        let mut beside = Self::on(log, self.provider.clone(), seed);
+        let mut beside = Self::of_user(OWN_KEY, log, self.providers(), seed);
         beside.engine = (self.equip)(beside.engine);
         beside.equip = self.equip.clone();
         beside
@@ -160,7 +176,7 @@ impl World {
         let seed = self.seed + 700;
         let log = self.log.other_process(IdSource::new(1000 + seed).process());
         let key = GrantKey::new([8; 32]);
-        let mut other = Self::of_user(key, log, self.provider.clone(), seed);
+        let mut other = Self::of_user(key, log, self.providers(), seed);
         other.engine = (self.equip)(other.engine);
         other.equip = self.equip.clone();
         other

@@ -1,6 +1,7 @@
 //! A model server on this machine that answers in whatever dialect it is asked, with what a test says,
 //! and applies that dialect's rules to every request.
 
+mod cache;
 mod speak;
 
 use std::collections::{HashMap, VecDeque};
@@ -13,6 +14,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use self::cache::PromptCache;
+use self::speak::Usage;
 use crate::server::{Received, Script, read_request};
 use crate::wire;
 
@@ -59,16 +62,21 @@ pub struct Asked {
 }
 
 /// The server. It ends when it is dropped.
-#[derive(Debug)]
 pub struct Mock {
     address: SocketAddr,
     shared: Arc<Shared>,
     listening: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug, Default)]
+/// Plays the model: answers each request by what it holds.
+pub type ModelScript = Box<dyn FnMut(&Asked) -> Said + Send>;
+
+#[derive(Default)]
 struct Shared {
     says: Mutex<VecDeque<Said>>,
+    script: Mutex<Option<ModelScript>>,
+    /// None if the server has no prompt cache.
+    cache: Mutex<Option<PromptCache>>,
     asked: Mutex<Vec<Asked>>,
     faults: Mutex<Vec<String>>,
     /// Documents beside the dialects', by method and path.
@@ -115,9 +123,23 @@ impl Said {
 impl Mock {
     /// Begins to listen.
     pub fn start() -> Self {
+        Self::with(Shared::default())
+    }
+
+    /// Has a script play the model, on a server with a prompt cache. Requests are not kept: the
+    /// script takes what it needs of them.
+    pub fn play(script: impl FnMut(&Asked) -> Said + Send + 'static) -> Self {
+        Self::with(Shared {
+            script: Mutex::new(Some(Box::new(script))),
+            cache: Mutex::new(Some(PromptCache::default())),
+            ..Shared::default()
+        })
+    }
+
+    fn with(shared: Shared) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::new(shared);
         let listening = thread::spawn({
             let shared = Arc::clone(&shared);
             move || listen(&listener, &shared)
@@ -177,6 +199,21 @@ impl Drop for Mock {
     }
 }
 
+impl Shared {
+    fn next_said(&self, asked: Asked, text: &str) -> Option<Said> {
+        if let Some(script) = held(&self.script).as_mut() {
+            return Some(script(&asked));
+        }
+        let mut says = held(&self.says);
+        let fits = |said: &Said| said.only_to.as_ref().is_none_or(|only| text.contains(only));
+        let at = says.iter().position(fits);
+        let said = at.and_then(|at| says.remove(at));
+        // In the order in which answers are handed out.
+        held(&self.asked).push(asked);
+        said
+    }
+}
+
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -215,19 +252,15 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         held(&shared.faults).push(format!("{}: {fault}", request.line));
     }
     let text = body.to_string();
-    let said = {
-        let mut says = held(&shared.says);
-        let fits = |said: &Said| said.only_to.as_ref().is_none_or(|only| text.contains(only));
-        let at = says.iter().position(fits);
-        let said = at.and_then(|at| says.remove(at));
-        // In the order in which answers are handed out.
-        held(&shared.asked).push(Asked {
-            line: request.line.clone(),
-            spoken,
-            body,
-        });
-        said
+    let asked = Asked {
+        line: request.line.clone(),
+        spoken,
+        body,
     };
+    let cached = held(&shared.cache)
+        .as_mut()
+        .map(|cache| cache.look_up(spoken, &asked.body));
+    let said = shared.next_said(asked, &text);
     let Some(said) = said else {
         let failed = failure(spoken, "nothing is expected here");
         let stays = [("x-should-retry", "false")];
@@ -242,8 +275,11 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         return stream.write_all(&Script::answer(*status, &soon, &failed).bytes());
     }
     stream.write_all(&Script::stream().bytes())?;
-    let tokens = text.len() / 4;
-    for part in speak::parts(spoken, &said, tokens) {
+    let usage = Usage {
+        input: text.len() / 4,
+        cached,
+    };
+    for part in speak::parts(spoken, &said, usage) {
         stream.write_all(part.as_bytes())?;
     }
     if said.stalls {

@@ -4,18 +4,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
+use super::cache::CacheUse;
 use super::{Said, Spoken};
 
 /// Ids are different in all answers of a test run, as those of real servers are.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
+/// Tokens of a request, as its server counts them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Usage {
+    pub(super) input: usize,
+    /// None if the server has no prompt cache.
+    pub(super) cached: Option<CacheUse>,
+}
+
 /// What is sent, one part after the other. An answer that stalls lacks its end.
-pub(super) fn parts(spoken: Spoken, said: &Said, tokens: usize) -> Vec<String> {
+pub(super) fn parts(spoken: Spoken, said: &Said, usage: Usage) -> Vec<String> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let answer = Answer {
         said,
         number,
-        tokens,
+        tokens: usage.input,
+        cached: usage.cached,
         output: tokens_of(said),
     };
     let (mut parts, end) = match spoken {
@@ -46,6 +56,7 @@ struct Answer<'a> {
     said: &'a Said,
     number: u64,
     tokens: usize,
+    cached: Option<CacheUse>,
     output: usize,
 }
 
@@ -94,7 +105,10 @@ impl Answer<'_> {
             "tool_calls"
         };
         let choice = json!({"index": 0, "delta": {}, "finish_reason": reason});
-        let usage = json!({"prompt_tokens": self.tokens, "completion_tokens": self.output});
+        let mut usage = json!({"prompt_tokens": self.tokens, "completion_tokens": self.output});
+        if let Some(cached) = self.cached {
+            usage["prompt_tokens_details"] = json!({"cached_tokens": cached.read});
+        }
         let end = vec![
             data(&json!({"choices": [choice]})),
             data(&json!({"choices": [], "usage": usage})),
@@ -145,7 +159,7 @@ impl Answer<'_> {
             })
             .collect();
         let usage = json!({
-            "input_tokens": self.tokens, "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens": self.tokens, "input_tokens_details": {"cached_tokens": self.cached.unwrap_or_default().read},
             "output_tokens": self.output, "output_tokens_details": {"reasoning_tokens": 0},
         });
         end.push(event(&json!({
@@ -158,11 +172,17 @@ impl Answer<'_> {
     }
 
     fn messages(&self) -> Parts {
+        let mut usage = json!({"input_tokens": self.tokens, "output_tokens": 1});
+        if let Some(CacheUse { read, written }) = self.cached {
+            usage["input_tokens"] = json!(self.tokens.saturating_sub(read + written));
+            usage["cache_read_input_tokens"] = json!(read);
+            usage["cache_creation_input_tokens"] = json!(written);
+        }
         let mut parts = vec![event(&json!({
             "type": "message_start",
             "message": {
                 "id": self.id("msg", 0), "type": "message", "role": "assistant", "content": [],
-                "stop_reason": null, "usage": {"input_tokens": self.tokens, "output_tokens": 1},
+                "stop_reason": null, "usage": usage,
             },
         }))];
         let mut index = 0;
@@ -220,14 +240,18 @@ impl Answer<'_> {
                 json!({"functionCall": {"name": name, "args": arguments}}),
             ));
         }
+        let mut usage = json!({
+            "promptTokenCount": self.tokens, "candidatesTokenCount": self.output,
+        });
+        if let Some(cached) = self.cached {
+            usage["cachedContentTokenCount"] = json!(cached.read);
+        }
         let end = data(&json!({
             "candidates": [{
                 "index": 0, "content": {"role": "model", "parts": [{"text": ""}]},
                 "finishReason": "STOP",
             }],
-            "usageMetadata": {
-                "promptTokenCount": self.tokens, "candidatesTokenCount": self.output,
-            },
+            "usageMetadata": usage,
         }));
         (parts, vec![end])
     }

@@ -3,6 +3,7 @@
 pub mod chat;
 pub mod gemini;
 pub mod messages;
+pub mod prompt;
 mod requests;
 pub mod responses;
 mod successive;
