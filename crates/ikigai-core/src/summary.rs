@@ -1,14 +1,16 @@
 //! Asking for a summary: a conversation told as text, in a request of its own.
 
+use std::collections::VecDeque;
+
 use crate::message::{Block, Message, Role};
-use crate::project::{Request, estimate_tokens};
+use crate::project::{Request, estimate_request, estimate_tokens};
 
 /// Sections of a summary, for both forms of the request.
 const SECTIONS: &str = "\
-Use these sections: Goal and the user's rules (quote rules exactly). Decisions and why. State of the \
-work (files changed, commands run and their results, figures and errors exactly). Open problems. Next \
-steps. Keep every fact of an earlier summary that may still matter. Leave out what no longer matters. \
-Write plain notes.";
+Use these sections: Goal, the user's rules and the facts the user stated (quote rules, names and \
+figures exactly). Decisions and why. State of the work (files changed, commands run and their \
+results, figures and errors exactly). Open problems. Next steps. Keep every fact of an earlier \
+summary that may still matter. Leave out what no longer matters. Write plain notes.";
 
 /// Last message of a request for a summary; the rest of the request is the conversation as sent.
 pub const SUMMARY_REQUEST: &str = "\
@@ -58,35 +60,61 @@ fn wishes(instructions: Option<&str>) -> String {
     })
 }
 
-/// Tells messages as text in chunks of at most `room` tokens with their request, oldest first.
-pub fn summary_chunks(messages: &[Message], room: u64) -> Vec<String> {
-    let most = room
-        .saturating_sub(CHUNK_RESERVE_TOKENS)
-        .max(SMALLEST_CHUNK_TOKENS);
-    // ASCII needs a quarter of a token a byte, other characters up to one.
-    let longest = usize::try_from(most)
-        .unwrap_or(usize::MAX)
-        .min(LONGEST_PIECE_BYTES);
-    let mut chunks = vec![String::new()];
-    let mut tokens = 0;
-    for message in messages {
-        let piece = told(message, longest);
-        let size = estimate_tokens(&piece);
-        if tokens > 0 && tokens + size > most {
-            chunks.push(String::new());
-            tokens = 0;
-        }
-        tokens += size;
-        if let Some(chunk) = chunks.last_mut() {
-            chunk.push_str(&piece);
+/// A conversation as text, for requests that each hold a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryChunks {
+    /// Parts of messages, oldest first.
+    pieces: VecDeque<String>,
+    /// Tokens of the largest request.
+    room: u64,
+}
+
+impl SummaryChunks {
+    /// Splits messages for requests of at most `room` tokens. Long texts of user and model go into
+    /// several chunks; long arguments and results keep head and tail.
+    pub fn new(messages: &[Message], room: u64) -> Self {
+        let most = room
+            .saturating_sub(CHUNK_RESERVE_TOKENS)
+            .max(SMALLEST_CHUNK_TOKENS);
+        // ASCII needs a quarter of a token a byte, other characters up to one.
+        let longest = usize::try_from(most)
+            .unwrap_or(usize::MAX)
+            .min(LONGEST_PIECE_BYTES);
+        let pieces = messages.iter().flat_map(|message| pieces(message, longest));
+        Self {
+            pieces: pieces.collect(),
+            room,
         }
     }
-    chunks
+
+    /// The request for a summary of the next chunk; none if all were asked for.
+    ///
+    /// `earlier` is the summary of the chunks before. A request is larger than the room only if
+    /// that leaves none for a single piece.
+    pub fn next_request(
+        &mut self,
+        earlier: Option<&str>,
+        instructions: Option<&str>,
+    ) -> Option<Request> {
+        let mut chunk = self.pieces.pop_front()?;
+        let taken = estimate_request(&chunk_request("", earlier, instructions));
+        let most = self.room.saturating_sub(taken);
+        let mut tokens = estimate_tokens(&chunk) + 1;
+        while let Some(piece) = self.pieces.front() {
+            tokens += estimate_tokens(piece);
+            if tokens > most {
+                break;
+            }
+            chunk.push_str(piece);
+            self.pieces.pop_front();
+        }
+        Some(chunk_request(&chunk, earlier, instructions))
+    }
 }
 
 /// A request for a summary of one chunk, which continues the summary of the chunks before it.
 /// It has no tools: calls and results are written as text.
-pub fn chunk_request(chunk: &str, earlier: Option<&str>, instructions: Option<&str>) -> Request {
+fn chunk_request(chunk: &str, earlier: Option<&str>, instructions: Option<&str>) -> Request {
     let earlier = earlier.map_or_else(String::new, |earlier| {
         format!("Summary of the conversation before this part:\n{earlier}\n\n")
     });
@@ -100,31 +128,53 @@ pub fn chunk_request(chunk: &str, earlier: Option<&str>, instructions: Option<&s
     }
 }
 
-/// One message as text.
-fn told(message: &Message, limit: usize) -> String {
+/// One message as text, in pieces of about `limit` bytes at most.
+fn pieces(message: &Message, limit: usize) -> Vec<String> {
     let who = match message.role {
         Role::User => "user",
         Role::Assistant => "agent",
         Role::Tool => "tool",
     };
-    let pieces = message.blocks.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(format!("{who}: {}\n", cut_middle(text, limit))),
-        Block::ToolCall {
-            name, arguments, ..
-        } => Some(format!(
-            "{who} calls {name}: {}\n",
-            cut_middle(arguments, limit)
-        )),
-        Block::ToolResult {
-            content, is_error, ..
-        } => {
-            let word = if *is_error { "fails" } else { "answers" };
-            Some(format!("{who} {word}: {}\n", cut_middle(content, limit)))
+    let mut pieces = Vec::new();
+    for block in &message.blocks {
+        match block {
+            Block::Text { text } => {
+                let parts = split_lines(text, limit).into_iter();
+                pieces.extend(parts.map(|part| format!("{who}: {part}\n")));
+            }
+            Block::ToolCall {
+                name, arguments, ..
+            } => pieces.push(format!(
+                "{who} calls {name}: {}\n",
+                cut_middle(arguments, limit)
+            )),
+            Block::ToolResult {
+                content, is_error, ..
+            } => {
+                let word = if *is_error { "fails" } else { "answers" };
+                pieces.push(format!("{who} {word}: {}\n", cut_middle(content, limit)));
+            }
+            // Thinking led to what was said.
+            Block::Thinking { .. } => {}
         }
-        // What was thought led to what was said.
-        Block::Thinking { .. } => None,
-    });
-    pieces.collect()
+    }
+    pieces
+}
+
+/// Splits a text into parts of at most `limit` bytes, at ends of lines where there are any.
+fn split_lines(text: &str, limit: usize) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while rest.len() > limit {
+        let most = rest.floor_char_boundary(limit).max(1);
+        let most = rest.ceil_char_boundary(most);
+        let end = rest[..most].rfind('\n').map_or(most, |at| at + 1);
+        let (part, later) = rest.split_at(end);
+        parts.push(part.trim_end_matches('\n'));
+        rest = later;
+    }
+    parts.push(rest);
+    parts
 }
 
 /// Keeps head and tail of a text that is longer than `limit` bytes, and says what is missing.

@@ -53,15 +53,15 @@ impl Scale {
     }
 
     /// The scale after what the target's model reported, as the newest [`SCALE_ROWS`] rows of the
-    /// view tell; `first` if they tell nothing.
+    /// view tell; `first` if they tell nothing. It outlives context rows.
     pub fn of(state: &AgentState, view: &View, target: &Target, first: Self) -> Self {
         let unseen = view.entries().len().saturating_sub(SCALE_ROWS);
         let is_whole = unseen == 0 && view.is_complete(state.path());
-        let mut reports = Reports::new(is_whole.then(|| fixed_tokens(state, target)));
+        let mut reports = Reports::new(is_whole.then(|| fixed_tokens(state, target)), first);
         for entry in view.entries().iter().skip(unseen) {
             reports.add(entry, target);
         }
-        reports.scale(first)
+        reports.scale()
     }
 
     /// What the model is likely to count for so many estimated tokens.
@@ -133,12 +133,14 @@ struct Reports {
     has_messages: bool,
     oldest: Option<Report>,
     newest: Option<Report>,
+    /// The scale until there are two reports.
+    known: Scale,
 }
 
 impl Reports {
     /// Before the first row; `fixed` is what is sent beside the conversation, if that is where a
     /// conversation begins: then nothing was counted yet.
-    fn new(fixed: Option<u64>) -> Self {
+    fn new(fixed: Option<u64>, first: Scale) -> Self {
         Self {
             estimated: fixed.unwrap_or(0),
             before_response: 0,
@@ -149,12 +151,14 @@ impl Reports {
                 estimated: 0,
             }),
             newest: None,
+            known: first,
         }
     }
 
     fn add(&mut self, entry: &Entry, target: &Target) {
         if changes_what_is_sent(entry) && self.has_messages {
-            // Rows before and after it are not in one request.
+            // Rows before and after it are not in one request; the model counts as before.
+            self.known = self.scale();
             self.oldest = None;
             self.newest = None;
         }
@@ -181,16 +185,16 @@ impl Reports {
         }
     }
 
-    fn scale(&self, first: Scale) -> Scale {
+    fn scale(&self) -> Scale {
         let (Some(oldest), Some(newest)) = (self.oldest, self.newest) else {
-            return first;
+            return self.known;
         };
         let counted = newest.counted.saturating_sub(oldest.counted);
         let estimated = newest.estimated.saturating_sub(oldest.estimated);
         if counted < estimated / LEAST_SHARE || counted == 0 {
-            return first;
+            return self.known;
         }
-        let trusted = TRUSTED_TOKENS.saturating_mul(first.0);
+        let trusted = TRUSTED_TOKENS.saturating_mul(self.known.0);
         let counted = counted.saturating_mul(1000).saturating_add(trusted);
         Scale::thousandths(counted / estimated.saturating_add(TRUSTED_TOKENS))
     }

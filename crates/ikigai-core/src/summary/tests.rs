@@ -1,6 +1,8 @@
 //! What a model is told that writes a summary.
 
-use super::{SUMMARY_PROMPT, chunk_request, summary_chunks};
+use std::collections::HashSet;
+
+use super::{SUMMARY_PROMPT, SummaryChunks};
 use crate::message::{Block, Message, Role};
 use crate::project::{Request, estimate_request};
 
@@ -27,12 +29,11 @@ fn conversation() -> Vec<Message> {
 
 #[test]
 fn a_conversation_is_told_as_text_without_tools() {
-    let chunks = summary_chunks(&conversation(), 10_000);
-    let [chunk] = chunks.as_slice() else {
-        panic!("{chunks:?}")
-    };
+    let mut chunks = SummaryChunks::new(&conversation(), 10_000);
 
-    let request = chunk_request(chunk, None, Some("keep the names"));
+    let request = chunks.next_request(None, Some("keep the names")).unwrap();
+
+    assert_eq!(chunks.next_request(None, None), None);
 
     let expected = "<conversation>\n\
         user: list the files\n\
@@ -48,23 +49,37 @@ fn a_conversation_is_told_as_text_without_tools() {
     assert_eq!(request.tools, []);
 }
 
-/// Every message is in some chunk, and every request fits with a summary of the chunks before it.
+/// Every line that user and model said is in some request, and every request fits with the summary
+/// of the chunks before it, however long that is.
 #[test]
-fn chunks_hold_all_messages_and_fit() {
+fn chunks_hold_all_that_was_said_and_fit() {
     let mut messages = Vec::new();
-    for n in 0..200 {
+    for n in 0..50 {
         messages.push(Message::text(Role::User, format!("question {n} é")));
         messages.push(Message::text(Role::Assistant, "word ".repeat(4_000)));
     }
-    let earlier = "fact ".repeat(3_000);
-    for room in [6_000, 20_000, 1_000_000] {
-        let chunks = summary_chunks(&messages, room);
+    let lines = (0..2_000).map(|n| format!("line {n} of an earlier summary\n"));
+    messages.push(Message::text(Role::User, lines.collect::<String>()));
+    messages.push(Message::text(Role::User, "é".repeat(100_000)));
+    for earlier in ["fact ".repeat(3_000), "fact ".repeat(4_500)] {
+        for room in [9_000, 20_000, 1_000_000] {
+            let mut chunks = SummaryChunks::new(&messages, room);
+            let mut all = String::new();
+            while let Some(request) = chunks.next_request(Some(&earlier), None) {
+                assert!(estimate_request(&request) <= room, "{room}");
+                let text = text_of(&request);
+                let (_, chunk) = text.split_once("<conversation>\n").unwrap();
+                all.push_str(chunk.split_once("</conversation>").unwrap().0);
+            }
 
-        let all = chunks.concat();
-        assert!((0..200).all(|n| all.contains(&format!("question {n} é"))));
-        for chunk in &chunks {
-            let request = chunk_request(chunk, Some(&earlier), None);
-            assert!(estimate_request(&request) <= room, "{room}");
+            let lines = all.lines();
+            let lines = lines.map(|line| line.strip_prefix("user: ").unwrap_or(line));
+            let lines: HashSet<&str> = lines.collect();
+            assert!((0..50).all(|n| lines.contains(&*format!("question {n} é"))));
+            let is_there = |n| lines.contains(&*format!("line {n} of an earlier summary"));
+            assert!((0..2_000).all(is_there));
+            assert_eq!(all.matches("word").count(), 50 * 4_000);
+            assert_eq!(all.matches('é').count(), 50 + 100_000);
         }
     }
 }

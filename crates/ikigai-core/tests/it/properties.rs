@@ -2,6 +2,7 @@
 //!
 //! A failing case prints the shortest list of actions that still fails.
 
+mod context_rows;
 mod found;
 mod fuzz;
 mod requests;

@@ -1,6 +1,6 @@
 //! How reports of providers correct estimates.
 
-use ikigai_core::data::{Amounts, UsageData};
+use ikigai_core::data::{Amounts, SummaryData, UsageData};
 use ikigai_core::project::{SCALE_ROWS, Scale, estimate_request};
 use ikigai_core::{Budget, Event, Settings};
 use ikigai_store::Agent;
@@ -62,6 +62,12 @@ fn scale_after(events: Vec<Event>, first: Scale) -> Scale {
     Scale::of(&agent.state, &agent.view, &target("p", "m"), first)
 }
 
+/// A row after which requests hold something else.
+fn context_row() -> Event {
+    let data = SummaryData::default();
+    Event::Summary { text: None, data }
+}
+
 fn joined(turns: impl IntoIterator<Item = Vec<Event>>) -> Vec<Event> {
     turns.into_iter().flatten().collect()
 }
@@ -116,6 +122,25 @@ fn reports_of_the_model_correct_the_estimate() {
                 vec![Event::set("budget", set.as_set())],
                 turn(2, 8750, "m", 84_750),
             ]),
+            1000,
+        ),
+        (
+            "a context row after it",
+            joined([turn(1, 9750, "m", 14_750), vec![context_row()]]),
+            1500,
+        ),
+        (
+            "one turn after a context row",
+            joined([
+                turn(1, 9750, "m", 14_750),
+                vec![context_row()],
+                turn(2, 500, "m", 3_000),
+            ]),
+            1500,
+        ),
+        (
+            "another model's before a context row",
+            joined([turn(1, 9750, "n", 14_750), vec![context_row()]]),
             1000,
         ),
         (

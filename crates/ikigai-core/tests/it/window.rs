@@ -198,6 +198,54 @@ fn summary_is_undone_and_follows_the_path() {
     assert_eq!(ranges(&log, agent), []);
 }
 
+/// E2d: rows of an older store that cut without text leave their range out, with no note and no
+/// message kept, as they did.
+#[test]
+fn cuts_of_older_stores_mean_what_they_meant() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    let inject = |log: &mut TestLog, kind: &str, content: Option<&str>, data: &str| {
+        let data = data.replace("AGENT", &agent.to_string());
+        log.inject(agent, kind, content, Some(&data), kind == "summary");
+    };
+    let call = r#"{"tool_call_id":"c1","name":"bash","arguments":"{}","response":1}"#;
+    let result = r#"{"tool_call_id":"c1","name":"bash","output":"3 files","success":true}"#;
+    inject(&mut log, "user", Some("never touch prod.db"), "{}");
+    inject(&mut log, "tool_call", None, call);
+    inject(&mut log, "tool_result", None, result);
+    inject(
+        &mut log,
+        "assistant",
+        Some("there are 3"),
+        r#"{"response":2}"#,
+    );
+    let first = log.live(agent).state.head().0 - 3;
+    let cut = |from: u64, to: u64| {
+        let row = |seq: u64| format!(r#"{{"agent":"AGENT","seq":{seq}}}"#);
+        format!(r#"{{"from":{},"to":{}}}"#, row(from), row(to))
+    };
+    inject(&mut log, "user", Some("and now?"), "{}");
+    inject(&mut log, "summary", None, &cut(first, first + 3));
+
+    assert_eq!(texts(&log, agent), ["and now?"]);
+    let request = log.request(agent, &target("p", "m")).unwrap();
+    assert_eq!(check_request(&request, &target("p", "m")), Ok(()));
+    assert_eq!(log.replayed(agent), log.live(agent));
+
+    inject(&mut log, "assistant", Some("fine"), r#"{"response":3}"#);
+    inject(&mut log, "user", Some("go on"), "{}");
+    let to = first + 6;
+    inject(&mut log, "summary", Some(""), &cut(first, to));
+    assert_eq!(texts(&log, agent), ["go on"]);
+
+    // A new summary covers old cuts, and the user's messages that they left out stay left out.
+    inject(&mut log, "assistant", Some("done"), r#"{"response":4}"#);
+    inject(&mut log, "summary", Some("S"), &cut(first, to + 3));
+    inject(&mut log, "user", Some("thanks"), "{}");
+    assert_eq!(texts(&log, agent), ["S", "thanks"]);
+    assert_eq!(log.replayed(agent), log.live(agent));
+}
+
 /// Six turns of about a hundred tokens, the last with a tool call of a long output.
 fn long_history(log: &mut TestLog, output: &str) -> AgentId {
     let agent = log.root();

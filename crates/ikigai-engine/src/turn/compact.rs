@@ -9,7 +9,7 @@ use ikigai_core::project::{
     Keep, Scale, SummaryRange, assemble, estimate_request, estimate_tokens, messages_up_to,
     plan_summary,
 };
-use ikigai_core::summary::{chunk_request, summary_chunks, summary_message, summary_text};
+use ikigai_core::summary::{SummaryChunks, summary_message, summary_text};
 use ikigai_core::{Event, Request, RowRef};
 use ikigai_providers::{AnswerBlock, Delta, Model, Response, StopReason};
 use ikigai_store::{Agent, Status, history};
@@ -31,11 +31,11 @@ const LONGEST: Duration = Duration::from_mins(15);
 /// Failed summaries after which the conversation is cut instead.
 pub(super) const MOST_FAILURES: u32 = 3;
 
-/// Room for the summary in a request that repeats the conversation, in tokens.
-const ANSWER_ROOM_TOKENS: u64 = 4_000;
-
 /// `/compact` leaves the newest response alone if at least this much else is replaced.
 const LEAST_REPLACED_TOKENS: u64 = 100;
+
+/// A shorter text beside calls announces them and is no summary.
+const LEAST_WITH_CALLS_BYTES: usize = 500;
 
 /// Most running children that a summary names.
 const MOST_CHILDREN: usize = 20;
@@ -73,7 +73,7 @@ enum Asking {
     /// The conversation as it is sent, with one more message: a prompt cache has most of it.
     Conversation(Request),
     /// The conversation as text, chunk by chunk.
-    Chunks(Vec<String>, Option<String>),
+    Chunks(SummaryChunks, Option<String>),
 }
 
 /// What came of a summary that the user asked for.
@@ -169,16 +169,16 @@ impl Worker {
         instructions: Option<&str>,
     ) -> Asking {
         let Agent { state, view, .. } = &self.ledger.agent;
+        // A window leaves room for an answer.
         let room = turn.window.cap;
         if let Ok(mut request) = assemble(state, view, &turn.target, &turn.window) {
             request.messages.push(summary_message(instructions));
-            let size = estimate_request(&request);
-            if size <= room && size + ANSWER_ROOM_TOKENS <= turn.window.window {
+            if estimate_request(&request) <= room {
                 return Asking::Conversation(request);
             }
         }
         let messages = messages_up_to(state, view, &turn.target, range.to);
-        let chunks = summary_chunks(&messages, room);
+        let chunks = SummaryChunks::new(&messages, room);
         Asking::Chunks(chunks, instructions.map(str::to_owned))
     }
 
@@ -401,7 +401,7 @@ async fn write(
         match asking {
             Asking::Conversation(request) => respond(&*model, request, &conversation).await,
             Asking::Chunks(chunks, instructions) => {
-                write_chunks(&*model, &chunks, instructions.as_deref(), &conversation).await
+                write_chunks(&*model, chunks, instructions.as_deref(), &conversation).await
             }
         }
     };
@@ -413,7 +413,7 @@ async fn write(
 /// Summarises one chunk after the other; the last response has the sum of all usage.
 async fn write_chunks(
     model: &dyn Model,
-    chunks: &[String],
+    mut chunks: SummaryChunks,
     instructions: Option<&str>,
     conversation: &str,
 ) -> Result<Response, String> {
@@ -421,12 +421,17 @@ async fn write_chunks(
     let conversation = format!("{conversation}-summary");
     let mut spent = Amounts::default();
     let mut newest: Option<Response> = None;
-    for chunk in chunks {
-        let earlier = newest.as_ref().map(text_of);
-        let request = chunk_request(chunk, earlier.as_deref(), instructions);
+    let mut earlier: Option<String> = None;
+    while let Some(request) = chunks.next_request(earlier.as_deref(), instructions) {
         let response = respond(model, request, &conversation).await?;
         spent = spent.plus(&response.usage);
+        // The rest cannot make up for a chunk that is missing.
+        let written = written_text(&response).ok();
         newest = Some(response);
+        if written.is_none() {
+            break;
+        }
+        earlier = written;
     }
     let newest = newest.ok_or_else(|| "there is nothing to summarise".to_owned())?;
     Ok(Response {
@@ -465,8 +470,8 @@ fn text_of(response: &Response) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The text to store and the tokens that replace the range, or why it is no summary.
-fn judge(range: &SummaryRange, response: &Response, open: &str) -> Result<(String, u64), String> {
+/// The summary that a response holds, or why it holds none.
+fn written_text(response: &Response) -> Result<String, String> {
     match response.stop {
         StopReason::Length => return Err("it is too long".to_owned()),
         StopReason::ContextFull => return Err("the model's context is full".to_owned()),
@@ -475,10 +480,19 @@ fn judge(range: &SummaryRange, response: &Response, open: &str) -> Result<(Strin
         StopReason::End | StopReason::Calls | StopReason::Other(_) => {}
     }
     let written = text_of(response);
+    let calls = |block: &AnswerBlock| matches!(block, AnswerBlock::Call { .. });
     if written.trim().is_empty() {
         return Err("the model wrote nothing".to_owned());
     }
-    let text = summary_text(&written, open);
+    if written.len() < LEAST_WITH_CALLS_BYTES && response.blocks.iter().any(calls) {
+        return Err("the model called tools instead".to_owned());
+    }
+    Ok(written)
+}
+
+/// The text to store and the tokens that replace the range, or why it is no summary.
+fn judge(range: &SummaryRange, response: &Response, open: &str) -> Result<(String, u64), String> {
+    let text = summary_text(&written_text(response)?, open);
     let after = estimate_tokens(&text) + range.verbatim;
     if after >= range.tokens {
         return Err("it is no shorter than what it stands for".to_owned());

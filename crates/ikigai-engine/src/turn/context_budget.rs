@@ -43,7 +43,7 @@ impl Worker {
     /// Bounds each of the results of one response, so that together they leave room for the rest.
     pub(super) fn share_results(&mut self, turn: &Turn, calls: usize) {
         let limits = self.ledger.engine.context_limits;
-        let together = turn.budget.cap.saturating_mul(limits.results) / 100;
+        let together = turn.window.cap.saturating_mul(limits.results) / 100;
         let each = together.saturating_mul(BYTES_PER_TOKEN) / (calls.max(1) as u64);
         let each = usize::try_from(each).unwrap_or(usize::MAX);
         self.result_bytes = each.min(limits.result_bytes);

@@ -194,13 +194,22 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
         arguments: "{}".to_owned(),
         item: None,
     };
+    let announced = AnswerBlock::Text {
+        text: "Let me look at the files first.".to_owned(),
+        item: None,
+    };
     let cases = [
         (vec![Step::Fail("overloaded".to_owned())], "overloaded", 0),
         (vec![say("half")], "the answer ended before it was whole", 0),
         (vec![say(" \n"), Step::Finish], "the model wrote nothing", 1),
         (
-            vec![Step::FinishWith(vec![call])],
+            vec![Step::FinishWith(vec![call.clone()])],
             "the model wrote nothing",
+            1,
+        ),
+        (
+            vec![Step::FinishWith(vec![announced, call])],
+            "the model called tools instead",
             1,
         ),
         (vec![say("much"), Step::RunOut], "it is too long", 1),

@@ -3,7 +3,7 @@
 use ikigai_core::Request;
 use ikigai_core::message::{Message, Role};
 use ikigai_core::project::ToolSpec;
-use ikigai_core::summary::{chunk_request, summary_chunks, summary_message};
+use ikigai_core::summary::{SummaryChunks, summary_message};
 use serde_json::json;
 
 use super::rules::{Ask, Step, answer, summarise};
@@ -222,8 +222,10 @@ fn a_summary_counts_and_quotes() {
         messages.push(said(&format!("count to {number}")));
         messages.push(Message::text(Role::Assistant, "1 2 3"));
     }
-    let chunk = summary_chunks(&messages, 100_000).concat();
-    let as_text = |wishes| chunk_request(&chunk, None, wishes);
+    let as_text = |wishes| {
+        let mut chunks = SummaryChunks::new(&messages, 100_000);
+        chunks.next_request(None, wishes).unwrap()
+    };
     let as_sent = |wishes| {
         let mut messages = messages.clone();
         messages.push(summary_message(wishes));

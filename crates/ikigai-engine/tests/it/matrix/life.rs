@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::data::ForkContext;
 use ikigai_core::grants::GrantScope;
-use ikigai_core::{AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, Seq, Settings, Span};
+use ikigai_core::{
+    AgentId, Block, Direction, Epoch, Event, Micros, PageQuery, Request, Row, Seq, Settings, Span,
+};
 use ikigai_engine::{
     Desk, Engine, EngineError, Environment, ForkWish, GrantKey, INTENTS, Outcome, POINTS, Safety,
     System, Update, Worker,
@@ -128,6 +130,11 @@ impl Told {
         self.all("passed").collect()
     }
 
+    /// What its requests said, if it ended by itself.
+    pub(crate) fn asked(&self) -> Vec<&str> {
+        self.all("asked").collect()
+    }
+
     /// The newest row before the turn.
     pub(crate) fn begun_after(&self) -> Option<Seq> {
         let seq = self.all("begins").next()?;
@@ -137,6 +144,21 @@ impl Told {
     pub(crate) fn status(&self) -> ExitStatus {
         self.status
     }
+}
+
+/// What a request says in words that do not depend on ids, without notes on crashes.
+pub(crate) fn said_in(request: &Request) -> String {
+    let blocks = request.messages.iter().flat_map(|message| {
+        let role = message.role;
+        message.blocks.iter().map(move |block| (role, block))
+    });
+    let said = blocks.map(|(role, block)| match block {
+        Block::Text { text } | Block::Thinking { text, .. } => format!("{role:?} {text}"),
+        Block::ToolCall { arguments, .. } => format!("call {arguments}"),
+        Block::ToolResult { content, .. } => format!("result {content}"),
+    });
+    let said = said.filter(|said| !said.starts_with("User [The program stopped"));
+    format!("{:?}", said.collect::<Vec<_>>())
 }
 
 /// A row as one process tells it to another.
@@ -212,7 +234,9 @@ impl World {
     /// The world of a process that lives on.
     pub(crate) fn new(directory: &Path, scenario: Scenario) -> Self {
         let provider = scenario.provider();
-        Self::with(directory, provider, Arc::new(SameUser)).unwrap()
+        let mut world = Self::with(directory, provider, Arc::new(SameUser)).unwrap();
+        world.engine = world.engine.with_summaries_at(scenario.summaries_at());
+        world
     }
 
     fn with(
@@ -388,6 +412,9 @@ fn plays_a_life() {
             Errand::Retry => Go::Retry,
         };
         go(&mut worker, scenario, what).await.unwrap();
+        for request in world.provider.requests() {
+            tell(&format!("asked {}", said_in(&request)));
+        }
     };
     runtime
         .block_on(async { Box::pin(tokio::time::timeout(PATIENCE, life)).await })

@@ -17,7 +17,7 @@ use ikigai_engine::POINTS;
 use ikigai_testkit::cases;
 use ikigai_testkit::postgres::Database;
 
-use life::{Errand, Life, Told};
+use life::{Errand, Life, Told, said_in};
 use restart::{Ground, Restart, is, sources};
 use scenario::Scenario;
 use table::{Case, Then};
@@ -144,6 +144,46 @@ async fn a_process_killed_at_any_passing_is_followed_by_one_that_knows_all() {
             restart.go_on().await;
 
             assert!(is_each_once(&ground.effects()), "{scenario:?} {life:?}");
+        }
+    }
+}
+
+/// E2d: wherever a process is killed while context rows are written, the next one sends the request
+/// that an unbroken process would have sent.
+#[tokio::test]
+async fn a_process_killed_at_a_context_row_is_followed_by_the_same_request() {
+    let scenarios = [
+        (Scenario::Elide, "the elision is stored"),
+        (Scenario::InnerSummary, "the summary is stored"),
+        (Scenario::InnerCut, "the window is cut"),
+        (Scenario::Cut, "the window is cut"),
+    ];
+    for (scenario, point) in scenarios {
+        let ground = Ground::new();
+        let unbroken = Life::whole(Errand::Say).play(ground.path(), scenario);
+        let expected = *unbroken.asked().last().unwrap();
+        let moments = [
+            "before the request".to_owned(),
+            "after the request".to_owned(),
+        ];
+        let moments = moments
+            .into_iter()
+            .chain([format!("before {point}"), format!("after {point}")]);
+        for moment in moments {
+            let point = POINTS.iter().find(|one| **one == moment).unwrap();
+            let last = unbroken.passed().iter().filter(|one| *one == point).count();
+            let life = Life {
+                errand: Errand::Say,
+                point: Some(point),
+                nth: last,
+            };
+            let (ground, told) = live(scenario, &[life]);
+            let mut restart = Restart::on(&ground, scenario, &told).await;
+            restart.go_on().await;
+
+            let requests = restart.world.provider.requests();
+            let sent = said_in(requests.last().unwrap());
+            assert_eq!(sent, expected, "{scenario:?} {moment}");
         }
     }
 }

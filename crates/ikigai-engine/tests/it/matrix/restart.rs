@@ -18,7 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::life::{Go, Told, World, go, spelled, take_over, take_over_one};
-use super::scenario::{EFFECTS, SAID, Scenario, tools};
+use super::scenario::{EFFECTS, SAID, SUMMARY, Scenario, tools};
 
 type Check = fn(&Value) -> Result<(), String>;
 
@@ -214,6 +214,7 @@ impl Restart {
     pub(crate) async fn go_on(&mut self) -> bool {
         for _ in 0..3 {
             self.world.provider.will_say("done");
+            self.world.provider.will_summarise_as(SUMMARY);
         }
         let before = self.world.rows(self.agent()).await.len();
         let outcome = go(&mut self.worker, self.scenario, Go::Resume).await;

@@ -36,6 +36,9 @@ const CHILD: &str = "child";
 /// What it is told first.
 pub(crate) const BEGIN: &str = "begin";
 
+/// The summary that the model writes.
+pub(crate) const SUMMARY: &str = "Goal: do it. State: the first calls were made.";
+
 /// What is said while it is at work.
 pub(crate) const ALSO: &str = "also this";
 
@@ -64,6 +67,10 @@ pub(crate) enum Scenario {
     Cut,
     /// Its calls print so much that older outputs are shortened.
     Elide,
+    /// Its calls are so long that they are summarised before it goes on.
+    InnerSummary,
+    /// The same without summaries, so that they are cut.
+    InnerCut,
     /// It forks a child.
     Fork,
     /// It kills another agent.
@@ -79,7 +86,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Text,
         Self::Call,
         Self::Parallel,
@@ -91,6 +98,8 @@ impl Scenario {
         Self::Limit,
         Self::Cut,
         Self::Elide,
+        Self::InnerSummary,
+        Self::InnerCut,
         Self::Fork,
         Self::Kill,
         Self::Send,
@@ -113,7 +122,9 @@ impl Scenario {
     pub(crate) fn provider(self) -> ScriptedProvider {
         match self {
             Self::Cut | Self::Summary => ScriptedProvider::with_window(16_000),
-            Self::Elide => ScriptedProvider::with_window(20_000),
+            Self::Elide | Self::InnerSummary | Self::InnerCut => {
+                ScriptedProvider::with_window(20_000)
+            }
             _ => ScriptedProvider::default(),
         }
     }
@@ -147,7 +158,15 @@ impl Scenario {
             ]),
             Self::Queue => provider.will([say("Yes. "), Step::Wait, Step::Finish]),
             Self::Cut => {}
-            Self::Summary => provider.will_summarise_as("words"),
+            Self::Summary => provider.will_summarise_as(SUMMARY),
+            Self::InnerSummary | Self::InnerCut => {
+                provider.will_summarise_as(SUMMARY);
+                let long = format!("# {}\n", "long ".repeat(4_900));
+                for line in ["one", "two", "three"] {
+                    let command = format!("{long}echo {line} >> {EFFECTS}; echo {line} done");
+                    provider.will([Step::FinishWith(vec![shall(), bash(&command)])]);
+                }
+            }
             Self::Elide => {
                 for line in ["one", "two", "three"] {
                     let command = format!("echo {line} >> {EFFECTS}; seq 1 4000");
@@ -212,7 +231,12 @@ impl Scenario {
 
     /// When its conversation is summarised.
     pub(crate) fn summaries_at(self) -> Option<u64> {
-        (self == Self::Summary).then_some(25)
+        match self {
+            Self::Summary => Some(25),
+            // Only when the next request does not fit.
+            Self::InnerSummary => Some(97),
+            _ => None,
+        }
     }
 
     /// At which point the model, which waits there, goes on.

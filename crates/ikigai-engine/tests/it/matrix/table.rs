@@ -71,6 +71,10 @@ Cut      | Say before the window is cut        | user                  | crash  
 Cut      | Say after the window is cut         | user summary          | crash                       | 0 | Resumes
 Elide    | Say before the elision is stored    | called result:ran assistant tool_call usage result:ran assistant tool_call usage result:ran | crash | 3 | Resumes
 Elide    | Say after the elision is stored     | called result:ran assistant tool_call usage result:ran assistant tool_call usage result:ran summary | crash | 3 | Resumes
+InnerSummary | Say before the summary is stored | called result:ran assistant tool_call usage result:ran assistant tool_call usage result:ran | crash | 3 | Resumes
+InnerSummary | Say after the summary is stored | called result:ran assistant tool_call usage result:ran assistant tool_call usage result:ran usage summary | crash | 3 | Resumes
+InnerCut | Say before the window is cut | called result:ran assistant tool_call usage result:ran assistant tool_call usage result:ran | crash | 3 | Resumes
+InnerCut | Say after the window is cut | called result:ran assistant tool_call usage result:ran assistant tool_call usage result:ran summary | crash | 3 | Resumes
 Fork     | Say before the fork is stored       | called                | result:interrupted crash    | 0 | Resumes
 Fork     | Say after the fork is stored        | called fork result:ran | crash                      | 0 | Resumes
 Kill     | Say before the kill is stored       | called                | result:interrupted crash    | 0 | Resumes

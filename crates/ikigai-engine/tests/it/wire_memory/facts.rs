@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use ikigai_core::{AgentId, Kind};
 use ikigai_engine::Worker;
 use ikigai_testkit::mock::Said;
+use ikigai_testkit::tell;
 
 use super::support::{DIALECTS, Sent, SentRequest, Wire, is_kind, run, say};
 use crate::support::attended_line;
@@ -104,10 +105,10 @@ async fn facts_outlive_three_summaries() {
             let sent = sent.all();
             let forms = sent.iter().filter(|request| request.is_summary);
             let texts = forms.filter(|request| request.prompt.tools.starts_with("[null"));
-            eprintln!(
+            tell(&format!(
                 "{name}: {turns} more turns, {} requests in text form",
                 texts.count()
-            );
+            ));
             let last = sent.iter().rfind(|request| !request.is_summary).unwrap();
             check_facts(&name, last);
             assert_eq!(wire.mock.faults(), Vec::<String>::new(), "{name}");

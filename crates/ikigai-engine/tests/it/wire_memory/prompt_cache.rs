@@ -3,6 +3,8 @@
 use ikigai_core::Kind;
 use ikigai_core::data::{self, UsageData};
 
+use ikigai_testkit::tell;
+
 use super::support::{DIALECTS, Wire, is_kind, run, say};
 
 const WINDOW: u64 = 48_000;
@@ -38,7 +40,9 @@ async fn a_summary_reads_the_prompt_cache() {
         for usage in &usages {
             let read = usage.amounts.cache_read.unwrap_or(0);
             let all = usage.amounts.tokens_in();
-            eprintln!("{dialect}: {read} of {all} tokens of a summary's request cached");
+            tell(&format!(
+                "{dialect}: {read} of {all} tokens of a summary's request cached"
+            ));
             assert!(read * 100 >= all * 90, "{dialect}: {read} of {all}");
         }
         let sent = sent.all();
