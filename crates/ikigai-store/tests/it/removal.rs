@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::{Admin, CommitError, Effect, Log, ReadLog, SqliteStore, StoreError};
 use ikigai_testkit::block_on;
+use rusqlite::Connection;
 
 use crate::support::{Disk, agent, create, make_agent, only, open, say, texts};
 
@@ -161,14 +162,28 @@ fn a_removed_log_is_away_and_its_rows_are_saved_at_the_end() {
     }
 }
 
+fn remove_log(path: &Path) {
+    for suffix in ["-wal", "-shm"] {
+        let _ = fs::remove_file(beside(path, suffix));
+    }
+}
+
 /// When another process has written the database since, an unlinked log is not moved into it.
 #[test]
 fn a_removed_log_does_not_overwrite_later_commits() {
+    overtake_removed_log(false);
+}
+
+/// The same when the other process's log is gone too, so that only the database tells of it.
+#[test]
+fn a_removed_log_does_not_overwrite_a_database_that_was_written_since() {
+    overtake_removed_log(true);
+}
+
+fn overtake_removed_log(is_removed_again: bool) {
     let (disk, store) = working();
     let head = block_on(store.head(agent(1))).unwrap().unwrap();
-    for suffix in ["-wal", "-shm"] {
-        fs::remove_file(beside(&disk.path, suffix)).unwrap();
-    }
+    remove_log(&disk.path);
     let program = std::env::current_exe().unwrap();
     let part = disk.path.display().to_string();
     let player = ikigai_testkit::Player::run(
@@ -177,6 +192,9 @@ fn a_removed_log_does_not_overwrite_later_commits() {
         &part,
     );
     assert_eq!(player.finish(), ["done"]);
+    if is_removed_again {
+        remove_log(&disk.path);
+    }
 
     let lost = block_on(store.commit(say(agent(1), head.epoch, head.seq, "lost")));
     assert!(
@@ -204,5 +222,8 @@ fn commits_as_another_process() {
         block_on(store.commit(say(agent(2), Epoch(1), Seq(seq), &text))).unwrap();
     }
     drop(store);
+    let connection = Connection::open(&part[0]).unwrap();
+    let fold = "PRAGMA wal_checkpoint(TRUNCATE)";
+    connection.query_row(fold, [], |_| Ok(())).unwrap();
     ikigai_testkit::tell("done");
 }
