@@ -171,20 +171,23 @@ async fn the_share_of_a_large_window_is_estimated_from_few_rows() {
 
 /// A summary, or a `/clear`, leaves no count that still applies.
 #[tokio::test(start_paused = true)]
-async fn a_window_that_was_cleared_is_counted_exactly() {
-    let world = World::with_window(2_000_000);
-    world.provider.will_count(1_000);
-    let mut worker = world.root().await;
-    for _ in 0..40 {
-        world.provider.will_say(&"words ".repeat(100));
-        say(&mut worker, "a question").await.unwrap();
+async fn a_window_that_was_cleared_or_summarised_is_counted_exactly() {
+    for line in ["/clear", "/compact"] {
+        let world = World::with_window(2_000_000);
+        world.provider.will_count(1_000);
+        let mut worker = world.root().await;
+        for _ in 0..40 {
+            world.provider.will_say(&"words ".repeat(100));
+            say(&mut worker, "a question").await.unwrap();
+        }
+        let agent = worker.agent().state.agent();
+        world.provider.will_say("A summary.");
+        attended_line(&mut worker, line, |_| Vec::new()).await;
+
+        let estimate = world.engine.estimate_context(agent).await.unwrap();
+
+        let exact = world.engine.context(agent).await.unwrap();
+        let exact_tokens = exact.fixed_tokens() + exact.total_tokens();
+        assert_eq!(estimate.used, exact_tokens, "{line}");
     }
-    let agent = worker.agent().state.agent();
-    attended_line(&mut worker, "/clear", |_| Vec::new()).await;
-
-    let estimate = world.engine.estimate_context(agent).await.unwrap();
-
-    let exact = world.engine.context(agent).await.unwrap();
-    let exact_tokens = exact.fixed_tokens() + exact.total_tokens();
-    assert_eq!(estimate.used, exact_tokens);
 }

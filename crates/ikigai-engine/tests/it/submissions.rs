@@ -1,16 +1,21 @@
 //! Typed lines with an id: nothing typed is lost, and nothing is stored twice.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_engine::{Intent, Submission, Update};
 use ikigai_store::{MailState, ReadLog as _, StoreError};
 use ikigai_testkit::{CommitFault, Step};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
 
 use crate::support::World;
 
 type Updates = UnboundedReceiver<Update>;
+
+/// Deadline for each update.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn full() -> StoreError {
     StoreError::Full("no room".into())
@@ -28,7 +33,8 @@ fn observed(world: &World) -> Updates {
 async fn until(updates: &mut Updates, is_it: impl Fn(&Update) -> bool) -> Vec<Update> {
     let mut seen = Vec::new();
     loop {
-        let update = updates.recv().await.unwrap();
+        let update = timeout(PATIENCE, updates.recv()).await;
+        let update = update.unwrap().unwrap();
         seen.push(update.clone());
         if is_it(&update) {
             return seen;
