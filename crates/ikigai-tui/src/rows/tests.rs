@@ -422,3 +422,53 @@ fn a_huge_message_costs_what_is_seen_of_it() {
     assert_eq!(folded.lines.len(), LONG + 1);
     assert_eq!(folded.lines[LONG].text(), "  … 5.0 MB more");
 }
+
+/// Blocks of Unicode whose signs common monospace fonts have.
+const COMMON_BLOCKS: [std::ops::RangeInclusive<char>; 8] = [
+    ' '..='~',
+    '\u{a0}'..='\u{ff}',
+    '\u{2010}'..='\u{2027}',
+    '\u{2190}'..='\u{21ff}',
+    '\u{2500}'..='\u{257f}',
+    '\u{2580}'..='\u{25ff}',
+    '\u{2600}'..='\u{26ff}',
+    '\u{2701}'..='\u{27bf}',
+];
+
+#[test]
+fn every_sign_is_in_a_block_that_common_monospace_fonts_have() {
+    let signs = [
+        Sign::User,
+        Sign::Assistant,
+        Sign::Thought,
+        Sign::Call,
+        Sign::Result,
+        Sign::Failed,
+        Sign::Warning,
+        Sign::Mark,
+        Sign::Rewound,
+        Sign::Redone,
+        Sign::Forked,
+        Sign::Mail,
+        Sign::Merged,
+        Sign::Shell,
+        Sign::More,
+        Sign::Dot,
+        Sign::To,
+        Sign::Rule,
+        Sign::Bullet,
+        Sign::Quote,
+        Sign::Done,
+        Sign::Open,
+        Sign::Column,
+        Sign::Cross,
+        Sign::Dash,
+    ];
+    for sign in signs {
+        for character in sign.text(Symbols::Utf8).chars() {
+            let is_common = COMMON_BLOCKS.iter().any(|block| block.contains(&character));
+            assert!(is_common, "{sign:?}: {character}");
+        }
+        assert!(sign.text(Symbols::Ascii).is_ascii(), "{sign:?}");
+    }
+}

@@ -190,6 +190,29 @@ async fn a_question_is_refused_on_the_board_and_approved_where_it_is_whole() {
 }
 
 #[tokio::test]
+async fn the_line_about_another_agents_question_opens_it_and_only_refuses_unseen() {
+    for size in SIZES {
+        let mut stage = family(size).await;
+        let (root, bench) = (stage.current(), agent(&stage, "bench").unwrap());
+        stage.asks(bench, "cargo bench");
+        for key in ["alt-y", "alt-a", "alt-g"] {
+            stage.sees("1 asks · bench").await;
+            stage.press(key).await;
+            assert_eq!(stage.questions("bench"), 1, "{key} approves unseen");
+            stage.pass(Duration::from_secs(1)).await;
+            stage.sees("always: bash \"cargo *\"").await;
+            assert_eq!(stage.current(), bench, "{key}");
+            stage.press("ctrl-x up").await;
+            assert_eq!(stage.current(), root);
+        }
+
+        stage.press("alt-n").await;
+
+        assert_eq!(stage.questions("bench"), 0);
+    }
+}
+
+#[tokio::test]
 async fn mail_is_typed_on_the_board() {
     let mut stage = family((80, 24)).await;
     stage.press("ctrl-x a").await;

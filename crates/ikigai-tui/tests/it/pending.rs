@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ikigai_engine::{StoreError, Update};
 use ikigai_testkit::Step;
-use ikigai_tui::app::TerminalAction;
+use ikigai_tui::app::{EngineRequest, TerminalAction, UiEffect};
 use ikigai_tui::key::TerminalEvent;
 
 use crate::support::Stage;
@@ -179,25 +179,31 @@ async fn an_unchanged_input_is_not_written_again() {
     stage.letters("text").await;
     stage.pass(Duration::from_secs(3)).await;
     files(&mut stage, place.path(), "draft", 1).await;
-    let path = fs::read_dir(place.path()).unwrap().flatten();
-    let mut path = path.map(|entry| entry.path());
-    let path = path.find(|path| path.extension().is_some_and(|end| end == "draft"));
-    fs::remove_file(path.unwrap()).unwrap();
+    let agent = stage.current();
+    let saves = |stage: &mut Stage, seconds| -> Vec<UiEffect> {
+        let app = &mut stage.driver.app;
+        app.tick(Instant::now() + Duration::from_secs(seconds));
+        let effects = app.take_effects().into_iter();
+        effects
+            .filter(|effect| matches!(effect, UiEffect::Engine(EngineRequest::SaveDraft(..))))
+            .collect()
+    };
 
     stage.press("left right").await;
-    stage.pass(Duration::from_secs(3)).await;
+    let unchanged = saves(&mut stage, 60);
     stage.letters("s").await;
-    stage.pass(Duration::from_secs(3)).await;
+    let changed = saves(&mut stage, 120);
 
-    let saved = files(&mut stage, place.path(), "draft", 1).await;
-    assert_eq!(saved, ["texts"], "only the change was written");
+    assert_eq!(unchanged, []);
+    let save = EngineRequest::SaveDraft(agent, "texts".to_owned());
+    assert_eq!(changed, [UiEffect::Engine(save)]);
 }
 
 #[tokio::test]
 async fn of_two_equal_queued_messages_only_the_one_taken_back_goes() {
     let (mut stage, _) = Stage::with_faults(None).await;
     let agent = stage.current();
-    let now = std::time::Instant::now();
+    let now = Instant::now();
     let mails: Vec<_> = (1..3).map(ikigai_engine::MailId).collect();
     for mail in &mails {
         let (mail, text) = (*mail, "same".to_owned());

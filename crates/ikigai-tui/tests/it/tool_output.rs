@@ -111,5 +111,6 @@ async fn output_never_steers_the_terminal_and_stays_within_bounds() {
         !text.contains('\u{1b}') && !text.contains('\u{202e}'),
         "{text}"
     );
+    assert!(text.contains("\n  ␛[2Jy⟨U+202E⟩\n"), "{text}");
     assert!(text.contains("199996 lines before"), "{text}");
 }
