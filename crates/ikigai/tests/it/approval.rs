@@ -11,7 +11,7 @@ use crate::e2e::program::Program;
 use crate::support::{Newcomer, PROGRAM};
 
 /// Commands that show something else on a terminal that obeys them, and their spelling.
-const DISGUISED: [(&str, &str); 5] = [
+const DISGUISED: [(&str, &str); 6] = [
     ("touch pwned #\rls -la", "touch pwned #␍ls -la"),
     (
         "touch pwned #\u{1b}[2K\u{1b}[1Gls -la",
@@ -23,6 +23,11 @@ const DISGUISED: [(&str, &str); 5] = [
         "touch pwned #⟨U+202E⟩sl⟨U+200B⟩",
     ),
     ("touch pwned #\u{9b}2Kls", "touch pwned #⟨U+009B⟩2Kls"),
+    // Blanks that output may contain and an approved text may not.
+    (
+        "touch pwned #\u{a0}ls\u{2800}",
+        "touch pwned #⟨U+00A0⟩ls⟨U+2800⟩",
+    ),
 ];
 
 fn pwned(newcomer: &Newcomer) -> bool {
@@ -85,7 +90,7 @@ fn run_prints_the_whole_command() {
 #[test]
 fn plain_mode_asks_about_the_exact_and_whole_command() {
     let newcomer = Newcomer::new();
-    let command = format!("{} {}", DISGUISED[1].0, "x".repeat(400));
+    let command = format!("{}\u{a0}{}", DISGUISED[1].0, "x".repeat(400));
     let arguments = ["--plain", &prompt(&command)];
     let mut pty = newcomer.in_terminal(PROGRAM, &arguments, 100, 30);
     pty.wait_for_text("answer 1 to 4: ");
@@ -93,7 +98,7 @@ fn plain_mode_asks_about_the_exact_and_whole_command() {
     pty.wait_for_text("The user said no");
 
     let text = written(&pty);
-    let shown = format!("\n  {} {}\n", DISGUISED[1].1, "x".repeat(400));
+    let shown = format!("\n  {}⟨U+00A0⟩{}\n", DISGUISED[1].1, "x".repeat(400));
     assert!(text.contains(&shown), "{text:?}");
     assert!(!text.contains(&command), "{text:?}");
 }
@@ -137,7 +142,9 @@ fn scrollback_and_log_show_the_exact_command() {
 
         assert!(pty.text().contains(spelled), "{}", pty.text());
         assert!(log.contains(&format!("→ bash: {spelled}\n")), "{log:?}");
-        assert!(!log.contains(command), "{log:?}");
+        assert!(!log.contains(&format!("→ bash: {command}")), "{log:?}");
+        let steering = ['\r', '\u{1b}', '\u{8}', '\u{202e}', '\u{200b}', '\u{9b}'];
+        assert!(!log.contains(steering), "{log:?}");
     }
 }
 

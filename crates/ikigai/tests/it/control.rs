@@ -464,7 +464,7 @@ fn a_runtime_directory_that_others_can_write_is_refused() {
         said(command.output().unwrap())
     };
 
-    for arguments in [&["--headless"][..], &["ctl", "read_framebuffer"]] {
+    for arguments in [&["ctl", "read_framebuffer"][..], &["--headless"]] {
         let told = run(arguments);
         assert_eq!(told.code, Some(1), "{arguments:?}: {}", told.err);
         assert!(told.err.contains("other users may write"), "{}", told.err);

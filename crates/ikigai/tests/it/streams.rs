@@ -3,6 +3,7 @@
 use std::fs;
 
 use ikigai_testkit::framed::{EventStream, FramedServer, Framing};
+use ikigai_testkit::pty::Pty;
 use ikigai_testkit::server::{Script, Server};
 
 use crate::support::{Newcomer, PROGRAM};
@@ -108,12 +109,31 @@ fn six_turns_on_the_screen_use_one_connection() {
     assert_eq!(server.connections(), 1);
 }
 
+/// An answer that counts 1,000 tokens of input.
+const COUNTED: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Yes.\"},\
+    \"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":10}}\n\n";
+
+#[test]
+fn an_export_has_the_cost_of_a_turn() {
+    let newcomer = Newcomer::new();
+    let server = Server::start([Script::stream().send(COUNTED)]);
+    configure(
+        &newcomer,
+        &server.url(""),
+        "price_in = 500.0\nprice_out = 0.0",
+    );
+    newcomer.ikigai(&["run", "hello"]);
+
+    for format in ["md", "html"] {
+        let page = newcomer.ikigai(&["export", "--format", format]).out;
+        assert!(page.contains(" tokens · $0.50 · 20"), "{page}");
+    }
+}
+
 #[test]
 fn the_status_shows_the_window_of_a_new_model_and_the_cost_after_a_start() {
     let newcomer = Newcomer::new();
-    let usage = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Yes.\"},\
-        \"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":10}}\n\n";
-    let server = Server::start([Script::stream().send(usage)]);
+    let server = Server::start([Script::stream().send(COUNTED)]);
     let models = "price_in = 500.0\nprice_out = 0.0\ncontext_window = 300000\n\
         [models.\"mine:large\"]\ncontext_window = 3000000";
     configure(&newcomer, &server.url(""), models);
@@ -121,10 +141,18 @@ fn the_status_shows_the_window_of_a_new_model_and_the_cost_after_a_start() {
 
     let mut pty = newcomer.in_terminal(PROGRAM, &[], 120, 30);
 
-    pty.wait_for_text("$0.50");
-    pty.wait_for_text("% of 295k");
+    wait_for_status(&mut pty, "$0.50");
+    wait_for_status(&mut pty, "% of 295k");
     pty.send("/model mine:large\r");
-    pty.wait_for_text("% of 3.0M");
+    wait_for_status(&mut pty, "% of 2.9M");
+}
+
+/// Waits for a text in the last row: the footer of a turn and the output of a command have the same.
+fn wait_for_status(pty: &mut Pty, text: &str) {
+    pty.wait_for(text, |screen| {
+        let status = screen.rows(0, 120).last();
+        status.is_some_and(|row| row.contains(text))
+    });
 }
 
 #[test]

@@ -376,19 +376,25 @@ fn secrets_of_other_programs_are_out_of_reach_for_commands() {
         (".docker/config.json", "secret-docker"),
         (".bash_history", "secret-history"),
         ("elsewhere/kube", "secret-kube"),
-        (".config/ikigai/config.toml", "# secret-header\n"),
+        (
+            ".config/ikigai/config.toml",
+            "# secret-header\n[sandbox]\npass_env = [\"PASSED_TOKEN\"]\n",
+        ),
+        (".local/state/ikigai/log", "secret-diagnostics"),
         (".gitconfig", "[user]\nname = readable\n"),
     ] {
         fs::create_dir_all(home.join(name).parent().unwrap()).unwrap();
         fs::write(home.join(name), content).unwrap();
     }
     let read = "run `cat $HOME/.docker/config.json $HOME/.bash_history $HOME/elsewhere/kube \
-                $HOME/.config/ikigai/config.toml; git config user.name; env | grep value-of`";
+                $HOME/.config/ikigai/config.toml $HOME/.local/state/ikigai/log; \
+                git config user.name; env | grep value-of`";
     let mut command = newcomer.command(&["run", "--approve", "all", read]);
     command
         .env("KUBECONFIG", home.join("elsewhere/kube"))
         .env("SOME_PASS", "value-of-pass")
         .env("AUTHORIZATION", "value-of-authorization")
+        .env("PASSED_TOKEN", "value-of-token")
         .env("MY_SETTING", "value-of-setting");
 
     let ran = said(command.output().unwrap());
@@ -399,6 +405,7 @@ fn secrets_of_other_programs_are_out_of_reach_for_commands() {
         stored.contains("readable") && stored.contains("value-of-setting"),
         "{stored}"
     );
+    assert!(stored.contains("value-of-token"), "{stored}");
     assert!(!stored.contains("secret-"), "{stored}");
     assert!(!stored.contains("value-of-pass"), "{stored}");
     assert!(!stored.contains("value-of-authorization"), "{stored}");
