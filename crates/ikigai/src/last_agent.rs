@@ -20,7 +20,8 @@ pub(crate) struct LastAgent {
     file: PathBuf,
     /// Store and session, so that a file of another pair is never read as this one.
     key: String,
-    written: Mutex<Option<AgentId>>,
+    /// Held while the file is replaced.
+    writing: Mutex<()>,
 }
 
 impl LastAgent {
@@ -37,7 +38,7 @@ impl LastAgent {
         Self {
             file: directory.join(format!("{:016x}", hash(key))),
             key: key.to_owned(),
-            written: Mutex::default(),
+            writing: Mutex::default(),
         }
     }
 
@@ -47,20 +48,19 @@ impl LastAgent {
         let mut text = String::new();
         file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
         let (agent, key) = text.split_once('\n')?;
-        let agent = agent.parse().ok().filter(|_| key == self.key)?;
-        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(agent);
-        Some(agent)
+        agent.parse().ok().filter(|_| key == self.key)
     }
 
     /// Writes the agent, unless the file names it already. A failure costs only the convenience.
+    ///
+    /// Other processes write the same file, so each call reads it.
     pub(crate) fn write(&self, agent: AgentId) {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if *written == Some(agent) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.read() == Some(agent) {
             return;
         }
-        match self.replace(agent) {
-            Ok(()) => *written = Some(agent),
-            Err(error) => tracing::debug!(error = %error, "cannot remember the agent used last"),
+        if let Err(error) = self.replace(agent) {
+            tracing::debug!(error = %error, "cannot remember the agent used last");
         }
     }
 
@@ -109,6 +109,9 @@ mod tests {
             (before, again.read(), other.read()),
             (None, Some(second), None)
         );
+        again.write(first);
+        own.write(second);
+        assert_eq!(again.read(), Some(second), "written by another process");
         std::fs::copy(&own.file, &other.file).unwrap();
         assert_eq!(other.read(), None, "a file of another key");
         std::fs::write(&own.file, "damaged").unwrap();

@@ -1,7 +1,9 @@
 //! Which agent a start shows, and with which settings.
 
+use rustix::process::Signal;
+
 use crate::control::{ctl, start};
-use crate::support::{Newcomer, Said};
+use crate::support::{Newcomer, PROGRAM, Said};
 
 /// Plain mode whose input ends at once: its first lines name the agent.
 fn plain(newcomer: &Newcomer, arguments: &[&str]) -> Said {
@@ -97,4 +99,25 @@ fn a_line_makes_its_agent_the_one_used_last() {
     assert!(before.contains("agent project in"), "{before}");
     assert!(submitted.contains("agent kid in"), "{submitted}");
     assert!(typed.contains("agent project in"), "{typed}");
+}
+
+/// The screen noted its own agent before the other program noted another one.
+#[test]
+fn a_line_typed_on_an_open_screen_counts_after_another_program_used_another_agent() {
+    let newcomer = Newcomer::new();
+    newcomer.ikigai(&["run", "hello"]);
+    newcomer.ikigai(&["run", "/fork --name kid"]);
+    let mut pty = newcomer.in_terminal(PROGRAM, &["--agent", "project"], 80, 24);
+    pty.wait_for("the screen", |screen| {
+        screen.alternate_screen() && screen.contents().contains('❯')
+    });
+    newcomer.ikigai(&["run", "--agent", "kid", "hello"]);
+
+    pty.send("/mark here\r");
+    pty.wait_for_text("⚑ here");
+    pty.signal(Signal::TERM);
+    pty.wait_end();
+
+    let shown = plain(&newcomer, &[]).out;
+    assert!(shown.contains("agent project in"), "{shown}");
 }
