@@ -1,152 +1,198 @@
-//! What is written together: one batch is one transaction.
+//! The unit of writing: one batch is stored whole or not at all.
 
-use ikigai_core::{AgentId, Epoch, Micros, NewRow, RowRef, Seq, SessionId};
+use ikigai_core::{AgentId, Epoch, Micros, NewRow, Row, RowRef, Seq, SessionId};
 
 use tokio::sync::oneshot;
 
 use crate::error::CommitError;
 use crate::records::{BlobHash, EffectClass, MailId, RunId, Snapshot, Status};
 
-/// Everything that becomes true at one moment. All of it is stored, or nothing.
+/// Rows and effects that become true at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// The agents whose logs grow, each once.
+    /// Agents whose logs grow, each once.
     pub heads: Vec<HeadClaim>,
-    /// The rows, in order; each belongs to an agent of `heads`.
+    /// Rows in order; each belongs to an agent of `heads`.
     pub rows: Vec<NewRow>,
-    /// What else becomes true with them.
+    /// Changes beside the rows.
     pub with: Vec<Effect>,
 }
 
-/// By what right rows are appended to an agent's log.
+/// Right to append rows to an agent's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadClaim {
-    /// Whose log.
+    /// The agent.
     pub agent: AgentId,
-    /// As the holder of a lease; none for a `fork` row of role parent and `agent_killed` rows,
-    /// which anyone may append and for which the store finds the place.
+    /// The lease under which rows are appended.
+    ///
+    /// `fork` rows of role parent and `agent_killed` rows need none: any process may append them,
+    /// and the store finds their position.
     pub lease: Option<LeaseClaim>,
 }
 
-/// What the holder of a lease believes; the commit is refused if it is no longer so.
+/// Expectation of a lease holder; the commit is refused if it does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseClaim {
-    /// The epoch of the lease.
+    /// Epoch of the lease.
     pub epoch: Epoch,
-    /// The newest row.
+    /// Newest row.
     pub expected: Seq,
 }
 
 /// A change beside the rows, in the same transaction.
 ///
-/// They are carried out in order: those that make something ([`Effect::MakeSession`],
-/// [`Effect::CreateAgent`], [`Effect::TakeLease`]) before the rows, all others after them.
+/// Effects are executed in order: [`Effect::MakeSession`], [`AgentEffect::Create`] and
+/// [`LeaseEffect::Take`] before the rows, all others after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Makes a workspace.
+    /// Creates a session.
     MakeSession {
         session: SessionId,
         name: String,
         directory: String,
         at: Micros,
     },
-    /// Makes an agent of status running. With `owned` its lease is this process's, at epoch 1.
-    /// Refused if its parent does not run any more.
-    CreateAgent { agent: NewAgent, owned: bool },
-    /// Sets the cached name of an agent. The name must be free among the living.
+    /// Changes the agent table.
+    Agent(AgentEffect),
+    /// Changes a lease.
+    Lease(LeaseEffect),
+    /// Changes a draft.
+    Draft(DraftEffect),
+    /// Sends or settles mail.
+    Mail(MailEffect),
+    /// Journals the run of a tool.
+    Run(RunEffect),
+    /// Stores one part of a blob; an existing part stays unchanged.
+    PutBlobPart {
+        hash: BlobHash,
+        part: u32,
+        bytes: Vec<u8>,
+    },
+    /// Stores a snapshot of an agent's folded state.
+    PutSnapshot(Snapshot),
+}
+
+/// A change of the agent table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentEffect {
+    /// Creates a running agent; with `owned` this process holds its lease at epoch 1.
+    ///
+    /// Refused if its parent no longer runs.
+    Create { agent: NewAgent, owned: bool },
+    /// Sets the cached name of an agent; no other running agent may have it.
     SetName { agent: AgentId, name: String },
-    /// Sets the cached parent and fork point of an agent, as its log tells them.
+    /// Sets the cached parent and fork point of an agent.
     SetOrigin {
         agent: AgentId,
         parent: Option<AgentId>,
         fork_point: Option<RowRef>,
     },
-    /// Sets the status of an agent. What is queued for one that does not run any more bounces:
-    /// whoever kills it cannot know what is sent to it meanwhile.
+    /// Sets the status of an agent; stopping it bounces its queued mail.
     SetStatus { agent: AgentId, status: Status },
-    /// Takes the lease of an agent that nobody alive holds, raising its epoch. A lease that this
-    /// process holds already is kept as it is.
-    TakeLease { agent: AgentId },
+}
+
+/// A change of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseEffect {
+    /// Takes a lease that no live process holds, raising its epoch.
+    ///
+    /// A lease of this process stays unchanged.
+    Take { agent: AgentId },
     /// Gives a lease back.
-    GiveLease { agent: AgentId, epoch: Epoch },
-    /// Appends a part to the running response of an agent.
-    AppendDraft {
+    Give { agent: AgentId, epoch: Epoch },
+}
+
+/// A change of the draft of an agent's running response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DraftEffect {
+    /// Appends a part.
+    Append {
         agent: AgentId,
         epoch: Epoch,
         text: String,
         at: Micros,
     },
-    /// Drops the running response of an agent.
-    DropDraft { agent: AgentId, epoch: Epoch },
-    /// Sends mail; without a sender it is from the user. Refused if the receiver is not running.
-    SendMail {
+    /// Deletes the draft.
+    Drop { agent: AgentId, epoch: Epoch },
+}
+
+/// A change of the mail table. All but sending are refused unless the mail is queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MailEffect {
+    /// Sends mail, without a sender from the user; refused if the receiver is not running.
+    Send {
         mail: MailId,
         to: AgentId,
         from: Option<AgentId>,
         text: String,
         at: Micros,
     },
-    /// Hands mail over by the row that shows it. Refused unless it is queued.
-    ConsumeMail { mail: MailId, by: RowRef },
-    /// Takes queued mail back. Refused unless it is queued.
-    WithdrawMail { mail: MailId },
-    /// Marks queued mail as never to be delivered, because the receiver died.
-    BounceMail { mail: MailId },
-    /// Journals that a tool call starts.
-    StartRun {
+    /// Delivers mail by the row that shows it.
+    Consume { mail: MailId, by: RowRef },
+    /// Withdraws mail.
+    Withdraw { mail: MailId },
+    /// Bounces mail, because the receiver died.
+    Bounce { mail: MailId },
+}
+
+/// A change of the journal of tool runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEffect {
+    /// Journals the start of a run.
+    Start {
         run: RunId,
         call: RowRef,
         class: EffectClass,
         started: Micros,
         deadline: Micros,
     },
-    /// Journals that a tool call has ended.
-    EndRun { run: RunId, ended: Micros },
-    /// Stores one part of a blob; a part that is there already is left as it is.
-    PutBlobPart {
-        hash: BlobHash,
-        part: u32,
-        bytes: Vec<u8>,
-    },
-    /// Stores a derived snapshot of what was folded up to some row.
-    PutSnapshot(Snapshot),
+    /// Journals the end of a run.
+    End { run: RunId, ended: Micros },
 }
 
-/// An agent to be made.
+/// An agent to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAgent {
     /// Its id.
     pub id: AgentId,
-    /// Its name, which must be free among the living.
+    /// Its name; no running agent may have it.
     pub name: String,
-    /// The workspace it belongs to.
+    /// Its session.
     pub session: SessionId,
-    /// Who forked it.
+    /// The agent that forked it.
     pub parent: Option<AgentId>,
     /// The last row it inherits.
     pub fork_point: Option<RowRef>,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Micros,
 }
 
-/// What a commit did.
+/// Result of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// Where the rows of the batch stand, in the batch's order.
+    /// Positions of the batch's rows, in the batch's order.
     pub rows: Vec<RowRef>,
-    /// The leases that were taken, with their epochs.
+    /// Leases that were taken, with their epochs.
     pub leases: Vec<(AgentId, Epoch)>,
 }
 
-/// A batch with the way its answer goes.
-pub(crate) struct Job {
+/// A queued batch with the channel for its reply.
+pub(crate) struct CommitJob {
     pub(crate) batch: Batch,
-    pub(crate) answer: oneshot::Sender<Result<Committed, CommitError>>,
+    pub(crate) reply: oneshot::Sender<Result<Committed, CommitError>>,
 }
 
-impl Job {
-    pub(crate) fn answer(self, result: Result<Committed, CommitError>) {
-        // A caller that went away does not care.
-        let _ = self.answer.send(result);
+impl CommitJob {
+    /// Sends the reply. The caller may be gone.
+    pub(crate) fn finish(self, result: Result<Committed, CommitError>) {
+        let _ = self.reply.send(result);
     }
+}
+
+/// Says whether a stored row is the row that was written.
+pub(crate) fn is_same_row(found: &Row, written: &NewRow) -> bool {
+    found.kind.name() == written.kind.name()
+        && found.created_at == written.created_at
+        && found.content == written.content
+        && found.data == written.data
 }

@@ -157,22 +157,22 @@ pub enum CommitError {
     Unknown(#[source] BoxError),
 }
 
-/// Why one batch was not applied, by an engine whose own errors are `E`.
+/// Reason why an engine with errors `E` did not apply a batch.
 #[derive(Debug)]
-pub(crate) enum Refusal<E> {
-    /// The batch is at fault, or somebody else was faster; the transaction goes on without it.
+pub(crate) enum BatchRefusal<E> {
+    /// The batch was refused; the transaction continues without it.
     Commit(CommitError),
-    /// The engine failed; the transaction may be gone.
-    Sql(E),
+    /// The engine failed; the transaction may be lost.
+    Engine(E),
 }
 
-impl<E> From<CommitError> for Refusal<E> {
+impl<E> From<CommitError> for BatchRefusal<E> {
     fn from(error: CommitError) -> Self {
         Self::Commit(error)
     }
 }
 
-impl<E> From<StoreError> for Refusal<E> {
+impl<E> From<StoreError> for BatchRefusal<E> {
     fn from(error: StoreError) -> Self {
         Self::Commit(CommitError::Store(error))
     }

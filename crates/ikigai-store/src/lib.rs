@@ -11,16 +11,19 @@ mod numbers;
 pub mod portable;
 pub mod postgres;
 pub mod records;
-mod rules;
 pub mod search;
 mod selects;
 mod server_report;
 pub mod sql;
 pub mod sqlite;
 pub mod tally;
+pub mod transaction;
 mod watch;
 
-pub use batch::{Batch, Committed, Effect, HeadClaim, LeaseClaim, NewAgent};
+pub use batch::{
+    AgentEffect, Batch, Committed, DraftEffect, Effect, HeadClaim, LeaseClaim, LeaseEffect,
+    MailEffect, NewAgent, RunEffect,
+};
 pub use error::{CommitError, StoreError};
 pub use history::{Agent, AgentError};
 pub use log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};

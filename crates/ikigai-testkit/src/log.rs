@@ -11,7 +11,9 @@ use ikigai_core::{
     AgentId, AgentState, Budget, CannotProject, Epoch, Event, Micros, Request, Row, RowRef, Seq,
     SessionId, Target, project,
 };
-use ikigai_store::{Agent, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent, history};
+use ikigai_store::{
+    Agent, AgentEffect, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent, history,
+};
 use serde_json::Map;
 
 use crate::{IdSource, MemoryStore, block_on};
@@ -74,7 +76,7 @@ impl TestLog {
     pub fn root(&mut self) -> AgentId {
         let id = self.ids.agent();
         let agent = self.new_agent(id, &format!("root-{}", self.live.len()), None, None);
-        let effect = Effect::CreateAgent { agent, owned: true };
+        let effect = Effect::Agent(AgentEffect::Create { agent, owned: true });
         block_on(self.store.commit(Batch {
             with: vec![effect],
             ..Batch::default()
@@ -217,7 +219,7 @@ impl TestLog {
                 },
             ],
             rows: std::iter::once(parent_row).chain(child_rows).collect(),
-            with: vec![Effect::CreateAgent { agent, owned: true }],
+            with: vec![Effect::Agent(AgentEffect::Create { agent, owned: true })],
         };
         let rows = block_on(self.store.commit(batch)).unwrap().rows;
         self.live.insert(child, Agent::new(child));

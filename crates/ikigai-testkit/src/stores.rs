@@ -18,8 +18,8 @@ use ikigai_core::{
 use ikigai_store::postgres::{self, Url};
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent, PostgresStore, ProcessRecord, SqliteStore,
-    StoreError,
+    AgentEffect, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent, PostgresStore, ProcessRecord,
+    SqliteStore, StoreError,
 };
 use serde_json::Map;
 
@@ -248,10 +248,10 @@ pub fn fork_batch(
             claim(child, Epoch(0), Seq(0)),
         ],
         rows: std::iter::once(told).chain(own).collect(),
-        with: vec![Effect::CreateAgent {
+        with: vec![Effect::Agent(AgentEffect::Create {
             agent,
             owned: false,
-        }],
+        })],
     }
 }
 

@@ -8,7 +8,7 @@ use ikigai_core::{
     AgentId, AgentState, Block, Event, Message, Micros, Role, Row, RowRef, Seq, Span, StoredKind,
     View,
 };
-use ikigai_store::{Agent, Batch, Effect, Log, Status};
+use ikigai_store::{Agent, AgentEffect, Batch, Effect, Log, Status};
 use ikigai_testkit::{TestLog, block_on};
 use serde_json::{Value, json};
 
@@ -243,9 +243,11 @@ fn child_sees_ancestors_up_to_fork_point() {
     let child = log.fork(parent, log.order("child"));
     log.append(parent, Event::user("p2"));
     log.append(child, Event::user("c1"));
-    let kill = |agent| Effect::SetStatus {
-        agent,
-        status: Status::Dead,
+    let kill = |agent| {
+        Effect::Agent(AgentEffect::SetStatus {
+            agent,
+            status: Status::Dead,
+        })
     };
     let killed = Batch {
         with: vec![kill(grandparent), kill(parent)],

@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{SystemOrigin, Via};
 use ikigai_core::{Event, RowRef, Seq, Settings};
-use ikigai_store::{Batch, Effect, Log, ReadLog, Snapshot};
+use ikigai_store::{AgentEffect, Batch, Effect, Log, ReadLog, Snapshot};
 use ikigai_testkit::{TestLog, block_on};
 use serde_json::{Map, Value, json};
 
@@ -195,10 +195,10 @@ fn state_is_read_from_rows_and_not_from_the_agent_row() {
     let agent = log.root();
     log.append(agent, Event::set("start", set(&json!({"name": "right"}))));
     let before = log.replayed(agent);
-    let rename = Effect::SetName {
+    let rename = Effect::Agent(AgentEffect::SetName {
         agent,
         name: "wrong".to_owned(),
-    };
+    });
 
     block_on(log.store.commit(Batch {
         with: vec![rename],

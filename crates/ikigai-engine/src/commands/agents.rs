@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::KilledBy;
-use ikigai_store::{AgentRecord, Effect, Status};
+use ikigai_store::{AgentEffect, AgentRecord, Effect, MailEffect, Status};
 use tokio::time::{Instant, sleep_until};
 
 use super::reply::Then;
@@ -133,13 +133,13 @@ async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
     worker.ledger.engine.check_message_to(to.id, text).await?;
     // From the user, not from the agent in which it was typed.
-    let effect = Effect::SendMail {
+    let effect = Effect::Mail(MailEffect::Send {
         mail: draw_mail(&*worker.ledger.engine.environment),
         to: to.id,
         from: None,
         text: text.to_owned(),
         at: worker.ledger.engine.environment.now(),
-    };
+    });
     let mut reply = Reply::says(format!("✉ {}: {}", to.name, shortened(text)));
     reply.effects.push(effect);
     if wake {
@@ -292,9 +292,11 @@ async fn reap(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let mut reply = Reply::says(reaped(worker, &dead).await?);
     reply.effects = dead
         .iter()
-        .map(|agent| Effect::SetStatus {
-            agent: agent.id,
-            status: Status::Reaped,
+        .map(|agent| {
+            Effect::Agent(AgentEffect::SetStatus {
+                agent: agent.id,
+                status: Status::Reaped,
+            })
         })
         .collect();
     Ok(reply)

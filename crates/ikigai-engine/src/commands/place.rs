@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ikigai_core::Settings;
 use ikigai_core::names::{PARENT, is_valid_name};
-use ikigai_store::{Effect, Status};
+use ikigai_store::{AgentEffect, Effect, Status};
 use ikigai_tools::{Place, paths};
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
@@ -90,10 +90,10 @@ async fn name(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
         ..Settings::default()
     };
     let mut reply = Reply::sets(&settings, format!("called {name} · was {was}"));
-    reply.effects.push(Effect::SetName {
+    reply.effects.push(Effect::Agent(AgentEffect::SetName {
         agent: own,
         name: name.to_owned(),
-    });
+    }));
     Ok(reply)
 }
 

@@ -8,7 +8,8 @@ use ikigai_core::names::{free_name, is_valid_name, name_from, stem};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, AgentState, Epoch, Event, Micros, Row, RowRef, Seq, Settings};
 use ikigai_store::{
-    Agent, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, Status,
+    Agent, AgentEffect, AgentRecord, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent,
+    Status,
 };
 
 use super::{Deal, Dealt, Family, Started, done};
@@ -324,7 +325,7 @@ fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros)
             lease: Some(lease),
         }],
         rows: events.map(|event| event.into_row(forked.id, now)).collect(),
-        with: vec![Effect::CreateAgent { agent, owned: true }],
+        with: vec![Effect::Agent(AgentEffect::Create { agent, owned: true })],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{AgentKilledData, Cause, KilledBy, Verdict};
 use ikigai_core::{AgentId, Event, Row, Seq};
-use ikigai_store::{AgentRecord, Effect, HeadClaim, Status};
+use ikigai_store::{AgentEffect, AgentRecord, Effect, HeadClaim, Status};
 
 use super::{Deal, Dealt, Family, done};
 use crate::EngineError;
@@ -64,9 +64,11 @@ impl Family<'_> {
         let elsewhere = target.parent.filter(|_| dies);
         let with: Vec<Effect> = killed
             .iter()
-            .map(|agent| Effect::SetStatus {
-                agent: *agent,
-                status: Status::Dead,
+            .map(|agent| {
+                Effect::Agent(AgentEffect::SetStatus {
+                    agent: *agent,
+                    status: Status::Dead,
+                })
             })
             .collect();
         let now = self.ledger.engine.environment.now();

@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{UserData, UserOrigin, Verdict};
 use ikigai_core::{Event, Row};
-use ikigai_store::{AgentRecord, CommitError, Effect, MailId, MailRecord, Status};
+use ikigai_store::{AgentRecord, CommitError, Effect, MailEffect, MailId, MailRecord, Status};
 
 use super::{Deal, Dealt, Family, done};
 use crate::EngineError;
@@ -41,13 +41,13 @@ impl Ledger {
     ) -> Result<(MailId, Effect), EngineError> {
         check_mail(to, text)?;
         let mail = draw_mail(&*self.engine.environment);
-        let send = Effect::SendMail {
+        let send = Effect::Mail(MailEffect::Send {
             mail,
             to: to.id,
             from: Some(self.agent.state.agent()),
             text: text.to_owned(),
             at: self.engine.environment.now(),
-        };
+        });
         Ok((mail, send))
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_core::data::Verdict;
 use ikigai_core::{AgentId, Event, Micros, RowRef, Seq};
-use ikigai_store::{Agent, AgentRecord, Effect, MailRecord, Status};
+use ikigai_store::{Agent, AgentRecord, Effect, MailEffect, MailRecord, Status};
 
 use super::{Deal, Dealt, Family, MOST_WAIT_SECONDS, WAIT_SECONDS};
 use crate::EngineError;
@@ -291,6 +291,6 @@ fn fan_in(states: &[(AgentRecord, State)], mail: &[MailRecord], wait: &Wait) -> 
 pub(crate) fn consumed_by_next(mail: &[MailRecord], agent: AgentId, head: Seq) -> Vec<Effect> {
     let by = RowRef::new(agent, head.next());
     mail.iter()
-        .map(|mail| Effect::ConsumeMail { mail: mail.id, by })
+        .map(|mail| Effect::Mail(MailEffect::Consume { mail: mail.id, by }))
         .collect()
 }

@@ -4,7 +4,7 @@ use ikigai_core::{
     Direction, Event, Micros, NewRow, PageQuery, Row, RowRef, Seq, Span, StoredKind,
 };
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, LeaseClaim, Snapshot};
+use ikigai_store::{Batch, CommitError, Effect, HeadClaim, LeaseClaim, MailEffect, Snapshot};
 
 use super::Ledger;
 use super::retry::{TRIES, may_return, pause, report_silence};
@@ -183,7 +183,7 @@ impl Ledger {
             let expected = self.agent.state.head();
             self.tag_attempt(attempt, expected);
             let batch = self.batch(attempt, expected);
-            let sends = |effect: &Effect| matches!(effect, Effect::SendMail { .. });
+            let sends = |effect: &Effect| matches!(effect, Effect::Mail(MailEffect::Send { .. }));
             let mails = batch.with.iter().any(sends);
             match self.engine.store.commit(batch).await {
                 Ok(_) => {

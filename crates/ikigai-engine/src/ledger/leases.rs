@@ -1,7 +1,9 @@
 //! Leases: taken and given back, and commits that need none.
 
 use ikigai_core::{AgentId, Epoch};
-use ikigai_store::{AgentRecord, Batch, CommitError, Committed, Effect, MailId, Status};
+use ikigai_store::{
+    AgentRecord, Batch, CommitError, Committed, Effect, LeaseEffect, MailEffect, MailId, Status,
+};
 
 use super::{Ledger, Starter};
 use crate::environment::draw_mail;
@@ -17,7 +19,7 @@ impl Ledger {
         if agent.status != Status::Running {
             return Err(EngineError::Dead(agent.name.clone()));
         }
-        let take = Effect::TakeLease { agent: agent.id };
+        let take = Effect::Lease(LeaseEffect::Take { agent: agent.id });
         let taken = engine.commit_effects(vec![take]).await?;
         let epoch = taken.leases.first().map_or(Epoch(0), |(_, epoch)| *epoch);
         let mut ledger = Self::begin(engine.clone(), agent.id, epoch, starter).await?;
@@ -27,10 +29,10 @@ impl Ledger {
 
     /// Gives the lease back, so that another process can take it at once.
     pub(crate) async fn release(self) -> Result<(), EngineError> {
-        let give = Effect::GiveLease {
+        let give = Effect::Lease(LeaseEffect::Give {
             agent: self.id(),
             epoch: self.epoch,
-        };
+        });
         self.engine.commit_effects(vec![give]).await?;
         Ok(())
     }
@@ -51,13 +53,13 @@ impl Engine {
         to: AgentId,
         text: &str,
     ) -> Result<(), EngineError> {
-        let send = Effect::SendMail {
+        let send = Effect::Mail(MailEffect::Send {
             mail,
             to,
             from: None,
             text: text.to_owned(),
             at: self.environment.now(),
-        };
+        });
         self.commit_effects(vec![send]).await?;
         Ok(())
     }

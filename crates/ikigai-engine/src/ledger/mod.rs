@@ -15,7 +15,7 @@ use ikigai_core::data::CommandData;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, Epoch, Event, Row, RowRef, Settings};
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
-use ikigai_store::{Agent, AgentRecord, CommitError, Effect, history};
+use ikigai_store::{Agent, AgentEffect, AgentRecord, CommitError, Effect, history};
 
 pub(crate) use commit::{Beside, CommitPlan};
 pub(crate) use retry::{Patience, read_held, report_silence};
@@ -99,19 +99,19 @@ impl Ledger {
         if let Some(name) = state.settings().name.clone()
             && name != found.name
         {
-            with.push(Effect::SetName {
+            with.push(Effect::Agent(AgentEffect::SetName {
                 agent: found.id,
                 name,
-            });
+            }));
         }
         let fork = state.fork().cloned().unwrap_or_default();
         let (parent, fork_point) = (fork.parent_uuid, state.inherits_from());
         if (parent, fork_point) != (found.parent, found.fork_point) {
-            with.push(Effect::SetOrigin {
+            with.push(Effect::Agent(AgentEffect::SetOrigin {
                 agent: found.id,
                 parent,
                 fork_point,
-            });
+            }));
         }
         for effect in with {
             match self.commit(CommitPlan::effects(vec![effect])).await {

@@ -3,7 +3,9 @@
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::names::name_from;
 use ikigai_core::{Epoch, Event, Seq, Settings};
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord};
+use ikigai_store::{
+    AgentEffect, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
+};
 
 use super::{Ledger, Starter};
 use crate::environment::{draw_agent, draw_session};
@@ -100,7 +102,7 @@ impl Engine {
                 .collect(),
             with: make
                 .into_iter()
-                .chain([Effect::CreateAgent { agent, owned: true }])
+                .chain([Effect::Agent(AgentEffect::Create { agent, owned: true })])
                 .collect(),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ikigai_core::data::{BlobRef, Category, Cause, Verdict};
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{EffectClass, Event};
-use ikigai_store::{Effect, RunId};
+use ikigai_store::{Effect, RunEffect, RunId};
 use ikigai_tools::output::present_within;
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::OutputListener;
@@ -351,7 +351,7 @@ impl Worker {
             files: output.files,
         };
         let ended = self.ledger.engine.environment.now();
-        let end = run.map(|run| Effect::EndRun { run, ended });
+        let end = run.map(|run| Effect::Run(RunEffect::End { run, ended }));
         Ok((open.result(came, verdict), end.into_iter().collect()))
     }
 
@@ -399,7 +399,7 @@ impl Worker {
             };
             events.push(call.open.result(Came::failed(reason), Verdict::Interrupted));
             let ended = self.ledger.engine.environment.now();
-            ends.extend(run.map(|run| Effect::EndRun { run, ended }));
+            ends.extend(run.map(|run| Effect::Run(RunEffect::End { run, ended })));
         }
         let (last, outcome) = self.stopped_by(stop);
         events.push(last);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ikigai_store::{CommitError, Effect};
+use ikigai_store::{CommitError, DraftEffect, Effect};
 use tokio::time::Instant;
 
 use crate::frontend::{Desk, Update};
@@ -66,12 +66,12 @@ impl Worker {
         draft: &mut Draft,
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
-        let append = Effect::AppendDraft {
+        let append = Effect::Draft(DraftEffect::Append {
             agent: self.ledger.agent.state.agent(),
             epoch: self.ledger.epoch,
             text: draft.text[draft.stored_bytes..].to_owned(),
             at: self.ledger.engine.environment.now(),
-        };
+        });
         let drop = draft.stale.then(|| self.drop_draft());
         let with = drop.into_iter().chain([append]).collect();
         match report_silence(self.ledger.commit(CommitPlan::effects(with)), desk).await {
@@ -96,9 +96,9 @@ impl Worker {
 
     /// The effect that ends the draft, with the rows that take its place.
     pub(super) fn drop_draft(&self) -> Effect {
-        Effect::DropDraft {
+        Effect::Draft(DraftEffect::Drop {
             agent: self.ledger.agent.state.agent(),
             epoch: self.ledger.epoch,
-        }
+        })
     }
 }

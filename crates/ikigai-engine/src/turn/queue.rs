@@ -2,7 +2,7 @@
 
 use ikigai_core::data::Cause;
 use ikigai_core::{Event, RowRef, Seq};
-use ikigai_store::{Effect, MailId, MailRecord};
+use ikigai_store::{Effect, MailEffect, MailId, MailRecord};
 
 use super::{During, Worker};
 use crate::environment::draw_mail;
@@ -69,13 +69,13 @@ impl Worker {
             Err(error) => return desk.not_stored(WaitingLine { line: text, id }, &error),
         }
         let mail = id.unwrap_or_else(|| draw_mail(&*self.ledger.engine.environment));
-        let send = Effect::SendMail {
+        let send = Effect::Mail(MailEffect::Send {
             mail,
             to: self.ledger.agent.state.agent(),
             from: None,
             text: text.clone(),
             at: self.ledger.engine.environment.now(),
-        };
+        });
         self.ledger.passes("before the message is queued");
         let stored = match self.ledger.commit(CommitPlan::effects(vec![send])).await {
             Ok(_) => Ok(()),
@@ -214,7 +214,7 @@ impl Worker {
 
 /// The effects that take mail back.
 pub(super) fn withdrawn(mail: &[MailRecord]) -> Vec<Effect> {
-    let withdraw = |mail: &MailRecord| Effect::WithdrawMail { mail: mail.id };
+    let withdraw = |mail: &MailRecord| Effect::Mail(MailEffect::Withdraw { mail: mail.id });
     mail.iter().map(withdraw).collect()
 }
 
@@ -224,7 +224,7 @@ pub(super) fn consumed(mail: &[MailRecord], head: RowRef) -> Vec<Effect> {
     let mut effects = Vec::new();
     for mail in mail {
         by.seq = by.seq.next();
-        effects.push(Effect::ConsumeMail { mail: mail.id, by });
+        effects.push(Effect::Mail(MailEffect::Consume { mail: mail.id, by }));
     }
     effects
 }

@@ -4,7 +4,7 @@
 
 use ikigai_core::EffectClass;
 use ikigai_core::data::Verdict;
-use ikigai_store::{CommitError, Effect, RunId};
+use ikigai_store::{CommitError, Effect, RunEffect, RunId};
 use ikigai_tools::Output;
 
 use super::calls::{Round, Stage};
@@ -38,12 +38,14 @@ impl Worker {
             };
             let is_journalled = prepared.class != EffectClass::Read;
             let run = is_journalled.then(|| draw_run(&*self.ledger.engine.environment));
-            effects.extend(run.map(|run| Effect::StartRun {
-                run,
-                call: call.open.at,
-                class: prepared.class,
-                started,
-                deadline: started.after(prepared.deadline),
+            effects.extend(run.map(|run| {
+                Effect::Run(RunEffect::Start {
+                    run,
+                    call: call.open.at,
+                    class: prepared.class,
+                    started,
+                    deadline: started.after(prepared.deadline),
+                })
             }));
             runs.push(run);
         }

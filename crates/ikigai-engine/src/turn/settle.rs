@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{self, Cause, CommandData, Verdict};
 use ikigai_core::{Event, Kind, RowRef, Seq};
-use ikigai_store::{Effect, MailRecord, RunRecord};
+use ikigai_store::{DraftEffect, Effect, MailEffect, MailRecord, RunEffect, RunRecord};
 use ikigai_tools::permission::Decision;
 use ikigai_tools::process::end_cookie;
 
@@ -66,12 +66,14 @@ impl Worker {
             let cause = self.gave_up.unwrap_or(Cause::Crash);
             events.push(Event::interrupted(cause));
         }
-        let drop = draft.map(|_| Effect::DropDraft {
-            agent: id,
-            epoch: self.ledger.epoch,
+        let drop = draft.map(|_| {
+            Effect::Draft(DraftEffect::Drop {
+                agent: id,
+                epoch: self.ledger.epoch,
+            })
         });
         let ended = self.ledger.engine.environment.now();
-        let end = |run: &RunRecord| Effect::EndRun { run: run.id, ended };
+        let end = |run: &RunRecord| Effect::Run(RunEffect::End { run: run.id, ended });
         let with: Vec<_> = drop.into_iter().chain(runs.iter().map(end)).collect();
         if events.is_empty() && with.is_empty() {
             self.gave_up = None;
@@ -79,9 +81,11 @@ impl Worker {
         }
         let consume = |head: Seq| {
             let by = |place: u64| RowRef::new(id, Seq(head.0 + place));
-            let consumed = handed.iter().map(|(mail, place)| Effect::ConsumeMail {
-                mail: *mail,
-                by: by(*place),
+            let consumed = handed.iter().map(|(mail, place)| {
+                Effect::Mail(MailEffect::Consume {
+                    mail: *mail,
+                    by: by(*place),
+                })
             });
             with.iter().cloned().chain(consumed).collect()
         };

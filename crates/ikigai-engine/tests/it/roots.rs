@@ -4,7 +4,7 @@ use ikigai_core::data::ForkContext;
 use ikigai_core::fork::{ForkOrder, fork_events};
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq};
 use ikigai_engine::{EngineError, Worker};
-use ikigai_store::{AgentRecord, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent};
+use ikigai_store::{AgentEffect, AgentRecord, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent};
 use ikigai_testkit::IdSource;
 use serde_json::Map;
 
@@ -80,20 +80,22 @@ async fn agent_columns_rebuilt_from_events() {
     let id = root.agent().state.agent();
     let child = fork_of(&world, &root).await;
     let right = world.engine.agents().await.unwrap();
-    let falsify = |agent: AgentId, name: &str| Effect::SetName {
-        agent,
-        name: name.to_owned(),
+    let falsify = |agent: AgentId, name: &str| {
+        Effect::Agent(AgentEffect::SetName {
+            agent,
+            name: name.to_owned(),
+        })
     };
-    let orphan = Effect::SetOrigin {
+    let orphan = Effect::Agent(AgentEffect::SetOrigin {
         agent: child,
         parent: None,
         fork_point: None,
-    };
-    let adopt = Effect::SetOrigin {
+    });
+    let adopt = Effect::Agent(AgentEffect::SetOrigin {
         agent: id,
         parent: Some(child),
         fork_point: Some(RowRef::new(child, Seq(1))),
-    };
+    });
     let with = vec![falsify(id, "wrong"), falsify(child, "false"), orphan, adopt];
     let batch = Batch {
         with,
@@ -154,7 +156,7 @@ async fn fork_of(world: &World, parent: &Worker) -> AgentId {
     let batch = Batch {
         heads: vec![claim(state.agent(), state.head()), claim(child, Seq(0))],
         rows: rows.collect(),
-        with: vec![Effect::CreateAgent { agent, owned: true }],
+        with: vec![Effect::Agent(AgentEffect::Create { agent, owned: true })],
     };
     world.store.commit(batch).await.unwrap();
     child

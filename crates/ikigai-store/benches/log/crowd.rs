@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Epoch, Seq};
-use ikigai_store::{Agent, Batch, Effect, Log, Status};
+use ikigai_store::{Agent, Batch, Effect, LeaseEffect, Log, Status};
 use ikigai_testkit::stores::rounds::{Case, judge, rounds};
 use ikigai_testkit::stores::{self, Kept, On, Sample, claim};
 use tokio::task::JoinSet;
@@ -64,7 +64,9 @@ impl<'a> Process<'a> {
             let mut agents = store.agents(None).await.unwrap();
             agents.retain(|agent| agent.id != world.kept.agent);
             agents.truncate(count);
-            let takes = agents.iter().map(|it| Effect::TakeLease { agent: it.id });
+            let takes = agents
+                .iter()
+                .map(|it| Effect::Lease(LeaseEffect::Take { agent: it.id }));
             let batch = Batch {
                 with: takes.collect(),
                 ..Batch::default()

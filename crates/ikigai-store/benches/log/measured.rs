@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, Seq};
-use ikigai_store::{Agent, Batch, Effect, Log};
+use ikigai_store::{Agent, Batch, Effect, LeaseEffect, Log};
 use ikigai_testkit::IdSource;
 use ikigai_testkit::stores::{Kept, claim, fork_batch, row_of};
 use tokio::runtime::{Builder, Runtime};
@@ -56,7 +56,7 @@ impl World {
     pub(crate) fn take(&self, store: &dyn Log) -> Epoch {
         let agent = self.kept.agent;
         let taken = self.runtime.block_on(store.commit(Batch {
-            with: vec![Effect::TakeLease { agent }],
+            with: vec![Effect::Lease(LeaseEffect::Take { agent })],
             ..Batch::default()
         }));
         taken.unwrap().leases[0].1

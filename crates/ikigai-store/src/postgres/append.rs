@@ -3,14 +3,14 @@
 
 use ikigai_core::{RowRef, Seq};
 
-use super::asking::{Kept, at_once};
 use super::connect::Link;
-use super::effects::clean;
+use super::pipeline::{OwnedParam, send_all};
+use super::statements::clean;
 use super::values::{Failure, log_row};
-use crate::BoxFuture;
+use crate::batch::is_same_row;
 use crate::batch::{Batch, Committed, LeaseClaim};
+use crate::log::BoxFuture;
 use crate::numbers::stored;
-use crate::rules::is_same;
 
 /// A batch that is stored by one statement.
 pub(super) struct Append<'a> {
@@ -85,9 +85,9 @@ impl<'a> Append<'a> {
         }
     }
 
-    fn values(&self, process: Option<i64>, version: u32) -> Vec<Kept> {
+    fn values(&self, process: Option<i64>, version: u32) -> Vec<OwnedParam> {
         let rows = &self.batch.rows;
-        let mut values: Vec<Kept> = vec![
+        let mut values: Vec<OwnedParam> = vec![
             Box::new(self.place()),
             Box::new(stored(self.lease.epoch.0)),
             Box::new(stored(self.lease.expected.0)),
@@ -96,7 +96,7 @@ impl<'a> Append<'a> {
             Box::new(i64::from(version)),
         ];
         let text = |text: &Option<String>| text.as_deref().map(clean);
-        let columns: [Kept; 5] = if let [row] = rows.as_slice() {
+        let columns: [OwnedParam; 5] = if let [row] = rows.as_slice() {
             [
                 Box::new(row.kind.name()),
                 Box::new(row.control),
@@ -131,7 +131,7 @@ pub(super) async fn append(
     appends: &[Append<'_>],
 ) -> Result<Vec<bool>, tokio_postgres::Error> {
     link.prepare_all(appends.iter().map(Append::sql)).await?;
-    let values: Vec<Vec<Kept>> = appends
+    let values: Vec<Vec<OwnedParam>> = appends
         .iter()
         .map(|append| append.values(process, version))
         .collect();
@@ -148,7 +148,7 @@ pub(super) async fn append(
         .into_iter()
         .chain(statements)
         .chain(word("COMMIT"));
-    let answers: Result<Vec<u64>, _> = at_once(sent).await.into_iter().collect();
+    let answers: Result<Vec<u64>, _> = send_all(sent).await.into_iter().collect();
     let answers = answers?.into_iter().map(|rows| rows > 0);
     let begun = usize::from(appends.len() > 1);
     Ok(answers.skip(begun).take(appends.len()).collect())
@@ -187,7 +187,7 @@ pub(super) async fn which_stand(link: &Link, appends: &[Append<'_>]) -> Result<V
                 && found
                     .iter()
                     .zip(rows)
-                    .all(|(found, row)| is_same(found, row)),
+                    .all(|(found, row)| is_same_row(found, row)),
         );
     }
     link.say("ROLLBACK").await?;

@@ -9,14 +9,14 @@ use tokio_postgres::error::SqlState;
 
 use super::tls::TlsError;
 use super::url::Url;
-use crate::error::{self, BoxError, StoreError};
+use crate::error::{BatchRefusal, BoxError, StoreError};
 
-/// Why one batch was not applied.
-pub(super) type Refusal = error::Refusal<tokio_postgres::Error>;
+/// Reason why PostgreSQL did not apply a batch.
+pub(super) type PostgresRefusal = BatchRefusal<tokio_postgres::Error>;
 
-impl From<tokio_postgres::Error> for Refusal {
+impl From<tokio_postgres::Error> for PostgresRefusal {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Sql(error)
+        Self::Engine(error)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use ikigai_core::find::{SEARCHED_BYTES, searched};
 
-use super::asking::Value;
 use super::connect::Link;
+use super::pipeline::Value;
 use super::values::{Result, get, log_row, parsed};
 use super::words::{entry, tag_agent, tag_kind, tag_session};
 use crate::records::BlobHash;

@@ -1,19 +1,18 @@
 //! The shared engine: one PostgreSQL database, used by several people and machines.
 
 mod acting;
+mod ancestry;
 mod append;
-mod asking;
-mod book;
 mod connect;
 mod dump;
-mod effects;
 mod errors;
+mod facts;
+mod group_commit;
 mod index;
-mod kin;
 mod listen;
 mod migrations;
 mod owner;
-mod plan;
+mod pipeline;
 mod queries;
 mod readback;
 mod reader;
@@ -21,6 +20,7 @@ mod report;
 mod restore;
 mod search;
 mod sql;
+mod statements;
 mod store;
 mod tls;
 mod url;

@@ -68,7 +68,7 @@ pub(super) async fn page(link: &Link, query: PageQuery) -> Result<Vec<Row>> {
 async fn rows(link: &Link, sql: &'static str, span: Span, limit: usize) -> Result<Vec<Row>> {
     let (from, to) = (stored(span.from.0), stored(span.to.0));
     let agent = span.agent.to_string();
-    let values: &[super::asking::Value<'_>] = &[&agent, &from, &to, &stored_limit(limit)];
+    let values: &[super::pipeline::Value<'_>] = &[&agent, &from, &to, &stored_limit(limit)];
     link.all(sql, values, |row| log_row(span.agent, row, 0))
         .await
 }
@@ -169,7 +169,7 @@ pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<V
     }
     let spans = spans.get(..wanted.len()).unwrap_or(spans);
     let columns = Columns::of(spans);
-    let values: &[super::asking::Value<'_>] =
+    let values: &[super::pipeline::Value<'_>] =
         &[&columns.agents, &columns.from, &columns.to, &wanted];
     let mut found: Vec<Vec<Row>> = spans.iter().map(|_| Vec::new()).collect();
     let read = |row: &SqlRow| {
@@ -227,7 +227,7 @@ pub(super) async fn restore_point(
         });
         Ok(())
     };
-    let values: &[super::asking::Value<'_>] = &[&agent.to_string(), &stored_limit(limit)];
+    let values: &[super::pipeline::Value<'_>] = &[&agent.to_string(), &stored_limit(limit)];
     link.all(sql, values, read).await?;
     control.sort_unstable_by_key(|row| std::cmp::Reverse(row.at.seq));
     Ok(opening.map(|opening| RestorePoint { control, ..opening }))

@@ -1,7 +1,7 @@
 //! After a commit whose answer was lost: was it stored? It is looked at, never written again.
 
-use super::book::WITNESS;
 use super::connect::Link;
+use super::facts::WITNESS;
 use super::values::{Failure, get};
 
 /// What became of a commit.

@@ -7,13 +7,13 @@ use std::sync::mpsc as blocking;
 use tokio::sync::mpsc;
 
 use super::PostgresStore;
-use super::asking::{Kept, at_once};
 use super::connect::{Link, Role, Target};
-use super::effects::clean;
 use super::errors::{is_reference_violation, is_unique_violation, sql_error};
+use super::pipeline::{OwnedParam, send_all};
+use super::statements::clean;
 use super::values::{Failure, get};
-use crate::BoxFuture;
 use crate::error::StoreError;
+use crate::log::BoxFuture;
 use crate::portable::lines::{Cell, Entry, Lines, What};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 
@@ -163,7 +163,7 @@ impl Forks {
 }
 
 async fn insert(link: &Link, entries: &[Entry], forks: &mut Forks) -> Result<(), RestoreError> {
-    let mut statements: Vec<(&'static str, Vec<Kept>)> = Vec::new();
+    let mut statements: Vec<(&'static str, Vec<OwnedParam>)> = Vec::new();
     let mut of: Vec<&Entry> = Vec::new();
     for entry in entries {
         let sql = match entry.what {
@@ -192,7 +192,7 @@ async fn insert(link: &Link, entries: &[Entry], forks: &mut Forks) -> Result<(),
         let sent: BoxFuture<'_, _> = Box::pin(link.send(sql, values));
         sent
     });
-    for (entry, answer) in of.into_iter().zip(at_once(sent).await) {
+    for (entry, answer) in of.into_iter().zip(send_all(sent).await) {
         match answer {
             Ok(rows) if rows.is_empty() => return Err(entry.lost()),
             Ok(_) => {}
@@ -219,7 +219,7 @@ fn said(error: &tokio_postgres::Error) -> String {
 
 /// A value as its statement takes it. Nothing is sent as a text, so that a number which may be
 /// missing is one too.
-fn kept(what: What, place: usize, cell: Cell) -> Kept {
+fn kept(what: What, place: usize, cell: Cell) -> OwnedParam {
     let may_miss = matches!((what, place), (What::Mail | What::Run, 6));
     match cell {
         Cell::Nothing => Box::new(None::<String>),

@@ -10,12 +10,12 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 
-use super::asking::Value;
 use super::connect::{Link, Role, Target};
 use super::errors::{Cause, sql_error};
 use super::index;
 use super::listen::Notifier;
 use super::migrations::lock_number;
+use super::pipeline::Value;
 use super::values::{Failure, Result, get, log_row, parsed};
 use super::words::{LONG, Long, in_model, in_text, one_of, tag_agent, tag_kind, tag_session};
 use crate::error::StoreError;

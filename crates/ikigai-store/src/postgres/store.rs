@@ -21,8 +21,8 @@ use super::search::Searcher;
 use super::url::Url;
 use super::values::{Failure, Result as Read};
 use super::writer::{BATCHES, Writer};
-use super::{dump, kin, queries};
-use crate::batch::{Batch, Committed, Job};
+use super::{ancestry, dump, queries};
+use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::faults::Faults;
 use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
@@ -74,7 +74,7 @@ pub struct PostgresStore {
     process: ProcessId,
     pub(super) target: Arc<Target>,
     pub(super) runtime: Handle,
-    orders: Mutex<Option<mpsc::Sender<Job>>>,
+    orders: Mutex<Option<mpsc::Sender<CommitJob>>>,
     room: Arc<Semaphore>,
     reading: Arc<Reader>,
     searcher: Arc<Searcher>,
@@ -194,7 +194,7 @@ fn work(options: OpenOptions, opened: &blocking::SyncSender<Result<PostgresStore
 
 async fn start(
     options: OpenOptions,
-) -> Result<(PostgresStore, Writer, mpsc::Receiver<Job>), StoreError> {
+) -> Result<(PostgresStore, Writer, mpsc::Receiver<CommitJob>), StoreError> {
     let target = Arc::new(Target::new(options.url, options.migrations)?);
     let link = target.prepare(Role::Reading).await?;
     let process = options.process.id;
@@ -295,15 +295,15 @@ impl ReadLog for PostgresStore {
 
     fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
         let beginning = beginning.to_owned();
-        self.ask(move |link| async move { kin::living_names(&link, &beginning).await })
+        self.ask(move |link| async move { ancestry::living_names(&link, &beginning).await })
     }
 
     fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
-        self.ask(move |link| async move { kin::ancestry(&link, agent, most).await })
+        self.ask(move |link| async move { ancestry::ancestry(&link, agent, most).await })
     }
 
     fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
-        self.ask(move |link| async move { kin::dead_among(&link, &agents).await })
+        self.ask(move |link| async move { ancestry::dead_among(&link, &agents).await })
     }
 
     fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
@@ -312,7 +312,7 @@ impl ReadLog for PostgresStore {
     }
 
     fn pulse(&self) -> ReadFuture<'_, Pulse> {
-        self.ask(move |link| async move { kin::pulse(&link).await })
+        self.ask(move |link| async move { ancestry::pulse(&link).await })
     }
 
     fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
@@ -377,11 +377,11 @@ impl Log for PostgresStore {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone();
-            let (answer, answered) = oneshot::channel();
-            let job = Job { batch, answer };
+            let (reply, result) = oneshot::channel();
+            let job = CommitJob { batch, reply };
             let ordered = orders.ok_or(StoreError::Closed)?.send(job).await;
             ordered.map_err(|_| StoreError::Closed)?;
-            answered.await.map_err(|_| StoreError::Closed)?
+            result.await.map_err(|_| StoreError::Closed)?
         })
     }
 }

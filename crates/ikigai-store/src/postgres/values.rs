@@ -7,7 +7,7 @@ use ikigai_core::{AgentId, Micros, ProcessId, Row, RowRef, Seq, StoredKind};
 use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::FromSql;
 
-use super::errors::Refusal;
+use super::errors::PostgresRefusal;
 use crate::error::{CommitError, StoreError};
 use crate::records::ProcessRecord;
 
@@ -28,10 +28,10 @@ impl From<tokio_postgres::Error> for Failure {
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for PostgresRefusal {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Sql(error) => Self::Sql(error),
+            Failure::Sql(error) => Self::Engine(error),
             Failure::Value(what) => Self::Commit(CommitError::Store(StoreError::Value(what))),
         }
     }

@@ -10,18 +10,17 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::append::{Append, append, which_stand};
-use super::book::Named;
 use super::connect::{Link, Target};
-use super::errors::{Cause, Refusal, is_unique_violation, may_try_again, sql_error};
+use super::errors::{Cause, PostgresRefusal, is_unique_violation, may_try_again, sql_error};
+use super::group_commit::{GroupCommit, SendOutcome};
 use super::listen::Notifier;
 use super::owner::Owner;
-use super::plan::{Plan, Sent};
 use super::readback::{Outcome, outcome};
 use super::values::Failure;
-use crate::batch::{Committed, Job};
+use crate::batch::{CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::faults::{CommitFault, Faults};
-use crate::rules::check;
+use crate::transaction::{FactKeys, check};
 
 /// How many batches may wait, and so how many share a transaction.
 pub(super) const BATCHES: usize = 256;
@@ -102,10 +101,10 @@ enum Left {
     /// Nothing: everybody was answered.
     Nothing,
     /// These are tried again: another batch was in their way.
-    Again(Vec<Job>),
+    Again(Vec<CommitJob>),
     /// Nothing of these is stored. They are tried again, if not too often, where that may help.
     Failed {
-        jobs: Vec<Job>,
+        jobs: Vec<CommitJob>,
         trouble: Trouble,
         may_help: bool,
     },
@@ -113,7 +112,7 @@ enum Left {
 
 impl Writer {
     /// Works until nobody can order anything any more.
-    pub(super) async fn run(&mut self, mut orders: mpsc::Receiver<Job>) {
+    pub(super) async fn run(&mut self, mut orders: mpsc::Receiver<CommitJob>) {
         while let Some(first) = orders.recv().await {
             let mut jobs = vec![first];
             while jobs.len() < BATCHES
@@ -125,7 +124,7 @@ impl Writer {
         }
     }
 
-    async fn write_all(&mut self, mut jobs: Vec<Job>) {
+    async fn write_all(&mut self, mut jobs: Vec<CommitJob>) {
         let mut tries = 0;
         while !jobs.is_empty() {
             jobs = match self.write(jobs).await {
@@ -147,13 +146,13 @@ impl Writer {
         }
     }
 
-    fn refuse(&self, jobs: Vec<Job>, trouble: &Trouble) {
+    fn refuse(&self, jobs: Vec<CommitJob>, trouble: &Trouble) {
         for job in jobs {
-            job.answer(Err(trouble.store_error(&self.target).into()));
+            job.finish(Err(trouble.store_error(&self.target).into()));
         }
     }
 
-    async fn write(&mut self, jobs: Vec<Job>) -> Left {
+    async fn write(&mut self, jobs: Vec<CommitJob>) -> Left {
         let link = match self.link.take() {
             Some(link) if !link.client.is_closed() => Ok(link),
             _ => self.owner.connect_writing(&self.target).await,
@@ -173,12 +172,12 @@ impl Writer {
     }
 
     /// Stores batches of rows only, each by one statement.
-    async fn append(&mut self, link: Link, jobs: Vec<Job>) -> Left {
+    async fn append(&mut self, link: Link, jobs: Vec<CommitJob>) -> Left {
         let mut good = Vec::with_capacity(jobs.len());
         for job in jobs {
             match check(&job.batch) {
                 Ok(_) => good.push(job),
-                Err(error) => job.answer(Err(error)),
+                Err(error) => job.finish(Err(error)),
             }
         }
         good.sort_by_cached_key(|job| Append::of(&job.batch).map(|append| append.place()));
@@ -220,13 +219,13 @@ impl Writer {
     }
 
     /// Answers those that are stored, and returns the others.
-    fn stored_appends(&self, stored: &[bool], jobs: Vec<Job>) -> Vec<Job> {
+    fn stored_appends(&self, stored: &[bool], jobs: Vec<CommitJob>) -> Vec<CommitJob> {
         let mut left = Vec::new();
         for (job, is_stored) in jobs.into_iter().zip(stored) {
             match Append::of(&job.batch).filter(|_| *is_stored) {
                 Some(append) => {
                     let done = append.done();
-                    job.answer(Ok(done));
+                    job.finish(Ok(done));
                 }
                 None => left.push(job),
             }
@@ -238,10 +237,10 @@ impl Writer {
     }
 
     /// Carries out batches in one transaction.
-    async fn transact(&mut self, link: Link, mut jobs: Vec<Job>) -> Left {
-        let named = Named::by(jobs.iter().map(|job| &job.batch));
+    async fn transact(&mut self, link: Link, mut jobs: Vec<CommitJob>) -> Left {
+        let keys = FactKeys::of(jobs.iter().map(|job| &job.batch));
         let owner = Arc::clone(&self.owner);
-        let process = if named.takes_leases {
+        let process = if keys.takes_leases {
             match owner.register().await {
                 Ok(key) => Some(key),
                 Err(cause) => {
@@ -256,9 +255,9 @@ impl Writer {
         } else {
             owner.key()
         };
-        let carried_out = carry_out(&link, &owner, process, &named, &jobs);
-        let (plan, results) = match timeout(PATIENCE, carried_out).await {
-            Ok(Ok(carried_out)) => carried_out,
+        let decided = decide_all(&link, &owner, process, &keys, &jobs);
+        let (group, results) = match timeout(PATIENCE, decided).await {
+            Ok(Ok(decided)) => decided,
             Ok(Err(failure)) => return self.failed(link, jobs, failure).await,
             Err(_) => {
                 return Left::Failed {
@@ -268,9 +267,9 @@ impl Writer {
                 };
             }
         };
-        let (store, program) = (plan.book.version, self.target.version());
+        let (store, program) = (group.read.version, self.target.version());
         if store != i64::from(program) || results.iter().all(Result::is_err) {
-            let is_ended = timeout(PATIENCE, plan.give_up()).await;
+            let is_ended = timeout(PATIENCE, group.roll_back()).await;
             self.link = matches!(is_ended, Ok(Ok(()))).then_some(link);
             if store == i64::from(program) {
                 answer(jobs, results);
@@ -283,19 +282,21 @@ impl Writer {
                 may_help: false,
             };
         }
-        let witness = plan.book.witness;
-        match self.hear(&link, plan.commit()).await {
-            Answer::Came(Sent::Stored) => {
+        let witness = group.read.witness;
+        match self.hear(&link, group.commit()).await {
+            Answer::Came(SendOutcome::Stored) => {
                 self.link = Some(link);
                 answer(jobs, results);
                 self.notifier.committed();
                 Left::Nothing
             }
-            Answer::Came(Sent::Refused { batch, refusal }) => {
+            Answer::Came(SendOutcome::Refused { batch, refusal }) => {
                 self.link = Some(link);
                 match refusal {
                     // Somebody made the same at the same time. Now it is there, and will be seen.
-                    Refusal::Sql(error) if may_try_again(&error) || is_unique_violation(&error) => {
+                    PostgresRefusal::Engine(error)
+                        if may_try_again(&error) || is_unique_violation(&error) =>
+                    {
                         Left::Failed {
                             jobs,
                             trouble: Failure::Sql(error).into(),
@@ -304,10 +305,12 @@ impl Writer {
                     }
                     refusal => {
                         let error = match refusal {
-                            Refusal::Commit(error) => error,
-                            Refusal::Sql(error) => sql_error(self.target.url(), error).into(),
+                            PostgresRefusal::Commit(error) => error,
+                            PostgresRefusal::Engine(error) => {
+                                sql_error(self.target.url(), error).into()
+                            }
                         };
-                        jobs.remove(batch).answer(Err(error));
+                        jobs.remove(batch).finish(Err(error));
                         Left::Again(jobs)
                     }
                 }
@@ -321,7 +324,7 @@ impl Writer {
     }
 
     /// Ends a transaction that failed before its commit was sent.
-    async fn failed(&mut self, link: Link, jobs: Vec<Job>, failure: Failure) -> Left {
+    async fn failed(&mut self, link: Link, jobs: Vec<CommitJob>, failure: Failure) -> Left {
         let is_broken = match &failure {
             Failure::Sql(error) => link.is_broken_by(error),
             Failure::Value(_) => false,
@@ -343,7 +346,7 @@ impl Writer {
     /// Finds out by looking what became of a commit whose answer was lost.
     async fn resolve(
         &mut self,
-        jobs: Vec<Job>,
+        jobs: Vec<CommitJob>,
         results: Vec<Result<Committed, CommitError>>,
         witness: i64,
         cause: Cause,
@@ -426,35 +429,35 @@ enum Answer<T> {
     Lost(Cause),
 }
 
-/// Begins a transaction and carries out the batches, all but sending what they write.
-async fn carry_out<'a>(
+/// Begins a transaction and decides the batches; their writes are not sent yet.
+async fn decide_all<'a>(
     link: &'a Link,
     owner: &Owner,
     process: Option<i64>,
-    named: &Named,
-    jobs: &[Job],
-) -> Result<(Plan<'a>, Vec<Result<Committed, CommitError>>), Failure> {
-    let mut plan = Plan::begin(link, owner, process, named).await?;
+    keys: &FactKeys,
+    jobs: &[CommitJob],
+) -> Result<(GroupCommit<'a>, Vec<Result<Committed, CommitError>>), Failure> {
+    let mut group = GroupCommit::begin(link, owner, process, keys).await?;
     let mut results = Vec::with_capacity(jobs.len());
     for (number, job) in jobs.iter().enumerate() {
-        results.push(match plan.apply(number, &job.batch).await {
+        results.push(match group.add(number, &job.batch) {
             Ok(done) => Ok(done),
-            Err(Refusal::Commit(error)) => Err(error),
-            Err(Refusal::Sql(error)) => return Err(error.into()),
+            Err(PostgresRefusal::Commit(error)) => Err(error),
+            Err(PostgresRefusal::Engine(error)) => return Err(error.into()),
         });
     }
-    Ok((plan, results))
+    Ok((group, results))
 }
 
-fn answer(jobs: Vec<Job>, results: Vec<Result<Committed, CommitError>>) {
+fn answer(jobs: Vec<CommitJob>, results: Vec<Result<Committed, CommitError>>) {
     for (job, result) in jobs.into_iter().zip(results) {
-        job.answer(result);
+        job.finish(result);
     }
 }
 
-fn unknown(jobs: Vec<Job>, trouble: &Trouble) {
+fn unknown(jobs: Vec<CommitJob>, trouble: &Trouble) {
     let why = trouble.to_string();
     for job in jobs {
-        job.answer(Err(CommitError::Unknown(why.clone().into())));
+        job.finish(Err(CommitError::Unknown(why.clone().into())));
     }
 }

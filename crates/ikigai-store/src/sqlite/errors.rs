@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use rusqlite::{ErrorCode, ffi};
 
-use crate::error::{self, BoxError, StoreError};
+use crate::error::{BatchRefusal, BoxError, StoreError};
 
 /// An error of SQLite that several callers are told of, because they shared one transaction.
 pub(super) type Cause = Arc<rusqlite::Error>;
 
-/// Why one batch was not applied.
-pub(super) type Refusal = error::Refusal<rusqlite::Error>;
+/// Reason why SQLite did not apply a batch.
+pub(super) type SqliteRefusal = BatchRefusal<rusqlite::Error>;
 
-impl From<rusqlite::Error> for Refusal {
+impl From<rusqlite::Error> for SqliteRefusal {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
+        Self::Engine(error)
     }
 }
 

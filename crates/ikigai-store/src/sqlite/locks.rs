@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use ikigai_core::ProcessId;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::errors::{Refusal, file_error};
+use super::errors::{SqliteRefusal, file_error};
 use super::place::{Place, make_directory, open_own};
 use crate::error::StoreError;
 use crate::records::ProcessRecord;
@@ -42,7 +42,7 @@ impl Owner {
     }
 
     /// Takes the lock of this process if it has none, and returns its key in the database.
-    pub(super) fn register(&mut self, connection: &Connection) -> Result<i64, Refusal> {
+    pub(super) fn register(&mut self, connection: &Connection) -> Result<i64, SqliteRefusal> {
         if self.lock.is_none() {
             self.lock = Some(self.lock_own()?);
             self.sweep();

@@ -4,13 +4,13 @@
 //! others while somebody wants to know. Nothing is written before the first commit, except that a
 //! missing database is created and an older one migrated.
 
-mod append;
 mod connect;
 mod dump;
-mod effects;
 mod errors;
+mod execute;
+mod facts;
+mod family_tree;
 mod identity;
-mod kin;
 mod locks;
 mod migrations;
 mod place;
@@ -36,7 +36,7 @@ use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, Sess
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::batch::{Batch, Committed, Job};
+use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 use crate::portable::{RestoreError, RestoreMode, Restored};
@@ -285,15 +285,15 @@ impl ReadLog for SqliteStore {
 
     fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
         let beginning = beginning.to_owned();
-        self.ask(move |connection| kin::living_names(connection, &beginning))
+        self.ask(move |connection| family_tree::living_names(connection, &beginning))
     }
 
     fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
-        self.ask(move |connection| kin::ancestry(connection, agent, most))
+        self.ask(move |connection| family_tree::ancestry(connection, agent, most))
     }
 
     fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
-        self.ask(move |connection| kin::dead_among(connection, &agents))
+        self.ask(move |connection| family_tree::dead_among(connection, &agents))
     }
 
     fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
@@ -308,7 +308,7 @@ impl ReadLog for SqliteStore {
     }
 
     fn pulse(&self) -> ReadFuture<'_, Pulse> {
-        self.ask(kin::pulse)
+        self.ask(family_tree::pulse)
     }
 
     fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
@@ -403,9 +403,10 @@ impl ReadLog for SqliteStore {
 impl Log for SqliteStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
         Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            self.tasks.put(Task::Write(Job { batch, answer })).await?;
-            answered.await.map_err(|_| StoreError::Closed)?
+            let (reply, result) = oneshot::channel();
+            let job = CommitJob { batch, reply };
+            self.tasks.put(Task::Write(job)).await?;
+            result.await.map_err(|_| StoreError::Closed)?
         })
     }
 }

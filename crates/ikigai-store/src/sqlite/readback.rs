@@ -7,7 +7,7 @@ use super::connect::Target;
 use super::errors::Cause;
 use super::queries;
 use super::writer::Applied;
-use crate::rules::is_same;
+use crate::batch::is_same_row;
 
 /// What became of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn stands(
         .flat_map(|it| it.done.rows.iter().zip(&it.job.batch.rows));
     for (at, written) in rows {
         let found = queries::stored_row(connection, *at)?;
-        if !found.is_some_and(|found| is_same(&found, written)) {
+        if !found.is_some_and(|found| is_same_row(&found, written)) {
             return Ok(false);
         }
     }

@@ -9,16 +9,16 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, ffi};
 use tokio::sync::oneshot;
 
-use super::append;
 use super::connect::Target;
-use super::errors::{Cause, Refusal, breaks_connection, store_error};
+use super::errors::{Cause, SqliteRefusal, breaks_connection, store_error};
+use super::execute;
 use super::identity::Absence;
 use super::locks::Owner;
 use super::queue::Orders;
 use super::readback::{self, Outcome};
 use super::search;
 use super::watch::Notifier;
-use crate::batch::{Batch, Committed, Job};
+use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::faults::{CommitFault, Faults};
 
@@ -37,7 +37,7 @@ const MAX_PAGES: u32 = 0xffff_fffe;
 /// What the thread is asked for.
 pub(super) enum Task {
     /// To write a batch.
-    Write(Job),
+    Write(CommitJob),
     /// To bring the search index nearer to the log; the answer says how many rows are left.
     Index {
         begin: Begin,
@@ -56,7 +56,7 @@ pub(super) enum Begin {
 
 /// A batch that was carried out in a transaction that is not committed yet.
 pub(super) struct Applied {
-    pub(super) job: Job,
+    pub(super) job: CommitJob,
     pub(super) done: Committed,
 }
 
@@ -227,19 +227,19 @@ impl Writer {
 
     /// Writes the batches in one transaction, and returns those that must be tried again because
     /// the failure of another one ended it.
-    fn write(&mut self, jobs: Vec<Job>) -> Vec<Job> {
+    fn write(&mut self, jobs: Vec<CommitJob>) -> Vec<CommitJob> {
         let connection = match self.begin() {
             Ok(connection) => connection,
             Err(trouble) => {
                 for job in jobs {
-                    job.answer(Err(trouble.store_error(&self.target).into()));
+                    job.finish(Err(trouble.store_error(&self.target).into()));
                 }
                 return Vec::new();
             }
         };
         // A batch without company is rolled back with its transaction.
         let apply = if jobs.len() == 1 {
-            append::apply
+            execute::apply
         } else {
             apply_alone
         };
@@ -248,10 +248,10 @@ impl Writer {
         while let Some(job) = jobs.next() {
             match apply(&connection, &mut self.owner, &job.batch) {
                 Ok(done) => applied.push(Applied { job, done }),
-                Err(Refusal::Commit(error)) => job.answer(Err(error)),
-                Err(Refusal::Sql(error)) => {
+                Err(SqliteRefusal::Commit(error)) => job.finish(Err(error)),
+                Err(SqliteRefusal::Engine(error)) => {
                     let broken = breaks_connection(&error);
-                    job.answer(Err(self.target.error(error).into()));
+                    job.finish(Err(self.target.error(error).into()));
                     // SQLite rolls everything back after some errors, the batches before it too.
                     if broken || connection.is_autocommit() {
                         self.give_up(connection, broken);
@@ -334,7 +334,7 @@ impl Writer {
         if let Err(absence) = self.target.files.check() {
             self.give_up(connection, false);
             for Applied { job, .. } in applied {
-                job.answer(Err(absence.store_error(&self.target.place).into()));
+                job.finish(Err(absence.store_error(&self.target.place).into()));
             }
             return;
         }
@@ -365,7 +365,7 @@ impl Writer {
 
     fn stored(&mut self, applied: Vec<Applied>) {
         for Applied { job, done } in applied {
-            job.answer(Ok(done));
+            job.finish(Ok(done));
         }
         self.notifier.committed();
     }
@@ -396,7 +396,7 @@ impl Writer {
             Err(unreadable) => {
                 let unreadable = Arc::new(unreadable);
                 for Applied { job, .. } in applied {
-                    job.answer(Err(CommitError::Unknown(Box::new(Arc::clone(&unreadable)))));
+                    job.finish(Err(CommitError::Unknown(Box::new(Arc::clone(&unreadable)))));
                 }
             }
         }
@@ -429,9 +429,9 @@ fn apply_alone(
     connection: &Connection,
     owner: &mut Owner,
     batch: &Batch,
-) -> Result<Committed, Refusal> {
+) -> Result<Committed, SqliteRefusal> {
     run(connection, "SAVEPOINT batch")?;
-    let result = append::apply(connection, owner, batch);
+    let result = execute::apply(connection, owner, batch);
     if result.is_err() && !connection.is_autocommit() {
         run(connection, "ROLLBACK TO batch")?;
     }
@@ -461,7 +461,7 @@ fn injected() -> rusqlite::Error {
 
 fn refuse(target: &Target, applied: Vec<Applied>, cause: &Cause) {
     for Applied { job, .. } in applied {
-        job.answer(Err(store_error(target.path(), cause).into()));
+        job.finish(Err(store_error(target.path(), cause).into()));
     }
 }
 

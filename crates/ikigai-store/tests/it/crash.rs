@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ikigai_core::data::ForkRole;
 use ikigai_core::{AgentId, Epoch, Micros, RowRef, Seq};
-use ikigai_store::{Batch, CommitError, Effect, Log, ReadLog};
+use ikigai_store::{Batch, CommitError, DraftEffect, Effect, LeaseEffect, Log, ReadLog};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
@@ -201,17 +201,17 @@ fn append_for_ever(store: &dyn Log, number: u64) {
         match next.0 % 7 {
             0 => batch = fork(own, log, agent(number * 1_000_000 + next.0)),
             3 => {
-                let part = Effect::AppendDraft {
+                let part = Effect::Draft(DraftEffect::Append {
                     agent: own,
                     epoch: log.epoch,
                     text: "so far".to_owned(),
                     at: Micros(3),
-                };
+                });
                 block_on(store.commit(only(part))).unwrap();
-                batch.with.push(Effect::DropDraft {
+                batch.with.push(Effect::Draft(DraftEffect::Drop {
                     agent: own,
                     epoch: log.epoch,
-                });
+                }));
             }
             _ => {}
         }
@@ -231,7 +231,7 @@ struct HeldLog {
 /// Takes an agent over from the writer that was killed, or makes it.
 fn take(store: &dyn Log, own: AgentId) -> HeldLog {
     let taken = loop {
-        match block_on(store.commit(only(Effect::TakeLease { agent: own }))) {
+        match block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: own })))) {
             Err(CommitError::NoAgent(_)) => break block_on(store.commit(only(create(own, None)))),
             // A server may take a moment to hear of the death.
             Err(CommitError::Held { .. }) => std::thread::yield_now(),

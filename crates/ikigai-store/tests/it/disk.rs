@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::{Admin, Batch, CommitError, Effect, Log, MailId, ReadLog, StoreError};
+use ikigai_store::{
+    Admin, Batch, CommitError, Effect, LeaseEffect, Log, MailEffect, MailId, ReadLog, StoreError,
+};
 use ikigai_testkit::{block_on, copy_program};
 use rusqlite::Connection;
 
@@ -69,7 +71,7 @@ fn store_failure_propagates() {
 fn a_batch_without_room_fails_alone() {
     let disk = Disk::with_store();
     let store = open(&disk.path, 1).unwrap();
-    block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
     store.faults().limit_pages(80);
     let large = "x".repeat(1024 * 1024);
 
@@ -99,9 +101,11 @@ fn a_batch_without_room_fails_alone() {
 fn a_refused_batch_is_taken_back_alone() {
     let disk = Disk::with_store();
     let store = open(&disk.path, 1).unwrap();
-    block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
     let mut refused = say(agent(1), Epoch(1), Seq(3), "half");
-    refused.with.push(Effect::BounceMail { mail: MailId(1) });
+    refused
+        .with
+        .push(Effect::Mail(MailEffect::Bounce { mail: MailId(1) }));
 
     let results = together(
         &store,
@@ -402,7 +406,8 @@ fn a_locked_store_is_busy_until_it_is_free() {
     let store = open(&disk.path, 1).unwrap();
     let other = Connection::open(&disk.path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let take = || block_on(store.commit(only(Effect::TakeLease { agent: agent(1) })));
+    let take =
+        || block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) }))));
 
     let busy = take();
     other.execute_batch("ROLLBACK").unwrap();
@@ -421,10 +426,11 @@ fn a_link_leads_to_the_same_store() {
     let link = disk.directory.path().join("link.db");
     std::os::unix::fs::symlink(&disk.path, &link).unwrap();
     let first = open(&disk.path, 1).unwrap();
-    block_on(first.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    block_on(first.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
 
     let second = open(&link, 2).unwrap();
-    let refused = block_on(second.commit(only(Effect::TakeLease { agent: agent(1) })));
+    let refused =
+        block_on(second.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) }))));
 
     assert_eq!(second.path(), first.path());
     assert!(
@@ -441,7 +447,7 @@ fn an_idle_writer_folds_its_log() {
     }
     let disk = Disk::with_store();
     let store = open(&disk.path, 1).unwrap();
-    block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
     let large = "x".repeat(1024 * 1024);
     block_on(store.commit(say(agent(1), Epoch(1), Seq(1), &large))).unwrap();
     let log = disk.path.with_file_name("log.db-wal");

@@ -2,7 +2,7 @@
 
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::sqlite::CommitFault;
-use ikigai_store::{CommitError, Effect, Log, ReadLog, StoreError};
+use ikigai_store::{CommitError, Effect, LeaseEffect, Log, ReadLog, StoreError};
 use ikigai_testkit::block_on;
 
 use crate::support::{Disk, agent, create, make_session, only, open, say, texts};
@@ -13,7 +13,8 @@ use crate::support::{Disk, agent, create, make_session, only, open, say, texts};
 fn an_unknown_outcome_is_read_back() {
     let disk = Disk::with_store();
     let store = open(&disk.path, 1).unwrap();
-    let lease = block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    let lease =
+        block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
     let epoch = lease.leases[0].1;
     let say = |expected, text| block_on(store.commit(say(agent(1), epoch, Seq(expected), text)));
 

@@ -6,7 +6,8 @@ use ikigai_core::data::BlobRef;
 use ikigai_core::{AgentId, Epoch, Micros, Seq};
 use ikigai_store::portable::{RestoreError, RestoreMode};
 use ikigai_store::{
-    Admin, Batch, Effect, Log, MailId, NewAgent, ReadLog, RunId, SqliteStore, Status, blobs,
+    Admin, AgentEffect, Batch, DraftEffect, Effect, Log, MailEffect, MailId, NewAgent, ReadLog,
+    RunEffect, RunId, SqliteStore, Status, blobs,
 };
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
@@ -92,10 +93,10 @@ pub(crate) fn some_store(disk: &Disk, dice: &mut Dice) -> SqliteStore {
             fork_point,
             created_at: Micros(i64::try_from(number).unwrap() - 1),
         };
-        block_on(store.commit(only(Effect::CreateAgent {
+        block_on(store.commit(only(Effect::Agent(AgentEffect::Create {
             agent: new,
             owned: true,
-        })))
+        }))))
         .unwrap();
         let bytes: Vec<u8> = (0..dice.below(400_000)).map(|n| (n % 251) as u8).collect();
         let hash = block_on(blobs::put_blob(&store, &bytes)).unwrap();
@@ -107,26 +108,26 @@ pub(crate) fn some_store(disk: &Disk, dice: &mut Dice) -> SqliteStore {
         let text = |n: u64| format!("row {n} \u{0}\u{1b}[1m \"é\" \u{202e} 日本\r\n");
         let mut batch_rows: Vec<_> = (0..rows).map(|n| said(id, &text(n))).collect();
         batch_rows[0].data = Some(serde_json::json!({ "blob": blob, "odd": 1.0e300 }).to_string());
-        let run = Effect::StartRun {
+        let run = Effect::Run(RunEffect::Start {
             run: RunId(u128::from(number) << 64),
             call: ikigai_core::RowRef::new(id, Seq(1)),
             class: ikigai_store::EffectClass::Write,
             started: Micros(1),
             deadline: Micros(2),
-        };
-        let draft = Effect::AppendDraft {
+        });
+        let draft = Effect::Draft(DraftEffect::Append {
             agent: id,
             epoch: Epoch(1),
             text: "half a se".to_owned(),
             at: Micros(3),
-        };
-        let mail = Effect::SendMail {
+        });
+        let mail = Effect::Mail(MailEffect::Send {
             mail: MailId(u128::from(number) + (7 << 70)),
             to: id,
             from: parent.map(agent),
             text: "dear".to_owned(),
             at: Micros(4),
-        };
+        });
         block_on(store.commit(Batch {
             heads: vec![claim(id, Epoch(1), Seq(0))],
             rows: batch_rows,
@@ -138,7 +139,11 @@ pub(crate) fn some_store(disk: &Disk, dice: &mut Dice) -> SqliteStore {
     for number in (1..count).filter(|number| number % 3 == 0) {
         let agent = agent(number);
         let status = Status::Dead;
-        block_on(store.commit(only(Effect::SetStatus { agent, status }))).unwrap();
+        block_on(store.commit(only(Effect::Agent(AgentEffect::SetStatus {
+            agent,
+            status,
+        }))))
+        .unwrap();
     }
     // What no program of this version writes.
     let connection = Connection::open(&disk.path).unwrap();

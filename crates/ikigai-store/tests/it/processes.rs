@@ -2,7 +2,10 @@
 
 use ikigai_core::data::{AgentKilledData, ForkRole};
 use ikigai_core::{AgentId, Direction, Epoch, Event, Micros, PageQuery, Row, RowRef, Seq, Span};
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, Log, MailId, NewAgent, Status};
+use ikigai_store::{
+    AgentEffect, Batch, CommitError, Effect, HeadClaim, LeaseEffect, Log, MailEffect, MailId,
+    NewAgent, Status,
+};
 use ikigai_testkit::block_on;
 
 use crate::support::{
@@ -120,7 +123,8 @@ fn fights_for_a_lease() {
             head = head.next();
             left -= 1;
         }
-        block_on(store.commit(only(Effect::GiveLease { agent: own, epoch }))).unwrap();
+        block_on(store.commit(only(Effect::Lease(LeaseEffect::Give { agent: own, epoch }))))
+            .unwrap();
         let stale = block_on(store.commit(say(own, epoch, head, "late")));
         // The other one may have written meanwhile, but a stale epoch comes first.
         assert!(
@@ -142,7 +146,7 @@ fn prepare(store: &dyn Log) {
 fn take(store: &dyn Log, own: AgentId) -> (Epoch, Seq) {
     let mut watch = store.watch().unwrap();
     loop {
-        match block_on(store.commit(only(Effect::TakeLease { agent: own }))) {
+        match block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: own })))) {
             Ok(done) => {
                 let head = block_on(store.head(own)).unwrap().unwrap();
                 return (done.leases[0].1, head.seq);
@@ -171,7 +175,8 @@ pub(crate) fn dead_owner_is_replaced(place: &str, notice: impl FnOnce()) {
     let mut holder = Player::start("processes::holds_a_lease", &part);
     assert_eq!(holder.hear().unwrap(), "held");
     let store = open_at(place, 2).unwrap();
-    let take = || block_on(store.commit(only(Effect::TakeLease { agent: agent(1) })));
+    let take =
+        || block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) }))));
 
     let refused = take();
     match refused {
@@ -206,7 +211,8 @@ fn stale_lease_write_is_refused() {
     std::fs::remove_file(locks.join(process(1).id.to_string())).unwrap();
     let store = open(&path, 2).unwrap();
 
-    let taken = block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    let taken =
+        block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
     let told = holder.finish();
 
     assert_eq!(taken.leases, [(agent(1), Epoch(2))]);
@@ -267,13 +273,13 @@ pub(crate) fn watches_forks_kills_and_mails_only(place: &str) {
         lease: None,
     };
     fork_without_lease(&*store, free, RowRef::new(own, Seq(ROWS)));
-    let mail = Effect::SendMail {
+    let mail = Effect::Mail(MailEffect::Send {
         mail: MailId(1),
         to: own,
         from: None,
         text: "stop".to_owned(),
         at: Micros(1),
-    };
+    });
     block_on(store.commit(only(mail))).unwrap();
     let foreign = block_on(store.commit(say(own, Epoch(1), Seq(ROWS + 1), "mine")));
     assert!(
@@ -296,10 +302,10 @@ pub(crate) fn watches_forks_kills_and_mails_only(place: &str) {
     let kill = Batch {
         heads: vec![free],
         rows: vec![killed.into_row(own, Micros(2))],
-        with: vec![Effect::SetStatus {
+        with: vec![Effect::Agent(AgentEffect::SetStatus {
             agent: own,
             status: Status::Dead,
-        }],
+        })],
     };
     block_on(store.commit(kill)).unwrap();
     assert_eq!(holder.finish(), ["fork agent_killed; mail stop; dead"]);
@@ -315,7 +321,7 @@ fn fork_without_lease(store: &dyn Log, parent: HeadClaim, fork_point: RowRef) {
             fork_row(child, ForkRole::Child),
             said(child, "go on"),
         ],
-        with: vec![Effect::CreateAgent {
+        with: vec![Effect::Agent(AgentEffect::Create {
             agent: NewAgent {
                 id: child,
                 name: "child".to_owned(),
@@ -325,7 +331,7 @@ fn fork_without_lease(store: &dyn Log, parent: HeadClaim, fork_point: RowRef) {
                 created_at: Micros(1),
             },
             owned: false,
-        }],
+        })],
     };
     let done = block_on(store.commit(batch)).unwrap();
     assert_eq!(

@@ -10,7 +10,8 @@ use ikigai_core::find::Words;
 use ikigai_store::sql::QueryLimits;
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    Admin, Batch, CommitError, Effect, Log, ReadLog, SearchQuery, SqliteStore, StoreError,
+    Admin, Batch, CommitError, Effect, LeaseEffect, Log, ReadLog, SearchQuery, SqliteStore,
+    StoreError,
 };
 use ikigai_testkit::{block_on, copy_program};
 use tempfile::TempDir;
@@ -120,7 +121,7 @@ fn reads_all_there_is() {
     assert_eq!(block_on(store.integrity()).unwrap(), Vec::<String>::new());
     let _watch = store.watch().unwrap();
     let refused = block_on(store.commit(Batch {
-        with: vec![Effect::TakeLease { agent: agent(1) }],
+        with: vec![Effect::Lease(LeaseEffect::Take { agent: agent(1) })],
         ..Batch::default()
     }));
     assert!(
@@ -132,7 +133,7 @@ fn reads_all_there_is() {
 
 /// Takes the agent if need be and adds a row.
 fn add(store: &SqliteStore, text: &str) {
-    block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
     let head = block_on(store.head(agent(1))).unwrap().unwrap();
     block_on(store.commit(say(agent(1), head.epoch, head.seq, text))).unwrap();
 }

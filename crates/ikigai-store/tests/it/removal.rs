@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::{Admin, CommitError, Effect, Log, ReadLog, SqliteStore, StoreError};
+use ikigai_store::{
+    Admin, CommitError, Effect, LeaseEffect, Log, ReadLog, SqliteStore, StoreError,
+};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
@@ -14,7 +16,7 @@ use crate::support::{Disk, agent, create, make_agent, only, open, say, texts};
 fn working() -> (Disk, SqliteStore) {
     let disk = Disk::with_store();
     let store = open(&disk.path, 1).unwrap();
-    block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
     commit(&store, "second").unwrap();
     (disk, store)
 }
@@ -93,7 +95,7 @@ fn a_removed_directory_is_away() {
     let path = directory.join("log.db");
     move_files(&disk.path, &path);
     let store = open(&path, 3).unwrap();
-    block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
 
     fs::remove_dir_all(&directory).unwrap();
     let lost = commit(&store, "lost");
@@ -114,7 +116,7 @@ fn a_store_replaced_before_the_first_commit_is_away() {
     let store = open(&disk.path, 1).unwrap();
 
     fs::rename(&other.path, &disk.path).unwrap();
-    let lost = block_on(store.commit(only(Effect::TakeLease { agent: agent(1) })));
+    let lost = block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) }))));
 
     let Err(CommitError::Store(StoreError::Away { reason, .. })) = lost else {
         panic!("{lost:?}");

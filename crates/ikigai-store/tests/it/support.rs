@@ -13,8 +13,8 @@ use ikigai_core::{
 };
 use ikigai_store::sqlite::OpenOptions;
 use ikigai_store::{
-    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, Log, NewAgent, ProcessRecord,
-    SqliteStore, StoreError,
+    AgentEffect, Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, Log, NewAgent,
+    ProcessRecord, SqliteStore, StoreError,
 };
 pub(crate) use ikigai_testkit::Dice;
 use ikigai_testkit::block_on;
@@ -107,7 +107,7 @@ pub(crate) fn only(effect: Effect) -> Batch {
 
 /// The effect that makes an agent which this process owns at epoch 1.
 pub(crate) fn create(agent: AgentId, fork_point: Option<RowRef>) -> Effect {
-    Effect::CreateAgent {
+    Effect::Agent(AgentEffect::Create {
         agent: NewAgent {
             id: agent,
             name: format!("agent-{agent}"),
@@ -117,7 +117,7 @@ pub(crate) fn create(agent: AgentId, fork_point: Option<RowRef>) -> Effect {
             created_at: Micros(5),
         },
         owned: true,
-    }
+    })
 }
 
 /// The effect that makes the session of all agents of tests.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ikigai_core::{Epoch, Seq, Span};
 use ikigai_store::sqlite::{MIGRATIONS, Migrations, OpenOptions};
-use ikigai_store::{CommitError, Effect, Log, ReadLog, SqliteStore, StoreError};
+use ikigai_store::{CommitError, Effect, LeaseEffect, Log, ReadLog, SqliteStore, StoreError};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
 
@@ -66,7 +66,8 @@ fn open_as(path: &Path, number: u64, migrations: Migrations) -> Result<SqliteSto
 fn a_store_is_migrated_after_a_backup_and_old_processes_are_told() {
     let disk = Disk::with_store();
     let old = open(&disk.path, 1).unwrap();
-    let taken = block_on(old.commit(only(Effect::TakeLease { agent: agent(1) }))).unwrap();
+    let taken =
+        block_on(old.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
     let epoch = taken.leases[0].1;
     block_on(old.commit(say(agent(1), epoch, Seq(1), "in the log only"))).unwrap();
 

@@ -2,8 +2,8 @@
 
 use ikigai_core::{Epoch, Micros, RowRef, Seq};
 use ikigai_store::{
-    AgentRecord, Ancestry, Batch, CommitError, Committed, Effect, HeadClaim, NewAgent,
-    SessionRecord, Status,
+    AgentEffect, AgentRecord, Ancestry, Batch, CommitError, Committed, DraftEffect, Effect,
+    HeadClaim, MailEffect, NewAgent, SessionRecord, Status,
 };
 
 use super::Rig;
@@ -68,10 +68,10 @@ fn fork_batch(desk: &Desk, parent: &Holder, child: &NewAgent) -> Batch {
             childs_fork_row(parent.agent, child.id),
             user_row(child.id, "go"),
         ],
-        with: vec![Effect::CreateAgent {
+        with: vec![Effect::Agent(AgentEffect::Create {
             agent: child.clone(),
             owned: true,
-        }],
+        })],
     }
 }
 
@@ -100,13 +100,17 @@ fn broken_forks(desk: &Desk, whole: &Batch) -> Vec<(&'static str, Batch)> {
         ),
         ("the name is taken", {
             broken(&|batch| {
-                if let Effect::CreateAgent { agent, .. } = &mut batch.with[0] {
+                if let Effect::Agent(AgentEffect::Create { agent, .. }) = &mut batch.with[0] {
                     "parent".clone_into(&mut agent.name);
                 }
             })
         }),
         ("the last effect is refused", {
-            broken(&|batch| batch.with.push(Effect::WithdrawMail { mail: lost }))
+            broken(&|batch| {
+                batch
+                    .with
+                    .push(Effect::Mail(MailEffect::Withdraw { mail: lost }));
+            })
         }),
         ("the child is made twice", {
             broken(&|batch| batch.with.push(batch.with[0].clone()))
@@ -167,15 +171,19 @@ pub(super) async fn names_are_valid_and_unique_among_the_living(rig: &dyn Rig) {
             "{outcome:?}"
         );
     };
-    let create = || Effect::CreateAgent {
-        agent: desk.new_agent("ada"),
-        owned: false,
+    let create = || {
+        Effect::Agent(AgentEffect::Create {
+            agent: desk.new_agent("ada"),
+            owned: false,
+        })
     };
-    let name = |agent, name: &str| Effect::SetName {
-        agent,
-        name: name.to_owned(),
+    let name = |agent, name: &str| {
+        Effect::Agent(AgentEffect::SetName {
+            agent,
+            name: name.to_owned(),
+        })
     };
-    let status = |agent, status| Effect::SetStatus { agent, status };
+    let status = |agent, status| Effect::Agent(AgentEffect::SetStatus { agent, status });
 
     taken(desk.effects([create()]).await, "ada");
     taken(desk.effects([name(bob.agent, "ada")]).await, "ada");
@@ -189,10 +197,10 @@ pub(super) async fn names_are_valid_and_unique_among_the_living(rig: &dyn Rig) {
         .unwrap();
     let heir = desk.new_agent("ada");
     let heir_id = heir.id;
-    desk.effects([Effect::CreateAgent {
+    desk.effects([Effect::Agent(AgentEffect::Create {
         agent: heir,
         owned: false,
-    }])
+    })])
     .await
     .unwrap();
     taken(desk.effects([create()]).await, "ada");
@@ -241,26 +249,26 @@ pub(super) async fn times_are_microseconds_on_both_engines(rig: &dyn Rig) {
             ..desk.new_agent(&format!("agent-{n}"))
         };
         let id = agent.id;
-        desk.effects([Effect::CreateAgent { agent, owned: true }])
+        desk.effects([Effect::Agent(AgentEffect::Create { agent, owned: true })])
             .await
             .unwrap();
         let mut holder = desk.holder(id, Epoch(1), Seq(0));
         let row = user("when?").into_row(id, time);
         let mail = desk.ids.mail();
         let text = String::new();
-        let send = Effect::SendMail {
+        let send = Effect::Mail(MailEffect::Send {
             mail,
             to: id,
             from: None,
             text: text.clone(),
             at: time,
-        };
-        let draft = Effect::AppendDraft {
+        });
+        let draft = Effect::Draft(DraftEffect::Append {
             agent: id,
             epoch: Epoch(1),
             text,
             at: time,
-        };
+        });
         holder.commit(vec![row], vec![send, draft]).await.unwrap();
 
         let record = desk.store.agent(id).await.unwrap().unwrap();
@@ -326,9 +334,11 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
         created_at: at(1),
         ..desk.new_agent("elsewhere")
     };
-    let create = |agent: &NewAgent, owned| Effect::CreateAgent {
-        agent: agent.clone(),
-        owned,
+    let create = |agent: &NewAgent, owned| {
+        Effect::Agent(AgentEffect::Create {
+            agent: agent.clone(),
+            owned,
+        })
     };
     desk.effects([make, create(&root, true)]).await.unwrap();
     let mut holder = desk.holder(root.id, Epoch(1), Seq(0));
@@ -394,7 +404,7 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
 pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let root = desk.agent("root").await;
-    let create = |agent| Effect::CreateAgent { agent, owned: true };
+    let create = |agent| Effect::Agent(AgentEffect::Create { agent, owned: true });
 
     let twice = NewAgent {
         id: root.agent,
@@ -426,10 +436,10 @@ pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
     );
 
     let dead = desk.idle_agent("dead").await;
-    desk.effects([Effect::SetStatus {
+    desk.effects([Effect::Agent(AgentEffect::SetStatus {
         agent: dead,
         status: Status::Dead,
-    }])
+    })])
     .await
     .unwrap();
     let posthumous = NewAgent {
@@ -466,10 +476,10 @@ pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
         childs_fork_row(parent.agent, child.id),
         user_row(child.id, "go"),
     ];
-    let create = Effect::CreateAgent {
+    let create = Effect::Agent(AgentEffect::Create {
         agent: child,
         owned: false,
-    };
+    });
 
     let done = maker.commit(rows, vec![create]).await.unwrap();
 
@@ -504,7 +514,7 @@ pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
     for agent in [&one, &two, &low] {
         let agent = agent.clone();
         let owned = false;
-        desk.effects([Effect::CreateAgent { agent, owned }])
+        desk.effects([Effect::Agent(AgentEffect::Create { agent, owned })])
             .await
             .unwrap();
     }
@@ -533,7 +543,7 @@ pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
 
     let status = Status::Dead;
     let agent = two.id;
-    desk.effects([Effect::SetStatus { agent, status }])
+    desk.effects([Effect::Agent(AgentEffect::SetStatus { agent, status })])
         .await
         .unwrap();
 

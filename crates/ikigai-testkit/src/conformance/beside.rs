@@ -3,8 +3,8 @@
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq, Settings};
 use ikigai_store::blobs::PART_BYTES;
 use ikigai_store::{
-    Agent, Batch, BlobHash, CommitError, Draft, Effect, EffectClass, Log, RunRecord, Snapshot,
-    Status, history,
+    Agent, AgentEffect, Batch, BlobHash, CommitError, Draft, DraftEffect, Effect, EffectClass,
+    LeaseEffect, Log, MailEffect, RunEffect, RunRecord, Snapshot, Status, history,
 };
 use sha2::{Digest, Sha256};
 
@@ -18,11 +18,13 @@ pub(super) async fn drafts_grow_and_go_with_the_rows(rig: &dyn Rig) {
     let mut holder = desk.agent("root").await;
     let agent = holder.agent;
     let other = desk.agent("other").await;
-    let part = |agent, text: &str, n| Effect::AppendDraft {
-        agent,
-        epoch: Epoch(1),
-        text: text.to_owned(),
-        at: at(n),
+    let part = |agent, text: &str, n| {
+        Effect::Draft(DraftEffect::Append {
+            agent,
+            epoch: Epoch(1),
+            text: text.to_owned(),
+            at: at(n),
+        })
     };
     assert_eq!(desk.store.draft(agent).await.unwrap(), None);
 
@@ -43,10 +45,10 @@ pub(super) async fn drafts_grow_and_go_with_the_rows(rig: &dyn Rig) {
 
     // The refused row keeps the draft, the stored one drops it.
     let drop_draft = || {
-        vec![Effect::DropDraft {
+        vec![Effect::Draft(DraftEffect::Drop {
             agent,
             epoch: Epoch(1),
-        }]
+        })]
     };
     let mut behind = holder.clone();
     behind.head = Seq(5);
@@ -75,24 +77,31 @@ pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let second = desk.second(rig);
     let agent = desk.agent("root").await.agent;
-    let part = |epoch, text: &str| Effect::AppendDraft {
-        agent,
-        epoch: Epoch(epoch),
-        text: text.to_owned(),
-        at: at(0),
+    let part = |epoch, text: &str| {
+        Effect::Draft(DraftEffect::Append {
+            agent,
+            epoch: Epoch(epoch),
+            text: text.to_owned(),
+            at: at(0),
+        })
     };
-    let drop_draft = |epoch| Effect::DropDraft {
-        agent,
-        epoch: Epoch(epoch),
+    let drop_draft = |epoch| {
+        Effect::Draft(DraftEffect::Drop {
+            agent,
+            epoch: Epoch(epoch),
+        })
     };
     desk.effects([part(1, "half an ans")]).await.unwrap();
-    desk.effects([Effect::GiveLease {
+    desk.effects([Effect::Lease(LeaseEffect::Give {
         agent,
         epoch: Epoch(1),
-    }])
+    })])
     .await
     .unwrap();
-    second.effects([Effect::TakeLease { agent }]).await.unwrap();
+    second
+        .effects([Effect::Lease(LeaseEffect::Take { agent })])
+        .await
+        .unwrap();
 
     for effect in [part(1, "wer"), part(2, "wer"), drop_draft(1), drop_draft(2)] {
         assert_fenced(&desk.effects([effect]).await, agent, Epoch(2));
@@ -108,10 +117,10 @@ pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
     second.effects([drop_draft(2)]).await.unwrap();
     assert_eq!(desk.store.draft(agent).await.unwrap(), None);
     let nobody = desk.ids.agent();
-    let lost = Effect::DropDraft {
+    let lost = Effect::Draft(DraftEffect::Drop {
         agent: nobody,
         epoch: Epoch(1),
-    };
+    });
     let refused = desk.effects([lost]).await;
     assert!(
         matches!(refused, Err(CommitError::NoAgent(no)) if no == nobody),
@@ -144,12 +153,14 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
             ended: None,
         })
         .collect();
-    let start = |run: &RunRecord| Effect::StartRun {
-        run: run.id,
-        call: run.call,
-        class: run.class,
-        started: run.started,
-        deadline: run.deadline,
+    let start = |run: &RunRecord| {
+        Effect::Run(RunEffect::Start {
+            run: run.id,
+            call: run.call,
+            class: run.class,
+            started: run.started,
+            deadline: run.deadline,
+        })
     };
     let elsewhere = RunRecord {
         id: desk.ids.run(),
@@ -166,9 +177,11 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
     assert!(matches!(again, Err(CommitError::BadBatch(_))), "{again:?}");
     assert_eq!(rig.second().open_runs(holder.agent).await.unwrap(), runs);
 
-    let end = |run: &RunRecord| Effect::EndRun {
-        run: run.id,
-        ended: at(9),
+    let end = |run: &RunRecord| {
+        Effect::Run(RunEffect::End {
+            run: run.id,
+            ended: at(9),
+        })
     };
     desk.effects([end(&runs[1]), end(&runs[3])]).await.unwrap();
     let open = [runs[0].clone(), runs[2].clone(), runs[4].clone()];
@@ -177,10 +190,10 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
         desk.store.open_runs(other.agent).await.unwrap(),
         [elsewhere]
     );
-    let unknown = Effect::EndRun {
+    let unknown = Effect::Run(RunEffect::End {
         run: desk.ids.run(),
         ended: at(9),
-    };
+    });
     let lost = RunRecord {
         id: desk.ids.run(),
         call: holder.row(3),
@@ -385,11 +398,11 @@ pub(super) async fn watch_tells_of_commits(rig: &dyn Rig) {
 }
 
 fn origin(agent: AgentId, parent: AgentId) -> Effect {
-    Effect::SetOrigin {
+    Effect::Agent(AgentEffect::SetOrigin {
         agent,
         parent: Some(parent),
         fork_point: None,
-    }
+    })
 }
 
 /// Whatever a batch did beside its rows is taken back when a later part of it is refused.
@@ -399,24 +412,26 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
     let idle = desk.idle_agent("idle").await;
     let agent = holder.agent;
     let mail = desk.ids.mail();
-    let text = || "mail".to_owned();
-    let send = |mail| Effect::SendMail {
-        mail,
-        to: agent,
-        from: None,
-        text: text(),
-        at: at(0),
+    let send = |mail| {
+        Effect::Mail(MailEffect::Send {
+            mail,
+            to: agent,
+            from: None,
+            text: "mail".to_owned(),
+            at: at(0),
+        })
     };
-    let draft = || Effect::AppendDraft {
-        agent,
-        epoch: Epoch(1),
-        text: text(),
-        at: at(0),
+    let draft = || {
+        Effect::Draft(DraftEffect::Append {
+            agent,
+            epoch: Epoch(1),
+            text: "mail".to_owned(),
+            at: at(0),
+        })
     };
     desk.effects([send(mail), draft()]).await.unwrap();
     let before = everything(&desk, agent, idle).await;
     let hash = hash_of(b"blob");
-    let run = desk.ids.run();
 
     let with = vec![
         Effect::MakeSession {
@@ -425,37 +440,37 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
             directory: String::new(),
             at: at(0),
         },
-        Effect::CreateAgent {
+        Effect::Agent(AgentEffect::Create {
             agent: desk.new_agent("child"),
             owned: true,
-        },
-        Effect::TakeLease { agent: idle },
-        Effect::SetName {
+        }),
+        Effect::Lease(LeaseEffect::Take { agent: idle }),
+        Effect::Agent(AgentEffect::SetName {
             agent,
             name: "renamed".to_owned(),
-        },
+        }),
         origin(agent, idle),
-        Effect::SetStatus {
+        Effect::Agent(AgentEffect::SetStatus {
             agent: idle,
             status: Status::Dead,
-        },
+        }),
         draft(),
-        Effect::DropDraft {
+        Effect::Draft(DraftEffect::Drop {
             agent,
             epoch: Epoch(1),
-        },
+        }),
         send(desk.ids.mail()),
-        Effect::ConsumeMail {
+        Effect::Mail(MailEffect::Consume {
             mail,
             by: holder.row(1),
-        },
-        Effect::StartRun {
-            run,
+        }),
+        Effect::Run(RunEffect::Start {
+            run: desk.ids.run(),
             call: holder.row(1),
             class: EffectClass::Write,
             started: at(0),
             deadline: at(1),
-        },
+        }),
         Effect::PutBlobPart {
             hash,
             part: 0,
@@ -465,18 +480,18 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
             upto: holder.row(1),
             folded: String::new(),
         }),
-        Effect::GiveLease {
+        Effect::Lease(LeaseEffect::Give {
             agent,
             epoch: Epoch(1),
-        },
+        }),
     ];
     let rows = vec![user_row(agent, "shown")];
     // Each beginning of the list, followed by something that is refused.
     for len in 1..=with.len() {
         let mut with = with[..len].to_vec();
-        with.push(Effect::WithdrawMail {
+        with.push(Effect::Mail(MailEffect::Withdraw {
             mail: desk.ids.mail(),
-        });
+        }));
         let refused = holder.commit(rows.clone(), with).await;
         assert!(
             matches!(refused, Err(CommitError::MailGone(_))),
@@ -523,12 +538,12 @@ pub(super) async fn the_pulse_beats_with_rows_and_mail_only(rig: &dyn Rig) {
     let still = desk.store.pulse().await.unwrap();
 
     let text = "so far".to_owned();
-    let draft = Effect::AppendDraft {
+    let draft = Effect::Draft(DraftEffect::Append {
         agent,
         epoch,
         text: text.clone(),
         at: at(1),
-    };
+    });
     desk.effects([draft]).await.unwrap();
     assert_eq!(desk.store.pulse().await.unwrap(), still);
 
@@ -537,13 +552,13 @@ pub(super) async fn the_pulse_beats_with_rows_and_mail_only(rig: &dyn Rig) {
     assert!(grown.rows > still.rows && grown.mail == still.mail);
     assert_eq!(second.pulse().await.unwrap(), grown);
 
-    let mail = Effect::SendMail {
+    let mail = Effect::Mail(MailEffect::Send {
         mail: desk.ids.mail(),
         to: agent,
         from: None,
         text,
         at: at(2),
-    };
+    });
     desk.effects([mail]).await.unwrap();
     let mailed = desk.store.pulse().await.unwrap();
     assert!(mailed.mail > grown.mail && mailed.rows == grown.rows);

@@ -6,7 +6,7 @@ use ikigai_core::{
     AgentId, Direction, Epoch, Event, NewRow, PageQuery, Row, RowRef, Seq, SessionId, Span,
 };
 use ikigai_store::{
-    Batch, CommitError, Committed, Effect, Head, HeadClaim, LeaseClaim, Log, NewAgent,
+    AgentEffect, Batch, CommitError, Committed, Effect, Head, HeadClaim, LeaseClaim, Log, NewAgent,
 };
 
 use super::Rig;
@@ -64,7 +64,7 @@ impl Desk {
     pub(super) async fn agent(&self, name: &str) -> Holder {
         let agent = self.new_agent(name);
         let id = agent.id;
-        self.effects([Effect::CreateAgent { agent, owned: true }])
+        self.effects([Effect::Agent(AgentEffect::Create { agent, owned: true })])
             .await
             .unwrap();
         self.holder(id, Epoch(1), Seq(0))
@@ -74,10 +74,10 @@ impl Desk {
     pub(super) async fn idle_agent(&self, name: &str) -> AgentId {
         let agent = self.new_agent(name);
         let id = agent.id;
-        self.effects([Effect::CreateAgent {
+        self.effects([Effect::Agent(AgentEffect::Create {
             agent,
             owned: false,
-        }])
+        })])
         .await
         .unwrap();
         id

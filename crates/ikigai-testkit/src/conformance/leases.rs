@@ -2,7 +2,8 @@
 
 use ikigai_core::{AgentId, Epoch, Seq};
 use ikigai_store::{
-    Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, NewAgent, Status,
+    AgentEffect, Batch, CommitError, Committed, DraftEffect, Effect, HeadClaim, LeaseClaim,
+    LeaseEffect, MailEffect, NewAgent, Status,
 };
 
 use super::Rig;
@@ -20,9 +21,9 @@ pub(super) async fn stale_lease_write_is_refused(rig: &dyn Rig) {
     former.append([user("mine")]).await.unwrap();
     give_back(&desk, former.agent, former.epoch).await;
     let taken = second
-        .effects([Effect::TakeLease {
+        .effects([Effect::Lease(LeaseEffect::Take {
             agent: former.agent,
-        }])
+        })])
         .await
         .unwrap();
     assert_eq!(taken.leases, [(former.agent, Epoch(2))]);
@@ -131,7 +132,9 @@ pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn R
     holder.append([user("from the second")]).await.unwrap();
     let agent = holder.agent;
 
-    let refused = desk.effects([Effect::TakeLease { agent }]).await;
+    let refused = desk
+        .effects([Effect::Lease(LeaseEffect::Take { agent })])
+        .await;
     let owner = desk
         .head(agent)
         .await
@@ -154,7 +157,10 @@ pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn R
     assert!(!desk.store.is_process_alive(&owner).await.unwrap());
     let head = desk.head(agent).await;
     assert_eq!(head.owner, Some(owner), "a dead owner is still named");
-    let taken = desk.effects([Effect::TakeLease { agent }]).await.unwrap();
+    let taken = desk
+        .effects([Effect::Lease(LeaseEffect::Take { agent })])
+        .await
+        .unwrap();
     assert_eq!(taken.leases, [(agent, Epoch(2))]);
     let mut heir = desk.holder(agent, Epoch(2), Seq(1));
     heir.append([user("from the first")]).await.unwrap();
@@ -202,10 +208,10 @@ pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn 
         parents_fork_row(agent, child_id),
         childs_fork_row(agent, child_id),
     ];
-    let with = vec![Effect::CreateAgent {
+    let with = vec![Effect::Agent(AgentEffect::Create {
         agent: child,
         owned: true,
-    }];
+    })];
     second
         .store
         .commit(Batch { heads, rows, with })
@@ -214,37 +220,37 @@ pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn 
 
     let text = "from your user".to_owned();
     let mail = second.ids.mail();
-    let send = Effect::SendMail {
+    let send = Effect::Mail(MailEffect::Send {
         mail,
         to: agent,
         from: None,
         text,
         at: at(1),
-    };
+    });
     second.effects([send]).await.unwrap();
     assert_eq!(desk.store.mail(agent).await.unwrap()[0].id, mail);
 
     let mut intruder = second.holder(agent, Epoch(1), Seq(4));
     assert_fenced(&intruder.append([user("no")]).await, agent, Epoch(1));
     let text = "no".to_owned();
-    let draft = Effect::AppendDraft {
+    let draft = Effect::Draft(DraftEffect::Append {
         agent,
         epoch: Epoch(1),
         text,
         at: at(1),
-    };
+    });
     assert_fenced(&second.effects([draft]).await, agent, Epoch(1));
-    let give = Effect::GiveLease {
+    let give = Effect::Lease(LeaseEffect::Give {
         agent,
         epoch: Epoch(1),
-    };
+    });
     assert_fenced(&second.effects([give]).await, agent, Epoch(1));
 
     let heads = vec![HeadClaim { agent, lease: None }];
-    let with = vec![Effect::SetStatus {
+    let with = vec![Effect::Agent(AgentEffect::SetStatus {
         agent,
         status: Status::Dead,
-    }];
+    })];
     let rows = vec![kill_row(agent, agent)];
     second
         .store
@@ -268,9 +274,9 @@ pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
     let mut holder = desk.agent("root").await;
 
     let taken = desk
-        .effects([Effect::TakeLease {
+        .effects([Effect::Lease(LeaseEffect::Take {
             agent: holder.agent,
-        }])
+        })])
         .await
         .unwrap();
 
@@ -278,7 +284,9 @@ pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
     assert_eq!(desk.head(holder.agent).await.epoch, Epoch(1));
     holder.append([user("still here")]).await.unwrap();
     let nobody = desk.ids.agent();
-    let refused = desk.effects([Effect::TakeLease { agent: nobody }]).await;
+    let refused = desk
+        .effects([Effect::Lease(LeaseEffect::Take { agent: nobody })])
+        .await;
     assert!(
         matches!(refused, Err(CommitError::NoAgent(agent)) if agent == nobody),
         "{refused:?}"
@@ -291,17 +299,17 @@ pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let mut holder = desk.agent("root").await;
     holder.append([user("one")]).await.unwrap();
-    let wrong = Effect::GiveLease {
+    let wrong = Effect::Lease(LeaseEffect::Give {
         agent: holder.agent,
         epoch: Epoch(2),
-    };
+    });
     assert_fenced(&desk.effects([wrong]).await, holder.agent, Epoch(1));
 
     // Given back after the rows of the same batch.
-    let give = Effect::GiveLease {
+    let give = Effect::Lease(LeaseEffect::Give {
         agent: holder.agent,
         epoch: Epoch(1),
-    };
+    });
     let last = vec![user_row(holder.agent, "two")];
     holder.commit(last, vec![give]).await.unwrap();
 
@@ -312,9 +320,9 @@ pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
         Epoch(1),
     );
     let taken = desk
-        .effects([Effect::TakeLease {
+        .effects([Effect::Lease(LeaseEffect::Take {
             agent: holder.agent,
-        }])
+        })])
         .await
         .unwrap();
     assert_eq!(taken.leases, [(holder.agent, Epoch(2))]);
@@ -349,25 +357,25 @@ pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {
         }],
         rows: vec![user_row(id, "first")],
         with: vec![
-            Effect::GiveLease {
+            Effect::Lease(LeaseEffect::Give {
                 agent: id,
                 epoch: Epoch(1),
-            },
-            Effect::SetStatus {
+            }),
+            Effect::Agent(AgentEffect::SetStatus {
                 agent: id,
                 status: Status::Dead,
-            },
+            }),
             Effect::MakeSession {
                 session,
                 name: "new".to_owned(),
                 directory: "/new".to_owned(),
                 at: at(0),
             },
-            Effect::CreateAgent {
+            Effect::Agent(AgentEffect::Create {
                 agent,
                 owned: false,
-            },
-            Effect::TakeLease { agent: id },
+            }),
+            Effect::Lease(LeaseEffect::Take { agent: id }),
         ],
     };
 
@@ -380,7 +388,7 @@ pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {
 }
 
 async fn give_back(desk: &Desk, agent: AgentId, epoch: Epoch) {
-    desk.effects([Effect::GiveLease { agent, epoch }])
+    desk.effects([Effect::Lease(LeaseEffect::Give { agent, epoch })])
         .await
         .unwrap();
 }

@@ -1,6 +1,8 @@
 //! Checks of mail.
 
-use ikigai_store::{CommitError, Committed, Effect, MailId, MailState, Status};
+use ikigai_store::{
+    AgentEffect, CommitError, Committed, Effect, MailEffect, MailId, MailState, Status,
+};
 
 use super::Rig;
 use super::desk::Desk;
@@ -13,12 +15,14 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
     let mut holder = desk.agent("root").await;
     let sender = desk.idle_agent("sender").await;
     let mail: Vec<MailId> = (0..4).map(|_| desk.ids.mail()).collect();
-    let send = |n: usize, from| Effect::SendMail {
-        mail: mail[n],
-        to: holder.agent,
-        from,
-        text: format!("mail {n}\n\"'\u{1f4ec}"),
-        at: at([5, 5, -1, 0][n]),
+    let send = |n: usize, from| {
+        Effect::Mail(MailEffect::Send {
+            mail: mail[n],
+            to: holder.agent,
+            from,
+            text: format!("mail {n}\n\"'\u{1f4ec}"),
+            at: at([5, 5, -1, 0][n]),
+        })
     };
     desk.effects([send(0, Some(sender)), send(1, None)])
         .await
@@ -30,28 +34,28 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
 
     let by = holder.row(1);
     let show = vec![user_row(holder.agent, "mail 1")];
-    let consume = Effect::ConsumeMail { mail: mail[1], by };
+    let consume = Effect::Mail(MailEffect::Consume { mail: mail[1], by });
     let unshown = desk.effects([consume.clone()]).await;
     assert!(
         matches!(unshown, Err(CommitError::BadBatch(_))),
         "{unshown:?}"
     );
     holder.commit(show, vec![consume]).await.unwrap();
-    desk.effects([Effect::WithdrawMail { mail: mail[2] }])
+    desk.effects([Effect::Mail(MailEffect::Withdraw { mail: mail[2] })])
         .await
         .unwrap();
-    desk.effects([Effect::BounceMail { mail: mail[3] }])
+    desk.effects([Effect::Mail(MailEffect::Bounce { mail: mail[3] })])
         .await
         .unwrap();
 
     for gone in &mail[1..] {
         for effect in [
-            Effect::ConsumeMail {
+            Effect::Mail(MailEffect::Consume {
                 mail: *gone,
                 by: holder.row(2),
-            },
-            Effect::WithdrawMail { mail: *gone },
-            Effect::BounceMail { mail: *gone },
+            }),
+            Effect::Mail(MailEffect::Withdraw { mail: *gone }),
+            Effect::Mail(MailEffect::Bounce { mail: *gone }),
         ] {
             let refused = holder
                 .commit(vec![user_row(holder.agent, "twice")], vec![effect])
@@ -62,7 +66,7 @@ pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
     let never_sent = desk.ids.mail();
     assert_gone(
         &desk
-            .effects([Effect::WithdrawMail { mail: never_sent }])
+            .effects([Effect::Mail(MailEffect::Withdraw { mail: never_sent })])
             .await,
         never_sent,
     );
@@ -103,24 +107,26 @@ fn assert_gone(outcome: &Result<Committed, CommitError>, mail: MailId) {
 pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
     let desk = Desk::first(rig).await;
     let agent = desk.idle_agent("root").await;
-    let send = |mail, to| Effect::SendMail {
-        mail,
-        to,
-        from: None,
-        text: String::new(),
-        at: at(0),
+    let send = |mail, to| {
+        Effect::Mail(MailEffect::Send {
+            mail,
+            to,
+            from: None,
+            text: String::new(),
+            at: at(0),
+        })
     };
     let queued = desk.ids.mail();
     let withdrawn = desk.ids.mail();
     desk.effects([send(queued, agent), send(withdrawn, agent)])
         .await
         .unwrap();
-    desk.effects([Effect::WithdrawMail { mail: withdrawn }])
+    desk.effects([Effect::Mail(MailEffect::Withdraw { mail: withdrawn })])
         .await
         .unwrap();
 
     for status in [Status::Dead, Status::Reaped] {
-        desk.effects([Effect::SetStatus { agent, status }])
+        desk.effects([Effect::Agent(AgentEffect::SetStatus { agent, status })])
             .await
             .unwrap();
         let refused = desk.effects([send(desk.ids.mail(), agent)]).await;
@@ -135,7 +141,9 @@ pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
         matches!(refused, Err(CommitError::NoAgent(no)) if no == nobody),
         "{refused:?}"
     );
-    let again = desk.effects([Effect::BounceMail { mail: queued }]).await;
+    let again = desk
+        .effects([Effect::Mail(MailEffect::Bounce { mail: queued })])
+        .await;
     assert!(
         matches!(again, Err(CommitError::MailGone(gone)) if gone == queued),
         "{again:?}"

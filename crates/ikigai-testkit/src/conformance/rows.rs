@@ -4,7 +4,7 @@ use ikigai_core::kind::Part;
 use ikigai_core::{
     ControlQuery, Direction, Epoch, Event, Kind, Micros, NewRow, PageQuery, Seq, Span, StoredKind,
 };
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, RestorePoint, Snapshot};
+use ikigai_store::{Batch, CommitError, Effect, HeadClaim, MailEffect, RestorePoint, Snapshot};
 
 use super::Rig;
 use super::desk::{Desk, stored};
@@ -158,9 +158,9 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
         one.commit(vec![lost(one.agent), bad_row], vec![])
             .await
             .unwrap_err();
-        let bad_effect = Effect::WithdrawMail {
+        let bad_effect = Effect::Mail(MailEffect::Withdraw {
             mail: desk.ids.mail(),
-        };
+        });
         one.commit(vec![lost(one.agent)], vec![bad_effect])
             .await
             .unwrap_err();

@@ -39,12 +39,11 @@ pub(super) struct AgentLog {
     /// Where in `rows` the control rows are.
     pub(super) control: Vec<usize>,
     pub(super) snapshots: BTreeMap<Seq, String>,
-    pub(super) facts: Facts,
+    pub(super) record: AgentRow,
 }
 
-/// The small part of an agent: what a commit copies before it changes it.
-#[derive(Clone)]
-pub(super) struct Facts {
+/// The agent without its rows.
+pub(super) struct AgentRow {
     pub(super) agent: NewAgent,
     pub(super) status: Status,
     pub(super) epoch: Epoch,
@@ -58,7 +57,7 @@ impl AgentLog {
             rows: Vec::new(),
             control: Vec::new(),
             snapshots: BTreeMap::new(),
-            facts: Facts {
+            record: AgentRow {
                 agent,
                 status: Status::Running,
                 epoch,
@@ -79,13 +78,6 @@ impl AgentLog {
         self.rows.push(row);
     }
 
-    /// Takes back every row after the first `len`.
-    pub(super) fn truncate(&mut self, len: usize) {
-        self.rows.truncate(len);
-        let kept = self.control.partition_point(|at| *at < len);
-        self.control.truncate(kept);
-    }
-
     /// The places in `rows` that a span means.
     fn places(&self, span: Span) -> std::ops::Range<usize> {
         let end = span.to.0.min(self.head().0);
@@ -100,29 +92,35 @@ impl AgentLog {
 }
 
 impl MemoryLog {
+    /// The log of an agent that exists.
+    pub(super) fn agent_mut(&mut self, agent: AgentId) -> &mut AgentLog {
+        let log = self.agents.get_mut(&agent);
+        log.expect("the decision checked that the agent exists")
+    }
+
     pub(super) fn head(&self, agent: AgentId) -> Option<Head> {
         let log = self.agents.get(&agent)?;
         Some(Head {
             seq: log.head(),
-            epoch: log.facts.epoch,
-            owner: self.owner(&log.facts),
+            epoch: log.record.epoch,
+            owner: self.owner(&log.record),
         })
     }
 
     pub(super) fn record(&self, agent: AgentId) -> Option<AgentRecord> {
         let log = self.agents.get(&agent)?;
-        let made = log.facts.agent.clone();
+        let made = log.record.agent.clone();
         Some(AgentRecord {
             id: made.id,
             name: made.name,
             session: made.session,
             parent: made.parent,
             fork_point: made.fork_point,
-            status: log.facts.status,
+            status: log.record.status,
             created_at: made.created_at,
             head: log.head(),
             touched_at: log.rows.last().map(|row| row.created_at),
-            owner: self.owner(&log.facts),
+            owner: self.owner(&log.record),
         })
     }
 
@@ -199,11 +197,6 @@ impl MemoryLog {
         )
     }
 
-    pub(super) fn has_row(&self, row: RowRef) -> bool {
-        let head = self.agents.get(&row.agent).map(AgentLog::head);
-        head.is_some_and(|head| (Seq(1)..=head).contains(&row.seq))
-    }
-
     pub(super) fn is_alive(&self, process: ProcessId) -> bool {
         self.processes
             .get(&process)
@@ -236,7 +229,7 @@ impl MemoryLog {
         );
     }
 
-    fn owner(&self, facts: &Facts) -> Option<ProcessRecord> {
-        facts.owner.map(|process| self.process_record(process))
+    fn owner(&self, record: &AgentRow) -> Option<ProcessRecord> {
+        record.owner.map(|process| self.process_record(process))
     }
 }

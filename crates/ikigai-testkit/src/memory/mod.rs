@@ -133,7 +133,7 @@ impl MemoryStore {
 
 impl Log for MemoryStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<Committed, CommitError>> {
-        let outcome = commit::commit(&mut self.log(), self.process, batch);
+        let outcome = commit::commit(&mut self.log(), self.process, &batch);
         if outcome.is_ok() {
             self.tell();
         }
@@ -215,7 +215,7 @@ impl ReadLog for MemoryStore {
         self.read(|log| {
             log.agents
                 .get(&agent)
-                .and_then(|agent| agent.facts.draft.clone())
+                .and_then(|agent| agent.record.draft.clone())
         })
     }
 

@@ -80,7 +80,7 @@ fn is_in_directory(log: &MemoryLog, query: &SearchQuery, row: &Row) -> bool {
     };
     let wanted = wanted.trim_end_matches('/');
     let agent = log.agents.get(&row.at.agent);
-    let session = agent.map(|agent| agent.facts.agent.session);
+    let session = agent.map(|agent| agent.record.agent.session);
     let mut sessions = log.sessions.iter();
     sessions.any(|known| {
         let inner = known.directory.strip_prefix(wanted);

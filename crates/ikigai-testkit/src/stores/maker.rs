@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ikigai_core::{AgentState, Epoch, Event, Micros, NewRow, Seq, SessionId};
 use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
-use ikigai_store::{Batch, Effect, Log, NewAgent, Snapshot};
+use ikigai_store::{AgentEffect, Batch, Effect, LeaseEffect, Log, NewAgent, Snapshot};
 
 use super::history::History;
 use super::{On, Sample, claim, fork_batch, open_log, row_of, this_process};
@@ -75,7 +75,7 @@ impl Maker {
         let agent = self.state.agent();
         let epoch = Epoch(1);
         self.commit(Batch {
-            with: vec![Effect::GiveLease { agent, epoch }],
+            with: vec![Effect::Lease(LeaseEffect::Give { agent, epoch })],
             ..Batch::default()
         });
         tell(self.sample, &history.told(self.state.head()));
@@ -98,7 +98,10 @@ impl Maker {
             at: Micros(0),
         };
         self.commit(Batch {
-            with: vec![make, Effect::CreateAgent { agent, owned: true }],
+            with: vec![
+                make,
+                Effect::Agent(AgentEffect::Create { agent, owned: true }),
+            ],
             ..Batch::default()
         });
     }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use ikigai_core::{AgentId, Micros, Seq, SessionId};
-use ikigai_store::{Batch, CommitError, Effect, Log, NewAgent, ReadLog, StoreError};
+use ikigai_store::{AgentEffect, Batch, CommitError, Effect, Log, NewAgent, ReadLog, StoreError};
 use ikigai_testkit::{
     CommitFault, FaultyStore, IdSource, ManualClock, MemoryStore, block_on, cases,
 };
@@ -56,7 +56,10 @@ impl Fixture {
             created_at: Micros(0),
         };
         let id = agent.id;
-        (id, effect(Effect::CreateAgent { agent, owned: true }))
+        (
+            id,
+            effect(Effect::Agent(AgentEffect::Create { agent, owned: true })),
+        )
     }
 }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use ikigai_core::data::UserData;
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq};
-use ikigai_store::{Batch, CommitError, Effect, HeadClaim, LeaseClaim, Log, NewAgent, ReadLog};
+use ikigai_store::{
+    AgentEffect, Batch, CommitError, Effect, HeadClaim, LeaseClaim, LeaseEffect, Log, NewAgent,
+    ReadLog,
+};
 use ikigai_testkit::conformance::Rig;
 use ikigai_testkit::{IdSource, MemoryStore, block_on, store_conformance};
 
@@ -75,7 +78,7 @@ fn a_process_that_died_writes_until_it_is_replaced() {
         directory: String::new(),
         at: Micros(0),
     };
-    let create = Effect::CreateAgent {
+    let create = Effect::Agent(AgentEffect::Create {
         agent: NewAgent {
             id: agent,
             name: "root".to_owned(),
@@ -85,12 +88,18 @@ fn a_process_that_died_writes_until_it_is_replaced() {
             created_at: Micros(0),
         },
         owned: true,
-    };
+    });
     say(&rig.first, 1, 0, vec![make, create]).unwrap();
 
     rig.first.die();
     say(&rig.first, 1, 1, Vec::new()).unwrap();
-    say(&rig.second, 2, 2, vec![Effect::TakeLease { agent }]).unwrap();
+    say(
+        &rig.second,
+        2,
+        2,
+        vec![Effect::Lease(LeaseEffect::Take { agent })],
+    )
+    .unwrap();
     let refused = say(&rig.first, 1, 3, Vec::new());
 
     assert!(

@@ -10,8 +10,8 @@ use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, Seq};
 use ikigai_core::{Direction, PageQuery, Row, Span};
 use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
 use ikigai_store::{
-    Admin, Batch, CommitError, Committed, Effect, Log, MailId, MailRecord, MailState, ReadLog,
-    Status, StoreError, Watch,
+    Admin, AgentEffect, Batch, CommitError, Committed, Effect, LeaseEffect, Log, MailEffect,
+    MailId, MailRecord, MailState, ReadLog, Status, StoreError, Watch,
 };
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::proxy::Proxy;
@@ -125,10 +125,12 @@ fn prepare(database: &Database) {
     let made = own
         .chain([SHARED])
         .map(|number| match create(agent(number), None) {
-            Effect::CreateAgent { agent, .. } => Effect::CreateAgent {
-                agent,
-                owned: false,
-            },
+            Effect::Agent(AgentEffect::Create { agent, .. }) => {
+                Effect::Agent(AgentEffect::Create {
+                    agent,
+                    owned: false,
+                })
+            }
             other => other,
         });
     let batch = Batch {
@@ -319,9 +321,9 @@ struct Actor {
 impl Actor {
     async fn make(store: &Arc<PostgresStore>, process: u64, place: u64) -> Self {
         let number = number_of(process, place);
-        let take = only(Effect::TakeLease {
+        let take = only(Effect::Lease(LeaseEffect::Take {
             agent: agent(number),
-        });
+        }));
         let taken = commit(store, take, async || false).await.unwrap();
         assert_eq!(taken.leases, [(agent(number), Epoch(1))]);
         Self {
@@ -430,23 +432,23 @@ impl Actor {
             ..AgentKilledData::default()
         });
         let row = killed.into_row(self.own(), Micros(9));
-        let dead = Effect::SetStatus {
+        let dead = Effect::Agent(AgentEffect::SetStatus {
             agent: child,
             status: Status::Dead,
-        };
+        });
         self.commit(vec![row], vec![dead]).await;
     }
 
     fn mail(&mut self, to: AgentId, text: String) -> (MailId, Effect) {
         self.mails += 1;
         let mail = MailId(u128::from(self.number) << 64 | u128::from(self.mails));
-        let effect = Effect::SendMail {
+        let effect = Effect::Mail(MailEffect::Send {
             mail,
             to,
             from: Some(self.own()),
             text,
             at: Micros(3),
-        };
+        });
         (mail, effect)
     }
 
@@ -481,7 +483,7 @@ impl Actor {
     async fn take_in(&mut self, mail: MailRecord) {
         let row = self.text(0, &format!("got {}", mail.id.0));
         let by = ikigai_core::RowRef::new(self.own(), self.head.next());
-        let mut with = vec![Effect::ConsumeMail { mail: mail.id, by }];
+        let mut with = vec![Effect::Mail(MailEffect::Consume { mail: mail.id, by })];
         match mail.text.split_once(' ').unwrap() {
             ("ping", _) => {
                 let text = format!("pong {}", mail.id.0);
@@ -505,7 +507,7 @@ async fn fight(store: Arc<PostgresStore>, number: u64, end: Instant) -> Vec<Stri
     while Instant::now() < end {
         let take = commit(
             &store,
-            only(Effect::TakeLease { agent: shared }),
+            only(Effect::Lease(LeaseEffect::Take { agent: shared })),
             async || false,
         );
         let epoch = match take.await {
@@ -541,10 +543,10 @@ async fn fight(store: Arc<PostgresStore>, number: u64, end: Instant) -> Vec<Stri
             }
             head = head.next();
         }
-        let give = Effect::GiveLease {
+        let give = Effect::Lease(LeaseEffect::Give {
             agent: shared,
             epoch,
-        };
+        });
         match commit(&store, only(give), async || head_of().await.epoch > epoch).await {
             Ok(_) | Err(CommitError::Fenced { .. }) => {}
             Err(error) => panic!("{error:?}"),

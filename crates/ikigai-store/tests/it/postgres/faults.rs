@@ -6,7 +6,9 @@ use std::thread;
 
 use ikigai_core::{Epoch, Micros, Seq};
 use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
-use ikigai_store::{CommitError, Effect, Log, MailId, ReadLog, StoreError};
+use ikigai_store::{
+    CommitError, Effect, LeaseEffect, Log, MailEffect, MailId, ReadLog, StoreError,
+};
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::proxy::Proxy;
 use ikigai_testkit::{Player, block_on, part, tell, wait_for_parent};
@@ -100,12 +102,14 @@ fn a_lost_answer_is_looked_for() {
     let proxy = Proxy::to(&database);
     let store = open_url(&proxy.url(), 1);
     make_agent(&store, agent(1));
-    let mail = |number: u128| Effect::SendMail {
-        mail: MailId(number),
-        to: agent(1),
-        from: None,
-        text: format!("mail-{number}-end"),
-        at: Micros(1),
+    let mail = |number: u128| {
+        Effect::Mail(MailEffect::Send {
+            mail: MailId(number),
+            to: agent(1),
+            from: None,
+            text: format!("mail-{number}-end"),
+            at: Micros(1),
+        })
     };
     block_on(store.commit(only(mail(0)))).unwrap();
 
@@ -291,9 +295,9 @@ fn clocks_of_other_machines_do_not_matter() {
     make_agent(&ahead, agent(1));
     let other = open(&database, 2).unwrap();
 
-    let held = block_on(other.commit(only(Effect::TakeLease { agent: agent(1) })));
+    let held = block_on(other.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) }))));
     drop(ahead);
-    let taken = block_on(other.commit(only(Effect::TakeLease { agent: agent(1) })));
+    let taken = block_on(other.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) }))));
 
     assert!(matches!(held, Err(CommitError::Held { .. })), "{held:?}");
     assert_eq!(taken.unwrap().leases, [(agent(1), Epoch(2))]);
@@ -302,7 +306,7 @@ fn clocks_of_other_machines_do_not_matter() {
 /// Tries to take the lease of the first agent until it is free.
 fn take(store: &PostgresStore) -> Epoch {
     loop {
-        match block_on(store.commit(only(Effect::TakeLease { agent: agent(1) }))) {
+        match block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))) {
             Ok(done) => return done.leases[0].1,
             Err(CommitError::Held { .. } | CommitError::Store(StoreError::Busy(_))) => {}
             Err(error) => panic!("{error:?}"),
@@ -316,7 +320,7 @@ fn a_killed_process_is_replaced_at_once() {
     let mut player = Player::start("postgres::faults::holds_a_lease", &database.url());
     assert_eq!(player.hear().as_deref(), Some("held"));
     let store = open(&database, 2).unwrap();
-    let held = block_on(store.commit(only(Effect::TakeLease { agent: agent(1) })));
+    let held = block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) }))));
     assert!(matches!(held, Err(CommitError::Held { .. })), "{held:?}");
 
     player.kill();

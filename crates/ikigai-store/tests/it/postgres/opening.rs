@@ -2,7 +2,7 @@
 
 use ikigai_core::{Epoch, Seq};
 use ikigai_store::postgres::{Link, MIGRATIONS, Migrations, Role, Target, Url};
-use ikigai_store::{CommitError, Effect, Log, Status, StoreError};
+use ikigai_store::{AgentEffect, CommitError, Effect, LeaseEffect, Log, Status, StoreError};
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::{Player, block_on, part};
 use tokio::runtime::Builder;
@@ -305,11 +305,11 @@ fn who_may_only_read_is_refused_and_does_not_wait() {
         assert!(block_on(watch.changed()));
     }
     for refused in [
-        Effect::TakeLease { agent: agent(1) },
-        Effect::SetStatus {
+        Effect::Lease(LeaseEffect::Take { agent: agent(1) }),
+        Effect::Agent(AgentEffect::SetStatus {
             agent: agent(1),
             status: Status::Dead,
-        },
+        }),
     ] {
         let refused = block_on(reader.commit(only(refused)));
         assert!(

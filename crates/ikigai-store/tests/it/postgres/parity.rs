@@ -6,8 +6,8 @@ use ikigai_core::{
     AgentId, ControlQuery, Direction, Epoch, Kind, Micros, NewRow, PageQuery, RowRef, Seq, Span,
 };
 use ikigai_store::{
-    Batch, Effect, EffectClass, HeadClaim, LeaseClaim, Log, MailId, NewAgent, RunId, Snapshot,
-    Status, blobs,
+    AgentEffect, Batch, DraftEffect, Effect, EffectClass, HeadClaim, LeaseClaim, LeaseEffect, Log,
+    MailEffect, MailId, NewAgent, RunEffect, RunId, Snapshot, Status, blobs,
 };
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
@@ -148,7 +148,7 @@ impl Played {
                 directory: "/ä".to_owned(),
                 at,
             },
-            1..=3 => Effect::CreateAgent {
+            1..=3 => Effect::Agent(AgentEffect::Create {
                 agent: NewAgent {
                     id: who,
                     name: format!("name-{}", dice.below(AGENTS + 2)),
@@ -158,52 +158,54 @@ impl Played {
                     created_at: at,
                 },
                 owned: dice.below(2) == 0,
-            },
-            4 => Effect::SetName {
+            }),
+            4 => Effect::Agent(AgentEffect::SetName {
                 agent: who,
                 name: format!("name-{}", dice.below(AGENTS)),
-            },
-            5 => Effect::SetStatus {
+            }),
+            5 => Effect::Agent(AgentEffect::SetStatus {
                 agent: who,
                 status: [Status::Running, Status::Dead, Status::Reaped][index(dice, 3)],
-            },
-            6 | 7 => Effect::TakeLease { agent: who },
-            8 => Effect::GiveLease {
+            }),
+            6 | 7 => Effect::Lease(LeaseEffect::Take { agent: who }),
+            8 => Effect::Lease(LeaseEffect::Give {
                 agent: who,
                 epoch: self.epoch(dice, who),
-            },
-            9 => Effect::AppendDraft {
+            }),
+            9 => Effect::Draft(DraftEffect::Append {
                 agent: who,
                 epoch: self.epoch(dice, who),
                 text: format!("part {at:?}"),
                 at,
-            },
-            10 => Effect::DropDraft {
+            }),
+            10 => Effect::Draft(DraftEffect::Drop {
                 agent: who,
                 epoch: self.epoch(dice, who),
-            },
-            11 | 12 => Effect::SendMail {
+            }),
+            11 | 12 => Effect::Mail(MailEffect::Send {
                 mail,
                 to: who,
                 from: (dice.below(2) == 0).then(|| agent(dice.below(AGENTS))),
                 text: format!("mail {at:?}"),
                 at,
-            },
-            13 => Effect::ConsumeMail {
+            }),
+            13 => Effect::Mail(MailEffect::Consume {
                 mail,
                 by: self.row_ref(dice),
-            },
-            14 => {
-                [Effect::WithdrawMail { mail }, Effect::BounceMail { mail }][index(dice, 2)].clone()
-            }
-            15 => Effect::StartRun {
+            }),
+            14 => [
+                Effect::Mail(MailEffect::Withdraw { mail }),
+                Effect::Mail(MailEffect::Bounce { mail }),
+            ][index(dice, 2)]
+            .clone(),
+            15 => Effect::Run(RunEffect::Start {
                 run,
                 call: self.row_ref(dice),
                 class: EffectClass::Write,
                 started: at,
                 deadline: Micros(at.0 + 5),
-            },
-            16 => Effect::EndRun { run, ended: at },
+            }),
+            16 => Effect::Run(RunEffect::End { run, ended: at }),
             _ if dice.below(2) == 0 => Effect::PutSnapshot(Snapshot {
                 upto: self.row_ref(dice),
                 folded: format!("{{\"at\":{}}}", at.0),

@@ -41,7 +41,7 @@ pub(super) async fn ancestry(link: &Link, agent: AgentId, most: usize) -> Result
             family: count(row, 2)?,
         })
     };
-    let values: &[super::asking::Value<'_>] =
+    let values: &[super::pipeline::Value<'_>] =
         &[&agent.to_string(), &stored_limit(most), &most_depth];
     link.one(sql, values, read).await
 }

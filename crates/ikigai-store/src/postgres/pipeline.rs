@@ -1,4 +1,4 @@
-//! Asking and ordering over one connection.
+//! Statements over one connection, sent without waiting for each other.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use tokio_postgres::types::ToSql;
 use super::connect::Link;
 use super::values::{Failure, Result};
 
-/// A value that goes with a statement.
+/// Parameter of a statement.
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 
-/// A value that is kept until its statement is sent.
-pub(super) type Kept = Box<dyn ToSql + Sync + Send>;
+/// Parameter that is owned until its statement is sent.
+pub(super) type OwnedParam = Box<dyn ToSql + Sync + Send>;
 
 impl Link {
     /// Prepares what is not yet prepared, all at once.
@@ -25,7 +25,7 @@ impl Link {
         let mut sqls: Vec<&'static str> = sqls.collect();
         sqls.sort_unstable();
         sqls.dedup();
-        for statement in at_once(sqls.into_iter().map(|sql| self.prepared(sql))).await {
+        for statement in send_all(sqls.into_iter().map(|sql| self.prepared(sql))).await {
             statement?;
         }
         Ok(())
@@ -71,7 +71,7 @@ impl Link {
     pub(super) async fn send(
         &self,
         sql: &'static str,
-        values: &[Kept],
+        values: &[OwnedParam],
     ) -> Result<Vec<Row>, tokio_postgres::Error> {
         let statement = self.prepared(sql).await?;
         let values: Vec<Value<'_>> = values.iter().map(|value| &**value as Value<'_>).collect();
@@ -82,7 +82,7 @@ impl Link {
     pub(super) async fn count(
         &self,
         sql: &'static str,
-        values: &[Kept],
+        values: &[OwnedParam],
     ) -> Result<u64, tokio_postgres::Error> {
         let statement = self.prepared(sql).await?;
         let values = values.iter().map(|value| &**value as Value<'_>);
@@ -96,7 +96,7 @@ impl Link {
 }
 
 /// Sends several requests without waiting between them, in this order, and gathers the answers.
-pub(super) async fn at_once<T>(requests: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+pub(super) async fn send_all<T>(requests: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut requests: Vec<Pin<Box<_>>> = requests.map(Box::pin).collect();
     let mut answers: Vec<Option<T>> = requests.iter().map(|_| None).collect();
     let mut first = 0;

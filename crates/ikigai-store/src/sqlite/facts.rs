@@ -1,0 +1,122 @@
+//! The facts that a batch depends on, read inside the write transaction.
+
+use ikigai_core::{AgentId, Epoch, ProcessId, SessionId};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::errors::SqliteRefusal;
+use super::locks::Owner;
+use super::values::{number, optional_process, parsed, seq, text};
+use crate::records::{MailId, RunId};
+use crate::transaction::{AgentFacts, FactKeys, Facts, LeaseHolder, MailFacts, RowKeys};
+
+/// Reads the facts of these keys, and the primary keys of what they name.
+pub(super) fn read(
+    connection: &Connection,
+    owner: &Owner,
+    keys: &FactKeys,
+) -> Result<(Facts, RowKeys), SqliteRefusal> {
+    let mut facts = Facts::default();
+    let mut row_keys = RowKeys::default();
+    for agent in &keys.agents {
+        let Some((key, mut found)) = read_agent(connection, owner.id(), *agent)? else {
+            continue;
+        };
+        if let LeaseHolder::Other(process) = &found.holder
+            && keys.leases.contains(agent)
+            && !owner.is_alive(process.id)?
+        {
+            found.holder = LeaseHolder::Free;
+        }
+        row_keys.agents.insert(*agent, key);
+        facts.agents.insert(*agent, found);
+    }
+    let revived = keys.revived.iter().filter_map(|it| facts.agents.get(it));
+    let revived: Vec<String> = revived.map(|agent| agent.name.clone()).collect();
+    for name in keys.names.iter().chain(&revived) {
+        if let Some(agent) = find_running(connection, name)? {
+            facts.names.insert(name.clone(), agent);
+        }
+    }
+    for session in &keys.sessions {
+        if let Some(key) = find_session(connection, *session)? {
+            row_keys.sessions.insert(*session, key);
+            facts.sessions.insert(*session);
+        }
+    }
+    for mail in &keys.mail {
+        if let Some(found) = read_mail(connection, *mail)? {
+            facts.mail.insert(*mail, found);
+        }
+    }
+    for run in &keys.runs {
+        if let Some(is_open) = read_run(connection, *run)? {
+            facts.runs.insert(*run, is_open);
+        }
+    }
+    Ok((facts, row_keys))
+}
+
+fn read_agent(
+    connection: &Connection,
+    process: ProcessId,
+    agent: AgentId,
+) -> rusqlite::Result<Option<(i64, AgentFacts)>> {
+    connection
+        .prepare_cached(
+            "SELECT a.id, a.name, a.status, h.seq, h.epoch, p.uuid, p.pid, p.started, p.host
+             FROM agents a JOIN heads h ON h.agent = a.id LEFT JOIN processes p ON p.id = h.owner
+             WHERE a.uuid = ?1",
+        )?
+        .query_row([agent.to_string()], |row| {
+            let holder = match optional_process(row, 5)? {
+                None => LeaseHolder::Free,
+                Some(owner) if owner.id == process => LeaseHolder::This,
+                Some(owner) => LeaseHolder::Other(owner),
+            };
+            let facts = AgentFacts {
+                name: text(row, 1)?.unwrap_or_default(),
+                status: parsed(row, 2)?,
+                seq: seq(row, 3)?,
+                epoch: Epoch(number(row, 4)?),
+                holder,
+            };
+            Ok((row.get(0)?, facts))
+        })
+        .optional()
+}
+
+fn find_running(connection: &Connection, name: &str) -> rusqlite::Result<Option<AgentId>> {
+    connection
+        .prepare_cached("SELECT uuid FROM agents WHERE status = 'running' AND name = ?1")?
+        .query_row([name], |row| parsed(row, 0))
+        .optional()
+}
+
+fn find_session(connection: &Connection, session: SessionId) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT id FROM sessions WHERE uuid = ?1")?
+        .query_row([session.to_string()], |row| row.get(0))
+        .optional()
+}
+
+fn read_mail(connection: &Connection, mail: MailId) -> rusqlite::Result<Option<MailFacts>> {
+    connection
+        .prepare_cached(
+            "SELECT a.uuid, m.state = 'queued' FROM mail m JOIN agents a ON a.id = m.receiver
+             WHERE m.uuid = ?1",
+        )?
+        .query_row(params![mail.0.to_be_bytes()], |row| {
+            Ok(MailFacts {
+                to: parsed(row, 0)?,
+                is_queued: row.get(1)?,
+            })
+        })
+        .optional()
+}
+
+fn read_run(connection: &Connection, run: RunId) -> rusqlite::Result<Option<bool>> {
+    connection
+        .prepare_cached("SELECT ended IS NULL FROM tool_runs WHERE uuid = ?1")?
+        .query_row(params![run.0.to_be_bytes()], |row| row.get(0))
+        .optional()
+}

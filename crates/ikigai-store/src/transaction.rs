@@ -1,0 +1,20 @@
+//! The rules of a transaction, which every engine shares.
+//!
+//! An engine finds with [`FactKeys`] what a batch depends on, reads these [`Facts`] inside its
+//! transaction, lets [`decide`] check the batch, and executes the [`Write`]s. Only this module
+//! refuses a batch; a refused batch has written nothing.
+
+mod decide;
+mod facts;
+mod row_keys;
+mod writes;
+
+pub use decide::decide;
+pub use facts::{AgentFacts, Changes, FactKeys, Facts, LeaseHolder, MailFacts};
+pub use writes::{AgentWrite, DraftWrite, HeadWrite, MailWrite, RunWrite, Write, Writes};
+
+pub(crate) use decide::{check, dangling};
+pub(crate) use row_keys::RowKeys;
+
+#[cfg(test)]
+mod tests;

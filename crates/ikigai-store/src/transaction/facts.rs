@@ -1,0 +1,219 @@
+//! The part of the store on which the outcome of a batch depends.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use ikigai_core::{AgentId, Epoch, RowRef, Seq, SessionId};
+
+use crate::batch::{AgentEffect, Batch, DraftEffect, Effect, LeaseEffect, MailEffect, RunEffect};
+use crate::records::{MailId, ProcessRecord, RunId, Status};
+
+/// Keys of the facts that some batches need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FactKeys {
+    /// All agents, those of the following sets included.
+    pub agents: BTreeSet<AgentId>,
+    /// Agents whose heads must not move during the transaction.
+    pub heads: BTreeSet<AgentId>,
+    /// Agents whose records must not change during the transaction.
+    pub records: BTreeSet<AgentId>,
+    /// Agents whose leases are taken, so that the owner must be known to live.
+    pub leases: BTreeSet<AgentId>,
+    /// Agents that start to run again, so that the holder of their names must be known.
+    pub revived: BTreeSet<AgentId>,
+    /// Names whose holder must be known.
+    pub names: BTreeSet<String>,
+    /// Sessions.
+    pub sessions: BTreeSet<SessionId>,
+    /// Mail.
+    pub mail: BTreeSet<MailId>,
+    /// Runs of tools.
+    pub runs: BTreeSet<RunId>,
+    /// Number of agents that are created.
+    pub new_agents: usize,
+    /// Number of sessions that are created.
+    pub new_sessions: usize,
+    /// A lease is taken, so this process must be registered.
+    pub takes_leases: bool,
+}
+
+impl FactKeys {
+    /// Collects the keys of all facts that these batches need.
+    pub fn of<'a>(batches: impl IntoIterator<Item = &'a Batch>) -> Self {
+        let mut keys = Self::default();
+        for batch in batches {
+            keys.heads.extend(batch.heads.iter().map(|it| it.agent));
+            for effect in &batch.with {
+                keys.add(effect);
+            }
+        }
+        let locked = keys.heads.iter().chain(&keys.records);
+        let locked: Vec<AgentId> = locked.copied().collect();
+        keys.agents.extend(locked);
+        keys
+    }
+
+    fn add(&mut self, effect: &Effect) {
+        match effect {
+            Effect::MakeSession { session, .. } => {
+                self.sessions.insert(*session);
+                self.new_sessions += 1;
+            }
+            Effect::Agent(effect) => self.add_agent(effect),
+            Effect::Lease(LeaseEffect::Take { agent }) => {
+                self.heads.insert(*agent);
+                self.leases.insert(*agent);
+                self.takes_leases = true;
+            }
+            Effect::Lease(LeaseEffect::Give { agent, .. })
+            | Effect::Draft(DraftEffect::Append { agent, .. } | DraftEffect::Drop { agent, .. }) => {
+                self.heads.insert(*agent);
+            }
+            Effect::Mail(effect) => self.add_mail(effect),
+            Effect::Run(RunEffect::Start { run, call, .. }) => {
+                self.runs.insert(*run);
+                self.agents.insert(call.agent);
+            }
+            Effect::Run(RunEffect::End { run, .. }) => {
+                self.runs.insert(*run);
+            }
+            Effect::PutSnapshot(snapshot) => {
+                self.agents.insert(snapshot.upto.agent);
+            }
+            Effect::PutBlobPart { .. } => {}
+        }
+    }
+
+    fn add_agent(&mut self, effect: &AgentEffect) {
+        match effect {
+            AgentEffect::Create { agent, owned } => {
+                self.agents.insert(agent.id);
+                self.names.insert(agent.name.clone());
+                self.sessions.insert(agent.session);
+                self.records.extend(agent.parent);
+                self.agents.extend(agent.fork_point.map(|row| row.agent));
+                self.new_agents += 1;
+                self.takes_leases |= *owned;
+            }
+            AgentEffect::SetName { agent, name } => {
+                self.records.insert(*agent);
+                self.names.insert(name.clone());
+            }
+            AgentEffect::SetOrigin {
+                agent,
+                parent,
+                fork_point,
+            } => {
+                self.records.insert(*agent);
+                self.agents.extend(parent);
+                self.agents.extend(fork_point.map(|row| row.agent));
+            }
+            AgentEffect::SetStatus { agent, status } => {
+                self.records.insert(*agent);
+                if *status == Status::Running {
+                    self.revived.insert(*agent);
+                }
+            }
+        }
+    }
+
+    fn add_mail(&mut self, effect: &MailEffect) {
+        match effect {
+            MailEffect::Send { mail, to, from, .. } => {
+                self.mail.insert(*mail);
+                self.records.insert(*to);
+                self.agents.extend(from);
+            }
+            MailEffect::Consume { mail, by } => {
+                self.mail.insert(*mail);
+                self.agents.insert(by.agent);
+            }
+            MailEffect::Withdraw { mail } | MailEffect::Bounce { mail } => {
+                self.mail.insert(*mail);
+            }
+        }
+    }
+}
+
+/// Facts about everything that some batches name. What is absent does not exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The agents.
+    pub agents: HashMap<AgentId, AgentFacts>,
+    /// Running agents by their names.
+    pub names: HashMap<String, AgentId>,
+    /// The sessions.
+    pub sessions: HashSet<SessionId>,
+    /// The mail.
+    pub mail: HashMap<MailId, MailFacts>,
+    /// The runs; `true` if the run has not ended.
+    pub runs: HashMap<RunId, bool>,
+}
+
+/// Facts about one agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFacts {
+    /// Its name.
+    pub name: String,
+    /// Its status.
+    pub status: Status,
+    /// Its newest row; 0 if it has none. The rows from 1 up to it exist.
+    pub seq: Seq,
+    /// Epoch of its newest lease.
+    pub epoch: Epoch,
+    /// Holder of its lease.
+    pub holder: LeaseHolder,
+}
+
+/// Holder of an agent's lease, as seen by the process that commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseHolder {
+    /// No process; where the lease is taken, also a process that died.
+    Free,
+    /// This process.
+    This,
+    /// Another process.
+    Other(ProcessRecord),
+}
+
+/// Facts about one mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MailFacts {
+    /// The receiver.
+    pub to: AgentId,
+    /// It was neither consumed, bounced nor withdrawn.
+    pub is_queued: bool,
+}
+
+impl AgentFacts {
+    /// Says whether a row exists.
+    pub(super) fn has_row(&self, row: RowRef) -> bool {
+        (Seq(1)..=self.seq).contains(&row.seq)
+    }
+}
+
+/// Facts that a batch changes, with their values after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub(super) agents: HashMap<AgentId, AgentFacts>,
+    /// `None` frees the name.
+    pub(super) names: HashMap<String, Option<AgentId>>,
+    pub(super) sessions: HashSet<SessionId>,
+    pub(super) mail: HashMap<MailId, MailFacts>,
+    pub(super) runs: HashMap<RunId, bool>,
+}
+
+impl Facts {
+    /// Updates the facts for the next batch of the same transaction.
+    pub fn apply(&mut self, changes: Changes) {
+        self.agents.extend(changes.agents);
+        for (name, agent) in changes.names {
+            match agent {
+                Some(agent) => self.names.insert(name, agent),
+                None => self.names.remove(&name),
+            };
+        }
+        self.sessions.extend(changes.sessions);
+        self.mail.extend(changes.mail);
+        self.runs.extend(changes.runs);
+    }
+}

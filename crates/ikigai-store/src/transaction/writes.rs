@@ -1,0 +1,131 @@
+//! The writes that a batch becomes once it is accepted.
+
+use ikigai_core::{AgentId, Epoch, Micros, NewRow, RowRef, SessionId};
+
+use super::facts::Changes;
+use crate::batch::{Committed, NewAgent};
+use crate::records::{BlobHash, EffectClass, MailId, MailState, RunId, Snapshot, Status};
+
+/// Outcome of an accepted batch, to be executed in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes<'b> {
+    /// The writes.
+    pub list: Vec<Write<'b>>,
+    /// Reply to the caller, true once the transaction is committed.
+    pub committed: Committed,
+    /// Effect on the facts for later batches of the transaction.
+    pub changes: Changes,
+}
+
+/// One write, already checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write<'b> {
+    /// Inserts a session.
+    InsertSession {
+        session: SessionId,
+        name: &'b str,
+        directory: &'b str,
+        at: Micros,
+    },
+    /// Writes the agent table.
+    Agent(AgentWrite<'b>),
+    /// Writes head and lease of an agent.
+    Head(HeadWrite),
+    /// Inserts rows, each at its position.
+    InsertRows(Vec<(RowRef, &'b NewRow)>),
+    /// Writes the draft of an agent.
+    Draft(DraftWrite<'b>),
+    /// Writes mail.
+    Mail(MailWrite<'b>),
+    /// Writes the journal of tool runs.
+    Run(RunWrite),
+    /// Inserts a part of a blob, unless that part exists.
+    InsertBlobPart {
+        hash: BlobHash,
+        part: u32,
+        bytes: &'b [u8],
+    },
+    /// Inserts or replaces a snapshot.
+    PutSnapshot(&'b Snapshot),
+}
+
+/// A write to the agent table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentWrite<'b> {
+    /// Inserts a running agent without rows; with `owned` its lease is this process's.
+    Insert {
+        agent: &'b NewAgent,
+        epoch: Epoch,
+        owned: bool,
+    },
+    /// Sets the name of an agent.
+    SetName { agent: AgentId, name: &'b str },
+    /// Sets parent and fork point of an agent.
+    SetOrigin {
+        agent: AgentId,
+        parent: Option<AgentId>,
+        fork_point: Option<RowRef>,
+    },
+    /// Sets the status of an agent.
+    SetStatus { agent: AgentId, status: Status },
+}
+
+/// A write to head and lease of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadWrite {
+    /// Moves the head by a number of rows.
+    Advance { agent: AgentId, rows: u64 },
+    /// Gives the lease to this process.
+    SetOwner { agent: AgentId, epoch: Epoch },
+    /// Frees the lease.
+    ClearOwner { agent: AgentId },
+}
+
+/// A write to the draft of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DraftWrite<'b> {
+    /// Appends a part.
+    Append {
+        agent: AgentId,
+        text: &'b str,
+        at: Micros,
+    },
+    /// Deletes all parts.
+    Delete { agent: AgentId },
+}
+
+/// A write to the mail table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailWrite<'b> {
+    /// Inserts queued mail.
+    Insert {
+        mail: MailId,
+        to: AgentId,
+        from: Option<AgentId>,
+        text: &'b str,
+        at: Micros,
+    },
+    /// Sets the final state of queued mail, and the row that shows it.
+    Settle {
+        mail: MailId,
+        state: MailState,
+        shown_by: Option<RowRef>,
+    },
+    /// Bounces all queued mail to an agent.
+    BounceAll { to: AgentId },
+}
+
+/// A write to the journal of tool runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunWrite {
+    /// Inserts an open run.
+    Insert {
+        run: RunId,
+        call: RowRef,
+        class: EffectClass,
+        started: Micros,
+        deadline: Micros,
+    },
+    /// Ends an open run.
+    End { run: RunId, ended: Micros },
+}
