@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_engine::{Crowd, Desk, Engine, INTENTS, System, Worker};
 use ikigai_providers::{Demo, Models};
-use ikigai_testkit::stores::{Kept, On, Sample};
+use ikigai_testkit::stores::{Sample, SampleEngine, StoredSample};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
@@ -63,7 +63,7 @@ struct Forks {
 }
 
 async fn forks(sample: Sample) -> Forks {
-    let kept = sample.copy(On::Sqlite, "agents");
+    let kept = sample.copy(SampleEngine::Sqlite, "agents");
     let (engine, mut worker) = open(&kept).await;
     let rows = rows(&engine).await;
     let resident = resident_kb();
@@ -93,7 +93,7 @@ async fn forks(sample: Sample) -> Forks {
 
 /// Agents that answer at the same time, while somebody else asks for something.
 async fn at_once() {
-    let kept = Sample::THOUSAND.copy(On::Sqlite, "agents");
+    let kept = Sample::THOUSAND.copy(SampleEngine::Sqlite, "agents");
     let (engine, mut worker) = open(&kept).await;
     let resident = resident_kb();
     let begun = Instant::now();
@@ -126,7 +126,7 @@ async fn at_once() {
     kept.remove();
 }
 
-async fn open(kept: &Kept) -> (Engine, Worker) {
+async fn open(kept: &StoredSample) -> (Engine, Worker) {
     let models: Arc<dyn Models> = Arc::new(Demo);
     let engine = Engine::new(kept.open(), Arc::new(System), models).with_crowd(CROWD);
     let agent = engine.store().agent(kept.agent).await.unwrap();

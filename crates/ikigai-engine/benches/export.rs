@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 use ikigai_engine::export::{Format, Whose};
 use ikigai_engine::{Engine, System};
 use ikigai_store::portable::RestoreMode;
-use ikigai_store::sqlite::OpenOptions;
+use ikigai_store::sqlite::SqliteOptions;
 use ikigai_store::{Admin, SqliteStore};
 use ikigai_testkit::ScriptedProvider;
-use ikigai_testkit::stores::{Kept, On, Sample, directory, this_process};
+use ikigai_testkit::stores::{Sample, SampleEngine, StoredSample, directory, this_process};
 use tokio::runtime::Builder;
 
 /// Ten times the rows may take so many times as long, because nothing is looked at twice.
@@ -46,7 +46,7 @@ struct Figure {
 }
 
 fn measure(sample: Sample) -> Vec<Figure> {
-    let kept = sample.kept(On::Sqlite);
+    let kept = sample.kept(SampleEngine::Sqlite);
     println!("\nexport of {} rows", sample.rows());
     let mut figures = Vec::new();
     let json = directory().join("exported.json");
@@ -83,7 +83,7 @@ fn figure(what: &'static str, run: impl FnOnce() -> u64) -> Figure {
     }
 }
 
-fn export(kept: &Kept, format: Format, path: &Path) -> u64 {
+fn export(kept: &StoredSample, format: Format, path: &Path) -> u64 {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let engine = Engine::new(
         kept.open(),
@@ -104,7 +104,7 @@ fn export(kept: &Kept, format: Format, path: &Path) -> u64 {
 fn import(json: &Path) -> u64 {
     let path = directory().join("imported.db");
     ikigai_testkit::stores::remove_database(&path);
-    let store = SqliteStore::open(OpenOptions::new(&path, this_process())).unwrap();
+    let store = SqliteStore::open(SqliteOptions::new(&path, this_process())).unwrap();
     let file = File::open(json).unwrap();
     let bytes = file.metadata().unwrap().len();
     let mut lines = BufReader::new(file);

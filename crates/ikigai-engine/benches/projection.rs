@@ -16,7 +16,7 @@ use ikigai_core::{AgentId, Request};
 use ikigai_engine::{Engine, System};
 use ikigai_testkit::ScriptedProvider;
 use ikigai_testkit::stores::rounds::{Case, rounds};
-use ikigai_testkit::stores::{On, Sample};
+use ikigai_testkit::stores::{Sample, SampleEngine};
 use tokio::runtime::{Builder, Runtime};
 
 const WINDOW_TOKENS: u64 = 100_000;
@@ -38,7 +38,7 @@ struct World {
 
 impl World {
     fn new(sample: Sample) -> Self {
-        let kept = sample.kept(On::Sqlite);
+        let kept = sample.kept(SampleEngine::Sqlite);
         let model = ScriptedProvider::with_window(WINDOW_TOKENS);
         Self {
             engine: Engine::new(kept.open(), Arc::new(System), Arc::new(model)),

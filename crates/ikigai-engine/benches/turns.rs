@@ -14,7 +14,7 @@ use std::time::Instant;
 use ikigai_core::Request;
 use ikigai_engine::{Desk, Engine, INTENTS, System, Worker};
 use ikigai_testkit::stores::rounds::{Case, rounds};
-use ikigai_testkit::stores::{Kept, On, Sample};
+use ikigai_testkit::stores::{Sample, SampleEngine, StoredSample};
 use ikigai_testkit::{IdSource, MemoryStore, ScriptedProvider};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
@@ -54,7 +54,7 @@ struct Living {
 }
 
 impl Living {
-    fn new(kept: &Kept) -> Self {
+    fn new(kept: &StoredSample) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let provider = ScriptedProvider::with_window(WINDOW_TOKENS);
         let engine = Engine::new(kept.open(), Arc::new(System), Arc::new(provider.clone()));
@@ -81,7 +81,7 @@ impl Living {
 
 fn turns() {
     let samples = [Sample::HUNDRED, Sample::TEN_THOUSAND, Sample::MILLION];
-    let kept = samples.map(|sample| (sample, sample.copy(On::Sqlite, "turns")));
+    let kept = samples.map(|sample| (sample, sample.copy(SampleEngine::Sqlite, "turns")));
     let cases = kept.iter().map(|(sample, kept)| {
         let mut living = Living::new(kept);
         Case::new(sample, move || {

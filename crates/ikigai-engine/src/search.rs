@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use ikigai_core::{AgentId, RowRef, SessionId};
-use ikigai_store::{AgentRecord, Hit, Order, SearchPage, SearchQuery, Status};
+use ikigai_store::{AgentRecord, Hit, SearchPage, SearchQuery, SortOrder, Status};
 
 use crate::{Engine, EngineError};
 
-pub use ikigai_store::Cursor;
+pub use ikigai_store::SearchCursor;
 pub use typed::SYNTAX;
 use typed::{Filters, Moments, read};
 
@@ -26,9 +26,9 @@ pub struct Asked<'a> {
     /// How many hits are wanted; 0 is the usual number.
     pub limit: usize,
     /// In which order.
-    pub order: Order,
+    pub order: SortOrder,
     /// Where an earlier answer ended.
-    pub cursor: Option<Cursor>,
+    pub cursor: Option<SearchCursor>,
     /// The directory that relative paths begin at.
     pub workdir: Option<&'a Path>,
     /// How long the line of a hit is; 0 is the usual length.
@@ -43,9 +43,9 @@ pub struct Found {
     /// The hits, in the order of `order`.
     pub hits: Vec<Named>,
     /// In which order they are told.
-    pub order: Order,
+    pub order: SortOrder,
     /// Where the next page begins; none if this is the last one.
-    pub next: Option<Cursor>,
+    pub next: Option<SearchCursor>,
     /// What a person should know about the answer.
     pub notes: Vec<&'static str>,
 }
@@ -175,7 +175,7 @@ fn named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId
     Ok(Some(found))
 }
 
-fn found(page: SearchPage, asked: Order, agents: &[AgentRecord]) -> Found {
+fn found(page: SearchPage, asked: SortOrder, agents: &[AgentRecord]) -> Found {
     let known: HashMap<AgentId, &AgentRecord> =
         agents.iter().map(|agent| (agent.id, agent)).collect();
     let mut typed: HashMap<AgentId, String> = HashMap::new();
@@ -186,7 +186,7 @@ fn found(page: SearchPage, asked: Order, agents: &[AgentRecord]) -> Found {
     if page.cut {
         notes.push("not everything was looked at: there may be more");
     }
-    if asked == Order::Relevance && page.order == Order::Newest && !page.hits.is_empty() {
+    if asked == SortOrder::Relevance && page.order == SortOrder::Newest && !page.hits.is_empty() {
         notes.push("too many hits to rank: the newest come first");
     }
     let mut hits = Vec::new();

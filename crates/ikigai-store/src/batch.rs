@@ -189,6 +189,15 @@ impl CommitJob {
     }
 }
 
+/// Outcome of a commit whose reply was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommitOutcome {
+    /// All of it is stored.
+    Stored,
+    /// Nothing of it is stored, nor will it appear later.
+    Absent,
+}
+
 /// Says whether a stored row is the row that was written.
 pub(crate) fn is_same_row(found: &Row, written: &NewRow) -> bool {
     found.kind.name() == written.kind.name()

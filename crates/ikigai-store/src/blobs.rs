@@ -1,5 +1,6 @@
 //! Large content, stored once under the hash of its bytes.
 
+use ikigai_core::find::SEARCHED_BYTES;
 use sha2::{Digest, Sha256};
 
 use crate::batch::{Batch, Effect};
@@ -7,18 +8,21 @@ use crate::error::CommitError;
 use crate::log::Log;
 use crate::records::BlobHash;
 
-/// Size of one part: small enough that a large blob does not hold up other writers for long.
+/// Size of one part: small enough that a large blob does not delay other writers for long.
 pub const PART_BYTES: usize = 256 * 1024;
 
-/// How many parts one commit stores; between two of them other batches get their turn.
+/// Number of parts at each end of a blob that are searched.
+pub(crate) const END_PARTS: usize = SEARCHED_BYTES / 2 / PART_BYTES;
+
+/// Parts per commit; between two commits other batches get their turn.
 const PARTS_PER_COMMIT: usize = 4;
 
-/// The hash by which the bytes are stored.
+/// Hash under which the bytes are stored.
 pub fn hash_of(bytes: &[u8]) -> BlobHash {
     BlobHash(Sha256::digest(bytes).into())
 }
 
-/// The effects that store the bytes, one for each part. Empty content is one empty part.
+/// Effects that store the bytes, one for each part. Empty content is one empty part.
 pub fn parts_of(bytes: &[u8]) -> Vec<Effect> {
     parts(hash_of(bytes), bytes).collect()
 }
@@ -37,8 +41,8 @@ fn parts(hash: BlobHash, bytes: &[u8]) -> impl Iterator<Item = Effect> {
 
 /// Stores the bytes a few parts at a time and returns their hash.
 ///
-/// It is to be called before the row that names the blob is committed. If it fails or is dropped
-/// half-way, the parts stored so far are no blob, and storing the same bytes again completes them.
+/// Call it before you commit the row that names the blob. If it fails or is dropped half-way, the
+/// parts stored so far are no blob; storing the same bytes again completes them.
 pub async fn put_blob(store: &dyn Log, bytes: &[u8]) -> Result<BlobHash, CommitError> {
     let hash = hash_of(bytes);
     let mut parts = parts(hash, bytes);
@@ -55,7 +59,7 @@ pub async fn put_blob(store: &dyn Log, bytes: &[u8]) -> Result<BlobHash, CommitE
     }
 }
 
-/// Joins the parts of a blob, which come in order; none unless they are whole.
+/// Joins the parts of a blob, given in order; `None` unless they are complete.
 pub fn join_parts(
     hash: BlobHash,
     parts: impl IntoIterator<Item = (u32, Vec<u8>)>,

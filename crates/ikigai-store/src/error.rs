@@ -1,4 +1,4 @@
-//! Why the log could not be opened, read or written, and what a person can do about it.
+//! Errors of a store, with advice for the user.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use ikigai_core::event::InsertError;
 use ikigai_core::{AgentId, Epoch, Seq};
 use thiserror::Error;
 
-use crate::postgres::BadUrl;
 use crate::records::{MailId, ProcessRecord};
+use crate::server_url::BadUrl;
 
-/// Any error of a library below.
+/// Error of a library below.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why the store failed.
+/// Failure of the store.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// Another program has kept the database locked for too long.
@@ -51,10 +51,10 @@ pub enum StoreError {
         "the event log was migrated to version {store} while this program of version {program} ran"
     )]
     Migrated { store: u32, program: u32 },
-    /// The server or the file cannot be reached, or another file is there; it may come back.
+    /// The server or file cannot be reached, or was replaced; it may come back.
     #[error("the event log is away: {reason} ({server})")]
     Away { server: String, reason: String },
-    /// The server does not let us work, and will not before somebody has changed something.
+    /// The server refuses service until an administrator changes something.
     #[error("the event log cannot be used at {server}: {reason}")]
     Server {
         server: String,
@@ -76,7 +76,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What a person can do about it.
+    /// Advice for the user.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Busy(_) => "close the program that holds it, or try again",
@@ -108,7 +108,7 @@ impl StoreError {
     }
 }
 
-/// Why a commit failed. No row of the batch was stored, but perhaps for [`CommitError::Unknown`].
+/// Reason why a commit failed. No row was stored, except perhaps for [`CommitError::Unknown`].
 #[derive(Debug, Error)]
 pub enum CommitError {
     /// Another process owns this agent now; stop writing to it.
@@ -130,7 +130,7 @@ pub enum CommitError {
     /// The agent is not in the store.
     #[error("there is no agent {0}")]
     NoAgent(AgentId),
-    /// The agent is there already.
+    /// The agent exists already.
     #[error("there is an agent {0} already")]
     AgentExists(AgentId),
     /// The agent is dead.

@@ -1,11 +1,11 @@
-//! Failures that tests bring about, because a real disk does not fail on demand.
+//! Fault injection for tests, because a real disk does not fail on demand.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
-/// What goes wrong with the next commit.
+/// Fault of the next commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum CommitFault {
+pub enum InjectedFault {
     /// Nothing.
     None = 0,
     /// It fails and was not stored.
@@ -16,7 +16,7 @@ pub enum CommitFault {
     Unreadable = 3,
 }
 
-/// The failures asked for.
+/// Faults to inject.
 #[derive(Debug, Default)]
 pub struct Faults {
     commit: AtomicU8,
@@ -26,12 +26,12 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Lets the next commit fail.
-    pub fn fail_commit(&self, fault: CommitFault) {
+    /// Fault: the next commit fails.
+    pub fn fail_commit(&self, fault: InjectedFault) {
         self.commit.store(fault as u8, Ordering::SeqCst);
     }
 
-    /// Lets the answer be lost to whoever looks next what became of a commit.
+    /// Fault: the next commit-outcome lookup loses its reply.
     pub fn lose_look(&self) {
         self.lost_look.store(true, Ordering::SeqCst);
     }
@@ -40,12 +40,12 @@ impl Faults {
         self.lost_look.swap(false, Ordering::SeqCst)
     }
 
-    /// Lets the database have at most so many pages; 0 is no limit.
+    /// Fault: the database is full at this number of pages; 0 is no limit.
     pub fn limit_pages(&self, pages: u32) {
         self.page_limit.store(pages, Ordering::SeqCst);
     }
 
-    /// Lets searches for words that may go on take too long.
+    /// Fault: prefix searches time out.
     pub fn slow_search(&self) {
         self.slow_search.store(true, Ordering::SeqCst);
     }
@@ -54,12 +54,12 @@ impl Faults {
         self.slow_search.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn take_commit(&self) -> CommitFault {
+    pub(crate) fn take_commit(&self) -> InjectedFault {
         match self.commit.swap(0, Ordering::SeqCst) {
-            1 => CommitFault::Lost,
-            2 => CommitFault::Stored,
-            3 => CommitFault::Unreadable,
-            _ => CommitFault::None,
+            1 => InjectedFault::Lost,
+            2 => InjectedFault::Stored,
+            3 => InjectedFault::Unreadable,
+            _ => InjectedFault::None,
         }
     }
 

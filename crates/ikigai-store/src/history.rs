@@ -1,4 +1,4 @@
-//! Reading an agent out of the log: its state at once, its rows as far back as somebody looks.
+//! An agent read from the log: its whole state, and its rows as far back as needed.
 
 use ikigai_core::path::Path;
 use ikigai_core::state::{Applied, ApplyError, ReadSnapshot};
@@ -12,32 +12,33 @@ use crate::error::{CommitError, StoreError};
 use crate::log::{Log, ReadLog};
 use crate::records::{RestorePoint, Snapshot};
 
-/// How many control rows a restore reads at a time.
+/// Control rows that a restore reads at a time.
 const CONTROL_PAGE: usize = 256;
 
-/// After so many control rows an agent at work stores a snapshot, so that opening it reads few of
-/// them: each lies on a page of its own.
+/// Control rows after which a running agent stores a snapshot.
+///
+/// Opening it then reads few control rows, each of which lies on a separate page.
 pub const CONTROL_ROWS_PER_SNAPSHOT: usize = 8;
 
-/// Most user rows that are read before a view, whatever a stored summary says.
+/// Limit of user rows that are read before a view.
 const MOST_OLDER_MESSAGES: usize = 4096;
 
-/// How many rows, most of which are no control rows, are gone through between two commits.
+/// Rows that are scanned between two commits of snapshots.
 const WINDOW_ROWS: u64 = 4096;
 
-/// An agent in memory: what it is, and the newest part of what it remembers.
+/// An agent in memory: its state, and the newest part of its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// What it is.
+    /// Its folded state.
     pub state: AgentState,
-    /// The newest rows of its path, as far as they were read.
+    /// The newest rows of its path that were read so far.
     pub view: View,
-    /// A row of its path that is not in the log, where the path therefore ends.
+    /// A row that is missing in the log; the path ends before it.
     pub missing: Option<RowRef>,
 }
 
 impl Agent {
-    /// An agent without rows.
+    /// Creates an agent without rows.
     pub fn new(agent: AgentId) -> Self {
         Self {
             state: AgentState::new(agent),
@@ -46,7 +47,7 @@ impl Agent {
         }
     }
 
-    /// Reads what an agent is at its newest row. Its rows are read later, as far as needed.
+    /// Reads the state of an agent at its newest row. Its rows are read later, as far as needed.
     pub async fn restore(store: &dyn ReadLog, agent: AgentId) -> Result<Self, StoreError> {
         let point = store.restore_point(agent, CONTROL_PAGE).await?;
         let point = point.ok_or_else(|| StoreError::Value(format!("there is no agent {agent}")))?;
@@ -66,7 +67,7 @@ impl Agent {
         Self::fold(store, at, read.flatten(), &control).await
     }
 
-    /// Reads what an agent was at one of its rows.
+    /// Reads the state of an agent at one of its rows.
     pub async fn restore_at(store: &dyn ReadLog, at: RowRef) -> Result<Self, StoreError> {
         let snapshot = newest_snapshot(store, at).await?;
         let after = snapshot.as_ref().map_or(Seq(0), |(upto, _)| *upto);
@@ -173,8 +174,9 @@ impl Agent {
         Ok(())
     }
 
-    /// Makes so much of the path known that it tells whether one of the agent's own rows is on it:
-    /// these stand there by their numbers, after all that is inherited.
+    /// Reads the path down to one of the agent's own rows.
+    ///
+    /// Own rows follow all inherited ones, in the order of their numbers.
     pub async fn know_down_to(&mut self, store: &dyn ReadLog, row: Seq) -> Result<(), StoreError> {
         let own = self.state.agent();
         loop {
@@ -188,7 +190,7 @@ impl Agent {
         }
     }
 
-    /// Makes path and inherited path known to their roots.
+    /// Reads path and inherited path down to their roots.
     pub async fn know_all(&mut self, store: &dyn ReadLog) -> Result<(), StoreError> {
         while !self.state.path().is_complete() {
             extend(store, self.state.path_mut()).await?;
@@ -200,7 +202,7 @@ impl Agent {
     }
 }
 
-/// Why a row could not be applied.
+/// Reason why a row could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// It is not the agent's next row.
@@ -211,7 +213,7 @@ pub enum AgentError {
     Store(#[from] StoreError),
 }
 
-/// The first row that should be there and is not, of rows read from the newest end of spans.
+/// First row that is missing among rows read from the newest end of spans.
 fn first_missing(spans: &[Span], rows: &[Row]) -> Option<RowRef> {
     let mut left = rows.iter().map(|row| row.at).peekable();
     for span in spans {
@@ -229,7 +231,7 @@ fn first_missing(spans: &[Span], rows: &[Row]) -> Option<RowRef> {
     None
 }
 
-/// Makes one step more of a path known.
+/// Reads the next section of a path.
 pub async fn extend(store: &dyn ReadLog, path: &mut Path) -> Result<(), StoreError> {
     if let Some(query) = path.wants() {
         path.supply(&store.control(query).await?);
@@ -237,7 +239,7 @@ pub async fn extend(store: &dyn ReadLog, path: &mut Path) -> Result<(), StoreErr
     Ok(())
 }
 
-/// The newest snapshot at or before a row; one that cannot be read is as if absent.
+/// Newest readable snapshot at or before a row.
 async fn newest_snapshot(
     store: &dyn ReadLog,
     at: RowRef,
@@ -246,7 +248,7 @@ async fn newest_snapshot(
     Ok(found.and_then(|found| Some((found.upto.seq, ReadSnapshot::read(&found.folded)?))))
 }
 
-/// How many control rows of an agent no snapshot covers yet, counted up to `most`.
+/// Counts the control rows that no snapshot covers, up to `most`.
 pub async fn control_rows_since_snapshot(
     store: &dyn ReadLog,
     at: RowRef,
@@ -259,8 +261,9 @@ pub async fn control_rows_since_snapshot(
     Ok(store.control(ControlQuery { span, limit }).await?.len())
 }
 
-/// Stores the snapshots that an agent at work would have left, for one whose rows came from
-/// elsewhere: they are derived, and do not come with a log.
+/// Stores the snapshots of an agent whose rows were imported.
+///
+/// Snapshots are derived, so a dump does not contain them.
 pub async fn store_snapshots(store: &dyn Log, agent: AgentId) -> Result<(), CommitError> {
     let Some(head) = store.head(agent).await? else {
         return Ok(());
@@ -303,7 +306,7 @@ pub async fn store_snapshots(store: &dyn Log, agent: AgentId) -> Result<(), Comm
     Ok(())
 }
 
-/// One row, if it is there.
+/// Reads one row.
 pub async fn row_at(store: &dyn ReadLog, row: RowRef) -> Result<Option<Row>, StoreError> {
     let span = Span::new(row.agent, row.seq, row.seq);
     let query = PageQuery {
@@ -314,7 +317,7 @@ pub async fn row_at(store: &dyn ReadLog, row: RowRef) -> Result<Option<Row>, Sto
     Ok(store.page(query).await?.pop())
 }
 
-/// The control rows after `after` up to `at`, oldest first.
+/// Control rows after `after` up to `at`, oldest first.
 async fn control_since(
     store: &dyn ReadLog,
     at: RowRef,

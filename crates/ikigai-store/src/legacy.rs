@@ -1,7 +1,8 @@
-//! A database of an older ikigai, told as a log of this one: see [`crate::portable`].
+//! Import of the C program's database, converted to a dump; see [`crate::portable`].
 //!
-//! There a row has a number among the rows of all agents, and may have no owner. Here it has a place
-//! in the log of one agent, so everything that names a row by its number is told anew.
+//! [`read`] is the only entry point. In the old database a row has one number among the rows of all
+//! agents, and may have no owner; here it has a position in the log of one agent, so all references
+//! to rows are rewritten.
 
 mod plan;
 mod read;
@@ -17,44 +18,44 @@ use crate::error::StoreError;
 
 pub use read::read;
 
-/// How many remarks are kept; of the rest it is said how many there are.
+/// Limit of remarks; further ones are counted.
 const MOST_REMARKS: usize = 200;
 
-/// How a model of an older log is asked here; none if it cannot be asked.
-pub type Known<'a> = &'a (dyn Fn(&ModelChoice) -> Option<ModelChoice> + Sync);
+/// Maps a model of the old log to one that can be used here; `None` if there is none.
+pub type ModelLookup<'a> = &'a (dyn Fn(&ModelChoice) -> Option<ModelChoice> + Sync);
 
-/// Where the agents come to live.
+/// Destination of the imported agents.
 pub struct Home<'a> {
     /// Their session.
     pub session: SessionId,
-    /// Its name, if it is made for them.
+    /// Name of the session, if it is created.
     pub name: String,
     /// Its directory.
     pub directory: String,
-    /// Where their tools run.
+    /// Working directory of their tools.
     pub workdir: String,
-    /// Now.
+    /// Current time.
     pub at: Micros,
-    /// Names that others have there.
+    /// Names that are taken.
     pub taken: HashSet<String>,
-    /// Who answers for an agent whose own model cannot be asked.
+    /// Model for agents whose own model cannot be used.
     pub model: ModelChoice,
-    /// Which models can be asked.
-    pub known: Known<'a>,
+    /// Lookup of usable models.
+    pub known: ModelLookup<'a>,
 }
 
-/// What came, and what is to be said about it.
+/// Result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// How many messages between agents came.
+pub struct ImportReport {
+    /// Number of imported mails.
     pub mail: u64,
-    /// What did not come, or not as it was.
+    /// Remarks about what was left out or changed.
     pub remarks: Vec<String>,
-    /// How many more remarks there would be.
+    /// Number of remarks over the limit.
     pub more: u64,
 }
 
-impl Report {
+impl ImportReport {
     fn remark(&mut self, remark: impl Into<String>) {
         if self.remarks.len() < MOST_REMARKS {
             self.remarks.push(remark.into());
@@ -64,16 +65,16 @@ impl Report {
     }
 }
 
-/// Why an older database cannot be told.
+/// Reason why an import failed.
 #[derive(Debug, Error)]
 pub enum LegacyError {
-    /// It is none.
+    /// There is no old log.
     #[error("there is no log of an older ikigai in {0}")]
     None(String),
-    /// It is one of this ikigai.
+    /// It is a log of this program.
     #[error("{0} is a log of this ikigai already")]
     Current(String),
-    /// Nobody wants to hear more.
+    /// The receiver of the lines stopped.
     #[error("nobody took it in")]
     Unheard,
     /// The server failed.
@@ -81,7 +82,7 @@ pub enum LegacyError {
     Store(#[from] StoreError),
 }
 
-/// An agent as it was stored.
+/// Agent of the old database.
 #[derive(Clone, Debug, Default)]
 struct OldAgent {
     uuid: String,
@@ -95,7 +96,7 @@ struct OldAgent {
     level: Option<String>,
 }
 
-/// A row as it was stored.
+/// Row of the old database.
 #[derive(Clone, Debug)]
 struct OldRow {
     id: i64,
@@ -105,7 +106,7 @@ struct OldRow {
     created_at: Option<i64>,
 }
 
-/// A message between agents as it was stored.
+/// Mail of the old database.
 #[derive(Clone, Debug)]
 struct OldMail {
     id: i64,

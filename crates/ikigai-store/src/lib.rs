@@ -1,4 +1,14 @@
 //! The event log of ikigai: one way to write, several to read, the same on every engine.
+//!
+//! Modules, each of which uses only earlier ones:
+//!
+//! 1. `records`, `search`, `watch`, `sql`, `sql_common`, `faults`, `server_report`, `server_url`: values
+//! 2. `error`, `batch`, `portable`: errors, the unit of writing, the dump format
+//! 3. `log`: the traits [`ReadLog`], [`Log`] and [`Admin`]
+//! 4. `blobs`, `history`, `tally`: functions on any store
+//! 5. `transaction`: the rules by which every engine commits a batch
+//! 6. `sqlite`, `postgres`: the engines
+//! 7. `legacy`: the import of the C program's database
 
 pub mod batch;
 pub mod blobs;
@@ -7,14 +17,14 @@ mod faults;
 pub mod history;
 pub mod legacy;
 mod log;
-mod numbers;
 pub mod portable;
 pub mod postgres;
 pub mod records;
 pub mod search;
-mod selects;
 mod server_report;
+mod server_url;
 pub mod sql;
+mod sql_common;
 pub mod sqlite;
 pub mod tally;
 pub mod transaction;
@@ -29,10 +39,10 @@ pub use history::{Agent, AgentError};
 pub use log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 pub use postgres::PostgresStore;
 pub use records::{
-    AgentRecord, Ancestry, BlobHash, Draft, EffectClass, Head, MailId, MailRecord, MailState,
+    AgentRecord, Ancestry, BlobHash, DraftRecord, EffectClass, Head, MailId, MailRecord, MailState,
     ProcessRecord, Pulse, RestorePoint, RunId, RunRecord, SessionRecord, Snapshot, Status,
 };
-pub use search::{Cursor, Hit, Order, SearchPage, SearchQuery};
+pub use search::{Hit, SearchCursor, SearchPage, SearchQuery, SortOrder};
 pub use server_report::ServerReport;
 pub use sqlite::SqliteStore;
 pub use watch::Watch;

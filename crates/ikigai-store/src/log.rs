@@ -13,12 +13,12 @@ use crate::batch::{Batch, Committed};
 use crate::error::{CommitError, StoreError};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
-    AgentRecord, Ancestry, BlobHash, Draft, Head, MailRecord, MailState, PageCollector,
+    AgentRecord, Ancestry, BlobHash, DraftRecord, Head, MailRecord, MailState, PageCollector,
     ProcessRecord, Pulse, RestorePoint, RunRecord, SessionRecord, Snapshot, Status,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
-use crate::sql::{QueryError, QueryLimits, Table};
+use crate::sql::{QueryError, QueryLimits, QueryTable};
 use crate::watch::Watch;
 
 /// Boxed future that a store returns.
@@ -221,7 +221,7 @@ pub trait ReadLog: Send + Sync {
     fn open_runs(&self, agent: AgentId) -> ReadFuture<'_, Vec<RunRecord>>;
 
     /// Draft of the response that an agent is receiving.
-    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>>;
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>>;
 
     /// Bytes of a blob; `None` unless all its parts are stored.
     fn blob(&self, hash: BlobHash) -> ReadFuture<'_, Option<Vec<u8>>>;
@@ -265,7 +265,7 @@ pub trait Admin: Log {
     /// Runs one reading SQL statement of the user.
     ///
     /// Blocks, so do not call it on a runtime. Its connection cannot write.
-    fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError>;
+    fn query(&self, sql: &str, limits: QueryLimits) -> Result<QueryTable, QueryError>;
 
     /// Examines the database server; `None` if the store has none.
     fn report(&self) -> ReadFuture<'_, Option<ServerReport>>;

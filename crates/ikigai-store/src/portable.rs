@@ -1,11 +1,11 @@
-//! A log on its way from one store to another: lines of JSON, each naming what it holds.
+//! The dump format: a log as lines of JSON, each naming what it holds.
 //!
-//! The first line names the version, the last one counts the rows, so that a file that was cut is
-//! seen. Between them stand `session`, `agent`, `blob`, `row`, `mail`, `run` and `draft`, each after
-//! what it refers to but for fork points and references in data.
+//! The first line names the version; the last one counts the rows, which reveals a truncated file.
+//! Between them stand `session`, `agent`, `blob`, `row`, `mail`, `run` and `draft`, each after what
+//! it refers to, except for fork points and references in data.
 
-pub(crate) mod lines;
-pub(crate) mod told;
+pub(crate) mod dump_reader;
+pub(crate) mod export_schema;
 
 use ikigai_core::AgentId;
 use serde_json::{Map, Value};
@@ -14,14 +14,14 @@ use thiserror::Error;
 use crate::error::StoreError;
 use crate::records::BlobHash;
 
-/// The name in the first line, and the version of what follows.
+/// Key of the first line, and the version of the format.
 pub const HEADER_NAME: &str = "ikigai-log";
 pub const VERSION: u64 = 2;
 
-/// The oldest version that can be read: rows without grants.
+/// Oldest readable version: its rows have no grants.
 const OLDEST_VERSION: u64 = 1;
 
-/// How long a line may be: a row and its data, escaped.
+/// Limit of a line: a row and its data, escaped.
 pub const MOST_LINE_BYTES: usize = 256 * 1024 * 1024;
 
 /// Stores into which a log may be restored.
@@ -33,30 +33,30 @@ pub enum RestoreMode {
     EmptyOnly,
 }
 
-/// What was taken in.
+/// Summary of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// The agents.
     pub agents: Vec<AgentId>,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// Why a log was not taken in. Nothing of it was.
+/// Reason why a restore failed. Nothing was restored.
 #[derive(Debug, Error)]
 pub enum RestoreError {
-    /// A line is not what it should be.
+    /// A line is malformed.
     #[error("line {line}: {reason}")]
     Line {
-        /// Which one, from 1.
+        /// Its number, from 1.
         line: u64,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
-    /// The store should have been empty.
+    /// The store is not empty.
     #[error("the store holds something already")]
     NotEmpty,
-    /// It ends too early.
+    /// The file is truncated.
     #[error("the file is not whole: its last line is missing")]
     Cut,
     /// The file cannot be read.
@@ -67,7 +67,7 @@ pub enum RestoreError {
     Store(#[from] StoreError),
 }
 
-/// The hashes of blobs that data may name.
+/// Finds the hashes of blobs in the data of a row.
 pub(crate) fn blob_hashes(data: Option<&str>) -> Vec<String> {
     // Most rows name none, and need not be parsed.
     let Some(data) = data.filter(|data| data.contains("\"hash\"")) else {
@@ -93,7 +93,7 @@ pub(crate) fn blob_hashes(data: Option<&str>) -> Vec<String> {
     found
 }
 
-/// Puts bytes into a line: as text, if they are one.
+/// Adds bytes to a line: as text, if they are valid UTF-8.
 pub(crate) fn put_bytes(fields: &mut Map<String, Value>, bytes: &[u8]) {
     use std::fmt::Write as _;
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -107,7 +107,7 @@ pub(crate) fn put_bytes(fields: &mut Map<String, Value>, bytes: &[u8]) {
     fields.insert("hex".to_owned(), hex.into());
 }
 
-/// Takes bytes out of a line.
+/// Reads bytes from a line.
 pub(crate) fn take_bytes(fields: &Map<String, Value>) -> Option<Vec<u8>> {
     if let Some(text) = fields.get("text") {
         return text.as_str().map(|text| text.as_bytes().to_vec());
@@ -115,7 +115,7 @@ pub(crate) fn take_bytes(fields: &Map<String, Value>) -> Option<Vec<u8>> {
     from_hex(fields.get("hex")?.as_str()?)
 }
 
-/// Bytes written in hexadecimal.
+/// Decodes hexadecimal digits.
 pub(crate) fn from_hex(hex: &str) -> Option<Vec<u8>> {
     let pairs = hex.as_bytes().chunks(2);
     pairs

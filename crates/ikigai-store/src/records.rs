@@ -1,4 +1,4 @@
-//! What a store tells beside rows: agents, sessions, leases, mail, runs, drafts, blobs.
+//! Records of a store: agents, sessions, leases, mail, runs, drafts, blobs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,9 +11,9 @@ use ikigai_core::{
 };
 
 stored_words! {
-    /// Where an agent is in its life.
+    /// Status of an agent.
     Status {
-        /// It lives.
+        /// It runs.
         Running = "running",
         /// It was killed.
         Dead = "dead",
@@ -22,24 +22,24 @@ stored_words! {
     }
 }
 stored_words! {
-    /// What became of mail.
+    /// State of mail.
     MailState {
-        /// It waits.
+        /// It waits for delivery.
         Queued = "queued",
         /// A row shows it.
         Delivered = "delivered",
         /// The receiver died first.
         Bounced = "bounced",
-        /// Its sender took it back.
+        /// Its sender withdrew it.
         Withdrawn = "withdrawn",
     }
 }
 
-/// Names one mail: drawn by the sender, so that sending twice is seen.
+/// Id of a mail, drawn by the sender, so that sending twice is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailId(pub u128);
 
-/// Names one run of a tool.
+/// Id of one run of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u128);
 
@@ -75,42 +75,42 @@ impl FromStr for BlobHash {
     }
 }
 
-/// One agent of the process table. Names and status are caches; the log wins.
+/// Record of an agent. Name and status are caches; the log wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentRecord {
     /// Its id.
     pub id: AgentId,
     /// Its name.
     pub name: String,
-    /// The workspace it belongs to.
+    /// Its session.
     pub session: SessionId,
-    /// Who forked it.
+    /// The agent that forked it.
     pub parent: Option<AgentId>,
     /// The last row it inherits.
     pub fork_point: Option<RowRef>,
     /// Where it is in its life.
     pub status: Status,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Micros,
     /// Its newest row; 0 if it has none.
     pub head: Seq,
-    /// When its newest row was made; none if it has none.
+    /// Time of its newest row; `None` if it has no rows.
     pub touched_at: Option<Micros>,
-    /// Who holds its lease.
+    /// Holder of its lease.
     pub owner: Option<ProcessRecord>,
 }
 
-/// How deep a family is followed; a log that calls somebody their own ancestor ends here.
+/// Limit of ancestors, so that a cycle in a damaged log ends.
 pub(crate) const MOST_DEPTH: usize = 10_000;
 
 /// Ancestors of an agent, and counts of its relatives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ancestry {
-    /// Its ancestors, the nearest first.
+    /// Ancestors, the nearest first.
     pub ancestors: Vec<AgentId>,
-    /// How many of its children live.
+    /// Number of running children.
     pub children: usize,
-    /// How many agents live below its root, that one included; counted no further than was asked.
+    /// Number of running agents below its root, the root included, up to a limit.
     pub family: usize,
 }
 
@@ -120,7 +120,7 @@ impl Ancestry {
         let of = |id: AgentId| agents.iter().find(|agent| agent.id == id);
         let mut ancestors = Vec::new();
         let mut parent = of(agent)?.parent;
-        // A log that calls somebody their own ancestor must not keep us here for ever.
+        // A cycle in a damaged log must not loop forever.
         while let Some(next) = parent.filter(|next| !ancestors.contains(next)) {
             ancestors.push(next);
             parent = of(next).and_then(|agent| agent.parent);
@@ -145,16 +145,16 @@ impl Ancestry {
     }
 }
 
-/// How far the log has grown. It says nothing of drafts, leases and the like.
+/// Counters that grow with the log. Drafts and leases do not change them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pulse {
     /// Grows with every row.
     pub rows: u64,
-    /// Grows with every mail that is sent.
+    /// Grows with every mail.
     pub mail: u64,
 }
 
-/// One workspace.
+/// Record of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
     /// Its id.
@@ -163,26 +163,28 @@ pub struct SessionRecord {
     pub name: String,
     /// Its directory.
     pub directory: String,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Micros,
 }
 
-/// One process that may own agents.
+/// Record of a process that may own agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessRecord {
     /// Its id.
     pub id: ProcessId,
-    /// The machine it runs on.
+    /// Host name of its machine.
     pub host: String,
-    /// Its number there.
+    /// Process id on that machine.
     pub pid: u32,
-    /// When it started.
+    /// Time of start.
     pub started: Micros,
 }
 
 impl ProcessRecord {
-    /// Says whether the process may still be there: one of this machine that is gone is not, one of
-    /// another machine may be. A number that another program has by now counts as there.
+    /// Says whether the process may be alive.
+    ///
+    /// A process of another machine may be. A process id that another program uses by now counts as
+    /// alive.
     pub fn may_live(&self) -> bool {
         let here = rustix::system::uname();
         let is_here = here.nodename().to_string_lossy() == self.host;
@@ -196,65 +198,65 @@ impl ProcessRecord {
 /// Newest row and lease of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The newest row; 0 if there is none.
+    /// Newest row; 0 if the agent has none.
     pub seq: Seq,
-    /// The epoch of the newest lease.
+    /// Epoch of the newest lease.
     pub epoch: Epoch,
-    /// Who holds the lease, dead or alive.
+    /// Owner of the lease, dead or alive.
     pub owner: Option<ProcessRecord>,
 }
 
-/// One message between agents, or from the user.
+/// Record of a mail between agents, or from the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailRecord {
     /// Its id.
     pub id: MailId,
-    /// The receiver.
+    /// Receiver.
     pub to: AgentId,
-    /// The sender; none is the user.
+    /// Sender; `None` is the user.
     pub from: Option<AgentId>,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What became of it.
+    /// Its state.
     pub state: MailState,
-    /// The row that shows it.
+    /// Row that shows it.
     pub shown_by: Option<RowRef>,
-    /// When it was sent.
+    /// Time of sending.
     pub sent_at: Micros,
 }
 
-/// One journalled run of a tool.
+/// Record of a journalled tool run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRecord {
     /// Its id.
     pub id: RunId,
-    /// The call that it carries out.
+    /// Row of the tool call.
     pub call: RowRef,
-    /// What it does to the world.
+    /// Class of its effects.
     pub class: EffectClass,
-    /// When it started.
+    /// Time of start.
     pub started: Micros,
-    /// When it must have ended.
+    /// Deadline.
     pub deadline: Micros,
-    /// When it ended; none if it runs or its process died.
+    /// Time of its end; `None` if it runs or its process died.
     pub ended: Option<Micros>,
 }
 
-/// The running response of an agent, as far as it was stored.
+/// Draft of the response that an agent is receiving.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
-    /// All parts, joined.
+pub struct DraftRecord {
+    /// Text of all parts.
     pub text: String,
-    /// When the newest part came.
+    /// Time of the newest part.
     pub updated_at: Micros,
 }
 
-/// What was folded from an agent's own control rows up to some row: derived, and rebuildable.
+/// Folded state of an agent up to one of its rows: derived, and rebuildable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Of which agent, and up to which of its rows.
+    /// The agent and its last folded row.
     pub upto: RowRef,
-    /// The folded values, as core writes and reads them.
+    /// Folded values in core's encoding.
     pub folded: String,
 }
 
@@ -263,9 +265,9 @@ pub struct Snapshot {
 pub struct RestorePoint {
     /// Its newest row; 0 if it has none.
     pub head: Seq,
-    /// Its newest snapshot.
+    /// Newest snapshot.
     pub snapshot: Option<Snapshot>,
-    /// Its newest control rows after the snapshot, newest first.
+    /// Newest control rows after the snapshot, newest first.
     pub control: Vec<Row>,
 }
 
@@ -297,7 +299,7 @@ impl PageCollector {
         }
     }
 
-    /// What to read of the next span.
+    /// Query for the next span.
     pub(crate) fn query(&self, span: Span) -> PageQuery {
         PageQuery {
             span,
@@ -306,14 +308,14 @@ impl PageCollector {
         }
     }
 
-    /// Takes in what was read; says whether to go on with the next span.
+    /// Adds a page; returns whether to continue with the next span.
     pub(crate) fn add(&mut self, query: PageQuery, page: Vec<Row>) -> bool {
         let whole = page.len() as u64 == query.span.len().min(query.limit as u64);
         self.rows.extend(page);
         whole && self.rows.len() < self.limit
     }
 
-    /// All rows, newest first.
+    /// Returns all rows, newest first.
     pub(crate) fn finish(self) -> Vec<Row> {
         self.rows
     }

@@ -1,99 +1,95 @@
-//! Finding rows by words: what may be asked, and what is answered.
+//! Search for rows by words: queries and results.
 
 use ikigai_core::find::{SEARCHED_BYTES, Searched, Snippet, Words, ends, searched};
 use ikigai_core::render::render;
 use ikigai_core::{AgentId, Kind, Micros, Row, RowRef, StoredKind};
 
-use crate::blobs::PART_BYTES;
-
-/// How many parts of a blob are searched at each end.
-pub(crate) const END_PARTS: usize = SEARCHED_BYTES / 2 / PART_BYTES;
-
-/// How many agents one search is narrowed to at most.
+/// Limit of agents that one search is restricted to.
 pub(crate) const MOST_AGENTS: usize = 64;
 
-/// How long the line is that is shown of a hit if nobody says, and at most.
+/// Length of a hit's snippet: default, and limit.
 const SNIPPET_CHARS: usize = 160;
 const MOST_CHARS: usize = 2000;
 
-/// With more hits than this they are told newest first, whatever was asked.
+/// Above this number of hits the newest come first.
 pub const MOST_RANKED: usize = 2000;
 
-/// How many hits one answer has at most.
+/// Limit of hits per page.
 pub const MOST_HITS: usize = 1000;
 
-/// What is looked for. Conditions that are not set hold for every row.
+/// A search. Conditions that are not set match every row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchQuery {
-    /// What must stand in a row.
+    /// Words that a row must contain.
     pub words: Words,
-    /// Whose rows.
+    /// Agents whose rows are searched; `None` is all.
     pub agents: Option<Vec<AgentId>>,
-    /// Rows of one of these kinds; none is all.
+    /// Kinds of rows; empty is all.
     pub kinds: Vec<Kind>,
-    /// Rows that name a model whose name has these words in it.
+    /// Words in the name of the row's model.
     pub model: Option<Words>,
-    /// Made before this time.
+    /// Rows before this time.
     pub before: Option<Micros>,
-    /// Made at this time or later.
+    /// Rows at this time or later.
     pub after: Option<Micros>,
-    /// In sessions of this directory, or of one in it.
+    /// Sessions of this directory or one below it.
     pub directory: Option<String>,
-    /// In which order hits are told.
-    pub order: Order,
-    /// Where an earlier answer ended.
-    pub cursor: Option<Cursor>,
-    /// How many hits are wanted.
+    /// Order of hits.
+    pub order: SortOrder,
+    /// End of the previous page.
+    pub cursor: Option<SearchCursor>,
+    /// Number of hits to return.
     pub limit: usize,
-    /// How long the line of a hit is; 0 is the usual length.
+    /// Length of snippets; 0 is the default.
     pub line_chars: usize,
 }
 
-/// In which order hits are told.
+/// Order of hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum SortOrder {
     /// Newest first.
     #[default]
     Newest,
-    /// Those that fit best first, if there are few.
+    /// By relevance, if there are few.
     Relevance,
 }
 
-/// Where an answer ended; it means something only with the same question.
+/// End of a page; valid only for the same query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor(pub i64);
+pub struct SearchCursor(pub i64);
 
-/// What was found.
+/// One page of hits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchPage {
     /// The hits, in the order of `order`.
     pub hits: Vec<Hit>,
-    /// In which order they are told.
-    pub order: Order,
-    /// Where the next page begins; none if this is the last one.
-    pub next: Option<Cursor>,
-    /// Words that may go on would have taken too long: only whole words were looked for.
+    /// Order of the hits.
+    pub order: SortOrder,
+    /// Start of the next page; `None` on the last one.
+    pub next: Option<SearchCursor>,
+    /// Prefixes timed out, so only whole words were searched.
     pub whole_words: bool,
-    /// It took too long: there may be more that the next page does not find either.
+    /// The search timed out; further hits may be missing.
     pub cut: bool,
 }
 
-/// One row that was found.
+/// One row that matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// Where it stands.
+    /// Its position.
     pub at: RowRef,
-    /// What it is.
+    /// Its kind.
     pub kind: StoredKind,
-    /// When it was made.
+    /// Its time.
     pub created_at: Micros,
-    /// The line in which the words stand.
+    /// The line with the words.
     pub snippet: Snippet,
 }
 
 impl Hit {
-    /// Makes a hit of a row. `blob` reads the text of a blob, and is asked only if the words do
-    /// not stand in the row itself.
+    /// Converts a row into a hit.
+    ///
+    /// `blob` reads the text of a blob, and is called only if the row itself lacks the words.
     pub fn of<E>(
         row: &Row,
         query: &SearchQuery,
@@ -129,12 +125,12 @@ impl Hit {
     }
 }
 
-/// The part of a blob that is searched.
+/// The searched part of a blob.
 pub fn blob_text(bytes: &[u8]) -> String {
     ends(&String::from_utf8_lossy(bytes), SEARCHED_BYTES).into_owned()
 }
 
-/// Joins the parts of a blob's ends, which come in order; what is left out between them is told.
+/// Joins the parts of a blob's ends, given in order, with `…` at a gap.
 pub(crate) fn join_ends(parts: impl IntoIterator<Item = (i64, Vec<u8>)>) -> Option<String> {
     let mut bytes = Vec::new();
     let mut next = None;

@@ -1,10 +1,10 @@
-//! Queries of the user's own, in SQL: limits and answers, on every engine.
+//! SQL queries of the user: limits and results.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// How much an answer holds at most; the rest is left out.
+/// Limit of a result in bytes; the rest is cut.
 pub(crate) const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 /// Time after the deadline in which an engine must have stopped a query by itself.
@@ -19,27 +19,27 @@ pub struct QueryLimits {
     pub time: Duration,
 }
 
-/// What came of a question.
+/// Result of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
-    /// The names of the columns.
+pub struct QueryTable {
+    /// Names of the columns.
     pub columns: Vec<String>,
     /// The rows.
-    pub rows: Vec<Vec<Cell>>,
-    /// There was more.
+    pub rows: Vec<Vec<QueryValue>>,
+    /// The result is cut.
     pub cut: bool,
 }
 
-/// One value.
+/// One value of a result.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
+pub enum QueryValue {
     /// NULL.
     Nothing,
     /// A whole number.
     Integer(i64),
     /// Another number.
     Real(f64),
-    /// A text; bytes that are none are replaced.
+    /// Text; invalid UTF-8 is replaced.
     Text(String),
     /// Bytes.
     Blob(Vec<u8>),
@@ -56,7 +56,7 @@ pub enum QueryError {
     TimedOut(Duration),
 }
 
-impl Cell {
+impl QueryValue {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),

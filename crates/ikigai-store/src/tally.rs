@@ -1,4 +1,4 @@
-//! What a log holds, in short: two logs with the same tally are the same log.
+//! Tally of a log: two logs with the same tally are equal.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,18 +9,18 @@ use tokio::sync::mpsc;
 use crate::error::StoreError;
 use crate::log::ReadLog;
 
-/// How many lines may wait to be counted.
+/// Capacity of the channel of lines.
 const LINES: usize = 64;
 
-/// Counts lines by what they hold, and takes a digest of all of them.
+/// Counts of dumped lines by their kind, and a digest of all of them.
 #[derive(Clone, Default)]
-pub struct Tally {
+pub struct LogTally {
     counts: BTreeMap<String, u64>,
     digest: Sha256,
 }
 
-impl Tally {
-    /// Counts everything in a store. `heard` is told how many rows there were so far.
+impl LogTally {
+    /// Counts everything in a store; `heard` receives the number of rows so far.
     pub async fn of(store: &dyn ReadLog, mut heard: impl FnMut(u64)) -> Result<Self, StoreError> {
         let (lines, mut told) = mpsc::channel::<String>(LINES);
         let count = async {
@@ -47,12 +47,12 @@ impl Tally {
         }
     }
 
-    /// How many of them there are.
+    /// Number of lines of one kind.
     pub fn count(&self, what: &str) -> u64 {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// Says whether there is nothing.
+    /// Says whether the log is empty.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
@@ -68,19 +68,19 @@ impl Tally {
     }
 }
 
-impl PartialEq for Tally {
+impl PartialEq for LogTally {
     fn eq(&self, other: &Self) -> bool {
         self.counts == other.counts && self.digest() == other.digest()
     }
 }
 
-impl fmt::Debug for Tally {
+impl fmt::Debug for LogTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tally({self}; {})", self.digest())
+        write!(f, "LogTally({self}; {})", self.digest())
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for LogTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut counts = self.counts.iter().map(|(name, count)| {
             let several = match name.as_str() {

@@ -10,7 +10,7 @@ mod row_keys;
 mod writes;
 
 pub use decide::decide;
-pub use facts::{AgentFacts, Changes, FactKeys, Facts, LeaseHolder, MailFacts};
+pub use facts::{AgentFacts, FactChanges, FactKeys, Facts, LeaseHolder, MailFacts};
 pub use writes::{AgentWrite, DraftWrite, HeadWrite, MailWrite, RunWrite, Write, Writes};
 
 pub(crate) use decide::{check, dangling};

@@ -1,4 +1,4 @@
-//! Waiting for the log to grow.
+//! Notification of commits.
 
 use std::any::Any;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-/// Tells that something may have been committed since it was last asked.
+/// A subscription that wakes up after commits.
 ///
-/// It is a hint and carries nothing: whoever is woken reads on from its own cursor, by agent and
-/// sequence number. A commit that happened before the hint was given is always visible.
+/// It is a hint without content: the subscriber reads on from its own cursor, by agent and sequence
+/// number. Every commit before the hint is visible.
 #[derive(Clone)]
 pub struct Watch {
     changes: watch::Receiver<u64>,
-    // Whatever feeds the channel lives as long as somebody listens.
+    // Keeps the source of the signal alive.
     _feed: Arc<dyn Any + Send + Sync>,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// Makes a watch on a channel; `feed` is kept alive with it.
+    /// Creates a watch on a channel and keeps `feed` alive with it.
     pub fn new(changes: watch::Receiver<u64>, feed: Arc<dyn Any + Send + Sync>) -> Self {
         Self {
             changes,
@@ -32,24 +32,23 @@ impl Watch {
         }
     }
 
-    /// Returns once something may have been committed since the last call, or `false` if nothing
-    /// ever will be again because the store is closed.
+    /// Waits for a commit since the last call; `false` once the store is closed.
     pub async fn changed(&mut self) -> bool {
         self.changes.changed().await.is_ok()
     }
 }
 
-/// The channel to this process's listeners; none once the store is closed.
+/// The signal to this process's subscribers; closed with the store.
 #[derive(Clone, Debug)]
-pub(crate) struct Changes(Arc<Mutex<Option<watch::Sender<u64>>>>);
+pub(crate) struct CommitSignal(Arc<Mutex<Option<watch::Sender<u64>>>>);
 
-impl Changes {
+impl CommitSignal {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(Some(watch::Sender::new(0)))))
     }
 
-    /// Tells them that something may have been committed.
-    pub(crate) fn tell(&self) {
+    /// Signals that something may have been committed.
+    pub(crate) fn notify(&self) {
         if let Some(sender) = self
             .0
             .lock()
@@ -60,13 +59,13 @@ impl Changes {
         }
     }
 
-    /// Adds a listener; none once the store is closed.
+    /// Adds a subscriber; `None` once the store is closed.
     pub(crate) fn subscribe(&self) -> Option<watch::Receiver<u64>> {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sender.as_ref().map(watch::Sender::subscribe)
     }
 
-    /// Tells them that nothing more will come.
+    /// Closes the signal.
     pub(crate) fn close(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }

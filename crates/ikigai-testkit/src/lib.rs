@@ -7,13 +7,13 @@
 )]
 
 mod checker;
-mod chosen;
 mod clock;
 pub mod conformance;
 mod dice;
 pub mod docs;
+mod engine_choice;
 mod executor;
-mod faulty;
+mod fault_injection;
 pub mod framed;
 pub mod generate;
 mod golden;
@@ -33,11 +33,11 @@ pub mod tls;
 pub mod wire;
 
 pub use checker::check_request;
-pub use chosen::{ChosenEngine, ChosenStore};
 pub use clock::ManualClock;
 pub use dice::Dice;
+pub use engine_choice::{ChosenEngine, ChosenStore};
 pub use executor::{block_on, cases};
-pub use faulty::{CommitFault, FaultyStore};
+pub use fault_injection::{CommitFault, FaultyStore};
 pub use golden::assert_golden;
 pub use ids::IdSource;
 pub use log::{TestLog, target};

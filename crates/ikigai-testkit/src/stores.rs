@@ -2,8 +2,8 @@
 
 mod history;
 mod maker;
-mod on;
 pub mod rounds;
+mod sample_engine;
 
 use std::fmt;
 use std::fs;
@@ -16,20 +16,20 @@ use ikigai_core::{
     AgentId, AgentState, Epoch, Micros, NewRow, ProcessId, Row, RowRef, Seq, SessionId, StoredKind,
 };
 use ikigai_store::postgres::{self, Url};
-use ikigai_store::sqlite::OpenOptions;
+use ikigai_store::sqlite::SqliteOptions;
 use ikigai_store::{
     AgentEffect, Batch, Effect, HeadClaim, LeaseClaim, Log, NewAgent, PostgresStore, ProcessRecord,
     SqliteStore, StoreError,
 };
 use serde_json::Map;
 
-pub use on::{On, server};
+pub use sample_engine::{SampleEngine, server};
 
 use crate::IdSource;
 use crate::postgres::Rows;
 use maker::Maker;
 
-/// Grows with every change of what is generated, so that kept stores are made again.
+/// Version of the generator; a new one makes all samples again.
 const VERSION: u32 = 4;
 
 /// One of the stores that benches compare.
@@ -46,7 +46,7 @@ impl Sample {
     pub const TEN: Self = Self::new("10", "1e1", 10, 2);
     /// A short talk.
     pub const HUNDRED: Self = Self::new("10²", "1e2", 100, 2);
-    /// What larger ones are compared with.
+    /// Baseline of comparisons.
     pub const THOUSAND: Self = Self::new("10³", "1e3", 1_000, 2);
     /// Some days.
     pub const TEN_THOUSAND: Self = Self::new("10⁴", "1e4", 10_000, 10);
@@ -57,7 +57,7 @@ impl Sample {
     /// Years of an agent that rewinds all the time.
     pub const BENT: Self = Self::new("10⁶ bent", "1e6-bent", 1_000_000, 100_000);
 
-    /// Those by which growth is shown.
+    /// Samples that show growth.
     pub const ALL: [Self; 5] = [
         Self::HUNDRED,
         Self::THOUSAND,
@@ -66,7 +66,7 @@ impl Sample {
         Self::BENT,
     ];
 
-    /// How many rows its agent has.
+    /// Number of rows of its agent.
     pub const fn rows(&self) -> u64 {
         self.rows
     }
@@ -81,7 +81,7 @@ impl Sample {
     }
 
     /// The store, made unless an earlier run has left it. It is for reading.
-    pub fn kept(self, on: On) -> Kept {
+    pub fn kept(self, on: SampleEngine) -> StoredSample {
         let stamp = on.directory().join(format!("{}.stamp", self.file));
         let wanted = format!("version {VERSION}, {self:?}, {}", on.migrations());
         if !fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
@@ -90,15 +90,15 @@ impl Sample {
             on.settle(self.file);
             fs::write(&stamp, wanted).unwrap();
         }
-        Kept::new(on, self.file.to_owned())
+        StoredSample::new(on, self.file.to_owned())
     }
 
-    /// A copy of the store, to be written to; it is made anew with each call.
-    pub fn copy(self, on: On, purpose: &str) -> Kept {
+    /// A writable copy of the store, new with each call.
+    pub fn copy(self, on: SampleEngine, purpose: &str) -> StoredSample {
         self.kept(on);
         let name = format!("{}-{purpose}", self.file);
         on.copy(self.file, &name);
-        Kept::new(on, name)
+        StoredSample::new(on, name)
     }
 }
 
@@ -110,10 +110,10 @@ impl fmt::Display for Sample {
 
 /// A store on disk.
 #[derive(Clone, Debug)]
-pub struct Kept {
-    on: On,
+pub struct StoredSample {
+    on: SampleEngine,
     name: String,
-    /// What a program is told to open it.
+    /// Path or URL of the store.
     pub place: String,
     /// The session of all its agents.
     pub session: SessionId,
@@ -121,8 +121,8 @@ pub struct Kept {
     pub agent: AgentId,
 }
 
-impl Kept {
-    fn new(on: On, name: String) -> Self {
+impl StoredSample {
+    fn new(on: SampleEngine, name: String) -> Self {
         let ids = IdSource::new(1);
         Self {
             place: on.place(&name),
@@ -140,7 +140,7 @@ impl Kept {
 
     /// Runs statements past the engine, if it is on a server.
     pub fn sql(&self, statements: &str) -> Rows {
-        on::sql(&self.name, statements)
+        sample_engine::sql(&self.name, statements)
     }
 
     /// Removes it, if it is a copy that has served its purpose.
@@ -149,7 +149,7 @@ impl Kept {
     }
 }
 
-/// The directory of kept stores: in the target directory, found by what cargo leaves there.
+/// Directory of samples, inside cargo's target directory.
 pub fn directory() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     let target = program
@@ -197,10 +197,10 @@ pub fn this_process() -> ProcessRecord {
 /// decided which engine that is.
 pub fn open_log(place: &str, process: ProcessRecord) -> Result<Arc<dyn Log>, StoreError> {
     if Url::is_meant(place) {
-        let options = postgres::OpenOptions::new(Url::parse(place)?, process);
+        let options = postgres::PostgresOptions::new(Url::parse(place)?, process);
         return Ok(Arc::new(PostgresStore::open(options)?));
     }
-    Ok(Arc::new(SqliteStore::open(OpenOptions::new(
+    Ok(Arc::new(SqliteStore::open(SqliteOptions::new(
         place, process,
     ))?))
 }
@@ -213,7 +213,7 @@ pub fn claim(agent: AgentId, epoch: Epoch, expected: Seq) -> HeadClaim {
     }
 }
 
-/// What stores a fork, with the parent's row; the child is owned by nobody.
+/// Batch that stores a fork, with the parent's row and a child without a lease.
 pub fn fork_batch(
     parent: &AgentState,
     epoch: Epoch,

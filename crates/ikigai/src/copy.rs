@@ -8,7 +8,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use ikigai_store::StoreError;
 use ikigai_store::portable::{RestoreError, RestoreMode};
-use ikigai_store::tally::Tally;
+use ikigai_store::tally::LogTally;
 use tokio::sync::mpsc;
 
 use crate::arguments::{CopyOrder, exit};
@@ -76,7 +76,7 @@ fn remove_new(place: &Place) {
 }
 
 /// Copies everything and compares it. Whatever goes wrong, nothing is left in the target.
-fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<Tally, RestoreError>> {
+fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<LogTally, RestoreError>> {
     let runtime = runtime()?;
     let (from, to) = (source.log(), target.log());
     let all = runtime.block_on(from.agents(None))?;
@@ -86,7 +86,7 @@ fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<Tally, Rest
         lines,
         line: String::new(),
         read: 0,
-        tally: Tally::default(),
+        tally: LogTally::default(),
         progress: Progress::new("copied", all),
     };
     let (dumped, restored) = thread::scope(|scope| {
@@ -104,7 +104,7 @@ fn carry_over(source: &AnyStore, target: &AnyStore) -> Result<Result<Tally, Rest
         return Ok(Err(refused));
     }
     let mut progress = Progress::new("compared", all);
-    let there = runtime.block_on(Tally::of(&*to, |rows| progress.tell(rows)))?;
+    let there = runtime.block_on(LogTally::of(&*to, |rows| progress.tell(rows)))?;
     progress.end();
     if there != pipe.tally {
         anyhow::bail!(
@@ -155,7 +155,7 @@ struct Pipe {
     lines: mpsc::Receiver<String>,
     line: String,
     read: usize,
-    tally: Tally,
+    tally: LogTally,
     progress: Progress,
 }
 

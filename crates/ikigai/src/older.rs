@@ -9,7 +9,7 @@ use ikigai_core::SessionId;
 use ikigai_core::settings::ModelChoice;
 use ikigai_engine::{Environment, System};
 use ikigai_providers::Models;
-use ikigai_store::legacy::{self, Home, LegacyError, Report};
+use ikigai_store::legacy::{self, Home, ImportReport, LegacyError};
 use ikigai_store::portable::{RestoreError, RestoreMode, Restored};
 use ikigai_store::postgres::Url;
 use ikigai_store::{Status, StoreError};
@@ -52,7 +52,7 @@ fn restore(world: &World, reader: PipeReader) -> Result<Restored, RestoreError> 
 }
 
 /// Where the agents come to live: the session of this directory.
-fn home<'a>(world: &World, known: legacy::Known<'a>) -> Result<Home<'a>> {
+fn home<'a>(world: &World, known: legacy::ModelLookup<'a>) -> Result<Home<'a>> {
     let here = Here::find()?;
     let store = world.engine.store();
     let (sessions, agents) = world.block_on(async {
@@ -95,7 +95,7 @@ fn known(world: &World, choice: &ModelChoice) -> Option<ModelChoice> {
     with_level.or_else(|| world.registry.choose(&name).ok())
 }
 
-fn tell_into(writer: PipeWriter, url: Url, home: &Home<'_>) -> Result<Report, LegacyError> {
+fn tell_into(writer: PipeWriter, url: Url, home: &Home<'_>) -> Result<ImportReport, LegacyError> {
     let mut writer = io::BufWriter::new(writer);
     let tells = io::stderr().is_terminal();
     let mut lines: u64 = 0;
@@ -128,7 +128,7 @@ fn explained(error: LegacyError) -> anyhow::Error {
 }
 
 /// Tells what came, and all that did not, or not as it was.
-fn sum_up(restored: &Restored, report: &Report) -> Result<()> {
+fn sum_up(restored: &Restored, report: &ImportReport) -> Result<()> {
     print(&format!(
         "{} agents with {} rows and {} messages between them were taken in\n",
         restored.agents.len(),

@@ -8,7 +8,7 @@ use anyhow::Result;
 use ikigai_core::find::Snippet;
 use ikigai_core::spelling::clean_line;
 use ikigai_engine::search::{Asked, Found, Named};
-use ikigai_store::{Cursor, Order};
+use ikigai_store::{SearchCursor, SortOrder};
 use serde_json::{Value, json};
 
 use crate::arguments::{SearchOrder, exit};
@@ -23,11 +23,11 @@ pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode
     let asked = Asked {
         limit: order.limit,
         order: if order.best {
-            Order::Relevance
+            SortOrder::Relevance
         } else {
-            Order::Newest
+            SortOrder::Newest
         },
-        cursor: order.from.map(Cursor),
+        cursor: order.from.map(SearchCursor),
         workdir: Some(Path::new(&here.workdir)),
         ..Asked::default()
     };

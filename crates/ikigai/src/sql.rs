@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use ikigai_store::sql::{Cell, QueryError, QueryLimits, Table};
+use ikigai_store::sql::{QueryError, QueryLimits, QueryTable, QueryValue};
 use serde_json::{Map, Value};
 
 use crate::arguments::{SqlOrder, exit};
@@ -50,7 +50,7 @@ pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn object(columns: &[String], row: &[Cell]) -> Value {
+fn object(columns: &[String], row: &[QueryValue]) -> Value {
     let mut object = Map::new();
     for (place, (name, cell)) in columns.iter().zip(row).enumerate() {
         let name = if object.contains_key(name) {
@@ -59,11 +59,11 @@ fn object(columns: &[String], row: &[Cell]) -> Value {
             name.clone()
         };
         let value = match cell {
-            Cell::Nothing => Value::Null,
-            Cell::Integer(number) => (*number).into(),
-            Cell::Real(number) => (*number).into(),
-            Cell::Text(text) => text.as_str().into(),
-            Cell::Blob(bytes) => hex(bytes).into(),
+            QueryValue::Nothing => Value::Null,
+            QueryValue::Integer(number) => (*number).into(),
+            QueryValue::Real(number) => (*number).into(),
+            QueryValue::Text(text) => text.as_str().into(),
+            QueryValue::Blob(bytes) => hex(bytes).into(),
         };
         object.insert(name, value);
     }
@@ -78,7 +78,7 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-fn drawn(table: &Table) -> String {
+fn drawn(table: &QueryTable) -> String {
     let head: Vec<String> = table.columns.iter().map(|name| in_cell(name)).collect();
     let body: Vec<Vec<String>> = table
         .rows
@@ -107,13 +107,13 @@ fn line(cells: &[String], widths: &[usize]) -> String {
     format!("{}\n", cells.join("  ").trim_end())
 }
 
-fn shown(cell: &Cell) -> String {
+fn shown(cell: &QueryValue) -> String {
     match cell {
-        Cell::Nothing => String::new(),
-        Cell::Integer(number) => number.to_string(),
-        Cell::Real(number) => number.to_string(),
-        Cell::Text(text) => in_cell(text),
-        Cell::Blob(bytes) => {
+        QueryValue::Nothing => String::new(),
+        QueryValue::Integer(number) => number.to_string(),
+        QueryValue::Real(number) => number.to_string(),
+        QueryValue::Text(text) => in_cell(text),
+        QueryValue::Blob(bytes) => {
             let shown = bytes.get(..16).unwrap_or(bytes);
             let more = if shown.len() < bytes.len() { "…" } else { "" };
             format!("x'{}{more}'", hex(shown))

@@ -47,14 +47,14 @@ impl AnyStore {
     ) -> Result<Self, StoreError> {
         Ok(match place {
             Place::File(path) => {
-                let mut options = sqlite::OpenOptions::new(path, process);
+                let mut options = sqlite::SqliteOptions::new(path, process);
                 if store_use == StoreUse::Reading {
                     options = options.reading();
                 }
                 Self(Arc::new(SqliteStore::open(options)?))
             }
             Place::Server { url, .. } => {
-                let options = postgres::OpenOptions::new(url.clone(), process);
+                let options = postgres::PostgresOptions::new(url.clone(), process);
                 Self(Arc::new(PostgresStore::open(options)?))
             }
         })

@@ -15,7 +15,7 @@ use crate::figures::since;
 use crate::frontend::Desk;
 use crate::ledger::CommitPlan;
 use crate::search::{Asked, Found};
-use ikigai_store::Order;
+use ikigai_store::SortOrder;
 
 /// How many hits a model is told if it does not say, and at most.
 const HITS: usize = 10;
@@ -65,7 +65,7 @@ impl Family<'_> {
         let workdir = self.ledger.workdir();
         let asked = Asked {
             limit: arguments.limit.unwrap_or(HITS).clamp(1, MOST_HITS),
-            order: Order::Relevance,
+            order: SortOrder::Relevance,
             workdir: Some(Path::new(&workdir)),
             line_chars: LINE_CHARS,
             session,

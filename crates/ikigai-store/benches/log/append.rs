@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use ikigai_core::NewRow;
 use ikigai_testkit::stores::rounds::{Case, rounds};
-use ikigai_testkit::stores::{self, On, Sample};
+use ikigai_testkit::stores::{self, Sample, SampleEngine};
 use rusqlite::{Connection, params};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
@@ -29,18 +29,20 @@ pub(crate) trait Bare: Send {
 /// A bare table that has `rows` rows already, beside the store of a world.
 pub(crate) fn filled(
     world: &World,
-    on: On,
+    on: SampleEngine,
     directory: &Path,
     name: &str,
     rows: u64,
 ) -> Box<dyn Bare> {
     let row = event_row(world.kept.agent);
     match on {
-        On::Sqlite => {
+        SampleEngine::Sqlite => {
             let path = directory.join(format!("{name}.db"));
             Box::new(BareSqlite::filled(&path, &row, rows))
         }
-        On::Postgres => Box::new(BarePostgres::filled(&world.kept.place, name, &row, rows)),
+        SampleEngine::Postgres => {
+            Box::new(BarePostgres::filled(&world.kept.place, name, &row, rows))
+        }
     }
 }
 
@@ -206,13 +208,13 @@ impl Drop for Threaded {
 
 /// Compares each store with a bare table of about its size. Only these take turns: with all of
 /// them in one round, each would find the processor's caches full of the others.
-pub(crate) fn compare(on: On) {
+pub(crate) fn compare(on: SampleEngine) {
     for sample in Sample::ALL {
         compare_one(on, sample);
     }
 }
 
-fn compare_one(on: On, sample: Sample) {
+fn compare_one(on: SampleEngine, sample: Sample) {
     let world = World::new(sample.copy(on, "append"));
     let agent = world.kept.agent;
     let directory = tempfile::tempdir_in(stores::directory()).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ikigai_store::Log;
 use ikigai_testkit::stores::rounds::{Case, Figures, rounds};
-use ikigai_testkit::stores::{On, Sample};
+use ikigai_testkit::stores::{Sample, SampleEngine};
 
 use crate::measured::{Forker, World, timed};
 use crate::{append, crowd, search, watch};
@@ -12,7 +12,7 @@ use crate::{append, crowd, search, watch};
 const ROUNDS: usize = 500;
 const ROUNDS_PER_OPENING: usize = 20;
 
-type Compare = fn(On);
+type Compare = fn(SampleEngine);
 
 /// Compares what has this name, or everything, on the engine of that name, or on one after the
 /// other.
@@ -33,15 +33,16 @@ pub(crate) fn run(name: Option<&str>, engine: Option<&str>) {
         .iter()
         .filter(|(it, _)| name.is_none_or(|name| name == *it))
     {
-        let wanted = |on: &On| engine.is_none_or(|it| on.to_string().eq_ignore_ascii_case(it));
-        for on in On::ALL.into_iter().filter(wanted) {
+        let wanted =
+            |on: &SampleEngine| engine.is_none_or(|it| on.to_string().eq_ignore_ascii_case(it));
+        for on in SampleEngine::ALL.into_iter().filter(wanted) {
             println!("\n# {on}");
             compare(on);
         }
     }
 }
 
-fn worlds(on: On, samples: &[Sample]) -> Vec<(Sample, World)> {
+fn worlds(on: SampleEngine, samples: &[Sample]) -> Vec<(Sample, World)> {
     samples
         .iter()
         .map(|sample| (*sample, World::new(sample.kept(on))))
@@ -59,7 +60,7 @@ fn growth(what: &str, title: &str, measure: impl Fn(&[Sample]) -> Figures) {
     }
 }
 
-fn path(on: On) {
+fn path(on: SampleEngine) {
     growth(
         "path",
         "path: an agent restored from an open store",
@@ -71,7 +72,7 @@ fn path(on: On) {
     );
 }
 
-fn whole_path(on: On) {
+fn whole_path(on: SampleEngine) {
     let figures = on_open_stores(on, &Sample::ALL, ROUNDS / 20, |world, store| {
         world.whole_path(store);
     });
@@ -79,7 +80,7 @@ fn whole_path(on: On) {
 }
 
 fn on_open_stores(
-    on: On,
+    on: SampleEngine,
     samples: &[Sample],
     count: usize,
     does: impl Fn(&World, &dyn Log),
@@ -107,7 +108,7 @@ fn on_open_stores(
     rounds(count, cases.collect())
 }
 
-fn first_page(on: On) {
+fn first_page(on: SampleEngine) {
     growth(
         "first page",
         "first page: open, restore, 50 rows",
@@ -121,7 +122,7 @@ fn first_page(on: On) {
     );
 }
 
-fn fork(on: On) {
+fn fork(on: SampleEngine) {
     let samples = [Sample::TEN].into_iter().chain(Sample::ALL);
     let worlds: Vec<_> = samples
         .map(|sample| (sample, World::new(sample.copy(on, "fork"))))

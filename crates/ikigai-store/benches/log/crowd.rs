@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ikigai_core::{AgentId, Epoch, Seq};
 use ikigai_store::{Agent, Batch, Effect, LeaseEffect, Log, Status};
 use ikigai_testkit::stores::rounds::{Case, judge, rounds};
-use ikigai_testkit::stores::{self, Kept, On, Sample, claim};
+use ikigai_testkit::stores::{self, Sample, SampleEngine, StoredSample, claim};
 use tokio::task::JoinSet;
 
 use crate::append::filled;
@@ -33,7 +33,7 @@ const MOST_CONNECTIONS: f64 = 4.0;
 const PAGE_ROWS: usize = 64;
 
 /// A store with 500 children of an agent, forked one by one.
-fn crowded(on: On, purpose: &str) -> World {
+fn crowded(on: SampleEngine, purpose: &str) -> World {
     let world = World::new(Sample::THOUSAND.copy(on, purpose));
     let mut forker = Forker::new(&world);
     for _ in 0..AGENTS {
@@ -126,7 +126,7 @@ impl Writing {
 }
 
 /// Shows what a commit takes of the time in which many agents write at once.
-pub(crate) fn group(on: On) {
+pub(crate) fn group(on: SampleEngine) {
     let world = crowded(on, "group");
     let most = GROUPS.into_iter().max().unwrap();
     let directory = tempfile::tempdir_in(stores::directory()).unwrap();
@@ -167,7 +167,7 @@ pub(crate) fn group(on: On) {
 
 /// Restores all agents as a screen does at its start: a store is opened, and of each living agent
 /// is read what it is and its newest rows.
-pub(crate) fn start(on: On) {
+pub(crate) fn start(on: SampleEngine) {
     let world = crowded(on, "start");
     let begun = || {
         let store = world.kept.open();
@@ -188,8 +188,8 @@ pub(crate) fn start(on: On) {
 }
 
 /// Counts the connections of a process that writes, reads, listens and searches.
-pub(crate) fn connections(on: On) {
-    if on != On::Postgres {
+pub(crate) fn connections(on: SampleEngine) {
+    if on != SampleEngine::Postgres {
         return;
     }
     let world = crowded(on, "connections");
@@ -206,7 +206,7 @@ pub(crate) fn connections(on: On) {
     world.kept.remove();
 }
 
-fn connections_of(kept: &Kept) -> f64 {
+fn connections_of(kept: &StoredSample) -> f64 {
     let sql = "SELECT count(*) FROM pg_stat_activity
          WHERE datname = current_database() AND backend_type = 'client backend'
            AND pid <> pg_backend_pid()";

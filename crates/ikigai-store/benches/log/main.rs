@@ -19,7 +19,7 @@ mod search;
 mod watch;
 
 use divan::Bencher;
-use ikigai_testkit::stores::{On, Sample};
+use ikigai_testkit::stores::{Sample, SampleEngine};
 
 use measured::{Forker, World};
 
@@ -41,7 +41,7 @@ fn main() {
 /// Restores an agent from an open store.
 #[divan::bench(args = Sample::ALL)]
 fn path(bencher: Bencher<'_, '_>, sample: Sample) {
-    let world = World::new(sample.kept(On::Sqlite));
+    let world = World::new(sample.kept(SampleEngine::Sqlite));
     let store = world.kept.open();
     bencher.bench_local(|| world.restore(&*store));
 }
@@ -49,14 +49,14 @@ fn path(bencher: Bencher<'_, '_>, sample: Sample) {
 /// Opens a store, restores the agent and reads its newest rows.
 #[divan::bench(args = Sample::ALL)]
 fn first_page(bencher: Bencher<'_, '_>, sample: Sample) {
-    let world = World::new(sample.kept(On::Sqlite));
+    let world = World::new(sample.kept(SampleEngine::Sqlite));
     bencher.bench_local(|| world.first_page());
 }
 
 /// Follows the path to its root, as a rewind into inherited rows and a cut do.
 #[divan::bench(args = Sample::ALL, sample_count = 10)]
 fn whole_path(bencher: Bencher<'_, '_>, sample: Sample) {
-    let world = World::new(sample.kept(On::Sqlite));
+    let world = World::new(sample.kept(SampleEngine::Sqlite));
     let store = world.kept.open();
     bencher.bench_local(|| world.whole_path(&*store));
 }
@@ -64,7 +64,7 @@ fn whole_path(bencher: Bencher<'_, '_>, sample: Sample) {
 /// Decides and stores a fork.
 #[divan::bench(args = [Sample::TEN, Sample::THOUSAND, Sample::MILLION], sample_size = 1)]
 fn fork(bencher: Bencher<'_, '_>, sample: Sample) {
-    let world = World::new(sample.copy(On::Sqlite, "divan"));
+    let world = World::new(sample.copy(SampleEngine::Sqlite, "divan"));
     let mut forker = Forker::new(&world);
     bencher.bench_local(|| forker.fork());
     drop(forker);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, Seq};
 use ikigai_store::{Agent, Batch, Effect, LeaseEffect, Log};
 use ikigai_testkit::IdSource;
-use ikigai_testkit::stores::{Kept, claim, fork_batch, row_of};
+use ikigai_testkit::stores::{StoredSample, claim, fork_batch, row_of};
 use tokio::runtime::{Builder, Runtime};
 
 /// How many rows the first screen shows.
@@ -14,12 +14,12 @@ const FIRST_PAGE_ROWS: usize = 50;
 
 /// A store on disk, and the runtime that a program would have.
 pub(crate) struct World {
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredSample,
     pub(crate) runtime: Runtime,
 }
 
 impl World {
-    pub(crate) fn new(kept: Kept) -> Self {
+    pub(crate) fn new(kept: StoredSample) -> Self {
         let runtime = Builder::new_current_thread().build().unwrap();
         Self { kept, runtime }
     }

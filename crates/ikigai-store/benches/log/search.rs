@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::Kind;
 use ikigai_core::find::Words;
-use ikigai_store::{Order, SearchQuery};
+use ikigai_store::{SearchQuery, SortOrder};
 use ikigai_testkit::stores::rounds::{Case, judge, rounds};
-use ikigai_testkit::stores::{On, Sample};
+use ikigai_testkit::stores::{Sample, SampleEngine};
 
 use crate::measured::{World, timed};
 
@@ -16,15 +16,15 @@ const HITS: usize = 50;
 /// How often whoever waits for the index is told how far it is.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-fn most_millis(on: On) -> f64 {
+fn most_millis(on: SampleEngine) -> f64 {
     match on {
-        On::Sqlite => 50.0,
-        On::Postgres => 200.0,
+        SampleEngine::Sqlite => 50.0,
+        SampleEngine::Postgres => 200.0,
     }
 }
 
 /// Each line is judged alone; the index is filled before, once for each kept store.
-pub(crate) fn compare(on: On) {
+pub(crate) fn compare(on: SampleEngine) {
     let world = World::new(Sample::MILLION.kept(on));
     let store = world.kept.open();
     let begun = Instant::now();
@@ -66,7 +66,7 @@ pub(crate) fn compare(on: On) {
         (
             "a rare word, the best first",
             SearchQuery {
-                order: Order::Relevance,
+                order: SortOrder::Relevance,
                 ..of("4711")
             },
         ),

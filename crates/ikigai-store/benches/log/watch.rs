@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, Seq};
 use ikigai_testkit::stores::rounds::{Case, judge, rounds};
-use ikigai_testkit::stores::{Kept, On, Sample, open_log, this_process};
+use ikigai_testkit::stores::{Sample, SampleEngine, StoredSample, open_log, this_process};
 use tokio::runtime::Builder;
 
 use crate::measured::{Appender, World, event_row};
@@ -68,7 +68,7 @@ fn worked() -> Duration {
 }
 
 /// How many transactions the database of a store has seen.
-fn statements(kept: &Kept) -> u64 {
+fn statements(kept: &StoredSample) -> u64 {
     let told = kept.sql(
         "SELECT xact_commit + xact_rollback FROM pg_stat_database
          WHERE datname = current_database()",
@@ -77,7 +77,7 @@ fn statements(kept: &Kept) -> u64 {
 }
 
 /// Measures from the call of a commit until another process says that it has read it.
-pub(crate) fn compare(on: On) {
+pub(crate) fn compare(on: SampleEngine) {
     let world = World::new(Sample::THOUSAND.copy(on, "watch"));
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg("watcher")
@@ -116,10 +116,10 @@ pub(crate) fn compare(on: On) {
     // What the appender's store does in quiet moments is done before.
     drop(appender);
     let statements = || match on {
-        On::Sqlite => 0,
-        On::Postgres => statements(&world.kept),
+        SampleEngine::Sqlite => 0,
+        SampleEngine::Postgres => statements(&world.kept),
     };
-    if on == On::Postgres {
+    if on == SampleEngine::Postgres {
         // It is up to ten seconds later that a server counts what was done.
         thread::sleep(COUNTED);
     }

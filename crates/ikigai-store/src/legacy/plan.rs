@@ -1,4 +1,4 @@
-//! Who is who, and where each row goes: found out before the first row is told.
+//! Plan of an import: agents and positions of all rows, made before the first line is written.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Kind, RowRef, Seq, StoredKind};
 use sha2::{Digest, Sha256};
 
-use super::{Home, OldAgent, Report};
+use super::{Home, ImportReport, OldAgent};
 
 /// The kinds that an older log has; `tool` is the first name of `tool_result`.
 pub(super) fn kind_of(name: &str) -> Option<Kind> {
@@ -16,9 +16,9 @@ pub(super) fn kind_of(name: &str) -> Option<Kind> {
     kind.filter(|kind| !newer.contains(kind))
 }
 
-/// An agent with its place in the new log.
+/// An agent of the new log.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct PlannedAgent {
     pub(super) id: AgentId,
     pub(super) name: String,
     pub(super) parent: Option<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Planned {
     pub(super) model: ModelChoice,
     /// The last row that it inherits.
     pub(super) fork_point: Option<RowRef>,
-    /// The row whose text is its system prompt while it has none of its own.
+    /// Row with its system prompt, while it has no own one.
     pub(super) system: Option<RowRef>,
     /// A child begins with its fork; the older log of this one does not.
     pub(super) lacks_fork: bool,
@@ -38,18 +38,18 @@ pub(super) struct Planned {
     systems: Vec<Seq>,
 }
 
-impl Planned {
-    /// The place of its newest row.
+impl PlannedAgent {
+    /// Position of its newest row.
     pub(super) fn head(&self) -> Seq {
         self.place(self.rows.len()).before()
     }
 
-    /// The place of its row of this index.
+    /// Position of the row with this index.
     fn place(&self, index: usize) -> Seq {
         Seq((index + usize::from(self.lacks_fork)) as u64).next()
     }
 
-    /// The place of its newest row whose old number is at most this.
+    /// Position of its newest row whose old number is at most `id`.
     fn newest_upto(&self, id: i64) -> Option<Seq> {
         let count = self.rows.partition_point(|row| *row <= id);
         let newest = count.checked_sub(1).map(|index| self.place(index));
@@ -57,21 +57,21 @@ impl Planned {
     }
 }
 
-/// Where everything goes.
+/// New positions of everything.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) agents: Vec<Planned>,
+pub(super) struct ImportPlan {
+    pub(super) agents: Vec<PlannedAgent>,
     by_uuid: HashMap<String, usize>,
     root: usize,
     /// The old numbers of all rows that come, in order, with their agents.
     owners: Vec<(i64, u32)>,
 }
 
-impl Plan {
+impl ImportPlan {
     /// Puts agents in order, parents before their children, and gives them names.
-    pub(super) fn new(mut old: Vec<OldAgent>, home: &Home<'_>, report: &mut Report) -> Self {
+    pub(super) fn new(mut old: Vec<OldAgent>, home: &Home<'_>, report: &mut ImportReport) -> Self {
         if old.iter().all(|agent| agent.parent.is_some()) {
-            // What nobody owns is owned by a root.
+            // Rows without an owner go to a root.
             old.insert(0, OldAgent::default());
         }
         let mut taken = home.taken.clone();
@@ -114,7 +114,7 @@ impl Plan {
         old: OldAgent,
         home: &Home<'_>,
         taken: &mut HashSet<String>,
-        report: &mut Report,
+        report: &mut ImportReport,
     ) {
         let called = old.name.as_deref().filter(|name| !name.trim().is_empty());
         let wanted = match (called, &old.parent) {
@@ -151,7 +151,7 @@ impl Plan {
         }
         let model = known.unwrap_or_else(|| home.model.clone());
         self.by_uuid.insert(old.uuid.clone(), self.agents.len());
-        self.agents.push(Planned {
+        self.agents.push(PlannedAgent {
             id: id_of(&old.uuid),
             name,
             parent,
@@ -174,7 +174,7 @@ impl Plan {
         agent: Option<&str>,
         kind: &str,
         is_childs_fork: bool,
-        report: &mut Report,
+        report: &mut ImportReport,
     ) {
         let Some(kind) = kind_of(kind) else {
             report.remark(format!(
@@ -206,7 +206,7 @@ impl Plan {
     pub(super) fn finish(&mut self) {
         for index in 0..self.agents.len() {
             let planned = &self.agents[index];
-            // Parents come first, so what they inherit is known.
+            // Parents come first, so their inherited rows are known.
             let Some(parent) = planned.parent.map(|parent| &self.agents[parent]) else {
                 continue;
             };
@@ -224,7 +224,7 @@ impl Plan {
         }
     }
 
-    /// Where a row is now, with the index of its agent.
+    /// New position of a row, with the index of its agent.
     pub(super) fn place_of(&self, id: i64) -> Option<(usize, RowRef)> {
         let found = self.owners.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         let owner = self.owners[found].1 as usize;
@@ -234,11 +234,11 @@ impl Plan {
     }
 
     /// The agent with this old id.
-    pub(super) fn agent(&self, uuid: &str) -> Option<&Planned> {
+    pub(super) fn agent(&self, uuid: &str) -> Option<&PlannedAgent> {
         Some(&self.agents[*self.by_uuid.get(uuid)?])
     }
 
-    /// Whether an agent may go back to a row: an older one of its own, or one of an ancestor.
+    /// Says whether an agent may rewind to a row: an older own one, or one of an ancestor.
     pub(super) fn holds(&self, owner: usize, at: RowRef, target: RowRef) -> bool {
         let mut agent = Some(owner);
         if target.agent == at.agent {

@@ -4,53 +4,54 @@ use std::collections::HashMap;
 
 use tokio_postgres::{Client, Row};
 
-use super::plan::Plan;
-use super::rows::{Teller, fields_of};
-use super::{Home, LegacyError, OldAgent, OldMail, OldRow, Report};
+use super::plan::ImportPlan;
+use super::rows::{LineWriter, fields_of};
+use super::{Home, ImportReport, LegacyError, OldAgent, OldMail, OldRow};
 use crate::error::StoreError;
-use crate::postgres::{Cause, MIGRATIONS, Role, Target, Url, sql_error};
+use crate::postgres::{ConnectionRole, MIGRATIONS, PostgresTarget, ServerError, Url, sql_error};
 
-/// How many rows are fetched at a time.
+/// Rows per fetch.
 const PAGE: u32 = 500;
 
 /// The schema that the older program used.
 const USUAL_SCHEMA: &str = "public";
 
-/// Tells the older database at `url` as lines of a log, each taken by `sink`, which says whether
-/// more are wanted. Blocks.
+/// Reads the old database at `url` and sends dump lines to `sink`.
+///
+/// `sink` returns whether to continue. Blocks.
 pub fn read(
     url: Url,
     home: &Home<'_>,
     sink: &mut dyn FnMut(String) -> bool,
-) -> Result<Report, LegacyError> {
+) -> Result<ImportReport, LegacyError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| StoreError::Io(Box::new(error)))?;
-    let target = Target::new(url, MIGRATIONS)?;
+    let target = PostgresTarget::new(url, MIGRATIONS)?;
     runtime.block_on(async {
-        let link = target.connect(Role::Slow).await;
-        let link = link.map_err(|cause: Cause| cause.store_error(target.url()))?;
+        let link = target.connect(ConnectionRole::Slow).await;
+        let link = link.map_err(|cause: ServerError| cause.store_error(target.url()))?;
         let read = tell(&link.client, &target, home, sink).await;
         read.map_err(|error| match error {
-            Failure::Told(error) => error,
-            Failure::Sql(error) => sql_error(target.url(), error).into(),
+            LegacyFailure::Told(error) => error,
+            LegacyFailure::Sql(error) => sql_error(target.url(), error).into(),
         })
     })
 }
 
-enum Failure {
+enum LegacyFailure {
     Told(LegacyError),
     Sql(tokio_postgres::Error),
 }
 
-impl From<LegacyError> for Failure {
+impl From<LegacyError> for LegacyFailure {
     fn from(error: LegacyError) -> Self {
         Self::Told(error)
     }
 }
 
-impl From<tokio_postgres::Error> for Failure {
+impl From<tokio_postgres::Error> for LegacyFailure {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Sql(error)
     }
@@ -58,17 +59,17 @@ impl From<tokio_postgres::Error> for Failure {
 
 async fn tell(
     client: &Client,
-    target: &Target,
+    target: &PostgresTarget,
     home: &Home<'_>,
     sink: &mut dyn FnMut(String) -> bool,
-) -> Result<Report, Failure> {
+) -> Result<ImportReport, LegacyFailure> {
     client
         .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         .await?;
     let tables = Tables::find(client, target).await?;
-    let mut report = Report::default();
-    let mut plan = Plan::new(tables.agents(client).await?, home, &mut report);
-    let mut pages = Pages::begin(client, &tables.index()).await?;
+    let mut report = ImportReport::default();
+    let mut plan = ImportPlan::new(tables.agents(client).await?, home, &mut report);
+    let mut pages = CursorPages::begin(client, &tables.index()).await?;
     while let Some(page) = pages.next().await? {
         for row in page {
             let (id, agent, kind) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
@@ -85,9 +86,9 @@ async fn tell(
         }
     }
     plan.finish();
-    let mut teller = Teller::new(plan, home, report, sink);
+    let mut teller = LineWriter::new(plan, home, report, sink);
     teller.begin()?;
-    let mut pages = Pages::begin(client, &tables.rows()).await?;
+    let mut pages = CursorPages::begin(client, &tables.rows()).await?;
     while let Some(page) = pages.next().await? {
         for row in page {
             teller.row(old_row(&row)?)?;
@@ -95,7 +96,7 @@ async fn tell(
     }
     teller.settle()?;
     if let Some(mail) = tables.mail() {
-        let mut pages = Pages::begin(client, &mail).await?;
+        let mut pages = CursorPages::begin(client, &mail).await?;
         while let Some(page) = pages.next().await? {
             for row in page {
                 teller.mail(&old_mail(&row)?)?;
@@ -113,7 +114,7 @@ struct Tables {
 }
 
 impl Tables {
-    async fn find(client: &Client, target: &Target) -> Result<Self, Failure> {
+    async fn find(client: &Client, target: &PostgresTarget) -> Result<Self, LegacyFailure> {
         let named = target.url().schema().to_owned();
         let found = client
             .query(
@@ -139,7 +140,7 @@ impl Tables {
         let older = [named.as_str(), USUAL_SCHEMA].into_iter().find(is_older);
         let Some(schema) = older.map(str::to_owned) else {
             let whole = target.url().to_string();
-            return Err(Failure::Told(if has(&named, "messages", "seq") {
+            return Err(LegacyFailure::Told(if has(&named, "messages", "seq") {
                 LegacyError::Current(whole)
             } else {
                 LegacyError::None(whole)
@@ -181,7 +182,7 @@ impl Tables {
         }
     }
 
-    async fn agents(&self, client: &Client) -> Result<Vec<OldAgent>, Failure> {
+    async fn agents(&self, client: &Client) -> Result<Vec<OldAgent>, LegacyFailure> {
         const AGENTS: &str = "agents";
         if self.kind(AGENTS, "uuid").is_none() {
             return Ok(Vec::new());
@@ -202,7 +203,7 @@ impl Tables {
         Ok(agents.collect::<Result<_, _>>()?)
     }
 
-    /// What is needed of each row to give it its place.
+    /// Query for the columns that determine a row's position.
     fn index(&self) -> String {
         format!(
             "SELECT id::bigint, {}, kind::text, CASE WHEN kind::text = 'fork' THEN {} END
@@ -279,19 +280,19 @@ fn old_mail(row: &Row) -> Result<OldMail, tokio_postgres::Error> {
     })
 }
 
-/// What a question answers, page by page.
-struct Pages<'a> {
+/// Result of a query, page by page.
+struct CursorPages<'a> {
     client: &'a Client,
 }
 
-impl<'a> Pages<'a> {
-    async fn begin(client: &'a Client, sql: &str) -> Result<Self, Failure> {
+impl<'a> CursorPages<'a> {
+    async fn begin(client: &'a Client, sql: &str) -> Result<Self, LegacyFailure> {
         let open = format!("DECLARE pages NO SCROLL CURSOR FOR {sql}");
         client.batch_execute(&open).await?;
         Ok(Self { client })
     }
 
-    async fn next(&mut self) -> Result<Option<Vec<Row>>, Failure> {
+    async fn next(&mut self) -> Result<Option<Vec<Row>>, LegacyFailure> {
         let fetch = format!("FETCH {PAGE} FROM pages");
         let page = self.client.query(&fetch, &[]).await?;
         if page.is_empty() {

@@ -1,4 +1,4 @@
-//! Telling what was read as lines of a log.
+//! Dump lines of the imported rows.
 
 use std::fmt::Write as _;
 
@@ -9,25 +9,30 @@ use ikigai_core::load::load;
 use ikigai_core::{Event, Kind, Micros, NewRow, Row, RowRef, Seq, Settings, StoredKind};
 use serde_json::{Map, Value, json};
 
-use super::plan::{Plan, Planned, digest, kind_of};
-use super::{Home, LegacyError, OldMail, OldRow, Report};
+use super::plan::{ImportPlan, PlannedAgent, digest, kind_of};
+use super::{Home, ImportReport, LegacyError, OldMail, OldRow};
 use crate::portable::{HEADER_NAME, VERSION};
 use crate::records::{MailState, Status};
 
-/// Takes one line; says whether more are wanted.
-pub(super) type Sink<'a> = &'a mut dyn FnMut(String) -> bool;
+/// Receives one line; returns whether to continue.
+pub(super) type LegacyLineSink<'a> = &'a mut dyn FnMut(String) -> bool;
 
-/// Tells the lines.
-pub(super) struct Teller<'a> {
-    pub(super) plan: Plan,
+/// Writes the lines.
+pub(super) struct LineWriter<'a> {
+    pub(super) plan: ImportPlan,
     pub(super) home: &'a Home<'a>,
-    pub(super) report: Report,
-    sink: Sink<'a>,
+    pub(super) report: ImportReport,
+    sink: LegacyLineSink<'a>,
     rows: u64,
 }
 
-impl<'a> Teller<'a> {
-    pub(super) fn new(plan: Plan, home: &'a Home<'a>, report: Report, sink: Sink<'a>) -> Self {
+impl<'a> LineWriter<'a> {
+    pub(super) fn new(
+        plan: ImportPlan,
+        home: &'a Home<'a>,
+        report: ImportReport,
+        sink: LegacyLineSink<'a>,
+    ) -> Self {
         Self {
             plan,
             home,
@@ -37,7 +42,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    fn tell(&mut self, line: &Value) -> Result<(), LegacyError> {
+    fn write_line(&mut self, line: &Value) -> Result<(), LegacyError> {
         if (self.sink)(format!("{line}\n")) {
             Ok(())
         } else {
@@ -48,8 +53,8 @@ impl<'a> Teller<'a> {
     /// Everything that stands before the rows, and the first rows of children whose fork has none.
     pub(super) fn begin(&mut self) -> Result<(), LegacyError> {
         let home = self.home;
-        self.tell(&json!({ HEADER_NAME: VERSION }))?;
-        self.tell(&json!({ "session": {
+        self.write_line(&json!({ HEADER_NAME: VERSION }))?;
+        self.write_line(&json!({ "session": {
             "uuid": home.session,
             "created_at": home.at,
             "name": home.name,
@@ -74,7 +79,7 @@ impl<'a> Teller<'a> {
                 "name": agent.name,
                 "epoch": 0,
             } });
-            self.tell(&line)?;
+            self.write_line(&line)?;
         }
         for index in 0..self.plan.agents.len() {
             let agent = &self.plan.agents[index];
@@ -89,7 +94,7 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// What follows the rows: the settings of roots, which have no fork to name them.
+    /// Writes the settings of roots, which have no fork row for them.
     pub(super) fn settle(&mut self) -> Result<(), LegacyError> {
         for index in 0..self.plan.agents.len() {
             let agent = &self.plan.agents[index];
@@ -103,13 +108,13 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    pub(super) fn end(mut self) -> Result<Report, LegacyError> {
+    pub(super) fn end(mut self) -> Result<ImportReport, LegacyError> {
         let rows = self.rows;
-        self.tell(&json!({ "end": { "rows": rows } }))?;
+        self.write_line(&json!({ "end": { "rows": rows } }))?;
         Ok(self.report)
     }
 
-    fn settings_of(&self, agent: &Planned) -> Settings {
+    fn settings_of(&self, agent: &PlannedAgent) -> Settings {
         Settings {
             name: Some(agent.name.clone()),
             workdir: Some(self.home.workdir.clone()),
@@ -119,7 +124,7 @@ impl<'a> Teller<'a> {
     }
 
     /// The row with which a child begins.
-    fn fork_of(&self, agent: &Planned) -> Event {
+    fn fork_of(&self, agent: &PlannedAgent) -> Event {
         let parent = agent.parent.map(|parent| &self.plan.agents[parent]);
         let name = parent.map_or("", |parent| parent.name.as_str());
         let id = parent.map(|parent| parent.id);
@@ -143,7 +148,7 @@ impl<'a> Teller<'a> {
 
     fn tell_row(&mut self, at: RowRef, row: &NewRow) -> Result<(), LegacyError> {
         self.rows += 1;
-        self.tell(&json!({ "row": {
+        self.write_line(&json!({ "row": {
             "agent": at.agent,
             "seq": at.seq,
             "kind": row.kind.name(),
@@ -154,7 +159,7 @@ impl<'a> Teller<'a> {
         } }))
     }
 
-    /// Tells a row, if it has a place.
+    /// Writes a row, if it has a position.
     pub(super) fn row(&mut self, old: OldRow) -> Result<(), LegacyError> {
         let place = self.plan.place_of(old.id);
         let (Some((owner, at)), Some(kind)) = (place, kind_of(&old.kind)) else {
@@ -260,7 +265,7 @@ impl<'a> Teller<'a> {
         })
     }
 
-    /// Tells a message between agents, if its receiver came.
+    /// Writes a mail, if its receiver was imported.
     pub(super) fn mail(&mut self, old: &OldMail) -> Result<(), LegacyError> {
         let to = old.to.as_deref().and_then(|uuid| self.plan.agent(uuid));
         let Some(to) = to else {
@@ -290,7 +295,7 @@ impl<'a> Teller<'a> {
             "text": old.text,
         } });
         self.report.mail += 1;
-        self.tell(&line)
+        self.write_line(&line)
     }
 }
 

@@ -1,16 +1,16 @@
-//! How agents are related and how far the log has grown, each found without reading all agents.
+//! Relations of agents and counters of the log, read without scanning all agents.
 
 use ikigai_core::AgentId;
 use tokio_postgres::Row as SqlRow;
 
 use super::connect::Link;
-use super::values::{Failure, Result, get, number, parsed};
-use crate::numbers::stored_limit;
+use super::values::{QueryFailure, Result, get, number, parsed};
 use crate::records::{Ancestry, MOST_DEPTH, Pulse};
+use crate::sql_common::stored_limit;
 
 pub(super) async fn ancestry(link: &Link, agent: AgentId, most: usize) -> Result<Option<Ancestry>> {
-    // Arrays of those seen and UNION each end what goes in a circle. The family is counted no
-    // further than is asked for, because LIMIT stops what feeds it.
+    // The array of visited agents and UNION each end cycles. LIMIT stops the recursion once the
+    // count is reached.
     let sql = "WITH RECURSIVE up (id, uuid, parent, depth, seen) AS (
              SELECT id, uuid, parent, 0, ARRAY[]::bigint[] FROM agents WHERE uuid = $1
              UNION ALL
@@ -35,7 +35,7 @@ pub(super) async fn ancestry(link: &Link, agent: AgentId, most: usize) -> Result
                 .map(str::parse)
                 .collect::<std::result::Result<_, _>>()
                 .map_err(|error: ikigai_core::ids::ParseIdError| {
-                    Failure::Value(error.to_string())
+                    QueryFailure::Value(error.to_string())
                 })?,
             children: count(row, 1)?,
             family: count(row, 2)?,
@@ -50,11 +50,11 @@ fn count(row: &SqlRow, column: usize) -> Result<usize> {
     Ok(usize::try_from(number(row, column)?).unwrap_or(usize::MAX))
 }
 
-/// The names of living agents that begin so: a stretch of the index of their names.
+/// Names of running agents that start with a prefix: a range of the index of names.
 pub(super) async fn living_names(link: &Link, beginning: &str) -> Result<Vec<String>> {
     let sql = "SELECT name FROM agents
          WHERE status = 'running' AND name >= $1 AND name < $2 ORDER BY name";
-    // Names are ASCII, so the largest character ends every one that begins so.
+    // Names are ASCII, so the largest character ends the range.
     let end = format!("{beginning}\u{10FFFF}");
     link.all(sql, &[&beginning, &end], |row| get(row, 0)).await
 }
@@ -68,9 +68,9 @@ pub(super) async fn dead_among(link: &Link, agents: &[AgentId]) -> Result<Vec<Ag
 }
 
 pub(super) async fn pulse(link: &Link) -> Result<Pulse> {
-    // Numbers are drawn before they are committed, so that the largest one does not tell of those
-    // that come after it. The heads tell of every row. Of mail the sum of the newest numbers does:
-    // one that comes late is among them, since nobody sends so much in one go.
+    // Ids are drawn before they are committed, so the largest id misses late commits. The sum of
+    // the heads counts every row. For mail the sum of the newest ids suffices: a late one is among
+    // them.
     let sql = "SELECT (SELECT coalesce(sum(seq), 0)::bigint FROM heads),
                 (SELECT coalesce(sum(id), 0)::bigint
                  FROM (SELECT id FROM mail ORDER BY id DESC LIMIT 1000) newest)";

@@ -1,16 +1,19 @@
-//! The batch that comes most often: rows of one log, by whoever holds its lease. One statement
-//! checks the claim and stores the rows, so that it takes one way there and back.
+//! The most frequent batch: rows of one log, by the holder of its lease.
+//!
+//! One statement in one round trip checks the claim and stores the rows. It accepts only what
+//! [`crate::transaction::decide`] accepts; a claim that fails goes through the full transaction,
+//! which explains why.
 
 use ikigai_core::{RowRef, Seq};
 
 use super::connect::Link;
 use super::pipeline::{OwnedParam, send_all};
 use super::statements::clean;
-use super::values::{Failure, log_row};
+use super::values::{QueryFailure, log_row};
 use crate::batch::is_same_row;
 use crate::batch::{Batch, Committed, LeaseClaim};
 use crate::log::BoxFuture;
-use crate::numbers::stored;
+use crate::sql_common::stored;
 
 /// A batch that is stored by one statement.
 pub(super) struct Append<'a> {
@@ -19,7 +22,7 @@ pub(super) struct Append<'a> {
     lease: LeaseClaim,
 }
 
-// The first rows of an agent that nobody ever held come from whoever made it.
+// The creator appends the first rows of an agent that was never leased.
 macro_rules! append_sql {
     ($rows:literal) => {
         concat!(
@@ -35,7 +38,7 @@ macro_rules! append_sql {
     };
 }
 
-/// Most batches have one row, and taking arrays apart would be a third of what the server does.
+/// Most batches have one row; unpacking arrays would be a third of the server's work.
 const ONE: &str = append_sql!(
     "SELECT agent, $3 + 1, $7::text, $8::boolean, $9::bigint, $10::text, $11::text FROM moved"
 );
@@ -48,7 +51,7 @@ const SEVERAL: &str = append_sql!(
 );
 
 impl<'a> Append<'a> {
-    /// The batch as one statement, if it is such a batch.
+    /// Converts a batch, if it has only rows of one leased agent.
     pub(super) fn of(batch: &'a Batch) -> Option<Self> {
         let [claim] = batch.heads.as_slice() else {
             return None;
@@ -61,13 +64,13 @@ impl<'a> Append<'a> {
         })
     }
 
-    /// By what several are ordered, so that two processes do not wait for each other in a circle.
-    pub(super) fn place(&self) -> String {
+    /// Sort key of several appends; one order for all processes prevents deadlocks.
+    pub(super) fn sort_key(&self) -> String {
         self.agent.to_string()
     }
 
-    /// What it does if it succeeds.
-    pub(super) fn done(&self) -> Committed {
+    /// Result of the commit if it succeeds.
+    pub(super) fn committed(&self) -> Committed {
         let rows = self.batch.rows.iter().scan(self.lease.expected, |seq, _| {
             *seq = seq.next();
             Some(RowRef::new(self.agent, *seq))
@@ -88,7 +91,7 @@ impl<'a> Append<'a> {
     fn values(&self, process: Option<i64>, version: u32) -> Vec<OwnedParam> {
         let rows = &self.batch.rows;
         let mut values: Vec<OwnedParam> = vec![
-            Box::new(self.place()),
+            Box::new(self.sort_key()),
             Box::new(stored(self.lease.epoch.0)),
             Box::new(stored(self.lease.expected.0)),
             Box::new(process),
@@ -122,8 +125,7 @@ impl<'a> Append<'a> {
     }
 }
 
-/// Stores what can be stored, all in one transaction; says of each whether it was. The others have
-/// no right claim.
+/// Stores the appends in one transaction; returns which were stored. The others have wrong claims.
 pub(super) async fn append(
     link: &Link,
     process: Option<i64>,
@@ -140,7 +142,7 @@ pub(super) async fn append(
         sent
     });
     let word = |word: &'static str| {
-        let sent: BoxFuture<'_, _> = Box::pin(async move { link.say(word).await.map(|_| 0) });
+        let sent: BoxFuture<'_, _> = Box::pin(async move { link.command(word).await.map(|_| 0) });
         (appends.len() > 1).then_some(sent)
     };
     // One statement is a transaction by itself.
@@ -161,13 +163,17 @@ const STORED: &str = "SELECT seq, kind, created_at, content, data FROM messages
      WHERE agent = (SELECT id FROM agents WHERE uuid = $1) AND seq BETWEEN $2 AND $3
      ORDER BY seq";
 
-/// Reads which of them are stored, after their answers were lost. Their heads are locked first: a
-/// transaction that is still on its way has then ended.
-pub(super) async fn which_stand(link: &Link, appends: &[Append<'_>]) -> Result<Vec<bool>, Failure> {
-    link.say("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
-    let agents: Vec<String> = appends.iter().map(Append::place).collect();
+/// Reads which appends are stored, after their replies were lost.
+///
+/// Locking the heads first waits for a transaction that is still in flight.
+pub(super) async fn find_stored(
+    link: &Link,
+    appends: &[Append<'_>],
+) -> Result<Vec<bool>, QueryFailure> {
+    link.command("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+    let agents: Vec<String> = appends.iter().map(Append::sort_key).collect();
     link.all(LOCK, &[&agents], |_| Ok(())).await?;
-    let mut stand = Vec::with_capacity(appends.len());
+    let mut found_stored = Vec::with_capacity(appends.len());
     for append in appends {
         let Append { agent, lease, .. } = append;
         let rows = &append.batch.rows;
@@ -177,12 +183,12 @@ pub(super) async fn which_stand(link: &Link, appends: &[Append<'_>]) -> Result<V
         );
         let (first, last) = (stored(first.0), stored(last.0));
         let found = link
-            .all(STORED, &[&append.place(), &first, &last], |row| {
+            .all(STORED, &[&append.sort_key(), &first, &last], |row| {
                 log_row(*agent, row, 0)
             })
             .await?;
         let is_all = found.len() == rows.len();
-        stand.push(
+        found_stored.push(
             is_all
                 && found
                     .iter()
@@ -190,6 +196,6 @@ pub(super) async fn which_stand(link: &Link, appends: &[Append<'_>]) -> Result<V
                     .all(|(found, row)| is_same_row(found, row)),
         );
     }
-    link.say("ROLLBACK").await?;
-    Ok(stand)
+    link.command("ROLLBACK").await?;
+    Ok(found_stored)
 }

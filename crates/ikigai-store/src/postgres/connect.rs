@@ -1,4 +1,4 @@
-//! Connections: how they are made, and what is set on each.
+//! Connections to the server, and their settings.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -11,43 +11,42 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{MakeTlsConnect, NoTls};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Notification, Socket, Statement};
 
-use super::errors::{Cause, breaks_connection};
-use super::migrations::Migrations;
+use super::errors::{ServerError, breaks_connection};
 use super::tls::Tls;
-use super::url::{Host, TlsMode, Url};
 use crate::error::StoreError;
+use crate::server_url::{Host, TlsMode, Url};
+use crate::sql_common::Migrations;
 
-/// The oldest server that is spoken to.
+/// Oldest supported server version.
 const OLDEST_SERVER: u32 = 15;
 
-/// After this time without a sign of life a connection is looked at, so often, in such steps.
+/// TCP keepalive: idle time and interval, and probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 2;
 
-/// What is sent must be confirmed within this time, or the connection counts as cut.
+/// Timeout of unacknowledged data, after which the connection counts as cut.
 const UNCONFIRMED: Duration = Duration::from_secs(15);
 
-/// A plan is made once for each connection, perhaps when there is hardly anything. Then the server
-/// would read whole tables, and go on doing so when they have grown; and a short one is not cheap
-/// to read either, if its rows are written again and again. Everything has its index.
+/// Plans are made once per connection, perhaps while tables are small. The server would then scan
+/// whole tables, and continue after they have grown. Every query has an index.
 const BY_INDEX: (&str, &str) = ("enable_seqscan", "off");
 
-/// What a connection is for. A process that works has at most one of each of the first four.
+/// Purpose of a connection. A working process has at most one of each of the first four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Hears of commits, and holds the process's lock.
+pub enum ConnectionRole {
+    /// Receives notifications and holds the process's lock.
     Listening,
     /// Writes.
     Writing,
-    /// Answers what is answered at once.
+    /// Runs short queries.
     Reading,
-    /// Answers what takes its time.
+    /// Runs long queries.
     Slow,
-    /// Answers what a person asks in words of their own; it stands no longer than that takes.
+    /// Runs one SQL query of the user.
     Asking,
 }
 
-impl Role {
+impl ConnectionRole {
     fn name(self) -> &'static str {
         match self {
             Self::Listening => "ikigai listen",
@@ -58,13 +57,13 @@ impl Role {
         }
     }
 
-    /// What the server is told at the start, beside the schema. Times are in milliseconds.
+    /// Settings of the session, beside the schema; times are in milliseconds.
     ///
-    /// A process that is stopped in the middle of a transaction must not keep others from what it
-    /// owned, so the server ends such a transaction long before its owner counts as gone.
+    /// A process that is stopped inside a transaction must not block its successors, so the server
+    /// ends such a transaction long before its owner counts as gone.
     fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            // What it writes is true only for as long as it lives.
+            // Its writes matter only while the process lives.
             Self::Listening => &[
                 ("statement_timeout", "10000"),
                 ("synchronous_commit", "off"),
@@ -94,16 +93,16 @@ impl Role {
     }
 }
 
-/// What is opened, and as which version.
+/// The server and schema, and the schema version of this program.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct PostgresTarget {
     pub(super) url: Url,
     pub(super) migrations: Migrations,
     tls: Option<Tls>,
 }
 
-impl Target {
-    /// Reads what the address names; nothing is connected yet.
+impl PostgresTarget {
+    /// Prepares TLS for a URL; does not connect.
     pub fn new(url: Url, migrations: Migrations) -> Result<Self, StoreError> {
         let tls = Tls::new(&url).map_err(|error| StoreError::Server {
             server: url.to_string(),
@@ -117,27 +116,27 @@ impl Target {
         })
     }
 
-    /// The address.
+    /// URL of the store.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The version that this program reads and writes.
+    /// Schema version of this program.
     pub fn version(&self) -> u32 {
         u32::try_from(self.migrations.len()).unwrap_or(u32::MAX)
     }
 
-    /// Makes a connection. To be called on the store's runtime.
-    pub async fn connect(&self, role: Role) -> Result<Link, Cause> {
-        self.connect_hearing(role, |_| ()).await
+    /// Connects. Call it on the store's runtime.
+    pub async fn connect(&self, role: ConnectionRole) -> Result<Link, ServerError> {
+        self.connect_with_notifications(role, |_| ()).await
     }
 
-    /// Makes a connection that is told what others notify it of.
-    pub async fn connect_hearing(
+    /// Connects, with a callback for notifications.
+    pub async fn connect_with_notifications(
         &self,
-        role: Role,
+        role: ConnectionRole,
         heard: impl FnMut(&Notification) + Send + 'static,
-    ) -> Result<Link, Cause> {
+    ) -> Result<Link, ServerError> {
         let config = self.config(role);
         let connecting = async {
             match self.tls.clone() {
@@ -145,12 +144,12 @@ impl Target {
                 None => Link::start(&config, NoTls, heard).await,
             }
         };
-        // A server that is stopped takes connections and says nothing.
+        // A stopped server accepts connections and stays silent.
         let link = timeout(self.url.connect_timeout, connecting).await;
-        link.map_err(|_| Cause::Silence)?
+        link.map_err(|_| ServerError::Silence)?
     }
 
-    fn config(&self, role: Role) -> Config {
+    fn config(&self, role: ConnectionRole) -> Config {
         let url = &self.url;
         let mut config = Config::new();
         config
@@ -179,10 +178,10 @@ impl Target {
         config
     }
 
-    fn options(&self, role: Role) -> String {
+    fn options(&self, role: ConnectionRole) -> String {
         // The name of a schema needs no quotes, and no value has a space.
         let schema = ("search_path", self.url.schema.as_str());
-        // What is asked is short; compiling it takes far longer than answering.
+        // Queries are short; compiling them takes longer than running them.
         let settings = role
             .settings()
             .iter()
@@ -193,10 +192,10 @@ impl Target {
     }
 }
 
-/// One connection. It ends when this is dropped.
+/// One connection. Dropping it ends it.
 #[derive(Debug)]
 pub struct Link {
-    /// The way to ask.
+    /// Client of the connection.
     pub client: Client,
     statements: Mutex<HashMap<&'static str, Statement>>,
 }
@@ -206,7 +205,7 @@ impl Link {
         config: &Config,
         tls: T,
         heard: impl FnMut(&Notification) + Send + 'static,
-    ) -> Result<Self, Cause>
+    ) -> Result<Self, ServerError>
     where
         T: MakeTlsConnect<Socket>,
         T::Stream: Send + 'static,
@@ -218,7 +217,7 @@ impl Link {
             .parse::<u32>()
             .map_or(true, |major| major < OLDEST_SERVER)
         {
-            return Err(Cause::Unfit {
+            return Err(ServerError::Unfit {
                 reason: format!("it is PostgreSQL {version}"),
                 advice: "PostgreSQL 15 or newer is needed",
             });
@@ -230,7 +229,7 @@ impl Link {
         })
     }
 
-    /// A statement, prepared when it is first asked for.
+    /// Returns a statement, prepared at its first use.
     pub async fn prepared(&self, sql: &'static str) -> Result<Statement, tokio_postgres::Error> {
         let known = self.statements().get(sql).cloned();
         if let Some(statement) = known {
@@ -241,7 +240,7 @@ impl Link {
         Ok(statement)
     }
 
-    /// Says whether the connection is of no more use after an error.
+    /// Says whether the connection is unusable after an error.
     pub fn is_broken_by(&self, error: &tokio_postgres::Error) -> bool {
         self.client.is_closed() || breaks_connection(error)
     }
@@ -253,8 +252,7 @@ impl Link {
     }
 }
 
-/// Moves what is sent and received until the connection ends; whoever waits for an answer is then
-/// told so.
+/// Drives the connection until it ends; pending requests then fail.
 async fn drive<S, T>(mut connection: Connection<S, T>, mut heard: impl FnMut(&Notification))
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,

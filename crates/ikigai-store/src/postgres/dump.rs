@@ -1,5 +1,4 @@
-//! The log as lines of JSON, out of one moment: everything but what is derived from it, and who is
-//! at work on it.
+//! The log as lines of JSON at one moment, without derived data and leases.
 
 use std::collections::HashSet;
 
@@ -10,43 +9,43 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::connect::Link;
-use super::values::{Failure, Result, get};
-use crate::portable::told::{Selects, Telling, Told, blob_line, header};
+use super::values::{QueryFailure, Result, get};
+use crate::portable::export_schema::{ExportQueries, ExportTable, Exporter, blob_line, header};
 
-/// How many rows are asked for at a time.
-const FETCH: &str = "FETCH 500 FROM told";
+/// Fetches rows in pages.
+const FETCH: &str = "FETCH 500 FROM dumped";
 
-/// Tells some agents with all their ancestors, or everything. Stops early if nobody listens.
+/// Dumps some agents with all their ancestors, or everything, until the receiver is dropped.
 pub(super) async fn dump(
     link: &Link,
     of: Option<&[AgentId]>,
     sink: &mpsc::Sender<String>,
 ) -> Result<()> {
-    link.say("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    link.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         .await?;
-    let told = tell(link, of, sink).await;
-    let ended = link.say("ROLLBACK").await;
-    told?;
+    let table = notify(link, of, sink).await;
+    let ended = link.command("ROLLBACK").await;
+    table?;
     ended?;
     Ok(())
 }
 
-async fn tell(link: &Link, of: Option<&[AgentId]>, sink: &mpsc::Sender<String>) -> Result<()> {
+async fn notify(link: &Link, of: Option<&[AgentId]>, sink: &mpsc::Sender<String>) -> Result<()> {
     let agents = match of {
         Some(of) => with_ancestors(link, of).await?,
         None => all_agents(link).await?,
     };
-    let mut dump = Dump {
+    let mut dump = PostgresDump {
         link,
         agents,
         sink,
-        telling: Telling::default(),
+        exporter: Exporter::default(),
     };
     let is_all = of.is_none();
     let _is_whole = dump.put(&header()).await
         && dump.tables(is_all).await?
         && (!is_all || dump.other_blobs().await?)
-        && dump.put(&dump.telling.end()).await;
+        && dump.put(&dump.exporter.end()).await;
     Ok(())
 }
 
@@ -74,15 +73,15 @@ async fn with_ancestors(link: &Link, of: &[AgentId]) -> Result<Vec<i64>> {
     Ok(found)
 }
 
-struct Dump<'a> {
+struct PostgresDump<'a> {
     link: &'a Link,
-    /// The keys of the agents.
+    /// Keys of the agents.
     agents: Vec<i64>,
     sink: &'a mpsc::Sender<String>,
-    telling: Telling,
+    exporter: Exporter,
 }
 
-const SELECTS: Selects = Selects {
+const SELECTS: ExportQueries = ExportQueries {
     sessions: "SELECT uuid, created_at, name, directory FROM sessions WHERE id IN
          (SELECT session FROM agents WHERE id = ANY ($1::bigint[]))
      ORDER BY id",
@@ -113,14 +112,14 @@ const SELECTS: Selects = Selects {
 const SELECT_BLOBS: &str = "SELECT DISTINCT encode(hash, 'hex') COLLATE \"C\" FROM blobs
      WHERE $1::bigint[] IS NOT NULL ORDER BY 1";
 
-impl Dump<'_> {
+impl PostgresDump<'_> {
     /// Hands a line over; says whether more is wanted.
     async fn put(&self, line: &Value) -> bool {
         self.sink.send(format!("{line}\n")).await.is_ok()
     }
 
     async fn tables(&mut self, is_all: bool) -> Result<bool> {
-        for (told, sql) in SELECTS.in_order(is_all) {
+        for (table, sql) in SELECTS.in_order(is_all) {
             self.open(sql).await?;
             loop {
                 let rows = self.fetch().await?;
@@ -128,7 +127,7 @@ impl Dump<'_> {
                     break;
                 }
                 for row in rows {
-                    if !self.line(told, &row).await? {
+                    if !self.line(table, &row).await? {
                         return Ok(false);
                     }
                 }
@@ -141,7 +140,7 @@ impl Dump<'_> {
     async fn open(&self, sql: &str) -> Result<()> {
         let client = &self.link.client;
         client.batch_execute("CLOSE ALL").await?;
-        let cursor = format!("DECLARE told NO SCROLL CURSOR FOR {sql}");
+        let cursor = format!("DECLARE dumped NO SCROLL CURSOR FOR {sql}");
         client.execute(&cursor, &[&self.agents]).await?;
         Ok(())
     }
@@ -150,10 +149,10 @@ impl Dump<'_> {
         Ok(self.link.client.query(FETCH, &[]).await?)
     }
 
-    async fn line(&mut self, told: Told, row: &Row) -> Result<bool> {
-        let values = (0..told.columns.len()).map(|place| value(row, place));
+    async fn line(&mut self, table: ExportTable, row: &Row) -> Result<bool> {
+        let values = (0..table.columns.len()).map(|place| value(row, place));
         let values = values.collect::<Result<Vec<Value>>>()?;
-        let (blobs, line) = self.telling.line(told, values);
+        let (blobs, line) = self.exporter.line(table, values);
         for hash in blobs {
             if !self.blob(&hash).await? {
                 return Ok(false);
@@ -173,7 +172,7 @@ impl Dump<'_> {
         Ok(true)
     }
 
-    /// What belongs to no agent's rows.
+    /// Dumps the blobs that no row names.
     async fn other_blobs(&mut self) -> Result<bool> {
         self.open(SELECT_BLOBS).await?;
         loop {
@@ -183,7 +182,7 @@ impl Dump<'_> {
             }
             for row in rows {
                 let hash: String = get(&row, 0)?;
-                if self.telling.is_new_blob(&hash) && !self.blob(&hash).await? {
+                if self.exporter.is_new_blob(&hash) && !self.blob(&hash).await? {
                     return Ok(false);
                 }
             }
@@ -197,6 +196,6 @@ fn value(row: &Row, place: usize) -> Result<Value> {
     Ok(match of_type {
         Some(&Type::INT8) => get::<Option<i64>>(row, place)?.map_or(Value::Null, Value::from),
         Some(_) => get::<Option<String>>(row, place)?.map_or(Value::Null, Value::String),
-        None => return Err(Failure::Value("a column is missing".to_owned())),
+        None => return Err(QueryFailure::Value("a column is missing".to_owned())),
     })
 }

@@ -1,4 +1,4 @@
-//! From what the server and the network say to what a caller can act on.
+//! Translation of errors of the server and the network for callers.
 
 use std::error::Error as _;
 use std::io;
@@ -8,8 +8,8 @@ use thiserror::Error;
 use tokio_postgres::error::SqlState;
 
 use super::tls::TlsError;
-use super::url::Url;
 use crate::error::{BatchRefusal, BoxError, StoreError};
+use crate::server_url::Url;
 
 /// Reason why PostgreSQL did not apply a batch.
 pub(super) type PostgresRefusal = BatchRefusal<tokio_postgres::Error>;
@@ -20,11 +20,11 @@ impl From<tokio_postgres::Error> for PostgresRefusal {
     }
 }
 
-/// What went wrong with the server, to be told to several callers if they shared it.
+/// Failure of the server, which the batches of one transaction share.
 #[derive(Clone, Debug, Error)]
-pub enum Cause {
-    /// The server or the way to it.
-    #[error("{}", said(_0))]
+pub enum ServerError {
+    /// Error of the server or the network.
+    #[error("{}", server_message(_0))]
     Sql(Arc<tokio_postgres::Error>),
     /// The server does not answer.
     #[error("it does not answer")]
@@ -37,14 +37,14 @@ pub enum Cause {
     },
 }
 
-impl From<tokio_postgres::Error> for Cause {
+impl From<tokio_postgres::Error> for ServerError {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Sql(Arc::new(error))
     }
 }
 
-impl Cause {
-    /// Translates it for a caller, about the server at `url`.
+impl ServerError {
+    /// Translates it for a caller.
     pub fn store_error(&self, url: &Url) -> StoreError {
         match self {
             Self::Sql(error) => sql_cause(url, error),
@@ -54,13 +54,13 @@ impl Cause {
     }
 }
 
-/// Translates an error that only one caller is told of.
+/// Translates an error for a single caller.
 pub(crate) fn sql_error(url: &Url, error: tokio_postgres::Error) -> StoreError {
-    Cause::from(error).store_error(url)
+    ServerError::from(error).store_error(url)
 }
 
-/// What the server or the network says: the library's own words hide it.
-pub(super) fn said(error: &tokio_postgres::Error) -> String {
+/// Message of the server or the network, which the library hides.
+pub(super) fn server_message(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(told), _) => told.message().to_owned(),
         (None, Some(source)) => format!("{error}: {source}"),
@@ -124,7 +124,7 @@ fn sql_cause(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
     }
 }
 
-/// Translates what did not come from the server.
+/// Translates an error that is not the server's.
 fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
     let Some(source) = error.source() else {
         return if is_reading_mistake(error) {
@@ -158,7 +158,7 @@ fn broken(url: &Url, error: &Arc<tokio_postgres::Error>) -> StoreError {
     away(url, said)
 }
 
-/// Says whether a column was not what it should be. The library tells so only in words.
+/// Says whether a column had the wrong type; the library reports this only as text.
 fn is_reading_mistake(error: &tokio_postgres::Error) -> bool {
     let said = error.to_string();
     [
@@ -171,7 +171,7 @@ fn is_reading_mistake(error: &tokio_postgres::Error) -> bool {
     .any(|beginning| said.starts_with(beginning))
 }
 
-/// Says whether a code tells that the server goes, comes, or has no room for a connection.
+/// Says whether a code means that the server starts, stops or is full.
 fn is_absence(code: &SqlState) -> bool {
     code.code().starts_with("08")
         || [
@@ -185,7 +185,7 @@ fn is_absence(code: &SqlState) -> bool {
         .contains(code)
 }
 
-/// Says whether the connection is of no more use after an error.
+/// Says whether the connection is unusable after an error.
 pub(super) fn breaks_connection(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         Some(code) => is_absence(code),
@@ -193,8 +193,7 @@ pub(super) fn breaks_connection(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// Says whether the same transaction may succeed if it is begun again, because it only met another
-/// one.
+/// Says whether retrying the transaction may help, because it collided with another one.
 pub(super) fn may_try_again(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         [
@@ -205,12 +204,12 @@ pub(super) fn may_try_again(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Says whether an error tells that two rows would be equal where they may not.
+/// Says whether an error is the violation of a unique index.
 pub(super) fn is_unique_violation(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::UNIQUE_VIOLATION)
 }
 
-/// Says whether an error tells that a row refers to another that is not there.
+/// Says whether an error is the violation of a foreign key.
 pub(super) fn is_reference_violation(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION)
 }

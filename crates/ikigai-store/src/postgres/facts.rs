@@ -12,10 +12,10 @@ use super::connect::Link;
 use super::owner::is_alive;
 use super::pipeline::{OwnedParam, send_all};
 use super::statements::clean;
-use super::values::{Failure, get, number, optional_process, parsed, seq, wide_id};
+use super::values::{QueryFailure, get, number, optional_process, parsed, seq, wide_id};
 use crate::log::BoxFuture;
-use crate::numbers::stored_limit;
 use crate::records::{MailId, RunId};
+use crate::sql_common::stored_limit;
 use crate::transaction::{AgentFacts, FactKeys, Facts, LeaseHolder, MailFacts, RowKeys};
 
 /// Everything that a transaction reads before it writes.
@@ -69,7 +69,7 @@ const SESSION_KEYS: &str = "SELECT nextval(pg_get_serial_sequence('sessions', 'i
 struct FactQuery {
     sql: &'static str,
     values: Vec<OwnedParam>,
-    add: fn(&mut TransactionFacts, &Row) -> Result<(), Failure>,
+    add: fn(&mut TransactionFacts, &Row) -> Result<(), QueryFailure>,
 }
 
 impl TransactionFacts {
@@ -80,10 +80,11 @@ impl TransactionFacts {
         link: &Link,
         keys: &FactKeys,
         process: ProcessId,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, QueryFailure> {
         let queries = queries(keys, process);
         link.prepare_all(queries.iter().map(|it| it.sql)).await?;
-        let begin: BoxFuture<'_, _> = Box::pin(link.say("BEGIN ISOLATION LEVEL READ COMMITTED"));
+        let begin: BoxFuture<'_, _> =
+            Box::pin(link.command("BEGIN ISOLATION LEVEL READ COMMITTED"));
         let rest = queries.iter().map(|query| {
             let sent: BoxFuture<'_, _> = Box::pin(link.send(query.sql, &query.values));
             sent
@@ -109,7 +110,7 @@ impl TransactionFacts {
         Ok(read)
     }
 
-    fn add_agent(&mut self, row: &Row) -> Result<(), Failure> {
+    fn add_agent(&mut self, row: &Row) -> Result<(), QueryFailure> {
         let agent: AgentId = parsed(row, 0)?;
         let facts = AgentFacts {
             name: get(row, 2)?,
@@ -123,7 +124,7 @@ impl TransactionFacts {
         Ok(())
     }
 
-    fn add_mail(&mut self, row: &Row) -> Result<(), Failure> {
+    fn add_mail(&mut self, row: &Row) -> Result<(), QueryFailure> {
         let facts = MailFacts {
             to: parsed(row, 1)?,
             is_queued: get(row, 2)?,

@@ -3,10 +3,10 @@
 use super::connect::Link;
 use super::errors::{PostgresRefusal, is_reference_violation};
 use super::facts::TransactionFacts;
-use super::owner::Owner;
+use super::owner::PostgresOwner;
 use super::pipeline::send_all;
 use super::statements::{Statement, StatementBuilder};
-use super::values::Failure;
+use super::values::QueryFailure;
 use crate::batch::{Batch, Committed};
 use crate::log::BoxFuture;
 use crate::transaction::{FactKeys, dangling, decide};
@@ -36,10 +36,10 @@ impl<'a> GroupCommit<'a> {
     /// Begins a transaction for batches of these keys.
     pub(super) async fn begin(
         link: &'a Link,
-        owner: &Owner,
+        owner: &PostgresOwner,
         process: Option<i64>,
         keys: &FactKeys,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, QueryFailure> {
         Ok(Self {
             link,
             process,
@@ -75,7 +75,7 @@ impl<'a> GroupCommit<'a> {
             let sent: BoxFuture<'_, _> = Box::pin(self.link.send(sql, values));
             sent
         });
-        let commit: BoxFuture<'_, _> = Box::pin(self.link.say("COMMIT"));
+        let commit: BoxFuture<'_, _> = Box::pin(self.link.command("COMMIT"));
         let answers = send_all(writes.chain(std::iter::once(commit))).await;
         let mut failed = answers.into_iter().enumerate();
         let failed = failed.find_map(|(place, answer)| answer.err().map(|error| (place, error)));
@@ -97,6 +97,6 @@ impl<'a> GroupCommit<'a> {
 
     /// Rolls the transaction back.
     pub(super) async fn roll_back(self) -> Result<(), tokio_postgres::Error> {
-        self.link.say("ROLLBACK").await.map(|_| ())
+        self.link.command("ROLLBACK").await.map(|_| ())
     }
 }

@@ -1,26 +1,27 @@
-//! The search index: how it follows the log. One process at a time brings it nearer.
+//! Indexing rows for the search, by one process at a time.
 
 use ikigai_core::find::{SEARCHED_BYTES, searched};
 
 use super::connect::Link;
 use super::pipeline::Value;
+use super::text_search::{entry, tag_agent, tag_kind, tag_session};
 use super::values::{Result, get, log_row, parsed};
-use super::words::{entry, tag_agent, tag_kind, tag_session};
+use crate::blobs::END_PARTS;
 use crate::records::BlobHash;
-use crate::search::{END_PARTS, join_ends};
+use crate::search::join_ends;
 
-/// How many rows one step takes into the index: the more, the less each costs.
+/// Rows per indexing step; the more, the less each costs.
 const STEP_ROWS: i64 = 1024;
 
-/// A step ends after so much text, so that nobody waits for long.
+/// Text per indexing step, so that other processes wait briefly.
 const STEP_BYTES: usize = 4 * SEARCHED_BYTES;
 
-/// How many rows are not in the index.
+/// Counts the rows that are not indexed.
 const BEHIND: &str = "SELECT coalesce(sum(h.seq - coalesce(u.seq, 0)), 0)::bigint
      FROM heads h LEFT JOIN search_upto u ON u.agent = h.agent
      WHERE h.seq > coalesce(u.seq, 0)";
 
-/// Agents with such rows, by key, with the last row that is in the index and their newest.
+/// Agents with such rows, by key, with their last indexed row and their newest row.
 const AGENTS: &str = "SELECT h.agent, coalesce(u.seq, 0), h.seq, a.uuid, a.session
      FROM heads h LEFT JOIN search_upto u ON u.agent = h.agent JOIN agents a ON a.id = h.agent
      WHERE h.seq > coalesce(u.seq, 0) ORDER BY h.agent LIMIT $1";
@@ -42,14 +43,15 @@ const BLOB_ENDS: &str = "SELECT part, bytes FROM blobs
      WHERE hash = $1 AND (part < $2 OR part > (SELECT max(part) FROM blobs WHERE hash = $1) - $2)
      ORDER BY part";
 
-/// How many rows the index does not have yet.
+/// Number of rows that are not indexed yet.
 pub(super) async fn behind(link: &Link) -> Result<u64> {
     let left: i64 = link.only(BEHIND, &[], |row| get(row, 0)).await?;
     Ok(u64::try_from(left).unwrap_or(0))
 }
 
-/// Takes the next rows into the index, in a transaction under the lock of that number; tells how
-/// many are left. After an error the transaction is left to the end of the connection.
+/// Indexes the next rows under an advisory lock; returns how many remain.
+///
+/// After an error the transaction ends with its connection.
 pub(super) async fn step(link: &Link, lock: i64) -> Result<u64> {
     begin(link, lock).await?;
     let agents = link
@@ -63,7 +65,7 @@ pub(super) async fn step(link: &Link, lock: i64) -> Result<u64> {
             ))
         })
         .await?;
-    let mut taken = Taken::default();
+    let mut taken = IndexChunk::default();
     let (mut done_agents, mut done_seqs) = (Vec::new(), Vec::new());
     for (key, done, head, agent, session) in agents {
         let room = STEP_ROWS - i64::try_from(taken.messages.len()).unwrap_or(STEP_ROWS);
@@ -102,7 +104,7 @@ pub(super) async fn step(link: &Link, lock: i64) -> Result<u64> {
             taken.times.push(row.created_at.0);
         }
         done_agents.push(key);
-        // A row that is missing is not waited for.
+        // Skip missing rows.
         done_seqs.push(if is_cut { upto } else { upto.max(head) });
     }
     let values: [Value<'_>; 5] = [
@@ -116,13 +118,13 @@ pub(super) async fn step(link: &Link, lock: i64) -> Result<u64> {
     let done: [Value<'_>; 2] = [&done_agents, &done_seqs];
     link.all(UPTO, &done, |_| Ok(())).await?;
     let left = behind(link).await?;
-    link.say("COMMIT").await?;
+    link.command("COMMIT").await?;
     Ok(left)
 }
 
-/// What a step takes in.
+/// Rows of one indexing step, as columns.
 #[derive(Default)]
-struct Taken {
+struct IndexChunk {
     messages: Vec<i64>,
     agents: Vec<i64>,
     seqs: Vec<i64>,
@@ -131,19 +133,19 @@ struct Taken {
     bytes: usize,
 }
 
-/// Empties the index; tells how many rows it lacks then.
+/// Empties the index; returns the number of rows to index.
 pub(super) async fn forget(link: &Link, lock: i64) -> Result<u64> {
     begin(link, lock).await?;
-    link.say("DELETE FROM search; DELETE FROM search_upto")
+    link.command("DELETE FROM search; DELETE FROM search_upto")
         .await?;
     let left = behind(link).await?;
-    link.say("COMMIT").await?;
+    link.command("COMMIT").await?;
     Ok(left)
 }
 
-/// Begins a transaction under the lock.
+/// Begins a transaction and takes the lock.
 async fn begin(link: &Link, lock: i64) -> Result<()> {
-    link.say("BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL synchronous_commit = off")
+    link.command("BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL synchronous_commit = off")
         .await?;
     let locked = "SELECT pg_advisory_xact_lock($1)";
     link.all(locked, &[&lock], |_| Ok(())).await?;

@@ -1,51 +1,49 @@
-//! Versions of the tables: forward only, in one transaction, by one process at a time.
+//! Schema migrations: forward only, in one transaction, by one process at a time.
 
 use sha2::{Digest, Sha256};
 
-use super::connect::{Link, Role, Target};
-use super::errors::{Cause, sql_error};
+use super::connect::{ConnectionRole, Link, PostgresTarget};
+use super::errors::{ServerError, sql_error};
 use crate::error::StoreError;
+use crate::sql_common::Migrations;
 
-/// The statements that lead from each version to the next; the first makes version 1 of nothing.
-pub type Migrations = &'static [&'static str];
-
-/// The versions that this program knows.
+/// Migrations of this program.
 pub const MIGRATIONS: Migrations = &[
     include_str!("schema/001.sql"),
     include_str!("schema/002.sql"),
     include_str!("schema/003.sql"),
 ];
 
-/// What a schema was found to be.
+/// State of a schema.
 #[derive(Debug, PartialEq, Eq)]
-enum State {
-    /// It is not there, or holds nothing.
+enum SchemaState {
+    /// It is missing or empty.
     Empty,
-    /// It is ours, of this version.
+    /// It is ours, with this version.
     Version(u32),
 }
 
-impl Target {
-    /// Opens the log for the first time in this process: makes what is missing, migrates what is
-    /// older, refuses what is newer or not ours. One of this version is only read.
+impl PostgresTarget {
+    /// Opens the log for the first time in this process, and returns a connection.
     ///
-    /// Returns a connection of that role.
-    pub async fn prepare(&self, role: Role) -> Result<Link, StoreError> {
+    /// Creates a missing schema, migrates an older one, refuses a newer or foreign one. A schema of
+    /// this version is only read.
+    pub async fn prepare(&self, role: ConnectionRole) -> Result<Link, StoreError> {
         let link = self.linked(role).await?;
-        if self.look(&link).await? != State::Version(self.version()) {
-            let writing = self.linked(Role::Slow).await?;
+        if self.look(&link).await? != SchemaState::Version(self.version()) {
+            let writing = self.linked(ConnectionRole::Slow).await?;
             self.migrate(&writing).await?;
         }
         Ok(link)
     }
 
-    async fn linked(&self, role: Role) -> Result<Link, StoreError> {
+    async fn linked(&self, role: ConnectionRole) -> Result<Link, StoreError> {
         let link = self.connect(role).await;
         link.map_err(|cause| cause.store_error(&self.url))
     }
 
-    /// Looks whether the schema is one of ours, and of which version; a newer one is refused.
-    async fn look(&self, link: &Link) -> Result<State, StoreError> {
+    /// Reads whether the schema is ours, and its version; a newer one is refused.
+    async fn look(&self, link: &Link) -> Result<SchemaState, StoreError> {
         let fail = |error| sql_error(&self.url, error);
         let (has_version, has_others): (bool, bool) = link
             .client
@@ -63,7 +61,7 @@ impl Target {
             return if has_others {
                 Err(self.not_ours())
             } else {
-                Ok(State::Empty)
+                Ok(SchemaState::Empty)
             };
         }
         let found = link
@@ -81,13 +79,13 @@ impl Target {
                 store: version,
                 program: self.version(),
             }),
-            Some(version) => Ok(State::Version(version)),
+            Some(version) => Ok(SchemaState::Version(version)),
             None => Err(self.not_ours()),
         }
     }
 
     fn not_ours(&self) -> StoreError {
-        let cause = Cause::Unfit {
+        let cause = ServerError::Unfit {
             reason: format!("its schema `{}` holds something else", self.url.schema),
             advice: "name another schema: add `?schema=NAME` to the address",
         };
@@ -108,8 +106,8 @@ impl Target {
             .await
             .map_err(fail)?;
         let from = match self.look(link).await? {
-            State::Empty => 0,
-            State::Version(version) => version,
+            SchemaState::Empty => 0,
+            SchemaState::Version(version) => version,
         };
         if from < self.version() {
             let first = self.before(link, from).await?;
@@ -128,10 +126,10 @@ impl Target {
         client.batch_execute("COMMIT").await.map_err(fail)
     }
 
-    /// What comes before the migrations: the place for them, or quiet.
+    /// Statements before the migrations: create the schema, or lock it.
     async fn before(&self, link: &Link, from: u32) -> Result<String, StoreError> {
         if from > 0 {
-            // Every transaction that writes reads this table first, so that they wait here.
+            // Every writing transaction reads this table first, so it waits here.
             return Ok("LOCK TABLE schema_version IN ACCESS EXCLUSIVE MODE;".to_owned());
         }
         let schema = &self.url.schema;
@@ -160,7 +158,7 @@ impl Target {
     }
 }
 
-/// The number of an advisory lock, by what it is for.
+/// Number of an advisory lock, derived from its purpose and name.
 pub(super) fn lock_number(purpose: &str, name: &str) -> i64 {
     let digest = Sha256::digest(format!("ikigai: {purpose} {name}"));
     let mut bytes = [0; 8];

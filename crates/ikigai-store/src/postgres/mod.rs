@@ -1,6 +1,5 @@
 //! The shared engine: one PostgreSQL database, used by several people and machines.
 
-mod acting;
 mod ancestry;
 mod append;
 mod connect;
@@ -9,7 +8,7 @@ mod errors;
 mod facts;
 mod group_commit;
 mod index;
-mod listen;
+mod listener;
 mod migrations;
 mod owner;
 mod pipeline;
@@ -22,26 +21,28 @@ mod search;
 mod sql;
 mod statements;
 mod store;
+mod text_search;
 mod tls;
-mod url;
 mod values;
-mod words;
+mod volatile_functions;
 mod writer;
 
-pub use store::{OpenOptions, PostgresStore};
-pub use url::{BadUrl, Url};
+pub use crate::server_url::{BadUrl, Url};
+pub use store::{PostgresOptions, PostgresStore};
 
 pub(crate) use errors::sql_error;
 
 #[doc(hidden)]
-pub use crate::faults::{CommitFault, Faults};
+pub use crate::faults::{Faults, InjectedFault};
 #[doc(hidden)]
-pub use connect::{Link, Role, Target};
+pub use crate::sql_common::Migrations;
 #[doc(hidden)]
-pub use errors::Cause;
+pub use connect::{ConnectionRole, Link, PostgresTarget};
 #[doc(hidden)]
-pub use listen::{Listener, Notifier};
+pub use errors::ServerError;
 #[doc(hidden)]
-pub use migrations::{MIGRATIONS, Migrations};
+pub use listener::{CommitListener, ListenerHandle};
 #[doc(hidden)]
-pub use owner::{Owner, is_alive};
+pub use migrations::MIGRATIONS;
+#[doc(hidden)]
+pub use owner::{PostgresOwner, is_alive};

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::connect::Link;
-use super::values::{Failure, Result};
+use super::values::{QueryFailure, Result};
 
 /// Parameter of a statement.
 pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
@@ -17,7 +17,7 @@ pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 pub(super) type OwnedParam = Box<dyn ToSql + Sync + Send>;
 
 impl Link {
-    /// Prepares what is not yet prepared, all at once.
+    /// Prepares all new statements in one round trip.
     pub(super) async fn prepare_all(
         &self,
         sqls: impl Iterator<Item = &'static str>,
@@ -43,7 +43,7 @@ impl Link {
         rows.iter().map(read).collect()
     }
 
-    /// Reads the only row of a statement, if there is one.
+    /// Reads the only row of a statement, if any.
     pub(super) async fn one<T>(
         &self,
         sql: &'static str,
@@ -55,7 +55,7 @@ impl Link {
         row.as_ref().map(read).transpose()
     }
 
-    /// Reads the row that a statement always has.
+    /// Reads the row that a statement always returns.
     pub(super) async fn only<T>(
         &self,
         sql: &'static str,
@@ -63,11 +63,10 @@ impl Link {
         read: impl FnOnce(&Row) -> Result<T>,
     ) -> Result<T> {
         let row = self.one(sql, values, read).await?;
-        row.ok_or_else(|| Failure::Value("a statement has no answer".to_owned()))
+        row.ok_or_else(|| QueryFailure::Value("a statement has no answer".to_owned()))
     }
 
-    /// Sends a statement with values that were kept, and reads its rows. Without a wait before it,
-    /// if the statement is prepared.
+    /// Sends a statement and reads its rows, without a wait before it if it is prepared.
     pub(super) async fn send(
         &self,
         sql: &'static str,
@@ -78,7 +77,7 @@ impl Link {
         self.client.query(&statement, &values).await
     }
 
-    /// Sends a statement as [`Self::send`] does, and counts the rows that it wrote.
+    /// Sends a statement as [`Self::send`] does, and counts the rows it wrote.
     pub(super) async fn count(
         &self,
         sql: &'static str,
@@ -89,21 +88,21 @@ impl Link {
         self.client.execute_raw(&statement, values).await
     }
 
-    /// Sends a word that needs no values and has no rows: `BEGIN`, `COMMIT`, `ROLLBACK`.
-    pub(super) async fn say(&self, word: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
+    /// Sends a command without parameters and rows: `BEGIN`, `COMMIT`, `ROLLBACK`.
+    pub(super) async fn command(&self, word: &str) -> Result<Vec<Row>, tokio_postgres::Error> {
         self.client.batch_execute(word).await.map(|()| Vec::new())
     }
 }
 
-/// Sends several requests without waiting between them, in this order, and gathers the answers.
+/// Sends several requests in order without waiting between them, and collects the replies.
 pub(super) async fn send_all<T>(requests: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut requests: Vec<Pin<Box<_>>> = requests.map(Box::pin).collect();
     let mut answers: Vec<Option<T>> = requests.iter().map(|_| None).collect();
     let mut first = 0;
     let mut are_sent = false;
     poll_fn(|context| {
-        // A request is sent when it is first polled. Answers come in the order of the requests, so
-        // that the first one that is missing is the one to wait for.
+        // The first poll sends a request. Replies come in the order of the requests, so wait for
+        // the first missing one.
         for (request, answer) in requests.iter_mut().zip(&mut answers).skip(first) {
             if answer.is_some() {
                 continue;

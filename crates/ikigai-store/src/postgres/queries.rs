@@ -1,4 +1,4 @@
-//! What is read: each function one statement, so that it sees one moment of the log.
+//! Queries; each function is one statement, so that it sees one moment of the log.
 
 use ikigai_core::{
     AgentId, ControlQuery, Direction, Epoch, Micros, PageQuery, Row, RowRef, Seq, SessionId, Span,
@@ -11,12 +11,12 @@ use super::values::{
     parsed, seq, wide_id,
 };
 use crate::blobs::join_parts;
-use crate::numbers::{stored, stored_limit};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, PageCollector, ProcessRecord,
+    AgentRecord, BlobHash, DraftRecord, Head, MailId, MailRecord, PageCollector, ProcessRecord,
     RestorePoint, RunId, RunRecord, SessionRecord, Snapshot,
 };
-use crate::selects::agents_sql;
+use crate::sql_common::agents_sql;
+use crate::sql_common::{stored, stored_limit};
 
 pub(super) async fn head(link: &Link, agent: AgentId) -> Result<Option<Head>> {
     let sql = "SELECT h.seq, h.epoch, p.uuid, p.pid, p.started, p.host
@@ -73,7 +73,7 @@ async fn rows(link: &Link, sql: &'static str, span: Span, limit: usize) -> Resul
         .await
 }
 
-/// The newest of each agent in one go: there may be a thousand agents, and each question has a way.
+/// Newest `usage` row of each agent, in one round trip for up to a thousand agents.
 pub(super) async fn newest_usage(link: &Link, agents: &[AgentId]) -> Result<Vec<Row>> {
     let sql = "SELECT u.uuid, m.seq, m.kind, m.created_at, m.content, m.data
          FROM unnest($1::text[]) WITH ORDINALITY AS u (uuid, place)
@@ -103,7 +103,7 @@ impl Columns {
     }
 }
 
-/// How many messages spans hold: only the index is read.
+/// Counts messages of spans; reads only the index.
 pub(super) async fn count_messages(link: &Link, spans: &[Span]) -> Result<u64> {
     let sql = "SELECT count(*) FROM unnest($1::text[], $2::bigint[], $3::bigint[])
              AS s (uuid, low, high)
@@ -146,7 +146,7 @@ pub(super) async fn snapshot(link: &Link, upto: RowRef) -> Result<Option<Snapsho
         .await
 }
 
-/// Rows of several spans in one go; see [`crate::ReadLog::pages`].
+/// Rows of several spans in one round trip; see [`crate::ReadLog::pages`].
 pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
     let sql = "SELECT s.place, m.seq, m.kind, m.created_at, m.content, m.data
          FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
@@ -156,7 +156,7 @@ pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<V
              WHERE agent = a.id AND seq BETWEEN s.low AND s.high
              ORDER BY seq DESC LIMIT s.wanted) m
          ORDER BY s.place, m.seq DESC";
-    // What each span has is known, so that no more is asked for than is wanted.
+    // The length of each span is known, so no more is read than needed.
     let mut left = stored_limit(limit);
     let mut wanted = Vec::new();
     for span in spans {
@@ -190,7 +190,7 @@ pub(super) async fn pages(link: &Link, spans: &[Span], limit: usize) -> Result<V
     Ok(pages.finish())
 }
 
-/// Head, snapshot and control rows in one go. The first row is the head with the snapshot.
+/// Head, snapshot and control rows in one round trip. The first row is the head with the snapshot.
 pub(super) async fn restore_point(
     link: &Link,
     agent: AgentId,
@@ -298,7 +298,7 @@ pub(super) async fn sessions(link: &Link) -> Result<Vec<SessionRecord>> {
     link.all(sql, &[], read).await
 }
 
-/// What every reading of mail selects, up to its condition.
+/// Builds the query for mail records from its condition.
 macro_rules! mail_sql {
     ($condition:literal) => {
         concat!(
@@ -353,16 +353,19 @@ pub(super) async fn open_runs(link: &Link, agent: AgentId) -> Result<Vec<RunReco
     link.all(sql, &[&agent.to_string()], read).await
 }
 
-pub(super) async fn draft(link: &Link, agent: AgentId) -> Result<Option<Draft>> {
+pub(super) async fn draft(link: &Link, agent: AgentId) -> Result<Option<DraftRecord>> {
     let sql = "SELECT text, at FROM drafts
          WHERE agent = (SELECT id FROM agents WHERE uuid = $1)
          ORDER BY part";
     let read = |row: &SqlRow| Ok((get::<String>(row, 0)?, micros(row, 1)?));
     let parts = link.all(sql, &[&agent.to_string()], read).await?;
-    Ok(parts.last().map(|(_, at)| *at).map(|updated_at| Draft {
-        text: parts.into_iter().map(|(text, _)| text).collect(),
-        updated_at,
-    }))
+    Ok(parts
+        .last()
+        .map(|(_, at)| *at)
+        .map(|updated_at| DraftRecord {
+            text: parts.into_iter().map(|(text, _)| text).collect(),
+            updated_at,
+        }))
 }
 
 pub(super) async fn blob(link: &Link, hash: BlobHash) -> Result<Option<Vec<u8>>> {
@@ -375,7 +378,7 @@ pub(super) async fn blob(link: &Link, hash: BlobHash) -> Result<Option<Vec<u8>>>
     Ok(join_parts(hash, parts))
 }
 
-/// What contradicts itself in the tables.
+/// Contradictions between the tables.
 pub(super) async fn integrity(link: &Link) -> Result<Vec<String>> {
     let sql = "SELECT 'agent ' || a.uuid || ' has ' || coalesce(m.rows, 0) || ' rows up to ' ||
                 coalesce(m.newest, 0) || ', and its head is at ' || h.seq

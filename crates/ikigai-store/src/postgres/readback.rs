@@ -1,30 +1,26 @@
-//! After a commit whose answer was lost: was it stored? It is looked at, never written again.
+//! Lookup of the outcome of a commit whose reply was lost. It is read, never written again.
 
 use super::connect::Link;
 use super::facts::WITNESS;
-use super::values::{Failure, get};
+use super::values::{QueryFailure, get};
+use crate::batch::CommitOutcome;
 
-/// What became of a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// All of it is stored.
-    Stored,
-    /// Nothing of it is stored, nor will it appear later.
-    Absent,
-}
-
-/// Finds out what became of this process's transaction of that number.
+/// Reads the outcome of this process's transaction with that witness.
 ///
-/// The next number is drawn. That waits for a transaction which is still on its way, and counts on
-/// from the one that was lost only if it was stored. The number is given back: an answer to this
-/// may be lost too, and whoever looks again must see the same.
-pub(super) async fn outcome(link: &Link, process: &str, witness: i64) -> Result<Outcome, Failure> {
-    link.say("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+/// It draws the next witness, which waits for a transaction in flight, and continues from the lost
+/// one only if that was stored. The witness is rolled back, so that a repeated lookup sees the
+/// same.
+pub(super) async fn read_outcome(
+    link: &Link,
+    process: &str,
+    witness: i64,
+) -> Result<CommitOutcome, QueryFailure> {
+    link.command("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     let next: i64 = link.only(WITNESS, &[&process], |row| get(row, 0)).await?;
-    link.say("ROLLBACK").await?;
+    link.command("ROLLBACK").await?;
     Ok(if next > witness {
-        Outcome::Stored
+        CommitOutcome::Stored
     } else {
-        Outcome::Absent
+        CommitOutcome::Absent
     })
 }

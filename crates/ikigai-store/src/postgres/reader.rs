@@ -1,4 +1,4 @@
-//! Connections that are asked: made when they are first needed, and anew when they broke.
+//! Connections for queries: made at the first use, and again after they broke.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,23 +7,27 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::connect::{Link, Role, Target};
-use super::errors::{Cause, sql_error};
-use super::values::{Failure, Result};
+use super::connect::{ConnectionRole, Link, PostgresTarget};
+use super::errors::{ServerError, sql_error};
+use super::values::{QueryFailure, Result};
 use crate::error::StoreError;
 
-/// How long an answer may take: longer than the server allows itself.
+/// Timeout of a reply: longer than the server's own.
 pub(super) const PATIENCE: Duration = Duration::from_secs(35);
 
-/// One connection for all questions of a kind, which are asked without waiting for each other.
-pub(super) struct Reader {
-    target: Arc<Target>,
-    role: Role,
+/// One connection on which queries of one role run concurrently.
+pub(super) struct ReadConnection {
+    target: Arc<PostgresTarget>,
+    role: ConnectionRole,
     link: Mutex<Option<Arc<Link>>>,
 }
 
-impl Reader {
-    pub(super) fn new(target: Arc<Target>, role: Role, link: Option<Link>) -> Self {
+impl ReadConnection {
+    pub(super) fn new(
+        target: Arc<PostgresTarget>,
+        role: ConnectionRole,
+        link: Option<Link>,
+    ) -> Self {
         Self {
             target,
             role,
@@ -31,7 +35,7 @@ impl Reader {
         }
     }
 
-    /// The connection. To be called on the store's runtime.
+    /// Returns the connection. Call it on the store's runtime.
     pub(super) async fn link(&self) -> Result<Arc<Link>, StoreError> {
         let mut slot = self.link.lock().await;
         if let Some(link) = slot.as_ref().filter(|link| !link.client.is_closed()) {
@@ -43,7 +47,7 @@ impl Reader {
         Ok(link)
     }
 
-    /// Asks something that is answered at once.
+    /// Runs a short query.
     pub(super) async fn ask<T, F>(&self, read: impl FnOnce(Arc<Link>) -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T>>,
@@ -52,15 +56,15 @@ impl Reader {
         if let Ok(answer) = timeout(PATIENCE, read(link)).await {
             return answer.map_err(|failure| self.store_error(failure));
         }
-        // A server that is stopped answers nobody else either.
+        // A stopped server answers no other query either.
         self.link.lock().await.take();
-        Err(Cause::Silence.store_error(self.target.url()))
+        Err(ServerError::Silence.store_error(self.target.url()))
     }
 
-    fn store_error(&self, failure: Failure) -> StoreError {
+    fn store_error(&self, failure: QueryFailure) -> StoreError {
         match failure {
-            Failure::Sql(error) => sql_error(self.target.url(), error),
-            Failure::Value(what) => StoreError::Value(what),
+            QueryFailure::Sql(error) => sql_error(self.target.url(), error),
+            QueryFailure::Value(what) => StoreError::Value(what),
         }
     }
 }

@@ -1,19 +1,19 @@
-//! What a person wants to know of the server before others rely on it.
+//! Examination of the server for `ikigai doctor`.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::connect::{Link, Role, Target};
-use super::errors::Cause;
-use super::values::{Failure, Result, get};
+use super::connect::{ConnectionRole, Link, PostgresTarget};
+use super::errors::ServerError;
+use super::values::{QueryFailure, Result, get};
 use crate::server_report::ServerReport;
 
-/// How long a notification may take to come back.
+/// Timeout of the test notification.
 const NOTIFIED: Duration = Duration::from_secs(5);
 
-/// What this program must be allowed to do with each table.
+/// Privileges that this program needs on each table.
 const RIGHTS: [(&str, &[&str]); 14] = [
     ("schema_version", &["SELECT"]),
     ("sessions", &["SELECT", "INSERT"]),
@@ -31,18 +31,18 @@ const RIGHTS: [(&str, &[&str]); 14] = [
     ("search_upto", &["SELECT", "INSERT", "UPDATE", "DELETE"]),
 ];
 
-/// Looks at the server, over a connection of its own.
-pub(super) async fn report(target: &Target) -> Result<ServerReport, Cause> {
+/// Examines the server over a separate connection.
+pub(super) async fn report(target: &PostgresTarget) -> Result<ServerReport, ServerError> {
     let (told, mut heard) = mpsc::channel(1);
-    let link = target.connect_hearing(Role::Slow, move |_| {
+    let link = target.connect_with_notifications(ConnectionRole::Slow, move |_| {
         // One is enough.
         let _ = told.try_send(());
     });
     let link = link.await?;
     let looked = look(&link, target, &mut heard).await;
     looked.map_err(|failure| match failure {
-        Failure::Sql(error) => error.into(),
-        Failure::Value(reason) => Cause::Unfit {
+        QueryFailure::Sql(error) => error.into(),
+        QueryFailure::Value(reason) => ServerError::Unfit {
             reason,
             advice: "run `ikigai doctor` again",
         },
@@ -51,7 +51,7 @@ pub(super) async fn report(target: &Target) -> Result<ServerReport, Cause> {
 
 async fn look(
     link: &Link,
-    target: &Target,
+    target: &PostgresTarget,
     heard: &mut mpsc::Receiver<()>,
 ) -> Result<ServerReport> {
     let mut report = link
@@ -75,7 +75,7 @@ async fn look(
     Ok(report)
 }
 
-/// Everything that the server knows of itself, in one go.
+/// Reads version and settings of the server.
 const SETTINGS: &str = "SELECT current_setting('server_version'),
          pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
          ARRAY(SELECT name FROM pg_catalog.pg_settings WHERE setting = 'off'
@@ -108,10 +108,10 @@ async fn missing_rights(link: &Link) -> Result<Vec<String>> {
         .await
 }
 
-/// How long a question takes, and how far the server's clock is ahead. The quickest of some.
+/// Measures round-trip time and clock offset; the fastest of several counts.
 async fn clock(link: &Link) -> Result<(Duration, i64)> {
     let mut best = (Duration::MAX, 0);
-    // The first has to be prepared as well.
+    // The first one includes preparing the statement.
     for _ in 0..4 {
         let asked = Instant::now();
         let theirs: i64 = link.only(NOW, &[], |row| get(row, 0)).await?;
@@ -126,16 +126,16 @@ async fn clock(link: &Link) -> Result<(Duration, i64)> {
     Ok(best)
 }
 
-/// Sends a notification to itself, as commits are told of.
+/// Measures the delay of a notification to this connection.
 async fn notified(
     link: &Link,
-    target: &Target,
+    target: &PostgresTarget,
     heard: &mut mpsc::Receiver<()>,
 ) -> Result<Option<Duration>> {
     let channel = format!("{}_doctor", target.url().schema());
-    link.say(&format!("LISTEN {channel}")).await?;
+    link.command(&format!("LISTEN {channel}")).await?;
     let sent = Instant::now();
-    link.say(&format!("NOTIFY {channel}")).await?;
+    link.command(&format!("NOTIFY {channel}")).await?;
     let came = timeout(NOTIFIED, heard.recv()).await;
     Ok(came.is_ok().then(|| sent.elapsed()))
 }

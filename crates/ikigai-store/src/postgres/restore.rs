@@ -1,4 +1,4 @@
-//! Taking in a log that another store told: all of it, or nothing.
+//! Restoring a dumped log: all of it, or nothing.
 
 use std::error::Error;
 use std::io::BufRead;
@@ -7,24 +7,24 @@ use std::sync::mpsc as blocking;
 use tokio::sync::mpsc;
 
 use super::PostgresStore;
-use super::connect::{Link, Role, Target};
+use super::connect::{ConnectionRole, Link, PostgresTarget};
 use super::errors::{is_reference_violation, is_unique_violation, sql_error};
 use super::pipeline::{OwnedParam, send_all};
 use super::statements::clean;
-use super::values::{Failure, get};
+use super::values::{QueryFailure, get};
 use crate::error::StoreError;
 use crate::log::BoxFuture;
-use crate::portable::lines::{Cell, Entry, Lines, What};
+use crate::portable::dump_reader::{ColumnValue, DumpEntry, DumpReader, EntryKind};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 
-/// How much is sent without waiting for answers.
+/// Size of a chunk that is sent without waiting for replies.
 const CHUNK_ENTRIES: usize = 512;
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
-/// What is on its way to the server.
+/// Message to the task that inserts.
 enum Chunk {
     /// Some entries, in order.
-    Entries(Vec<Entry>),
+    Entries(Vec<DumpEntry>),
     /// There are no more, and they are whole.
     End,
 }
@@ -39,14 +39,14 @@ impl PostgresStore {
         let (answer, answered) = blocking::sync_channel(1);
         let target = self.target.clone();
         self.runtime.spawn(async move {
-            // Whoever waits is there until it is answered.
+            // The caller waits for the reply.
             let _ = answer.send(insert_all(&target, received, mode).await);
         });
-        let mut lines = Lines::new(lines, mode);
+        let mut lines = DumpReader::new(lines, mode);
         let read = send(&mut lines, &chunks);
         drop(chunks);
         let taken = answered.recv();
-        // What is wrong with the file is why nothing was taken in.
+        // A mistake in the file is the reason for the failure.
         read?;
         taken.map_err(|_| RestoreError::Store(StoreError::Closed))??;
         self.notifier.committed();
@@ -54,12 +54,15 @@ impl PostgresStore {
     }
 }
 
-/// Reads everything and sends it on. Ends early if nobody takes it any more.
-fn send<R: BufRead>(lines: &mut Lines<R>, to: &mpsc::Sender<Chunk>) -> Result<(), RestoreError> {
+/// Reads all entries and sends them on, until the receiver is gone.
+fn send<R: BufRead>(
+    lines: &mut DumpReader<R>,
+    to: &mpsc::Sender<Chunk>,
+) -> Result<(), RestoreError> {
     let mut entries = Vec::new();
     let mut bytes = 0;
     while let Some(entry) = lines.next()? {
-        bytes += entry.cells.iter().map(Cell::bytes).sum::<usize>();
+        bytes += entry.cells.iter().map(ColumnValue::bytes).sum::<usize>();
         entries.push(entry);
         if entries.len() == CHUNK_ENTRIES || bytes > CHUNK_BYTES {
             bytes = 0;
@@ -76,12 +79,12 @@ fn send<R: BufRead>(lines: &mut Lines<R>, to: &mpsc::Sender<Chunk>) -> Result<()
 }
 
 async fn insert_all(
-    target: &Target,
+    target: &PostgresTarget,
     mut chunks: mpsc::Receiver<Chunk>,
     mode: RestoreMode,
 ) -> Result<(), RestoreError> {
     let fail = |failure| RestoreError::Store(store_error(target, failure));
-    let link = target.connect(Role::Slow).await;
+    let link = target.connect(ConnectionRole::Slow).await;
     let link = link.map_err(|cause| RestoreError::Store(cause.store_error(target.url())))?;
     // The transaction ends with the connection, if it is not committed.
     begin(&link).await.map_err(fail)?;
@@ -103,27 +106,27 @@ async fn insert_all(
     settle(&link, forks)
         .await
         .map_err(|failure| match failure {
-            Failure::Sql(error) if is_reference_violation(&error) => RestoreError::Store(
+            QueryFailure::Sql(error) if is_reference_violation(&error) => RestoreError::Store(
                 StoreError::Value("something in the file refers to what is not in it".to_owned()),
             ),
             failure => fail(failure),
         })?;
-    let committed = link.say("COMMIT").await;
+    let committed = link.command("COMMIT").await;
     committed.map_err(|error| fail(error.into()))?;
     Ok(())
 }
 
-fn store_error(target: &Target, failure: Failure) -> StoreError {
+fn store_error(target: &PostgresTarget, failure: QueryFailure) -> StoreError {
     match failure {
-        Failure::Sql(error) => sql_error(target.url(), error),
-        Failure::Value(what) => StoreError::Value(what),
+        QueryFailure::Sql(error) => sql_error(target.url(), error),
+        QueryFailure::Value(what) => StoreError::Value(what),
     }
 }
 
 /// Others may read meanwhile, but not write.
-async fn begin(link: &Link) -> Result<(), Failure> {
-    link.say("BEGIN").await?;
-    link.say(
+async fn begin(link: &Link) -> Result<(), QueryFailure> {
+    link.command("BEGIN").await?;
+    link.command(
         "LOCK TABLE sessions, agents, heads, messages, mail, drafts, tool_runs, blobs
          IN SHARE ROW EXCLUSIVE MODE",
     )
@@ -131,12 +134,12 @@ async fn begin(link: &Link) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn is_empty(link: &Link) -> Result<bool, Failure> {
+async fn is_empty(link: &Link) -> Result<bool, QueryFailure> {
     let sql = "SELECT NOT EXISTS (SELECT 1 FROM sessions) AND NOT EXISTS (SELECT 1 FROM blobs)";
     link.only(sql, &[], |row| get(row, 0)).await
 }
 
-/// Where agents were forked from: told before those rows are there.
+/// Fork points of agents, set after the rows exist.
 #[derive(Default)]
 struct Forks {
     agents: Vec<String>,
@@ -145,13 +148,13 @@ struct Forks {
 }
 
 impl Forks {
-    fn keep(&mut self, cells: &[Cell]) {
+    fn keep(&mut self, cells: &[ColumnValue]) {
         if let [
-            Cell::Text(agent),
+            ColumnValue::Text(agent),
             _,
             _,
-            Cell::Text(from),
-            Cell::Integer(at),
+            ColumnValue::Text(from),
+            ColumnValue::Integer(at),
             ..,
         ] = cells
         {
@@ -162,28 +165,28 @@ impl Forks {
     }
 }
 
-async fn insert(link: &Link, entries: &[Entry], forks: &mut Forks) -> Result<(), RestoreError> {
+async fn insert(link: &Link, entries: &[DumpEntry], forks: &mut Forks) -> Result<(), RestoreError> {
     let mut statements: Vec<(&'static str, Vec<OwnedParam>)> = Vec::new();
-    let mut of: Vec<&Entry> = Vec::new();
+    let mut of: Vec<&DumpEntry> = Vec::new();
     for entry in entries {
         let sql = match entry.what {
-            What::Session => SESSION,
-            What::Agent => AGENT,
-            What::Blob => BLOB,
-            What::Row => ROW,
-            What::Mail => MAIL,
-            What::Run => RUN,
-            What::Draft => DRAFT,
+            EntryKind::Session => SESSION,
+            EntryKind::Agent => AGENT,
+            EntryKind::Blob => BLOB,
+            EntryKind::Row => ROW,
+            EntryKind::Mail => MAIL,
+            EntryKind::Run => RUN,
+            EntryKind::Draft => DRAFT,
         };
         let mut cells = entry.cells.clone();
-        if entry.what == What::Agent {
+        if entry.what == EntryKind::Agent {
             forks.keep(&cells);
-            // The row of the fork point is told later.
+            // The row of the fork point comes later.
             cells.remove(4);
         }
         of.push(entry);
         let cells = cells.into_iter().enumerate();
-        let values = cells.map(|(place, cell)| kept(entry.what, place, cell));
+        let values = cells.map(|(place, cell)| param_of(entry.what, place, cell));
         statements.push((sql, values.collect()));
     }
     let prepared = link.prepare_all(statements.iter().map(|(sql, _)| *sql));
@@ -197,50 +200,49 @@ async fn insert(link: &Link, entries: &[Entry], forks: &mut Forks) -> Result<(),
             Ok(rows) if rows.is_empty() => return Err(entry.lost()),
             Ok(_) => {}
             Err(error) if is_unique_violation(&error) => return Err(entry.twice()),
-            Err(error) => return Err(entry.wrong(said(&error))),
+            Err(error) => return Err(entry.wrong(server_message(&error))),
         }
     }
     Ok(())
 }
 
-fn sql_wrong(entries: &[Entry], error: &tokio_postgres::Error) -> RestoreError {
+fn sql_wrong(entries: &[DumpEntry], error: &tokio_postgres::Error) -> RestoreError {
     match entries.first() {
-        Some(entry) => entry.wrong(said(error)),
+        Some(entry) => entry.wrong(server_message(error)),
         None => RestoreError::Cut,
     }
 }
 
-/// What the server says; the library alone only tells that it said something.
-fn said(error: &tokio_postgres::Error) -> String {
+/// Message of the server, which the library hides.
+fn server_message(error: &tokio_postgres::Error) -> String {
     let told = error.as_db_error().map(|told| told.message().to_owned());
     let cause = error.source().map(ToString::to_string);
     told.or(cause).unwrap_or_else(|| error.to_string())
 }
 
-/// A value as its statement takes it. Nothing is sent as a text, so that a number which may be
-/// missing is one too.
-fn kept(what: What, place: usize, cell: Cell) -> OwnedParam {
-    let may_miss = matches!((what, place), (What::Mail | What::Run, 6));
+/// Converts a value for its statement. Nulls are sent as text, since optional numbers are.
+fn param_of(what: EntryKind, place: usize, cell: ColumnValue) -> OwnedParam {
+    let may_miss = matches!((what, place), (EntryKind::Mail | EntryKind::Run, 6));
     match cell {
-        Cell::Nothing => Box::new(None::<String>),
-        Cell::Integer(number) if may_miss => Box::new(number.to_string()),
-        Cell::Integer(number) => Box::new(number),
-        Cell::Text(text) => Box::new(clean(&text)),
-        Cell::Blob(bytes) => Box::new(bytes),
+        ColumnValue::Nothing => Box::new(None::<String>),
+        ColumnValue::Integer(number) if may_miss => Box::new(number.to_string()),
+        ColumnValue::Integer(number) => Box::new(number),
+        ColumnValue::Text(text) => Box::new(clean(&text)),
+        ColumnValue::Blob(bytes) => Box::new(bytes),
     }
 }
 
-/// Whether a log that came does not go from 1 on without a gap.
-async fn has_gaps(link: &Link) -> Result<bool, Failure> {
+/// Says whether the rows of a restored agent have gaps.
+async fn has_gaps(link: &Link) -> Result<bool, QueryFailure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM heads h WHERE h.seq = 0 AND
              (SELECT count(*) FROM messages WHERE agent = h.agent AND seq > 0) <>
              (SELECT coalesce(max(seq), 0) FROM messages WHERE agent = h.agent))";
     link.only(sql, &[], |row| get(row, 0)).await
 }
 
-/// Heads follow the rows that came, and agents are forked from rows that are there.
-async fn settle(link: &Link, forks: Forks) -> Result<(), Failure> {
-    link.say(
+/// Sets heads and fork points after the restored rows.
+async fn settle(link: &Link, forks: Forks) -> Result<(), QueryFailure> {
+    link.command(
         "UPDATE heads SET seq =
              (SELECT coalesce(max(seq), 0) FROM messages WHERE agent = heads.agent)
          WHERE seq = 0",

@@ -1,6 +1,7 @@
-//! Asking the search index, in two steps: the newest rows are walked through, which finds what is
-//! common, and if that was not enough the index is asked, which finds what is rare. Either alone
-//! takes far too long for the other's words.
+//! Search in two steps: a scan of the newest rows, then the index.
+//!
+//! The scan finds common words and the index rare ones; either alone takes too long for the other's
+//! words.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,42 +11,44 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 
-use super::connect::{Link, Role, Target};
-use super::errors::{Cause, sql_error};
+use super::connect::{ConnectionRole, Link, PostgresTarget};
+use super::errors::{ServerError, sql_error};
 use super::index;
-use super::listen::Notifier;
+use super::listener::ListenerHandle;
 use super::migrations::lock_number;
 use super::pipeline::Value;
-use super::values::{Failure, Result, get, log_row, parsed};
-use super::words::{LONG, Long, in_model, in_text, one_of, tag_agent, tag_kind, tag_session};
+use super::text_search::{
+    LONG, LongTexts, in_model, in_text, one_of, tag_agent, tag_kind, tag_session,
+};
+use super::values::{QueryFailure, Result, get, log_row, parsed};
 use crate::error::StoreError;
 use crate::faults::Faults;
 use crate::search::{
-    Cursor, Hit, MOST_AGENTS, MOST_HITS, MOST_RANKED, Order, SearchPage, SearchQuery,
+    Hit, MOST_AGENTS, MOST_HITS, MOST_RANKED, SearchCursor, SearchPage, SearchQuery, SortOrder,
 };
 
-/// How many of the newest rows are walked through.
+/// Number of newest rows that are scanned.
 const WALK: i64 = 100_000;
 
-/// How long a search takes at most, and how long one with words that may go on, in milliseconds.
+/// Timeout of a search, and of one with prefixes, in milliseconds.
 const LIMIT: u32 = 1000;
 const PREFIX_LIMIT: u32 = 200;
 
-/// How long any of it may take: longer than the server allows itself.
+/// Timeout of a reply: longer than the server's own.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long nothing must have been committed before the index is brought nearer to the log.
+/// Idle time before rows are indexed in the background.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The connection for searching, one question after the other.
+/// The connection for searches, one at a time.
 pub(super) struct Searcher {
-    target: Arc<Target>,
+    target: Arc<PostgresTarget>,
     link: Mutex<Option<Link>>,
     lock: i64,
 }
 
 impl Searcher {
-    pub(super) fn new(target: Arc<Target>) -> Self {
+    pub(super) fn new(target: Arc<PostgresTarget>) -> Self {
         Self {
             lock: lock_number("search index of", target.url().schema()),
             target,
@@ -53,29 +56,29 @@ impl Searcher {
         }
     }
 
-    /// Brings the index one step nearer to the log, and tells how many rows are left.
+    /// Indexes the next chunk of rows; returns how many remain.
     pub(super) async fn index_chunk(&self) -> Result<u64, StoreError> {
         self.with(async |link| match index::behind(link).await? {
-            // Whoever only searches keeps nobody from anything.
+            // A search alone takes no lock.
             0 => Ok(0),
             _ => index::step(link, self.lock).await,
         })
         .await
     }
 
-    /// Throws the index away; tells how many rows it lacks then.
+    /// Empties the index; returns the number of rows to index.
     pub(super) async fn forget(&self) -> Result<u64, StoreError> {
         self.with(async |link| index::forget(link, self.lock).await)
             .await
     }
 
-    /// Finds rows, after the index has caught up.
+    /// Finds rows, after indexing the newest ones.
     pub(super) async fn search(
         &self,
         query: SearchQuery,
         faults: &Faults,
     ) -> Result<SearchPage, StoreError> {
-        // An index that cannot be written is asked as far as it goes.
+        // An index that cannot be written is searched as far as it goes.
         let mut is_behind = false;
         loop {
             match self.index_chunk().await {
@@ -87,15 +90,14 @@ impl Searcher {
                 }
             }
         }
-        let found = self.with(async |link| within_time(link, query, faults).await);
+        let found = self.with(async |link| search_within_timeout(link, query, faults).await);
         let mut page = found.await?;
         page.cut |= is_behind;
         Ok(page)
     }
 
-    /// Uses quiet moments for the index, for as long as the store is open. One that cannot be
-    /// written is left to whoever searches.
-    pub(super) async fn follow(self: Arc<Self>, notifier: Notifier) {
+    /// Indexes rows while idle, as long as the store is open. Searches report errors.
+    pub(super) async fn follow(self: Arc<Self>, notifier: ListenerHandle) {
         loop {
             notifier.grown().await;
             while timeout(IDLE, notifier.grown()).await.is_ok() {}
@@ -104,36 +106,44 @@ impl Searcher {
     }
 
     async fn with<T>(&self, ask: impl AsyncFnOnce(&Link) -> Result<T>) -> Result<T, StoreError> {
-        let fail = |cause: Cause| cause.store_error(self.target.url());
+        let fail = |cause: ServerError| cause.store_error(self.target.url());
         let mut slot = self.link.lock().await;
         let link = match slot.take().filter(|link| !link.client.is_closed()) {
             Some(link) => link,
-            None => self.target.connect(Role::Slow).await.map_err(fail)?,
+            None => self
+                .target
+                .connect(ConnectionRole::Slow)
+                .await
+                .map_err(fail)?,
         };
-        // A connection on which anything failed is not used again: a transaction may be open.
+        // After a failure a transaction may be open, so drop the connection.
         let answer = timeout(PATIENCE, ask(&link)).await;
-        match answer.map_err(|_| fail(Cause::Silence))? {
+        match answer.map_err(|_| fail(ServerError::Silence))? {
             Ok(answer) => {
                 *slot = Some(link);
                 Ok(answer)
             }
-            Err(Failure::Sql(error)) => Err(sql_error(self.target.url(), error)),
-            Err(Failure::Value(what)) => Err(StoreError::Value(what)),
+            Err(QueryFailure::Sql(error)) => Err(sql_error(self.target.url(), error)),
+            Err(QueryFailure::Value(what)) => Err(StoreError::Value(what)),
         }
     }
 }
 
-/// What a search came to before its time was over.
+/// Result of a search within its timeout.
 #[derive(Default)]
-struct Came {
+struct FoundRows {
     page: SearchPage,
-    /// The rows of the hits, each with the number of its message.
+    /// Rows of the hits, each with its message id.
     rows: Vec<(Row, i64)>,
     is_cut: bool,
 }
 
-/// Asks the index, and ends in a short time: words that may go on are then taken as whole ones.
-async fn within_time(link: &Link, query: SearchQuery, faults: &Faults) -> Result<SearchPage> {
+/// Searches within the timeout; prefixes that time out are searched as whole words.
+async fn search_within_timeout(
+    link: &Link,
+    query: SearchQuery,
+    faults: &Faults,
+) -> Result<SearchPage> {
     let mut query = query;
     let mut whole_words = false;
     if query.words.has_prefix() {
@@ -146,7 +156,7 @@ async fn within_time(link: &Link, query: SearchQuery, faults: &Faults) -> Result
         query.words = query.words.whole();
         whole_words = true;
     }
-    let Came { page, is_cut, .. } = search(link, &query, LIMIT).await?;
+    let FoundRows { page, is_cut, .. } = search(link, &query, LIMIT).await?;
     Ok(SearchPage {
         whole_words,
         cut: is_cut,
@@ -154,36 +164,36 @@ async fn within_time(link: &Link, query: SearchQuery, faults: &Faults) -> Result
     })
 }
 
-/// Asks in a transaction whose statements the server gives up after so many milliseconds.
-async fn search(link: &Link, query: &SearchQuery, limit: u32) -> Result<Came> {
-    // Every plan but those that are meant here would read the whole table. With less memory the
-    // server forgets which rows of a page it found, and looks through all of them.
-    link.say(&format!(
+/// Searches in a transaction with a statement timeout in milliseconds.
+async fn search(link: &Link, query: &SearchQuery, limit: u32) -> Result<FoundRows> {
+    // Other plans would read the whole table. With less memory the server forgets which rows of a
+    // page matched, and rechecks all of them.
+    link.command(&format!(
         "BEGIN READ ONLY; SET LOCAL statement_timeout = {limit}; SET LOCAL enable_seqscan = off;
          SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL work_mem = '64MB'"
     ))
     .await?;
-    let mut came = match unless_cut(Narrowed::new(link, query).await)? {
+    let mut came = match unless_cut(PostgresSearch::new(link, query).await)? {
         Some(Some(narrowed)) => narrowed.find(link, query).await?,
-        Some(None) => Came::default(),
-        None => Came {
+        Some(None) => FoundRows::default(),
+        None => FoundRows {
             is_cut: true,
-            ..Came::default()
+            ..FoundRows::default()
         },
     };
-    link.say("ROLLBACK").await?;
+    link.command("ROLLBACK").await?;
     for (row, _) in std::mem::take(&mut came.rows) {
         came.page.hits.push(hit(link, query, &row).await?);
     }
     Ok(came)
 }
 
-/// Makes a hit of a row, reading its blob only if the words are not in the row itself.
+/// Converts a row into a hit, reading its blob only if the row lacks the words.
 async fn hit(link: &Link, query: &SearchQuery, row: &Row) -> Result<Hit> {
     let mut asked = None;
     let hit = Hit::of(row, query, |hash| {
         asked = Some(hash.to_owned());
-        Ok::<_, Failure>(None)
+        Ok::<_, QueryFailure>(None)
     })?;
     let Some(hash) = asked else {
         return Ok(hit);
@@ -192,11 +202,12 @@ async fn hit(link: &Link, query: &SearchQuery, row: &Row) -> Result<Hit> {
     Hit::of(row, query, |_| Ok(text))
 }
 
-/// What texts must have. To look for long texts too takes a phrase as long again, so it is asked
-/// first whether there are any.
-async fn in_words(link: &Link, query: &SearchQuery) -> Result<Option<String>> {
-    let of_all = in_text(&query.words, Long::Somewhere);
-    let of_short = in_text(&query.words, Long::Nowhere);
+/// Builds the match for texts.
+///
+/// Including long texts doubles the phrase, so check first whether there are any.
+async fn match_words(link: &Link, query: &SearchQuery) -> Result<Option<String>> {
+    let of_all = in_text(&query.words, LongTexts::Somewhere);
+    let of_short = in_text(&query.words, LongTexts::Nowhere);
     let is_told_apart = of_all != of_short;
     Ok(
         if is_told_apart && link.only(HAS_LONG, &[&LONG], |row| get(row, 0)).await? {
@@ -207,21 +218,21 @@ async fn in_words(link: &Link, query: &SearchQuery) -> Result<Option<String>> {
     )
 }
 
-/// A search as the server is asked for it.
-struct Narrowed {
-    /// What the index must match; none if only times are asked for.
+/// A search translated for PostgreSQL.
+struct PostgresSearch {
+    /// Match expression; `None` if only times are restricted.
     expression: Option<String>,
-    /// By what hits are ranked.
+    /// Expression that ranks the hits.
     ranking: Option<String>,
     before: i64,
     after: i64,
 }
 
-impl Narrowed {
-    /// None if nothing can be found, because what it is narrowed to is not there.
+impl PostgresSearch {
+    /// Translates a search; `None` if it cannot match anything.
     async fn new(link: &Link, query: &SearchQuery) -> Result<Option<Self>> {
         let most = i64::try_from(MOST_AGENTS).unwrap_or(i64::MAX);
-        let ranking = in_words(link, query).await?;
+        let ranking = match_words(link, query).await?;
         let mut parts: Vec<String> = ranking.iter().cloned().collect();
         parts.extend(query.model.as_ref().and_then(in_model));
         if let Some(agents) = &query.agents {
@@ -257,20 +268,20 @@ impl Narrowed {
     }
 
     /// Finds the rows of one page.
-    async fn find(&self, link: &Link, query: &SearchQuery) -> Result<Came> {
+    async fn find(&self, link: &Link, query: &SearchQuery) -> Result<FoundRows> {
         let limit = query.limit.clamp(1, MOST_HITS);
-        // One more is asked for, to know whether there are more.
+        // One more row shows whether there is a next page.
         let asked = i64::try_from(limit + 1).unwrap_or(i64::MAX);
         let Some(order) = unless_cut(self.order(link, query).await)? else {
-            return Ok(Came {
+            return Ok(FoundRows {
                 is_cut: true,
-                ..Came::default()
+                ..FoundRows::default()
             });
         };
         let skipped = query.cursor.map_or(0, |cursor| cursor.0.max(0));
         let found = match order {
-            Order::Newest => self.newest(link, query, asked).await?,
-            Order::Relevance => {
+            SortOrder::Newest => self.newest(link, query, asked).await?,
+            SortOrder::Relevance => {
                 let ranking = self.ranking.as_deref().unwrap_or_default();
                 let values: &[Value<'_>] = &[
                     &self.expression,
@@ -292,34 +303,34 @@ impl Narrowed {
         if rows.len() > limit {
             rows.truncate(limit);
             page.next = Some(match (order, rows.last()) {
-                (Order::Newest, Some((_, last))) => Cursor(*last),
-                _ => Cursor(skipped.saturating_add(asked - 1)),
+                (SortOrder::Newest, Some((_, last))) => SearchCursor(*last),
+                _ => SearchCursor(skipped.saturating_add(asked - 1)),
             });
         }
-        Ok(Came {
+        Ok(FoundRows {
             page,
             rows,
             is_cut: is_cut || is_part,
         })
     }
 
-    /// In which order hits are told: the best first only if that was asked and they are few.
-    async fn order(&self, link: &Link, query: &SearchQuery) -> Result<Order> {
-        if query.order == Order::Newest || self.ranking.is_none() {
-            return Ok(Order::Newest);
+    /// Order of hits: by relevance only if requested and there are few.
+    async fn order(&self, link: &Link, query: &SearchQuery) -> Result<SortOrder> {
+        if query.order == SortOrder::Newest || self.ranking.is_none() {
+            return Ok(SortOrder::Newest);
         }
         let few = i64::try_from(MOST_RANKED).unwrap_or(i64::MAX);
         let asked = few.saturating_add(1);
         let values: &[Value<'_>] = &[&self.expression, &asked];
         let hits: i64 = link.only(COUNT, values, |row| get(row, 0)).await?;
         Ok(if hits > few {
-            Order::Newest
+            SortOrder::Newest
         } else {
-            Order::Relevance
+            SortOrder::Relevance
         })
     }
 
-    /// The newest hits, and whether they are only those that were found before the time was over.
+    /// Newest hits, and whether the search timed out.
     async fn newest(
         &self,
         link: &Link,
@@ -353,15 +364,17 @@ async fn rows(link: &Link, sql: &'static str, values: &[Value<'_>]) -> Result<Ve
     .await
 }
 
-/// None if the server gave it up because it took too long.
+/// Maps a statement timeout to `None`.
 fn unless_cut<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
-        Err(Failure::Sql(error)) if error.code() == Some(&SqlState::QUERY_CANCELED) => Ok(None),
+        Err(QueryFailure::Sql(error)) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
+            Ok(None)
+        }
         result => result.map(Some),
     }
 }
 
-// For the first of several rows the server would walk through the whole table.
+// Without MATERIALIZED the server would scan the whole table for the first row.
 const HAS_LONG: &str = "WITH found AS MATERIALIZED (
          SELECT FROM search WHERE words @@ ($1::text)::tsquery
      )

@@ -1,39 +1,43 @@
-//! Questions of the user's own, in SQL: they read, and can do nothing else.
+//! SQL queries of the user: they can only read.
 
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Column, SimpleQueryMessage, SimpleQueryRow};
 
-use super::acting::{VOLATILE_NAMES, identifiers, is_acting, is_harmless};
-use super::connect::{Link, Role};
-use super::errors::{Cause, said};
+use super::connect::{ConnectionRole, Link};
+use super::errors::{ServerError, server_message};
 use super::store::PostgresStore;
-use crate::sql::{Cell, GRACE, MOST_BYTES, QueryError, QueryLimits, Table};
+use super::volatile_functions::{VOLATILE_NAMES, identifiers, is_acting, is_harmless};
+use crate::sql::{GRACE, MOST_BYTES, QueryError, QueryLimits, QueryTable, QueryValue};
 
 /// Has the server end a query whose client left, as with Ctrl-C.
 const NOTICE_LEFT_CLIENT: &str = "SET client_connection_check_interval = 2000";
 
-/// How many rows are fetched at a time.
+/// Rows per fetch.
 const FETCHED: usize = 500;
 
 impl PostgresStore {
     /// Runs one statement on its own connection, which cannot write.
-    pub(super) fn run_query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+    pub(super) fn run_query(
+        &self,
+        sql: &str,
+        limits: QueryLimits,
+    ) -> Result<QueryTable, QueryError> {
         let target = self.target.clone();
         let sql = sql.to_owned();
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
         self.runtime.spawn(async move {
             let asking = async {
-                let link = target.connect(Role::Asking).await;
+                let link = target.connect(ConnectionRole::Asking).await;
                 let link = link.map_err(|cause| {
-                    QueryError::Refused(Cause::store_error(&cause, target.url()).to_string())
+                    QueryError::Refused(ServerError::store_error(&cause, target.url()).to_string())
                 })?;
                 ask(&link, &sql, limits).await
             };
             // The server stops each statement at the deadline, this all of them together.
             let told = timeout(limits.time.saturating_add(GRACE), asking).await;
-            // A caller that went away does not care.
+            // The caller may be gone.
             let _ = answer.send(told.unwrap_or(Err(QueryError::TimedOut(limits.time))));
         });
         let told = answered.recv();
@@ -53,7 +57,7 @@ async fn refuse_acting(link: &Link, sql: &str) -> Result<(), QueryError> {
         return Err(refuse(name));
     }
     let volatile = link.client.query(VOLATILE_NAMES, &[&names]).await;
-    let volatile = volatile.map_err(|error| QueryError::Refused(said(&error)))?;
+    let volatile = volatile.map_err(|error| QueryError::Refused(server_message(&error)))?;
     let mut volatile = volatile.iter().map(|row| row.get::<_, String>(0));
     match volatile.find(|name| !is_harmless(name)) {
         Some(name) => Err(refuse(&name)),
@@ -61,18 +65,18 @@ async fn refuse_acting(link: &Link, sql: &str) -> Result<(), QueryError> {
     }
 }
 
-/// Asks in a transaction that cannot write.
+/// Runs the query in a read-only transaction.
 ///
-/// What returns no rows is refused before it is run: among that is all that could end the
-/// transaction or reach past it. Several statements cannot be prepared as one.
-async fn ask(link: &Link, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+/// A statement without a result is refused before it runs; among these are all that could end the
+/// transaction. Several statements cannot be prepared as one.
+async fn ask(link: &Link, sql: &str, limits: QueryLimits) -> Result<QueryTable, QueryError> {
     let client = &link.client;
     let refused = |text: &str| QueryError::Refused(text.to_owned());
     let fail = |error: tokio_postgres::Error| match error.code() {
         Some(&SqlState::QUERY_CANCELED) => QueryError::TimedOut(limits.time),
-        _ => QueryError::Refused(said(&error)),
+        _ => QueryError::Refused(server_message(&error)),
     };
-    // The server's settings decide what is a string.
+    // Server settings would change the meaning of string literals.
     let milliseconds = limits.time.as_millis().clamp(1, 0x7fff_ffff);
     let begin = format!(
         "SET standard_conforming_strings = on;
@@ -90,13 +94,13 @@ async fn ask(link: &Link, sql: &str, limits: QueryLimits) -> Result<Table, Query
     if prepared.columns().is_empty() {
         return Err(refused("only what reads is answered"));
     }
-    let mut table = Table {
+    let mut table = QueryTable {
         columns: prepared
             .columns()
             .iter()
             .map(|column| column.name().to_owned())
             .collect(),
-        ..Table::default()
+        ..QueryTable::default()
     };
     // `EXPLAIN` and `SHOW` have no cursor; they are short.
     let declared = format!("DECLARE question NO SCROLL CURSOR FOR {sql}");
@@ -124,9 +128,16 @@ async fn ask(link: &Link, sql: &str, limits: QueryLimits) -> Result<Table, Query
     }
 }
 
-/// Takes rows into an answer, as far as there is room.
-fn take(table: &mut Table, columns: &[Column], messages: &[SimpleQueryMessage], most: usize) {
-    let bytes = |table: &Table| table.rows.iter().flatten().map(Cell::bytes).sum::<usize>();
+/// Adds rows to the result, up to the limits.
+fn take(table: &mut QueryTable, columns: &[Column], messages: &[SimpleQueryMessage], most: usize) {
+    let bytes = |table: &QueryTable| {
+        table
+            .rows
+            .iter()
+            .flatten()
+            .map(QueryValue::bytes)
+            .sum::<usize>()
+    };
     let mut held = bytes(table);
     for message in messages {
         let SimpleQueryMessage::Row(row) = message else {
@@ -136,31 +147,31 @@ fn take(table: &mut Table, columns: &[Column], messages: &[SimpleQueryMessage], 
             table.cut = true;
             return;
         }
-        let cells: Vec<Cell> = (0..).zip(columns).map(|(i, it)| cell(row, i, it)).collect();
-        held += cells.iter().map(Cell::bytes).sum::<usize>();
+        let cells: Vec<QueryValue> = (0..).zip(columns).map(|(i, it)| cell(row, i, it)).collect();
+        held += cells.iter().map(QueryValue::bytes).sum::<usize>();
         table.rows.push(cells);
     }
 }
 
-fn cell(row: &SimpleQueryRow, index: usize, column: &Column) -> Cell {
+fn cell(row: &SimpleQueryRow, index: usize, column: &Column) -> QueryValue {
     let Ok(Some(text)) = row.try_get(index) else {
-        return Cell::Nothing;
+        return QueryValue::Nothing;
     };
-    let as_text = || Cell::Text(text.to_owned());
-    let number = || text.parse().map(Cell::Integer);
+    let as_text = || QueryValue::Text(text.to_owned());
+    let number = || text.parse().map(QueryValue::Integer);
     match *column.type_() {
-        Type::BOOL => Cell::Integer(i64::from(text == "t")),
+        Type::BOOL => QueryValue::Integer(i64::from(text == "t")),
         Type::INT2 | Type::INT4 | Type::INT8 | Type::OID => number().unwrap_or_else(|_| as_text()),
         // A sum of whole numbers is one, if it fits.
         Type::NUMERIC | Type::FLOAT4 | Type::FLOAT8 => number()
-            .or_else(|_| text.parse().map(Cell::Real))
+            .or_else(|_| text.parse().map(QueryValue::Real))
             .unwrap_or_else(|_| as_text()),
-        Type::BYTEA => bytes(text).map_or_else(as_text, Cell::Blob),
+        Type::BYTEA => bytes(text).map_or_else(as_text, QueryValue::Blob),
         _ => as_text(),
     }
 }
 
-/// Bytes as the server writes them: `\x` and two digits for each.
+/// Decodes bytes as the server writes them: `\x` and two digits for each.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("\\x")?.as_bytes();
     digits

@@ -5,10 +5,10 @@ use ikigai_core::{Epoch, NewRow, RowRef};
 use super::errors::PostgresRefusal;
 use super::facts::TransactionFacts;
 use super::pipeline::OwnedParam;
-use super::values::Failure;
+use super::values::QueryFailure;
 use crate::batch::NewAgent;
-use crate::numbers::stored;
 use crate::records::{MailState, Status};
+use crate::sql_common::stored;
 use crate::transaction::{AgentWrite, DraftWrite, HeadWrite, MailWrite, RunWrite, Write};
 
 macro_rules! values {
@@ -314,8 +314,8 @@ impl<'a> StatementBuilder<'a> {
     }
 }
 
-fn no_key() -> Failure {
-    Failure::Value("there are fewer keys than were asked for".to_owned())
+fn no_key() -> QueryFailure {
+    QueryFailure::Value("there are fewer keys than were asked for".to_owned())
 }
 
 /// Replaces U+0000, which PostgreSQL refuses, by its picture.

@@ -1,5 +1,4 @@
-//! The store itself: one thread with a runtime of its own, on which everything happens, so that a
-//! caller who is busy keeps nobody waiting.
+//! The store: one thread with its own runtime, so that a busy caller blocks no other.
 
 use std::future::Future;
 use std::io::BufRead;
@@ -10,17 +9,16 @@ use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, Sess
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::connect::{Link, Role, Target};
+use super::connect::{ConnectionRole, Link, PostgresTarget};
 use super::errors::sql_error;
-use super::listen::{Listener, Notifier};
-use super::migrations::{MIGRATIONS, Migrations};
+use super::listener::{CommitListener, ListenerHandle};
+use super::migrations::MIGRATIONS;
 use super::owner::is_alive;
-use super::reader::Reader;
+use super::reader::ReadConnection;
 use super::report;
 use super::search::Searcher;
-use super::url::Url;
-use super::values::{Failure, Result as Read};
-use super::writer::{BATCHES, Writer};
+use super::values::{QueryFailure, Result as Read};
+use super::writer::{BATCHES, PostgresWriter};
 use super::{ancestry, dump, queries};
 use crate::batch::{Batch, CommitJob, Committed};
 use crate::error::{CommitError, StoreError};
@@ -28,28 +26,31 @@ use crate::faults::Faults;
 use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
-    AgentRecord, Ancestry, BlobHash, Draft, Head, MailRecord, ProcessRecord, Pulse, RestorePoint,
-    RunRecord, SessionRecord, Snapshot,
+    AgentRecord, Ancestry, BlobHash, DraftRecord, Head, MailRecord, ProcessRecord, Pulse,
+    RestorePoint, RunRecord, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
-use crate::sql::{QueryError, QueryLimits, Table};
+use crate::server_url::Url;
+use crate::sql::{QueryError, QueryLimits, QueryTable};
+use crate::sql_common::Migrations;
 use crate::watch::Watch;
 
-/// How many questions may be under way.
+/// Limit of concurrent queries.
 const QUESTIONS: usize = 256;
 
-/// What is needed to open a store.
+/// Options for opening a store.
 #[derive(Clone, Debug)]
-pub struct OpenOptions {
+pub struct PostgresOptions {
     url: Url,
     process: ProcessRecord,
     migrations: Migrations,
 }
 
-impl OpenOptions {
-    /// Opens the log at `url`, its tables made if they are missing, as `process`. The id of the
-    /// process is drawn anew for each handle.
+impl PostgresOptions {
+    /// Options for the log at `url`, whose tables are created if they are missing.
+    ///
+    /// Draw a new process id for each handle.
     pub fn new(url: Url, process: ProcessRecord) -> Self {
         Self {
             url,
@@ -67,18 +68,16 @@ impl OpenOptions {
     }
 }
 
-/// The log in a PostgreSQL database.
-///
-/// Dropping it closes it.
+/// The log in a PostgreSQL database. Dropping it closes it.
 pub struct PostgresStore {
     process: ProcessId,
-    pub(super) target: Arc<Target>,
+    pub(super) target: Arc<PostgresTarget>,
     pub(super) runtime: Handle,
     orders: Mutex<Option<mpsc::Sender<CommitJob>>>,
     room: Arc<Semaphore>,
-    reading: Arc<Reader>,
+    reading: Arc<ReadConnection>,
     searcher: Arc<Searcher>,
-    pub(super) notifier: Notifier,
+    pub(super) notifier: ListenerHandle,
     faults: Arc<Faults>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -93,9 +92,10 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a store, making its tables if they are missing. Blocks for as long as that takes: a
-    /// few milliseconds, or until the server counts as away.
-    pub fn open(options: OpenOptions) -> Result<Self, StoreError> {
+    /// Opens a store, creating its tables if they are missing.
+    ///
+    /// Blocks for a few milliseconds, or until the server counts as away.
+    pub fn open(options: PostgresOptions) -> Result<Self, StoreError> {
         let (opened, store) = blocking::sync_channel(1);
         let thread = thread::Builder::new()
             .name("ikigai-store-postgres".to_owned())
@@ -106,12 +106,12 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Where the store is; the password is left out when it is shown.
+    /// URL of the store; displayed without the password.
     pub fn url(&self) -> &Url {
         self.target.url()
     }
 
-    /// Failures to be brought about, for tests.
+    /// Faults to inject, for tests.
     #[doc(hidden)]
     pub fn faults(&self) -> &Faults {
         &self.faults
@@ -137,7 +137,7 @@ impl PostgresStore {
         self.spawn(ask(Arc::clone(&self.searcher)))
     }
 
-    /// Does something on the store's own thread, unless too much is under way there.
+    /// Runs work on the store's thread, within the limit of concurrent queries.
     fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -161,12 +161,15 @@ impl Drop for PostgresStore {
     }
 }
 
-/// What the thread does: opens the store, hands it over, and writes until it is closed.
-fn work(options: OpenOptions, opened: &blocking::SyncSender<Result<PostgresStore, StoreError>>) {
+/// Body of the thread: opens the store, hands it over, and writes until it is closed.
+fn work(
+    options: PostgresOptions,
+    opened: &blocking::SyncSender<Result<PostgresStore, StoreError>>,
+) {
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            // Whoever opens it waits for this.
+            // The caller of `open` waits for this.
             let _ = opened.send(Err(StoreError::Io(Box::new(error))));
             return;
         }
@@ -177,7 +180,7 @@ fn work(options: OpenOptions, opened: &blocking::SyncSender<Result<PostgresStore
                 let (notifier, room) = (store.notifier.clone(), Arc::clone(&store.room));
                 if opened.send(Ok(store)).is_ok() {
                     writer.run(orders).await;
-                    // What was asked is answered; then nothing more is taken.
+                    // Finish the running queries; then accept no more.
                     let answered = u32::try_from(QUESTIONS).unwrap_or(u32::MAX);
                     let answered = room.acquire_many(answered);
                     let _ = tokio::time::timeout(super::reader::PATIENCE, answered).await;
@@ -193,18 +196,18 @@ fn work(options: OpenOptions, opened: &blocking::SyncSender<Result<PostgresStore
 }
 
 async fn start(
-    options: OpenOptions,
-) -> Result<(PostgresStore, Writer, mpsc::Receiver<CommitJob>), StoreError> {
-    let target = Arc::new(Target::new(options.url, options.migrations)?);
-    let link = target.prepare(Role::Reading).await?;
+    options: PostgresOptions,
+) -> Result<(PostgresStore, PostgresWriter, mpsc::Receiver<CommitJob>), StoreError> {
+    let target = Arc::new(PostgresTarget::new(options.url, options.migrations)?);
+    let link = target.prepare(ConnectionRole::Reading).await?;
     let process = options.process.id;
     let faults = Arc::new(Faults::default());
-    let (listener, owner, notifier) = Listener::new(Arc::clone(&target), options.process);
+    let (listener, owner, notifier) = CommitListener::new(Arc::clone(&target), options.process);
     tokio::spawn(listener.run());
     let searcher = Arc::new(Searcher::new(Arc::clone(&target)));
     tokio::spawn(Arc::clone(&searcher).follow(notifier.clone()));
     let (orders, ordered) = mpsc::channel(BATCHES);
-    let writer = Writer {
+    let writer = PostgresWriter {
         target: Arc::clone(&target),
         owner,
         notifier: notifier.clone(),
@@ -217,7 +220,11 @@ async fn start(
         runtime: Handle::current(),
         orders: Mutex::new(Some(orders)),
         room: Arc::new(Semaphore::new(QUESTIONS)),
-        reading: Arc::new(Reader::new(Arc::clone(&target), Role::Reading, Some(link))),
+        reading: Arc::new(ReadConnection::new(
+            Arc::clone(&target),
+            ConnectionRole::Reading,
+            Some(link),
+        )),
         target,
         searcher,
         notifier,
@@ -331,7 +338,7 @@ impl ReadLog for PostgresStore {
         self.ask(move |link| async move { queries::open_runs(&link, agent).await })
     }
 
-    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {
         self.ask(move |link| async move { queries::draft(&link, agent).await })
     }
 
@@ -350,15 +357,15 @@ impl ReadLog for PostgresStore {
 
     fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
         let target = Arc::clone(&self.target);
-        // It takes its time, and one moment of the log, so that it has a connection of its own.
+        // A dump takes long and needs one snapshot, so it has its own connection.
         let told = self.runtime.spawn(async move {
             let fail = |error| sql_error(target.url(), error);
-            let link = target.connect(Role::Slow).await;
+            let link = target.connect(ConnectionRole::Slow).await;
             let link = link.map_err(|cause| cause.store_error(target.url()))?;
             let told = dump::dump(&link, of.as_deref(), &lines).await;
             told.map_err(|failure| match failure {
-                Failure::Sql(error) => fail(error),
-                Failure::Value(what) => StoreError::Value(what),
+                QueryFailure::Sql(error) => fail(error),
+                QueryFailure::Value(what) => StoreError::Value(what),
             })
         });
         Box::pin(async move { told.await.map_err(|_| StoreError::Closed)? })
@@ -394,7 +401,7 @@ impl Admin for PostgresStore {
         self.ask(move |link| async move { queries::integrity(&link).await })
     }
 
-    fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+    fn query(&self, sql: &str, limits: QueryLimits) -> Result<QueryTable, QueryError> {
         self.run_query(sql, limits)
     }
 

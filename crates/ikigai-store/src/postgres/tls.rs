@@ -1,4 +1,4 @@
-//! TLS to the server, by the library that providers are reached with.
+//! TLS to the server, with the same library as for providers.
 
 use std::fmt;
 use std::fs::File;
@@ -23,18 +23,18 @@ use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-use super::url::{Host, TlsMode, Url};
+use crate::server_url::{Host, TlsMode, Url};
 
-/// How much of a file of certificates is read.
+/// Limit of a certificate file in bytes.
 const ROOTS_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Why TLS could not be set up or agreed upon.
+/// Failure of TLS.
 #[derive(Debug, Error)]
 pub(super) enum TlsError {
     /// The file of `sslrootcert` cannot be used.
     #[error("the certificates in `{path}` cannot be used: {reason}")]
     Roots { path: String, reason: String },
-    /// The server's certificate or its way of speaking was refused.
+    /// The handshake or the server's certificate was refused.
     #[error("{0}")]
     Handshake(io::Error),
     /// The library could not be set up.
@@ -42,7 +42,7 @@ pub(super) enum TlsError {
     Setup(String),
 }
 
-/// Makes connections of one address secure.
+/// TLS settings of one URL.
 #[derive(Clone)]
 pub(super) struct Tls {
     config: Arc<ClientConfig>,
@@ -55,7 +55,7 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads the certificates and settings of an address; none if it is to be spoken to plainly.
+    /// Reads certificates and settings of a URL; `None` for a plain connection.
     pub(super) fn new(url: &Url) -> Result<Option<Self>, TlsError> {
         if url.tls == TlsMode::Disable || matches!(url.host, Host::Socket(_)) {
             return Ok(None);
@@ -114,8 +114,9 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// Checks as much of the server's certificate as the address asks for. That the server has the
-/// key to the certificate it shows is checked always.
+/// Verifies the server's certificate as far as `sslmode` asks.
+///
+/// It always verifies that the server has the key of its certificate.
 #[derive(Debug)]
 struct Verifier {
     chain: Option<Arc<WebPkiServerVerifier>>,
@@ -138,7 +139,7 @@ impl ServerCertVerifier for Verifier {
         let verified =
             chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The name is looked at last, so everything else was right.
+            // The name is checked last, so everything else is valid.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.checks_name => Ok(ServerCertVerified::assertion()),
@@ -173,7 +174,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl MakeTlsConnect<Socket> for Tls {
-    type Stream = Stream;
+    type Stream = TlsClientStream;
     type TlsConnect = Handshake;
     type Error = TlsError;
 
@@ -186,35 +187,35 @@ impl MakeTlsConnect<Socket> for Tls {
     }
 }
 
-/// A handshake that is about to be made.
+/// A TLS handshake to perform.
 pub(super) struct Handshake {
     connector: TlsConnector,
     server: ServerName<'static>,
 }
 
 impl TlsConnect<Socket> for Handshake {
-    type Stream = Stream;
+    type Stream = TlsClientStream;
     type Error = TlsError;
-    type Future = Pin<Box<dyn Future<Output = Result<Stream, TlsError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<TlsClientStream, TlsError>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
             let stream = self.connector.connect(self.server, socket).await;
-            stream.map(Stream).map_err(TlsError::Handshake)
+            stream.map(TlsClientStream).map_err(TlsError::Handshake)
         })
     }
 }
 
-/// A secure connection.
-pub(super) struct Stream(tokio_rustls::client::TlsStream<Socket>);
+/// A TLS connection.
+pub(super) struct TlsClientStream(tokio_rustls::client::TlsStream<Socket>);
 
-impl TlsStream for Stream {
+impl TlsStream for TlsClientStream {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for TlsClientStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -224,7 +225,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for TlsClientStream {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

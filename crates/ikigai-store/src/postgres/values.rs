@@ -1,4 +1,4 @@
-//! Between the columns of PostgreSQL and our own types.
+//! Conversion between columns of PostgreSQL and our types.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -11,34 +11,34 @@ use super::errors::PostgresRefusal;
 use crate::error::{CommitError, StoreError};
 use crate::records::ProcessRecord;
 
-/// Why something could not be read.
+/// Failure of a query.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum QueryFailure {
     /// PostgreSQL failed.
     Sql(tokio_postgres::Error),
-    /// It answered with something that makes no sense.
+    /// A value is invalid.
     Value(String),
 }
 
-pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;
+pub(super) type Result<T, E = QueryFailure> = std::result::Result<T, E>;
 
-impl From<tokio_postgres::Error> for Failure {
+impl From<tokio_postgres::Error> for QueryFailure {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Sql(error)
     }
 }
 
-impl From<Failure> for PostgresRefusal {
-    fn from(failure: Failure) -> Self {
+impl From<QueryFailure> for PostgresRefusal {
+    fn from(failure: QueryFailure) -> Self {
         match failure {
-            Failure::Sql(error) => Self::Engine(error),
-            Failure::Value(what) => Self::Commit(CommitError::Store(StoreError::Value(what))),
+            QueryFailure::Sql(error) => Self::Engine(error),
+            QueryFailure::Value(what) => Self::Commit(CommitError::Store(StoreError::Value(what))),
         }
     }
 }
 
-fn bad(column: usize, error: impl Display) -> Failure {
-    Failure::Value(format!("column {column}: {error}"))
+fn bad(column: usize, error: impl Display) -> QueryFailure {
+    QueryFailure::Value(format!("column {column}: {error}"))
 }
 
 /// Reads a column as it is.
@@ -49,7 +49,7 @@ pub(super) fn get<'a, T: FromSql<'a>>(row: &'a SqlRow, column: usize) -> Result<
     })
 }
 
-/// Reads a number that is never negative.
+/// Reads an unsigned number.
 pub(super) fn number(row: &SqlRow, column: usize) -> Result<u64> {
     unsigned(column, get(row, column)?)
 }
@@ -73,7 +73,7 @@ pub(super) fn parsed<T: FromStr<Err: Display>>(row: &SqlRow, column: usize) -> R
     parse(column, get(row, column)?)
 }
 
-/// Reads an id or a word, if it is there.
+/// Reads an optional id or word.
 pub(super) fn optional_parsed<T: FromStr<Err: Display>>(
     row: &SqlRow,
     column: usize,
@@ -102,7 +102,7 @@ pub(super) fn optional_row_ref(row: &SqlRow, agent: usize, seq: usize) -> Result
         .map(|(agent, seq)| RowRef::new(agent, Seq(seq))))
 }
 
-/// Reads a process from four columns, if it is there: id, pid, started, host.
+/// Reads an optional process from four columns: id, pid, started, host.
 pub(super) fn optional_process(row: &SqlRow, first: usize) -> Result<Option<ProcessRecord>> {
     let Some(id) = optional_parsed::<ProcessId>(row, first)? else {
         return Ok(None);

@@ -1,5 +1,4 @@
-//! The writing task: takes everything that is queued into one transaction and answers after the
-//! commit.
+//! The writer task: commits all queued batches in one transaction, then replies.
 
 use std::fmt;
 use std::future::Future;
@@ -9,59 +8,59 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::append::{Append, append, which_stand};
-use super::connect::{Link, Target};
-use super::errors::{Cause, PostgresRefusal, is_unique_violation, may_try_again, sql_error};
+use super::append::{Append, append, find_stored};
+use super::connect::{Link, PostgresTarget};
+use super::errors::{PostgresRefusal, ServerError, is_unique_violation, may_try_again, sql_error};
 use super::group_commit::{GroupCommit, SendOutcome};
-use super::listen::Notifier;
-use super::owner::Owner;
-use super::readback::{Outcome, outcome};
-use super::values::Failure;
-use crate::batch::{CommitJob, Committed};
+use super::listener::ListenerHandle;
+use super::owner::PostgresOwner;
+use super::readback::read_outcome;
+use super::values::QueryFailure;
+use crate::batch::{CommitJob, CommitOutcome, Committed};
 use crate::error::{CommitError, StoreError};
-use crate::faults::{CommitFault, Faults};
+use crate::faults::{Faults, InjectedFault};
 use crate::transaction::{FactKeys, check};
 
-/// How many batches may wait, and so how many share a transaction.
+/// Capacity of the queue, and limit of batches per transaction.
 pub(super) const BATCHES: usize = 256;
 
-/// How often a transaction is begun again that met another one, or whose connection broke.
+/// Attempts of a transaction that collided with another, or whose connection broke.
 const TRIES: u32 = 8;
 
-/// How long to wait before it is begun again; twice as long each time.
+/// First backoff between attempts; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long the server may take for one step: longer than it allows itself.
+/// Timeout of one step: longer than the server's own.
 const PATIENCE: Duration = Duration::from_secs(35);
 
-/// How long an answer that was lost is looked for, while the server is away.
-const LOOK: Duration = Duration::from_secs(30);
+/// Time to look up the outcome of a lost reply while the server is away.
+const LOOKUP: Duration = Duration::from_secs(30);
 
-/// How long to wait between two looks.
-const LOOK_PAUSE: Duration = Duration::from_millis(200);
+/// Pause between two lookups.
+const LOOKUP_PAUSE: Duration = Duration::from_millis(200);
 
-/// The writing task's own.
-pub(super) struct Writer {
-    pub(super) target: Arc<Target>,
-    pub(super) owner: Arc<Owner>,
-    pub(super) notifier: Notifier,
+/// State of the writer task.
+pub(super) struct PostgresWriter {
+    pub(super) target: Arc<PostgresTarget>,
+    pub(super) owner: Arc<PostgresOwner>,
+    pub(super) notifier: ListenerHandle,
     pub(super) faults: Arc<Faults>,
     pub(super) link: Option<Link>,
-    /// Whether looking is to fail, for tests.
+    /// Lookups fail, for tests.
     pub(super) is_blind: bool,
 }
 
-/// What must be told to each of the batches that shared it.
-enum Trouble {
-    Cause(Cause),
+/// Failure that the batches of a transaction share.
+enum WriteFailure {
+    ServerError(ServerError),
     Value(String),
     Migrated { store: u32, program: u32 },
 }
 
-impl Trouble {
-    fn store_error(&self, target: &Target) -> StoreError {
+impl WriteFailure {
+    fn store_error(&self, target: &PostgresTarget) -> StoreError {
         match self {
-            Self::Cause(cause) => cause.store_error(target.url()),
+            Self::ServerError(cause) => cause.store_error(target.url()),
             Self::Value(what) => StoreError::Value(what.clone()),
             Self::Migrated { store, program } => StoreError::Migrated {
                 store: *store,
@@ -71,47 +70,47 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for WriteFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cause(cause) => cause.fmt(f),
+            Self::ServerError(cause) => cause.fmt(f),
             Self::Value(what) => what.fmt(f),
             Self::Migrated { store, .. } => write!(f, "it has version {store}"),
         }
     }
 }
 
-impl From<Failure> for Trouble {
-    fn from(failure: Failure) -> Self {
+impl From<QueryFailure> for WriteFailure {
+    fn from(failure: QueryFailure) -> Self {
         match failure {
-            Failure::Sql(error) => Self::Cause(error.into()),
-            Failure::Value(what) => Self::Value(what),
+            QueryFailure::Sql(error) => Self::ServerError(error.into()),
+            QueryFailure::Value(what) => Self::Value(what),
         }
     }
 }
 
-impl From<Cause> for Trouble {
-    fn from(cause: Cause) -> Self {
-        Self::Cause(cause)
+impl From<ServerError> for WriteFailure {
+    fn from(cause: ServerError) -> Self {
+        Self::ServerError(cause)
     }
 }
 
-/// What is left to do after a transaction was tried.
-enum Left {
-    /// Nothing: everybody was answered.
-    Nothing,
-    /// These are tried again: another batch was in their way.
-    Again(Vec<CommitJob>),
-    /// Nothing of these is stored. They are tried again, if not too often, where that may help.
+/// Jobs that are left after an attempt.
+enum WriteOutcome {
+    /// None: every caller got its reply.
+    Done,
+    /// Retry these: another batch was at fault.
+    Retry(Vec<CommitJob>),
+    /// None of these is stored. Retry them a limited number of times, if that may help.
     Failed {
         jobs: Vec<CommitJob>,
-        trouble: Trouble,
-        may_help: bool,
+        trouble: WriteFailure,
+        is_retryable: bool,
     },
 }
 
-impl Writer {
-    /// Works until nobody can order anything any more.
+impl PostgresWriter {
+    /// Commits batches until the queue is closed.
     pub(super) async fn run(&mut self, mut orders: mpsc::Receiver<CommitJob>) {
         while let Some(first) = orders.recv().await {
             let mut jobs = vec![first];
@@ -128,15 +127,15 @@ impl Writer {
         let mut tries = 0;
         while !jobs.is_empty() {
             jobs = match self.write(jobs).await {
-                Left::Nothing => return,
-                Left::Again(jobs) => jobs,
-                Left::Failed {
+                WriteOutcome::Done => return,
+                WriteOutcome::Retry(jobs) => jobs,
+                WriteOutcome::Failed {
                     jobs,
                     trouble,
-                    may_help,
+                    is_retryable,
                 } => {
                     tries += 1;
-                    if !may_help || tries == TRIES {
+                    if !is_retryable || tries == TRIES {
                         return self.refuse(jobs, &trouble);
                     }
                     sleep(PAUSE * 2_u32.saturating_pow(tries)).await;
@@ -146,13 +145,13 @@ impl Writer {
         }
     }
 
-    fn refuse(&self, jobs: Vec<CommitJob>, trouble: &Trouble) {
+    fn refuse(&self, jobs: Vec<CommitJob>, trouble: &WriteFailure) {
         for job in jobs {
             job.finish(Err(trouble.store_error(&self.target).into()));
         }
     }
 
-    async fn write(&mut self, jobs: Vec<CommitJob>) -> Left {
+    async fn write(&mut self, jobs: Vec<CommitJob>) -> WriteOutcome {
         let link = match self.link.take() {
             Some(link) if !link.client.is_closed() => Ok(link),
             _ => self.owner.connect_writing(&self.target).await,
@@ -162,17 +161,17 @@ impl Writer {
                 self.append(link, jobs).await
             }
             Ok(link) => self.transact(link, jobs).await,
-            // Whoever waits is told at once, so that a person sees it.
-            Err(cause) => Left::Failed {
+            // Reply immediately, so that the user sees it.
+            Err(cause) => WriteOutcome::Failed {
                 jobs,
                 trouble: cause.into(),
-                may_help: false,
+                is_retryable: false,
             },
         }
     }
 
-    /// Stores batches of rows only, each by one statement.
-    async fn append(&mut self, link: Link, jobs: Vec<CommitJob>) -> Left {
+    /// Stores batches that have only rows, each by one statement.
+    async fn append(&mut self, link: Link, jobs: Vec<CommitJob>) -> WriteOutcome {
         let mut good = Vec::with_capacity(jobs.len());
         for job in jobs {
             match check(&job.batch) {
@@ -180,51 +179,51 @@ impl Writer {
                 Err(error) => job.finish(Err(error)),
             }
         }
-        good.sort_by_cached_key(|job| Append::of(&job.batch).map(|append| append.place()));
+        good.sort_by_cached_key(|job| Append::of(&job.batch).map(|append| append.sort_key()));
         let appends: Vec<Append<'_>> = good.iter().filter_map(|it| Append::of(&it.batch)).collect();
         if appends.is_empty() {
             self.link = Some(link);
-            return Left::Nothing;
+            return WriteOutcome::Done;
         }
         let process = self.owner.key();
         let sent = append(&link, process, self.target.version(), &appends);
-        match self.hear(&link, sent).await {
-            Answer::Came(stored) => {
+        match self.receive(&link, sent).await {
+            CommitReply::Received(stored) => {
                 let left = self.stored_appends(&stored, good);
                 if left.is_empty() {
                     self.link = Some(link);
-                    return Left::Nothing;
+                    return WriteOutcome::Done;
                 }
-                // Their claims are wrong; the long way tells why.
+                // Their claims are wrong; the full transaction finds the reason.
                 self.transact(link, left).await
             }
-            // One of them is at fault. It is found where each is carried out for itself.
-            Answer::Refused(_) => self.transact(link, good).await,
-            Answer::Lost(cause) => {
+            // One of them is at fault; the full transaction finds it.
+            CommitReply::Refused(_) => self.transact(link, good).await,
+            CommitReply::Lost(cause) => {
                 drop(link);
-                let looked = self.look(async |link| which_stand(link, &appends).await);
+                let looked = self.lookup(async |link| find_stored(link, &appends).await);
                 match looked.await {
-                    Ok(stored) => Left::Failed {
+                    Ok(stored) => WriteOutcome::Failed {
                         jobs: self.stored_appends(&stored, good),
                         trouble: cause.into(),
-                        may_help: true,
+                        is_retryable: true,
                     },
                     Err(unreadable) => {
                         unknown(good, &unreadable);
-                        Left::Nothing
+                        WriteOutcome::Done
                     }
                 }
             }
         }
     }
 
-    /// Answers those that are stored, and returns the others.
+    /// Replies to the stored jobs, and returns the others.
     fn stored_appends(&self, stored: &[bool], jobs: Vec<CommitJob>) -> Vec<CommitJob> {
         let mut left = Vec::new();
         for (job, is_stored) in jobs.into_iter().zip(stored) {
             match Append::of(&job.batch).filter(|_| *is_stored) {
                 Some(append) => {
-                    let done = append.done();
+                    let done = append.committed();
                     job.finish(Ok(done));
                 }
                 None => left.push(job),
@@ -236,8 +235,8 @@ impl Writer {
         left
     }
 
-    /// Carries out batches in one transaction.
-    async fn transact(&mut self, link: Link, mut jobs: Vec<CommitJob>) -> Left {
+    /// Commits batches in one transaction.
+    async fn transact(&mut self, link: Link, mut jobs: Vec<CommitJob>) -> WriteOutcome {
         let keys = FactKeys::of(jobs.iter().map(|job| &job.batch));
         let owner = Arc::clone(&self.owner);
         let process = if keys.takes_leases {
@@ -245,10 +244,10 @@ impl Writer {
                 Ok(key) => Some(key),
                 Err(cause) => {
                     self.link = Some(link);
-                    return Left::Failed {
+                    return WriteOutcome::Failed {
                         jobs,
                         trouble: cause.into(),
-                        may_help: false,
+                        is_retryable: false,
                     };
                 }
             }
@@ -260,10 +259,10 @@ impl Writer {
             Ok(Ok(decided)) => decided,
             Ok(Err(failure)) => return self.failed(link, jobs, failure).await,
             Err(_) => {
-                return Left::Failed {
+                return WriteOutcome::Failed {
                     jobs,
-                    trouble: Cause::Silence.into(),
-                    may_help: true,
+                    trouble: ServerError::Silence.into(),
+                    is_retryable: true,
                 };
             }
         };
@@ -273,34 +272,34 @@ impl Writer {
             self.link = matches!(is_ended, Ok(Ok(()))).then_some(link);
             if store == i64::from(program) {
                 answer(jobs, results);
-                return Left::Nothing;
+                return WriteOutcome::Done;
             }
             let store = u32::try_from(store).unwrap_or(u32::MAX);
-            return Left::Failed {
+            return WriteOutcome::Failed {
                 jobs,
-                trouble: Trouble::Migrated { store, program },
-                may_help: false,
+                trouble: WriteFailure::Migrated { store, program },
+                is_retryable: false,
             };
         }
         let witness = group.read.witness;
-        match self.hear(&link, group.commit()).await {
-            Answer::Came(SendOutcome::Stored) => {
+        match self.receive(&link, group.commit()).await {
+            CommitReply::Received(SendOutcome::Stored) => {
                 self.link = Some(link);
                 answer(jobs, results);
                 self.notifier.committed();
-                Left::Nothing
+                WriteOutcome::Done
             }
-            Answer::Came(SendOutcome::Refused { batch, refusal }) => {
+            CommitReply::Received(SendOutcome::Refused { batch, refusal }) => {
                 self.link = Some(link);
                 match refusal {
-                    // Somebody made the same at the same time. Now it is there, and will be seen.
+                    // Another process made the same at the same time; the retry will see it.
                     PostgresRefusal::Engine(error)
                         if may_try_again(&error) || is_unique_violation(&error) =>
                     {
-                        Left::Failed {
+                        WriteOutcome::Failed {
                             jobs,
-                            trouble: Failure::Sql(error).into(),
-                            may_help: true,
+                            trouble: QueryFailure::Sql(error).into(),
+                            is_retryable: true,
                         }
                     }
                     refusal => {
@@ -311,132 +310,137 @@ impl Writer {
                             }
                         };
                         jobs.remove(batch).finish(Err(error));
-                        Left::Again(jobs)
+                        WriteOutcome::Retry(jobs)
                     }
                 }
             }
-            Answer::Refused(error) => self.failed(link, jobs, error.into()).await,
-            Answer::Lost(cause) => {
+            CommitReply::Refused(error) => self.failed(link, jobs, error.into()).await,
+            CommitReply::Lost(cause) => {
                 drop(link);
                 self.resolve(jobs, results, witness, cause).await
             }
         }
     }
 
-    /// Ends a transaction that failed before its commit was sent.
-    async fn failed(&mut self, link: Link, jobs: Vec<CommitJob>, failure: Failure) -> Left {
+    /// Rolls back a transaction that failed before its commit was sent.
+    async fn failed(
+        &mut self,
+        link: Link,
+        jobs: Vec<CommitJob>,
+        failure: QueryFailure,
+    ) -> WriteOutcome {
         let is_broken = match &failure {
-            Failure::Sql(error) => link.is_broken_by(error),
-            Failure::Value(_) => false,
+            QueryFailure::Sql(error) => link.is_broken_by(error),
+            QueryFailure::Value(_) => false,
         };
-        let may_help = match &failure {
-            Failure::Sql(error) => is_broken || may_try_again(error),
-            Failure::Value(_) => false,
+        let is_retryable = match &failure {
+            QueryFailure::Sql(error) => is_broken || may_try_again(error),
+            QueryFailure::Value(_) => false,
         };
-        if !is_broken && let Ok(Ok(_)) = timeout(PATIENCE, link.say("ROLLBACK")).await {
+        if !is_broken && let Ok(Ok(_)) = timeout(PATIENCE, link.command("ROLLBACK")).await {
             self.link = Some(link);
         }
-        Left::Failed {
+        WriteOutcome::Failed {
             jobs,
             trouble: failure.into(),
-            may_help,
+            is_retryable,
         }
     }
 
-    /// Finds out by looking what became of a commit whose answer was lost.
+    /// Looks up the outcome of a commit whose reply was lost.
     async fn resolve(
         &mut self,
         jobs: Vec<CommitJob>,
         results: Vec<Result<Committed, CommitError>>,
         witness: i64,
-        cause: Cause,
-    ) -> Left {
+        cause: ServerError,
+    ) -> WriteOutcome {
         let process = self.owner.id().to_string();
-        let looked = self.look(async |link| outcome(link, &process, witness).await);
+        let looked = self.lookup(async |link| read_outcome(link, &process, witness).await);
         match looked.await {
-            Ok(Outcome::Stored) => {
+            Ok(CommitOutcome::Stored) => {
                 answer(jobs, results);
                 self.notifier.committed();
-                Left::Nothing
+                WriteOutcome::Done
             }
-            Ok(Outcome::Absent) => Left::Failed {
+            Ok(CommitOutcome::Absent) => WriteOutcome::Failed {
                 jobs,
                 trouble: cause.into(),
-                may_help: true,
+                is_retryable: true,
             },
             Err(unreadable) => {
                 unknown(jobs, &unreadable);
-                Left::Nothing
+                WriteOutcome::Done
             }
         }
     }
 
-    /// Waits for what came of a commit.
-    async fn hear<T>(
+    /// Waits for the reply to a commit.
+    async fn receive<T>(
         &mut self,
         link: &Link,
         sent: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Answer<T> {
+    ) -> CommitReply<T> {
         let fault = self.faults.take_commit();
-        self.is_blind = fault == CommitFault::Unreadable;
-        if fault == CommitFault::Lost {
-            return Answer::Lost(Cause::Silence);
+        self.is_blind = fault == InjectedFault::Unreadable;
+        if fault == InjectedFault::Lost {
+            return CommitReply::Lost(ServerError::Silence);
         }
         match timeout(PATIENCE, sent).await {
-            Ok(Ok(answer)) if fault == CommitFault::None => Answer::Came(answer),
-            Ok(Err(error)) if !link.is_broken_by(&error) => Answer::Refused(error),
-            Ok(Err(error)) => Answer::Lost(error.into()),
-            Ok(Ok(_)) | Err(_) => Answer::Lost(Cause::Silence),
+            Ok(Ok(answer)) if fault == InjectedFault::None => CommitReply::Received(answer),
+            Ok(Err(error)) if !link.is_broken_by(&error) => CommitReply::Refused(error),
+            Ok(Err(error)) => CommitReply::Lost(error.into()),
+            Ok(Ok(_)) | Err(_) => CommitReply::Lost(ServerError::Silence),
         }
     }
 
-    /// Looks at something over a connection of its own, until the server answers or it is too late.
-    async fn look<T>(
+    /// Runs a lookup over a new connection, until the server answers or time is up.
+    async fn lookup<T>(
         &mut self,
-        look: impl AsyncFn(&Link) -> Result<T, Failure>,
-    ) -> Result<T, Trouble> {
-        let end = Instant::now() + LOOK;
+        read: impl AsyncFn(&Link) -> Result<T, QueryFailure>,
+    ) -> Result<T, WriteFailure> {
+        let end = Instant::now() + LOOKUP;
         loop {
             let once = async {
                 let link = self.owner.connect_writing(&self.target).await?;
-                let found = look(&link).await?;
-                Ok::<_, Trouble>((link, found))
+                let found = read(&link).await?;
+                Ok::<_, WriteFailure>((link, found))
             };
             let trouble = match timeout(PATIENCE, once).await {
-                _ if self.is_blind || self.faults.is_look_lost() => Cause::Silence.into(),
+                _ if self.is_blind || self.faults.is_look_lost() => ServerError::Silence.into(),
                 Ok(Ok((link, found))) => {
                     self.link = Some(link);
                     return Ok(found);
                 }
                 Ok(Err(trouble)) => trouble,
-                Err(_) => Cause::Silence.into(),
+                Err(_) => ServerError::Silence.into(),
             };
             if self.is_blind || Instant::now() >= end {
                 return Err(trouble);
             }
-            sleep(LOOK_PAUSE).await;
+            sleep(LOOKUP_PAUSE).await;
         }
     }
 }
 
-/// What came back of a commit.
-enum Answer<T> {
-    /// It was carried out.
-    Came(T),
-    /// It was refused, so nothing is stored.
+/// Reply to a commit.
+enum CommitReply<T> {
+    /// It succeeded.
+    Received(T),
+    /// It failed, and nothing is stored.
     Refused(tokio_postgres::Error),
-    /// Nobody knows.
-    Lost(Cause),
+    /// The outcome is unknown.
+    Lost(ServerError),
 }
 
 /// Begins a transaction and decides the batches; their writes are not sent yet.
 async fn decide_all<'a>(
     link: &'a Link,
-    owner: &Owner,
+    owner: &PostgresOwner,
     process: Option<i64>,
     keys: &FactKeys,
     jobs: &[CommitJob],
-) -> Result<(GroupCommit<'a>, Vec<Result<Committed, CommitError>>), Failure> {
+) -> Result<(GroupCommit<'a>, Vec<Result<Committed, CommitError>>), QueryFailure> {
     let mut group = GroupCommit::begin(link, owner, process, keys).await?;
     let mut results = Vec::with_capacity(jobs.len());
     for (number, job) in jobs.iter().enumerate() {
@@ -455,7 +459,7 @@ fn answer(jobs: Vec<CommitJob>, results: Vec<Result<Committed, CommitError>>) {
     }
 }
 
-fn unknown(jobs: Vec<CommitJob>, trouble: &Trouble) {
+fn unknown(jobs: Vec<CommitJob>, trouble: &WriteFailure) {
     let why = trouble.to_string();
     for job in jobs {
         job.finish(Err(CommitError::Unknown(why.clone().into())));

@@ -1,4 +1,4 @@
-//! Connections: how they are opened, and whether the database is one of ours.
+//! Connections to the database file, and the check that the file is ours.
 
 use std::fs;
 use std::path::Path;
@@ -10,39 +10,40 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, ffi};
 
 use super::errors::sql_error;
 use super::identity::OpenFiles;
-use super::migrations::{self, Migrations};
-use super::place::Place;
+use super::migrations;
+use super::paths::StorePaths;
 use super::read_only::{self, FileAccess, ReadVersions};
 use crate::error::StoreError;
+use crate::sql_common::Migrations;
 
 /// "ikig", in the header of each of our databases.
 const APPLICATION_ID: i32 = 0x696b_6967;
 
-/// How long to wait for another writer before giving up.
+/// Timeout of waiting for another writer.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often switching a new file to its log is tried, since SQLite does not wait there.
+/// Attempts to switch a new file to its write-ahead log; SQLite does not wait there.
 const SWITCH_ATTEMPTS: u32 = 500;
 const SWITCH_PAUSE: Duration = Duration::from_millis(10);
 
-/// Room for every statement of this engine, so that none is prepared twice.
+/// Size of the statement cache: larger than the number of statements.
 pub(super) const STATEMENTS: usize = 64;
 
 /// Asks whether a table is missing that each version has.
 const MISSING_TABLES: &str = "SELECT count(*) < 4 FROM sqlite_schema
      WHERE type = 'table' AND name IN ('agents', 'heads', 'messages', 'sessions')";
 
-/// What is opened, and as which version.
+/// The database file, and the schema version of this program.
 #[derive(Debug)]
-pub(super) struct Target {
-    pub(super) place: Place,
+pub(super) struct SqliteTarget {
+    pub(super) place: StorePaths,
     pub(super) migrations: Migrations,
     pub(super) access: FileAccess,
     pub(super) files: OpenFiles,
 }
 
-impl Target {
-    pub(super) fn new(place: Place, migrations: Migrations, access: FileAccess) -> Self {
+impl SqliteTarget {
+    pub(super) fn new(place: StorePaths, migrations: Migrations, access: FileAccess) -> Self {
         Self {
             files: OpenFiles::new(&place),
             place,
@@ -59,7 +60,7 @@ impl Target {
         }
     }
 
-    /// The version that this program reads and writes.
+    /// Schema version of this program.
     pub(super) fn version(&self) -> u32 {
         u32::try_from(self.migrations.len()).unwrap_or(u32::MAX)
     }
@@ -98,7 +99,7 @@ impl Target {
         Ok(connection)
     }
 
-    /// Reads something through a connection of its own.
+    /// Reads through a separate connection.
     pub(super) fn read_once<T>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -128,27 +129,28 @@ impl Target {
         ))
     }
 
-    /// Opens the database for the first time in this process: creates what is missing, migrates
-    /// what is older, refuses what is newer or not ours. A database of this version is only read.
+    /// Opens the database for the first time in this process.
+    ///
+    /// Creates it if it is missing, migrates an older one, refuses a newer or foreign one. A
+    /// database of this version is only read.
     pub(super) fn prepare(&self) -> Result<Connection, StoreError> {
         if self.access == FileAccess::ReadOnly {
             return self.prepare_reading();
         }
         let fail = |error| sql_error(self.path(), error);
         let mut connection = self.connect().map_err(fail)?;
-        // Creating and migrating both leave a database alone that another process was faster
-        // with, so it is looked at again.
+        // Another process may have created or migrated it meanwhile, so check again.
         loop {
             match self.state(&connection)? {
-                State::Version(version) if version == self.version() => break,
-                State::Version(version) if version > self.version() => {
+                FileState::Version(version) if version == self.version() => break,
+                FileState::Version(version) if version > self.version() => {
                     return Err(StoreError::Newer {
                         store: version,
                         program: self.version(),
                     });
                 }
-                State::Version(_) => migrations::migrate(self, &mut connection)?,
-                State::Empty => self.create(&mut connection)?,
+                FileState::Version(_) => migrations::migrate(self, &mut connection)?,
+                FileState::Empty => self.create(&mut connection)?,
             }
         }
         if connection.is_readonly("main").map_err(fail)? {
@@ -162,7 +164,7 @@ impl Target {
         Ok(connection)
     }
 
-    /// Opens a database that cannot be written, so that it must be of this version already.
+    /// Opens a database that cannot be written; it must have this version already.
     fn prepare_reading(&self) -> Result<Connection, StoreError> {
         let has_shared_log = self.place.wal().exists() && self.place.shm().exists();
         if let Some(kind) = self.place.network.filter(|_| has_shared_log) {
@@ -179,19 +181,19 @@ impl Target {
                 _ => read_only::unreadable(&self.place, &error),
             })?;
         let reason = match self.state(&connection)? {
-            State::Version(version) if version == self.version() => return Ok(connection),
-            State::Version(store) if store > self.version() => {
+            FileState::Version(version) if version == self.version() => return Ok(connection),
+            FileState::Version(store) if store > self.version() => {
                 return Err(StoreError::Newer {
                     store,
                     program: self.version(),
                 });
             }
-            State::Version(version) => format!(
+            FileState::Version(version) => format!(
                 "it has version {version} and must be migrated to version {}, which needs write \
                  access",
                 self.version()
             ),
-            State::Empty => "it is empty".to_owned(),
+            FileState::Empty => "it is empty".to_owned(),
         };
         Err(StoreError::Unreadable {
             path: self.path().to_owned(),
@@ -208,9 +210,10 @@ impl Target {
         drop(connection);
     }
 
-    /// Looks whether the database is one of ours, and of which version. All of it is read at one
-    /// moment, since another process may be creating it.
-    pub(super) fn state(&self, connection: &Connection) -> Result<State, StoreError> {
+    /// Reads whether the database is ours, and its version.
+    ///
+    /// Reads everything at one moment, since another process may be creating it.
+    pub(super) fn state(&self, connection: &Connection) -> Result<FileState, StoreError> {
         if !connection.is_autocommit() {
             return self.look(connection);
         }
@@ -220,7 +223,7 @@ impl Target {
         self.look(&moment)
     }
 
-    fn look(&self, connection: &Connection) -> Result<State, StoreError> {
+    fn look(&self, connection: &Connection) -> Result<FileState, StoreError> {
         let fail = |error| sql_error(self.path(), error);
         let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         let application = number("application_id").map_err(fail)?;
@@ -240,21 +243,21 @@ impl Target {
             return if any || foreign {
                 Err(not_ours())
             } else {
-                Ok(State::Empty)
+                Ok(FileState::Empty)
             };
         }
         let version = match u32::try_from(version) {
             Ok(version) if application == APPLICATION_ID => version,
             _ => return Err(not_ours()),
         };
-        // What tables a newer version has is not known here.
+        // The tables of a newer version are unknown here.
         let missing: bool = connection
             .query_row(MISSING_TABLES, [], |row| row.get(0))
             .map_err(fail)?;
         if version <= self.version() && missing {
             return Err(not_ours());
         }
-        Ok(State::Version(version))
+        Ok(FileState::Version(version))
     }
 
     fn create(&self, connection: &mut Connection) -> Result<(), StoreError> {
@@ -266,7 +269,7 @@ impl Target {
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(fail)?;
-        if self.state(&transaction)? != State::Empty {
+        if self.state(&transaction)? != FileState::Empty {
             return Ok(());
         }
         transaction
@@ -277,12 +280,12 @@ impl Target {
     }
 }
 
-/// What a database was found to be.
+/// State of a database file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// It holds nothing.
+pub(super) enum FileState {
+    /// It is empty.
     Empty,
-    /// It is ours, of this version.
+    /// It is ours, with this version.
     Version(u32),
 }
 

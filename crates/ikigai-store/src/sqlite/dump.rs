@@ -1,5 +1,4 @@
-//! The log as lines of JSON, out of one moment: everything but what is derived from it, and who is
-//! at work on it.
+//! The log as lines of JSON at one moment, without derived data and leases.
 
 use std::collections::HashSet;
 
@@ -8,16 +7,16 @@ use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 
 use super::values::text;
-use crate::portable::told::{Selects, Telling, Told, blob_line, header};
+use crate::portable::export_schema::{ExportQueries, ExportTable, Exporter, blob_line, header};
 
-/// Takes one line; says whether more are wanted.
-pub(super) type Sink<'a> = &'a mut dyn FnMut(Value) -> bool;
+/// Receives one line; returns whether to continue.
+pub(super) type LineSink<'a> = &'a mut dyn FnMut(Value) -> bool;
 
-/// Tells some agents with all their ancestors, or everything. Stops early if nobody listens.
+/// Dumps some agents with all their ancestors, or everything, until the sink refuses a line.
 pub(super) fn dump(
     connection: &Connection,
     of: Option<&[AgentId]>,
-    sink: Sink<'_>,
+    sink: LineSink<'_>,
 ) -> rusqlite::Result<()> {
     let moment = connection.unchecked_transaction()?;
     let agents = match of {
@@ -28,15 +27,16 @@ pub(super) fn dump(
     if !sink(header()) {
         return Ok(());
     }
-    let mut dump = Dump {
+    let mut dump = SqliteDump {
         connection: &moment,
         scope,
         sink,
-        telling: Telling::default(),
+        exporter: Exporter::default(),
     };
     let is_all = of.is_none();
-    let _is_whole =
-        dump.tables(is_all)? && (!is_all || dump.other_blobs()?) && (dump.sink)(dump.telling.end());
+    let _is_whole = dump.tables(is_all)?
+        && (!is_all || dump.other_blobs()?)
+        && (dump.sink)(dump.exporter.end());
     Ok(())
 }
 
@@ -45,7 +45,7 @@ fn all_agents(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
     all.query_map([], |row| row.get(0))?.collect()
 }
 
-/// The keys of agents and of all whose rows they remember.
+/// Keys of agents and of all agents whose rows they inherit.
 fn with_ancestors(connection: &Connection, of: &[AgentId]) -> rusqlite::Result<Vec<i64>> {
     let mut keys = connection.prepare("SELECT id FROM agents WHERE uuid = ?1")?;
     let mut origins = connection.prepare("SELECT parent, fork_agent FROM agents WHERE id = ?1")?;
@@ -69,15 +69,15 @@ fn with_ancestors(connection: &Connection, of: &[AgentId]) -> rusqlite::Result<V
     Ok(found)
 }
 
-struct Dump<'a> {
+struct SqliteDump<'a> {
     connection: &'a Connection,
-    /// The keys of the agents, as a JSON list.
+    /// Keys of the agents, as a JSON list.
     scope: String,
-    sink: Sink<'a>,
-    telling: Telling,
+    sink: LineSink<'a>,
+    exporter: Exporter,
 }
 
-const SELECTS: Selects = Selects {
+const SELECTS: ExportQueries = ExportQueries {
     sessions: "SELECT uuid, created_at, name, directory FROM sessions WHERE id IN
               (SELECT session FROM agents WHERE id IN (SELECT value FROM json_each(?1)))
           ORDER BY id",
@@ -106,30 +106,30 @@ const SELECTS: Selects = Selects {
           WHERE d.agent IN (SELECT value FROM json_each(?1)) ORDER BY d.id",
 };
 
-impl Dump<'_> {
-    /// Says whether more is wanted.
+impl SqliteDump<'_> {
+    /// Dumps all tables; returns whether to continue.
     fn tables(&mut self, is_all: bool) -> rusqlite::Result<bool> {
-        for (told, sql) in SELECTS.in_order(is_all) {
-            if !self.table(told, sql)? {
+        for (table, sql) in SELECTS.in_order(is_all) {
+            if !self.table(table, sql)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn table(&mut self, told: Told, sql: &str) -> rusqlite::Result<bool> {
+    fn table(&mut self, table: ExportTable, sql: &str) -> rusqlite::Result<bool> {
         let connection = self.connection;
         let mut statement = connection.prepare(sql)?;
         let mut rows = statement.query([&self.scope])?;
         while let Some(row) = rows.next()? {
-            let values = (0..told.columns.len()).map(|place| {
+            let values = (0..table.columns.len()).map(|place| {
                 Ok(match row.get_ref(place)? {
                     rusqlite::types::ValueRef::Integer(number) => number.into(),
                     _ => text(row, place)?.map_or(Value::Null, Value::String),
                 })
             });
             let values = values.collect::<rusqlite::Result<Vec<Value>>>()?;
-            let (blobs, line) = self.telling.line(told, values);
+            let (blobs, line) = self.exporter.line(table, values);
             for hash in blobs {
                 if !self.blob(&hash)? {
                     return Ok(false);
@@ -156,7 +156,7 @@ impl Dump<'_> {
         Ok(true)
     }
 
-    /// What belongs to no agent's rows.
+    /// Dumps the blobs that no row names.
     fn other_blobs(&mut self) -> rusqlite::Result<bool> {
         let connection = self.connection;
         let mut all =
@@ -164,7 +164,7 @@ impl Dump<'_> {
         let mut rows = all.query([])?;
         while let Some(row) = rows.next()? {
             let hash: String = row.get(0)?;
-            if self.telling.is_new_blob(&hash) && !self.blob(&hash)? {
+            if self.exporter.is_new_blob(&hash) && !self.blob(&hash)? {
                 return Ok(false);
             }
         }

@@ -1,4 +1,4 @@
-//! From what SQLite and the file system say to what a caller can act on.
+//! Translation of errors of SQLite and the file system for callers.
 
 use std::io;
 use std::path::Path;
@@ -8,8 +8,8 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::error::{BatchRefusal, BoxError, StoreError};
 
-/// An error of SQLite that several callers are told of, because they shared one transaction.
-pub(super) type Cause = Arc<rusqlite::Error>;
+/// An error of SQLite that the batches of one transaction share.
+pub(super) type SharedSqliteError = Arc<rusqlite::Error>;
 
 /// Reason why SQLite did not apply a batch.
 pub(super) type SqliteRefusal = BatchRefusal<rusqlite::Error>;
@@ -21,7 +21,7 @@ impl From<rusqlite::Error> for SqliteRefusal {
 }
 
 /// Translates an error of SQLite about the database at `path`.
-pub(super) fn store_error(path: &Path, cause: &Cause) -> StoreError {
+pub(super) fn store_error(path: &Path, cause: &SharedSqliteError) -> StoreError {
     let source = || -> BoxError { Box::new(Arc::clone(cause)) };
     let Some(error) = cause.sqlite_error() else {
         return match cause.as_ref() {
@@ -40,7 +40,7 @@ pub(super) fn store_error(path: &Path, cause: &Cause) -> StoreError {
             StoreError::Full(source())
         }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::ReadOnly(source()),
-        // A file that is there but cannot be opened, or beside which no log can be made, has the
+        // A file that exists but cannot be opened, or next to which no log can be created, has
         // wrong permissions.
         ErrorCode::CannotOpen if path.exists() => StoreError::ReadOnly(source()),
         ErrorCode::CannotOpen => StoreError::Place {
@@ -55,7 +55,7 @@ pub(super) fn store_error(path: &Path, cause: &Cause) -> StoreError {
     }
 }
 
-/// Translates an error of SQLite that only one caller is told of.
+/// Translates an error of SQLite for a single caller.
 pub(super) fn sql_error(path: &Path, error: rusqlite::Error) -> StoreError {
     store_error(path, &Arc::new(error))
 }
@@ -76,7 +76,7 @@ pub(super) fn file_error(path: &Path, error: io::Error) -> StoreError {
     }
 }
 
-/// Says whether an error tells that two rows would be equal where they may not.
+/// Says whether an error is the violation of a unique index.
 pub(super) fn is_unique_violation(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| {
         matches!(
@@ -86,7 +86,7 @@ pub(super) fn is_unique_violation(error: &rusqlite::Error) -> bool {
     })
 }
 
-/// Says whether an error tells that a row refers to another that is not there.
+/// Says whether an error is the violation of a foreign key.
 pub(super) fn is_reference_violation(error: &rusqlite::Error) -> bool {
     error
         .sqlite_error()

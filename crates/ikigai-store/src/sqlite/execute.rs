@@ -5,10 +5,10 @@ use rusqlite::{Connection, Params, params};
 
 use super::errors::{SqliteRefusal, is_reference_violation};
 use super::facts;
-use super::locks::Owner;
+use super::locks::SqliteOwner;
 use crate::batch::{Batch, Committed, NewAgent};
-use crate::numbers::stored;
 use crate::records::{MailState, Status};
+use crate::sql_common::stored;
 use crate::transaction::{
     AgentWrite, DraftWrite, FactKeys, HeadWrite, MailWrite, RowKeys, RunWrite, Write, dangling,
     decide,
@@ -17,7 +17,7 @@ use crate::transaction::{
 /// Applies a batch. After an error of SQLite a part of it may be written, so roll back.
 pub(super) fn apply(
     connection: &Connection,
-    owner: &mut Owner,
+    owner: &mut SqliteOwner,
     batch: &Batch,
 ) -> Result<Committed, SqliteRefusal> {
     let needed = FactKeys::of([batch]);

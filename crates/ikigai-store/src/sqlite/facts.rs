@@ -4,7 +4,7 @@ use ikigai_core::{AgentId, Epoch, ProcessId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::errors::SqliteRefusal;
-use super::locks::Owner;
+use super::locks::SqliteOwner;
 use super::values::{number, optional_process, parsed, seq, text};
 use crate::records::{MailId, RunId};
 use crate::transaction::{AgentFacts, FactKeys, Facts, LeaseHolder, MailFacts, RowKeys};
@@ -12,7 +12,7 @@ use crate::transaction::{AgentFacts, FactKeys, Facts, LeaseHolder, MailFacts, Ro
 /// Reads the facts of these keys, and the primary keys of what they name.
 pub(super) fn read(
     connection: &Connection,
-    owner: &Owner,
+    owner: &SqliteOwner,
     keys: &FactKeys,
 ) -> Result<(Facts, RowKeys), SqliteRefusal> {
     let mut facts = Facts::default();

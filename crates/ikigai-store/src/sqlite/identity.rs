@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::place::Place;
+use super::paths::StorePaths;
 use crate::error::StoreError;
 
 /// Device and inode of a file.
@@ -81,7 +81,7 @@ impl fmt::Display for Absence {
 /// Files that the connections of this process have open.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
-    place: Place,
+    place: StorePaths,
     known: Mutex<KnownFiles>,
 }
 
@@ -95,7 +95,7 @@ struct KnownFiles {
 }
 
 impl OpenFiles {
-    pub(super) fn new(place: &Place) -> Self {
+    pub(super) fn new(place: &StorePaths) -> Self {
         Self {
             place: place.clone(),
             known: Mutex::default(),
@@ -120,7 +120,7 @@ impl OpenFiles {
         }
     }
 
-    /// Forgets the log and its index, which may be made anew after a connection broke.
+    /// Forgets the log and its index, which SQLite may recreate after a connection broke.
     pub(super) fn forget_log(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.wal = None;
@@ -166,7 +166,7 @@ impl OpenFiles {
 
 impl Absence {
     /// The error for callers: the store is away.
-    pub(super) fn store_error(&self, place: &Place) -> StoreError {
+    pub(super) fn store_error(&self, place: &StorePaths) -> StoreError {
         StoreError::Away {
             server: place.directory().display().to_string(),
             reason: self.to_string(),

@@ -1,8 +1,7 @@
-//! Who is alive: each process that owns agents holds a lock on its own file, which dies with it.
+//! Liveness of processes: each owner of agents holds a lock on its own file, which dies with it.
 //!
-//! Lock files are made and swept only inside a write transaction, and tried there by whoever wants
-//! to take over. The lock of the database thus serialises all of that between processes, and nobody
-//! sees a file half-way.
+//! Processes create, sweep and test lock files only inside a write transaction, so the lock of the
+//! database serialises all of that.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -12,23 +11,23 @@ use ikigai_core::ProcessId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::errors::{SqliteRefusal, file_error};
-use super::place::{Place, make_directory, open_own};
+use super::paths::{StorePaths, make_directory, open_own};
 use crate::error::StoreError;
 use crate::records::ProcessRecord;
 
-/// How many witnesses are kept: many more than there are processes at work at one time.
+/// Witnesses to keep: many more than processes that run at one time.
 const WITNESSES_KEPT: i64 = 1000;
 
 /// This process as an owner of agents.
 #[derive(Debug)]
-pub(super) struct Owner {
+pub(super) struct SqliteOwner {
     record: ProcessRecord,
     directory: PathBuf,
     lock: Option<File>,
 }
 
-impl Owner {
-    pub(super) fn new(place: &Place, record: ProcessRecord) -> Self {
+impl SqliteOwner {
+    pub(super) fn new(place: &StorePaths, record: ProcessRecord) -> Self {
         Self {
             record,
             directory: place.locks(),
@@ -36,7 +35,7 @@ impl Owner {
         }
     }
 
-    /// The id under which this process owns agents.
+    /// Id under which this process owns agents.
     pub(super) fn id(&self) -> ProcessId {
         self.record.id
     }
@@ -46,7 +45,7 @@ impl Owner {
         if self.lock.is_none() {
             self.lock = Some(self.lock_own()?);
             self.sweep();
-            forget_the_gone(connection)?;
+            delete_dead(connection)?;
         }
         let uuid = self.record.id.to_string();
         connection
@@ -71,10 +70,10 @@ impl Owner {
         is_alive(&self.directory, process)
     }
 
-    /// Lets go of the lock; from here on others may take over what this process owns.
+    /// Releases the lock; other processes may then take over the agents.
     pub(super) fn release(&mut self) {
         if let Some(lock) = self.lock.take() {
-            // Removed while it is locked: whoever opened it before finds it locked or dead.
+            // Removed while it is locked: a process that opened it before finds it locked or dead.
             let _ = fs::remove_file(self.own_path());
             drop(lock);
         }
@@ -85,7 +84,7 @@ impl Owner {
     }
 
     fn lock_own(&self) -> Result<File, StoreError> {
-        // After a loss of power nobody is alive, so nothing here need be durable.
+        // After a loss of power no process is alive, so nothing here need be durable.
         make_directory(&self.directory).map_err(|error| file_error(&self.directory, error))?;
         let path = self.own_path();
         let file = open_own(&path).map_err(|error| file_error(&path, error))?;
@@ -98,7 +97,7 @@ impl Owner {
         }
     }
 
-    /// Removes the files of dead processes. A missing file says the same, so failing is harmless.
+    /// Removes the files of dead processes. A missing file means the same, so failing is harmless.
     fn sweep(&self) {
         let own = self.record.id.to_string();
         for entry in fs::read_dir(&self.directory)
@@ -117,14 +116,15 @@ impl Owner {
     }
 }
 
-impl Drop for Owner {
+impl Drop for SqliteOwner {
     fn drop(&mut self) {
         self.release();
     }
 }
 
-/// Says whether a process is alive, by its lock among all of them. It is tried in the shared mode,
-/// so that nobody who asks is taken for the process.
+/// Says whether a process is alive, by its lock file.
+///
+/// The test takes the lock in shared mode, so that it is never mistaken for the owner.
 pub(super) fn is_alive(locks: &Path, process: ProcessId) -> Result<bool, StoreError> {
     let path = locks.join(process.to_string());
     let file = match File::open(&path) {
@@ -140,7 +140,7 @@ pub(super) fn is_alive(locks: &Path, process: ProcessId) -> Result<bool, StoreEr
 }
 
 /// Drops the records of processes that own nothing, and old witnesses.
-fn forget_the_gone(connection: &Connection) -> Result<(), rusqlite::Error> {
+fn delete_dead(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.execute(
         "DELETE FROM processes
          WHERE NOT EXISTS (SELECT 1 FROM heads WHERE heads.owner = processes.id)",

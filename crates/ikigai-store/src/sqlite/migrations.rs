@@ -1,4 +1,4 @@
-//! Versions of the tables: forward only, in one transaction, after a copy was made.
+//! Schema migrations: forward only, in one transaction, after a backup.
 
 use std::fs;
 use std::io;
@@ -7,15 +7,13 @@ use std::path::Path;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use super::connect::{State, Target};
+use super::connect::{FileState, SqliteTarget};
 use super::errors::{file_error, sql_error};
-use super::place::{create_new, sync_parent};
+use super::paths::{create_new, sync_parent};
 use crate::error::StoreError;
+use crate::sql_common::Migrations;
 
-/// The statements that lead from each version to the next; the first makes version 1 of nothing.
-pub type Migrations = &'static [&'static str];
-
-/// The versions that this program knows.
+/// Migrations of this program.
 pub const MIGRATIONS: Migrations = &[
     include_str!("schema/001.sql"),
     include_str!("schema/002.sql"),
@@ -27,18 +25,21 @@ pub const MIGRATIONS: Migrations = &[
     include_str!("schema/008.sql"),
 ];
 
-/// How many copies of one version may lie beside the database before somebody must look.
+/// Limit of backups of one version.
 const MAX_BACKUPS: u32 = 100;
 
-/// Brings an older database of ours to this program's version, unless another process did.
-pub(super) fn migrate(target: &Target, connection: &mut Connection) -> Result<(), StoreError> {
+/// Migrates an older database, unless another process did.
+pub(super) fn migrate(
+    target: &SqliteTarget,
+    connection: &mut Connection,
+) -> Result<(), StoreError> {
     let fail = |error| sql_error(target.path(), error);
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(fail)?;
     let version = match target.state(&transaction)? {
-        State::Version(version) if version < target.version() => version,
-        State::Version(_) | State::Empty => return Ok(()),
+        FileState::Version(version) if version < target.version() => version,
+        FileState::Version(_) | FileState::Empty => return Ok(()),
     };
     // The transaction keeps writers out, so the copy is what is migrated.
     back_up(target, version)?;
@@ -48,7 +49,7 @@ pub(super) fn migrate(target: &Target, connection: &mut Connection) -> Result<()
 
 /// Runs the statements after version `from`.
 pub(super) fn apply(
-    target: &Target,
+    target: &SqliteTarget,
     transaction: &Transaction<'_>,
     from: u32,
 ) -> Result<(), StoreError> {
@@ -62,7 +63,7 @@ pub(super) fn apply(
         .map_err(fail)
 }
 
-fn back_up(target: &Target, version: u32) -> Result<(), StoreError> {
+fn back_up(target: &SqliteTarget, version: u32) -> Result<(), StoreError> {
     // Under its own name the copy appears whole or not at all.
     let partial = target.place.beside(&format!(".backup-v{version}.partial"));
     let result = copy(target, &partial).and_then(|()| name_copy(target, &partial, version));
@@ -71,7 +72,7 @@ fn back_up(target: &Target, version: u32) -> Result<(), StoreError> {
     removed.map_err(|error| file_error(&partial, error))
 }
 
-fn copy(target: &Target, partial: &Path) -> Result<(), StoreError> {
+fn copy(target: &SqliteTarget, partial: &Path) -> Result<(), StoreError> {
     match fs::remove_file(partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(file_error(partial, error));
@@ -97,7 +98,7 @@ fn copy(target: &Target, partial: &Path) -> Result<(), StoreError> {
         .map_err(|error| file_error(partial, error))
 }
 
-fn name_copy(target: &Target, partial: &Path, version: u32) -> Result<(), StoreError> {
+fn name_copy(target: &SqliteTarget, partial: &Path, version: u32) -> Result<(), StoreError> {
     for attempt in 1..=MAX_BACKUPS {
         let name = target.place.backup(version, attempt);
         match fs::hard_link(partial, &name) {

@@ -1,19 +1,19 @@
 //! The embedded engine: one SQLite file, used by several processes of one machine.
 //!
 //! One thread writes and one reads, each with its own connection; a third listens for commits of
-//! others while somebody wants to know. Nothing is written before the first commit, except that a
-//! missing database is created and an older one migrated.
+//! other processes while there are subscribers. Nothing is written before the first commit, except
+//! that a missing database is created and an older one migrated.
 
+mod ancestry;
 mod connect;
 mod dump;
 mod errors;
 mod execute;
 mod facts;
-mod family_tree;
 mod identity;
 mod locks;
 mod migrations;
-mod place;
+mod paths;
 mod queries;
 mod queue;
 mod read_only;
@@ -41,44 +41,47 @@ use crate::error::{CommitError, StoreError};
 use crate::log::{Admin, BoxFuture, Log, ReadFuture, ReadLog};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 use crate::records::{
-    AgentRecord, Ancestry, BlobHash, Draft, Head, MailRecord, ProcessRecord, Pulse, RestorePoint,
-    RunRecord, SessionRecord, Snapshot,
+    AgentRecord, Ancestry, BlobHash, DraftRecord, Head, MailRecord, ProcessRecord, Pulse,
+    RestorePoint, RunRecord, SessionRecord, Snapshot,
 };
 use crate::search::{SearchPage, SearchQuery};
 use crate::server_report::ServerReport;
-use crate::sql::{QueryError, QueryLimits, Table};
+use crate::sql::{QueryError, QueryLimits, QueryTable};
 use crate::watch::Watch;
 
-use connect::Target;
-use locks::Owner;
-use place::Place;
-use queue::{Queue, queue};
+use connect::SqliteTarget;
+use locks::SqliteOwner;
+use paths::StorePaths;
+use queue::{JobSender, queue};
 use read_only::FileAccess;
-use reader::{QUESTIONS, Question, Reader};
-use watch::{Changes, Listening, Notifier};
-use writer::{BATCHES, Begin, Task, Writer};
+use reader::{READ_JOBS, ReadJob, SqliteReader};
+use watch::{CommitSignal, CommitWatcher, FileNotifier};
+use writer::{BATCHES, IndexStart, SqliteWriter, WriterTask};
 
 #[doc(hidden)]
-pub use crate::faults::{CommitFault, Faults};
+pub use crate::faults::{Faults, InjectedFault};
 #[doc(hidden)]
-pub use migrations::{MIGRATIONS, Migrations};
+pub use crate::sql_common::Migrations;
+#[doc(hidden)]
+pub use migrations::MIGRATIONS;
 
-/// Only one store of a process is being opened at a time: closing a file just created would drop
-/// the locks that SQLite has on it through another of the process's descriptors.
+/// Serialises opening within the process: closing a file just created would drop the locks that
+/// SQLite has on it through another descriptor.
 static OPENING: Mutex<()> = Mutex::new(());
 
-/// What is needed to open a store.
+/// Options for opening a store.
 #[derive(Clone, Debug)]
-pub struct OpenOptions {
+pub struct SqliteOptions {
     path: PathBuf,
     process: ProcessRecord,
     migrations: Migrations,
     reading: bool,
 }
 
-impl OpenOptions {
-    /// Opens the database at `path`, made if it is missing, as `process`. The id of the process is
-    /// drawn anew for each handle.
+impl SqliteOptions {
+    /// Options for the database at `path`, created if it is missing.
+    ///
+    /// Draw a new process id for each handle.
     pub fn new(path: impl Into<PathBuf>, process: ProcessRecord) -> Self {
         Self {
             path: path.into(),
@@ -88,7 +91,7 @@ impl OpenOptions {
         }
     }
 
-    /// Accepts a store that cannot be written: commits then fail, and everything can be read.
+    /// Accepts a store that cannot be written: commits fail, and reads work.
     #[must_use]
     pub fn reading(mut self) -> Self {
         self.reading = true;
@@ -104,15 +107,13 @@ impl OpenOptions {
     }
 }
 
-/// The log in one SQLite file.
-///
-/// Dropping it closes it.
+/// The log in one SQLite file. Dropping it closes it.
 pub struct SqliteStore {
     process: ProcessId,
-    target: Arc<Target>,
-    tasks: Queue<Task>,
-    questions: Queue<Question>,
-    listening: Listening,
+    target: Arc<SqliteTarget>,
+    tasks: JobSender<WriterTask>,
+    questions: JobSender<ReadJob>,
+    listening: CommitWatcher,
     faults: Arc<Faults>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -127,40 +128,39 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a store, creating it with its directories if it is missing. Blocks for as long as
-    /// that takes: less than a millisecond for a store that is there.
+    /// Opens a store, creating it with its directories if it is missing.
     ///
-    /// A store that is there and of this version is only read. This process is entered into it
-    /// with the first lease that it takes.
-    pub fn open(options: OpenOptions) -> Result<Self, StoreError> {
+    /// Blocks for less than a millisecond if the store exists; a store of this version is only
+    /// read. The process is registered with the first lease that it takes.
+    pub fn open(options: SqliteOptions) -> Result<Self, StoreError> {
         let opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = Place::prepare(&options.path, options.reading)?;
+        let place = StorePaths::prepare(&options.path, options.reading)?;
         let access = if options.reading {
             FileAccess::probe(&place)
         } else {
             FileAccess::Full
         };
-        let target = Arc::new(Target::new(place, options.migrations, access));
+        let target = Arc::new(SqliteTarget::new(place, options.migrations, access));
         let connection = target.prepare()?;
         drop(opening);
         let io = |error| StoreError::Io(Box::new(error));
         let process = options.process.id;
-        let changes = Changes::new();
+        let changes = CommitSignal::new();
         let faults = Arc::new(Faults::default());
-        let (questions, asked) = queue(QUESTIONS);
+        let (questions, asked) = queue(READ_JOBS);
         let (tasks, ordered) = queue(BATCHES);
-        let reader = Reader::spawn(Arc::clone(&target), connection, asked).map_err(io)?;
-        let writer = Writer::spawn(
+        let reader = SqliteReader::spawn(Arc::clone(&target), connection, asked).map_err(io)?;
+        let writer = SqliteWriter::spawn(
             Arc::clone(&target),
-            Owner::new(&target.place, options.process),
-            Notifier::new(&target, changes.clone()),
+            SqliteOwner::new(&target.place, options.process),
+            FileNotifier::new(&target, changes.clone()),
             Arc::clone(&faults),
             ordered,
         )
         .map_err(io)?;
         Ok(Self {
             process,
-            listening: Listening::new(Arc::clone(&target), changes),
+            listening: CommitWatcher::new(Arc::clone(&target), changes),
             target,
             tasks,
             questions,
@@ -169,20 +169,20 @@ impl SqliteStore {
         })
     }
 
-    /// The path of the database with every link resolved.
+    /// Path of the database with every link resolved.
     pub fn path(&self) -> &Path {
         self.target.path()
     }
 
-    fn index(&self, begin: Begin) -> ReadFuture<'_, u64> {
+    fn index(&self, begin: IndexStart) -> ReadFuture<'_, u64> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            self.tasks.put(Task::Index { begin, answer }).await?;
+            self.tasks.put(WriterTask::Index { begin, answer }).await?;
             answered.await.map_err(|_| StoreError::Closed)?
         })
     }
 
-    /// Failures to be brought about, for tests.
+    /// Faults to inject, for tests.
     #[doc(hidden)]
     pub fn faults(&self) -> &Faults {
         &self.faults
@@ -197,12 +197,12 @@ impl SqliteStore {
 
     fn ask_reader<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&mut Reader) -> Result<T, StoreError> + Send + 'static,
+        ask: impl FnOnce(&mut SqliteReader) -> Result<T, StoreError> + Send + 'static,
     ) -> ReadFuture<'_, T> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let question: Question = Box::new(move |reader| {
-                // A caller that went away does not care.
+            let question: ReadJob = Box::new(move |reader| {
+                // The caller may be gone.
                 let _ = answer.send(ask(reader));
             });
             self.questions.put(question).await?;
@@ -285,15 +285,15 @@ impl ReadLog for SqliteStore {
 
     fn living_names<'a>(&'a self, beginning: &'a str) -> ReadFuture<'a, Vec<String>> {
         let beginning = beginning.to_owned();
-        self.ask(move |connection| family_tree::living_names(connection, &beginning))
+        self.ask(move |connection| ancestry::living_names(connection, &beginning))
     }
 
     fn ancestry(&self, agent: AgentId, most: usize) -> ReadFuture<'_, Option<Ancestry>> {
-        self.ask(move |connection| family_tree::ancestry(connection, agent, most))
+        self.ask(move |connection| ancestry::ancestry(connection, agent, most))
     }
 
     fn dead_among(&self, agents: Vec<AgentId>) -> ReadFuture<'_, Vec<AgentId>> {
-        self.ask(move |connection| family_tree::dead_among(connection, &agents))
+        self.ask(move |connection| ancestry::dead_among(connection, &agents))
     }
 
     fn is_process_alive<'a>(&'a self, process: &'a ProcessRecord) -> ReadFuture<'a, bool> {
@@ -308,7 +308,7 @@ impl ReadLog for SqliteStore {
     }
 
     fn pulse(&self) -> ReadFuture<'_, Pulse> {
-        self.ask(family_tree::pulse)
+        self.ask(ancestry::pulse)
     }
 
     fn sessions(&self) -> ReadFuture<'_, Vec<SessionRecord>> {
@@ -327,7 +327,7 @@ impl ReadLog for SqliteStore {
         self.ask(move |connection| queries::open_runs(connection, agent))
     }
 
-    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {
         self.ask(move |connection| queries::draft(connection, agent))
     }
 
@@ -340,13 +340,13 @@ impl ReadLog for SqliteStore {
             let faults = Arc::clone(&self.faults);
             return self.ask_reader(move |reader| {
                 let recent = reader.read(search::index_recent)?;
-                let mut page = search::within_time(reader, query, &faults, recent)?;
+                let mut page = search::search_within_timeout(reader, query, &faults, recent)?;
                 page.cut |= recent.is_cut;
                 Ok(page)
             });
         }
         Box::pin(async move {
-            // An index that cannot be written is asked as far as it goes.
+            // An index that cannot be written is searched as far as it goes.
             let mut is_behind = false;
             loop {
                 match self.index_chunk().await {
@@ -360,9 +360,10 @@ impl ReadLog for SqliteStore {
                 }
             }
             let faults = Arc::clone(&self.faults);
-            let stored = search::Recent::default();
-            let found =
-                self.ask_reader(move |reader| search::within_time(reader, query, &faults, stored));
+            let stored = search::RecentIndex::default();
+            let found = self.ask_reader(move |reader| {
+                search::search_within_timeout(reader, query, &faults, stored)
+            });
             let mut page = found.await?;
             page.cut |= is_behind;
             Ok(page)
@@ -370,21 +371,21 @@ impl ReadLog for SqliteStore {
     }
 
     fn index_chunk(&self) -> ReadFuture<'_, u64> {
-        self.index(Begin::Here)
+        self.index(IndexStart::Here)
     }
 
     fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
         let target = Arc::clone(&self.target);
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            // It takes its time, so that it has a thread and a connection of its own.
+            // A dump takes long, so it has its own thread and connection.
             let work = move || {
                 let told = target.read_once(|connection| {
                     dump::dump(connection, of.as_deref(), &mut |line| {
                         lines.blocking_send(format!("{line}\n")).is_ok()
                     })
                 });
-                // A caller that went away does not care.
+                // The caller may be gone.
                 let _ = answer.send(told);
             };
             thread::Builder::new()
@@ -405,7 +406,7 @@ impl Log for SqliteStore {
         Box::pin(async move {
             let (reply, result) = oneshot::channel();
             let job = CommitJob { batch, reply };
-            self.tasks.put(Task::Write(job)).await?;
+            self.tasks.put(WriterTask::Write(job)).await?;
             result.await.map_err(|_| StoreError::Closed)?
         })
     }
@@ -416,7 +417,7 @@ impl Admin for SqliteStore {
         self.ask(queries::integrity)
     }
 
-    fn query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+    fn query(&self, sql: &str, limits: QueryLimits) -> Result<QueryTable, QueryError> {
         self.run_query(sql, limits)
     }
 
@@ -433,7 +434,7 @@ impl Admin for SqliteStore {
     }
 
     fn reset_index(&self) -> ReadFuture<'_, u64> {
-        self.index(Begin::Anew)
+        self.index(IndexStart::Anew)
     }
 
     fn close(&self) {

@@ -1,4 +1,4 @@
-//! What is read: each function one statement, so that it sees one moment of the log.
+//! Queries; each function is one statement, so that it sees one moment of the log.
 
 use ikigai_core::{
     AgentId, ControlQuery, Direction, Epoch, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
@@ -10,12 +10,12 @@ use super::values::{
     text, wide_id,
 };
 use crate::blobs::join_parts;
-use crate::numbers::{stored, stored_limit};
 use crate::records::{
-    AgentRecord, BlobHash, Draft, Head, MailId, MailRecord, PageCollector, ProcessRecord,
+    AgentRecord, BlobHash, DraftRecord, Head, MailId, MailRecord, PageCollector, ProcessRecord,
     RestorePoint, RunId, RunRecord, SessionRecord, Snapshot,
 };
-use crate::selects::agents_sql;
+use crate::sql_common::agents_sql;
+use crate::sql_common::{stored, stored_limit};
 
 /// Reads all rows of a statement.
 pub(super) fn all<T>(
@@ -99,7 +99,7 @@ pub(super) fn usage(connection: &Connection, span: Span, limit: usize) -> Result
     )
 }
 
-/// The newest of each agent in one go: there may be a thousand agents, and each question has a way.
+/// Newest `usage` row of each agent, in one statement for up to a thousand agents.
 pub(super) fn newest_usage(connection: &Connection, agents: &[AgentId]) -> Result<Vec<Row>> {
     let mut newest = Vec::with_capacity(agents.len());
     for agent in agents {
@@ -108,7 +108,7 @@ pub(super) fn newest_usage(connection: &Connection, agents: &[AgentId]) -> Resul
     Ok(newest)
 }
 
-/// How many messages spans hold: only the index is read.
+/// Counts messages of spans; reads only the index.
 pub(super) fn count_messages(connection: &Connection, spans: &[Span]) -> Result<u64> {
     let mut messages = 0;
     for span in spans {
@@ -197,7 +197,7 @@ pub(super) fn snapshot(connection: &Connection, upto: RowRef) -> Result<Option<S
     )
 }
 
-/// Rows of several spans in one go; see [`crate::ReadLog::pages`].
+/// Rows of several spans; see [`crate::ReadLog::pages`].
 pub(super) fn pages(connection: &Connection, spans: &[Span], limit: usize) -> Result<Vec<Row>> {
     let mut pages = PageCollector::new(limit);
     for span in spans {
@@ -209,8 +209,8 @@ pub(super) fn pages(connection: &Connection, spans: &[Span], limit: usize) -> Re
     Ok(pages.finish())
 }
 
-/// Head, snapshot and control rows in one go. Between them others may append, never change: a row
-/// that came after the head is not read.
+/// Head, snapshot and control rows. Rows that other processes append after the head is read are
+/// left out.
 pub(super) fn restore_point(
     connection: &Connection,
     agent: AgentId,
@@ -367,7 +367,7 @@ pub(super) fn open_runs(connection: &Connection, agent: AgentId) -> Result<Vec<R
     )
 }
 
-pub(super) fn draft(connection: &Connection, agent: AgentId) -> Result<Option<Draft>> {
+pub(super) fn draft(connection: &Connection, agent: AgentId) -> Result<Option<DraftRecord>> {
     let parts = all(
         connection,
         "SELECT text, at FROM drafts
@@ -376,10 +376,13 @@ pub(super) fn draft(connection: &Connection, agent: AgentId) -> Result<Option<Dr
         [agent.to_string()],
         |row| Ok((text(row, 0)?.unwrap_or_default(), micros(row, 1)?)),
     )?;
-    Ok(parts.last().map(|(_, at)| *at).map(|updated_at| Draft {
-        text: parts.into_iter().map(|(text, _)| text).collect(),
-        updated_at,
-    }))
+    Ok(parts
+        .last()
+        .map(|(_, at)| *at)
+        .map(|updated_at| DraftRecord {
+            text: parts.into_iter().map(|(text, _)| text).collect(),
+            updated_at,
+        }))
 }
 
 pub(super) fn blob(connection: &Connection, hash: BlobHash) -> Result<Option<Vec<u8>>> {
@@ -413,7 +416,7 @@ pub(super) fn witness(connection: &Connection, process: ProcessId) -> Result<Opt
     )
 }
 
-/// What SQLite finds wrong with the file.
+/// Damage that SQLite finds in the file.
 pub(super) fn integrity(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("PRAGMA integrity_check(20)")?;
     let found: Vec<String> = statement

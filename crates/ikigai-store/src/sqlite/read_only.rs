@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 
 use super::connect::{BUSY_TIMEOUT, STATEMENTS};
 use super::identity::FileVersion;
-use super::place::Place;
+use super::paths::StorePaths;
 use crate::error::StoreError;
 
 /// Rights of this process to the store's files.
@@ -25,7 +25,7 @@ pub(super) enum FileAccess {
 
 impl FileAccess {
     /// Finds out whether the file and the directory of an existing database can be written.
-    pub(super) fn probe(place: &Place) -> Self {
+    pub(super) fn probe(place: &StorePaths) -> Self {
         let directory = place.directory();
         let is_writable = place.network.is_none()
             && access(&place.database, Access::WRITE_OK).is_ok()
@@ -50,7 +50,7 @@ enum LogSharing {
 }
 
 impl LogSharing {
-    fn find(place: &Place) -> Self {
+    fn find(place: &StorePaths) -> Self {
         match (place.wal().exists(), place.shm().exists()) {
             (true, true) => Self::Shared,
             (true, false) => Self::Private,
@@ -76,8 +76,8 @@ pub(super) struct ReadVersions {
 }
 
 impl ReadVersions {
-    /// Reads the versions; with locks they may change, and are not looked at.
-    pub(super) fn read(place: &Place) -> Self {
+    /// Reads the versions; they are ignored where locks are taken.
+    pub(super) fn read(place: &StorePaths) -> Self {
         let sharing = LogSharing::find(place);
         let version = |path: &Path| match sharing {
             LogSharing::Shared => None,
@@ -92,7 +92,7 @@ impl ReadVersions {
 }
 
 /// Opens a connection that neither writes nor creates a file.
-pub(super) fn connect(place: &Place) -> rusqlite::Result<Connection> {
+pub(super) fn connect(place: &StorePaths) -> rusqlite::Result<Connection> {
     let sharing = LogSharing::find(place);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -112,7 +112,7 @@ pub(super) fn connect(place: &Place) -> rusqlite::Result<Connection> {
 }
 
 /// The error for a store that cannot be opened for reading either.
-pub(super) fn unreadable(place: &Place, error: &rusqlite::Error) -> StoreError {
+pub(super) fn unreadable(place: &StorePaths, error: &rusqlite::Error) -> StoreError {
     let log = place.wal();
     let has_log = log.metadata().is_ok_and(|metadata| metadata.len() > 0);
     let reason = if has_log {

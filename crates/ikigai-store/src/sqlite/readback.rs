@@ -1,25 +1,15 @@
-//! After a commit that failed: was it stored? It is read, never written again.
+//! Lookup of the outcome of a commit that failed. It is read, never written again.
 
 use ikigai_core::ProcessId;
 use rusqlite::{Connection, ErrorCode, Result, TransactionBehavior};
 
-use super::connect::Target;
-use super::errors::Cause;
+use super::connect::SqliteTarget;
+use super::errors::SharedSqliteError;
 use super::queries;
-use super::writer::Applied;
-use crate::batch::is_same_row;
+use super::writer::AppliedJob;
+use crate::batch::{CommitOutcome, is_same_row};
 
-/// What became of a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// All of it is stored.
-    Stored,
-    /// Nothing of it is stored, nor will it appear later.
-    Absent,
-}
-
-/// Leaves a trace of a transaction without rows, so that it can be recognised: a number that this
-/// process has not used before.
+/// Marks a transaction without rows by a number that this process has not used.
 pub(super) fn put_witness(connection: &Connection, process: ProcessId) -> Result<i64> {
     connection
         .prepare_cached(
@@ -30,46 +20,49 @@ pub(super) fn put_witness(connection: &Connection, process: ProcessId) -> Result
         .query_row([process.to_string()], |row| row.get(0))
 }
 
-/// Reads on a fresh connection what became of the transaction of `applied`.
+/// Reads the outcome of the transaction of `applied` on a fresh connection.
 ///
-/// Its frames may lie in the log although they were refused, and would come to life when the log
-/// is next recovered. So before anybody is told, another commit is put in their place. `witness` is
-/// that of a transaction without rows.
-pub(super) fn outcome(
-    target: &Target,
+/// Its frames may lie in the log although they were refused, and would come to life with the next
+/// recovery. So another commit replaces them before any caller gets a reply. `witness` is the
+/// number of a transaction without rows.
+pub(super) fn read_outcome(
+    target: &SqliteTarget,
     process: ProcessId,
-    applied: &[Applied],
+    applied: &[AppliedJob],
     witness: Option<i64>,
-    cause: &Cause,
-) -> Result<(Outcome, Connection)> {
+    cause: &SharedSqliteError,
+) -> Result<(CommitOutcome, Connection)> {
     let mut connection = target.connect()?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let outcome = if stands(&transaction, process, applied, witness)? {
-        Outcome::Stored
+    let outcome = if is_stored(&transaction, process, applied, witness)? {
+        CommitOutcome::Stored
     } else {
-        Outcome::Absent
+        CommitOutcome::Absent
     };
     // Without room the frame that ends a transaction was never written whole, and there is no room
     // for another one either.
-    if outcome == Outcome::Absent && cause.sqlite_error_code() == Some(ErrorCode::DiskFull) {
+    if outcome == CommitOutcome::Absent && cause.sqlite_error_code() == Some(ErrorCode::DiskFull) {
         drop(transaction);
         return Ok((outcome, connection));
     }
     put_witness(&transaction, process)?;
     transaction.commit()?;
-    if outcome == Outcome::Stored {
-        // What is read may never have reached the disk; moving it into the database writes it anew.
+    if outcome == CommitOutcome::Stored {
+        // These rows may not have reached the disk; moving them into the database writes them
+        // again.
         connection.query_row("PRAGMA wal_checkpoint(FULL)", [], |_| Ok(()))?;
     }
     Ok((outcome, connection))
 }
 
-/// Says whether the transaction is there. It was all or nothing, so one witness is enough; all
-/// rows are compared, because somebody else's may stand in the same place.
-fn stands(
+/// Says whether the transaction is stored.
+///
+/// It was all or nothing, so one witness suffices. All rows are compared, because another process's
+/// rows may have the same positions.
+fn is_stored(
     connection: &Connection,
     process: ProcessId,
-    applied: &[Applied],
+    applied: &[AppliedJob],
     witness: Option<i64>,
 ) -> Result<bool> {
     if witness.is_some() {

@@ -1,4 +1,4 @@
-//! The reading thread: one connection, one question after the other, no transaction between them.
+//! The reader thread: one connection, one query after the other, no transaction between them.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -6,35 +6,35 @@ use std::time::Instant;
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::connect::{State, Target};
+use super::connect::{FileState, SqliteTarget};
 use super::errors::breaks_connection;
-use super::queue::Orders;
+use super::queue::JobReceiver;
 use super::read_only::ReadVersions;
 use crate::error::StoreError;
 
-/// A question with the way its answer goes.
-pub(super) type Question = Box<dyn FnOnce(&mut Reader) + Send>;
+/// A query with the channel for its result.
+pub(super) type ReadJob = Box<dyn FnOnce(&mut SqliteReader) + Send>;
 
-/// How many questions may wait.
-pub(super) const QUESTIONS: usize = 256;
+/// Capacity of the queue of queries.
+pub(super) const READ_JOBS: usize = 256;
 
-/// How many of SQLite's operations pass between two looks at the clock.
+/// SQLite operations between two checks of the deadline.
 const CLOCK_OPERATIONS: i32 = 64;
 
-/// The reading thread's own.
-pub(super) struct Reader {
-    target: Arc<Target>,
+/// State of the reader thread.
+pub(super) struct SqliteReader {
+    target: Arc<SqliteTarget>,
     connection: Option<Connection>,
     /// Files as the connection found them, if it takes no locks.
     versions: Option<ReadVersions>,
 }
 
-impl Reader {
-    /// Starts the thread with the connection by which the database was opened.
+impl SqliteReader {
+    /// Starts the thread with the connection that opened the database.
     pub(super) fn spawn(
-        target: Arc<Target>,
+        target: Arc<SqliteTarget>,
         connection: Connection,
-        questions: Orders<Question>,
+        questions: JobReceiver<ReadJob>,
     ) -> std::io::Result<JoinHandle<()>> {
         let mut reader = Self {
             versions: target.read_versions(),
@@ -51,7 +51,7 @@ impl Reader {
             })
     }
 
-    /// Reads something, opening another connection if the last one broke.
+    /// Runs a query, on a new connection if the last one broke.
     pub(super) fn read<T>(
         &mut self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -77,7 +77,7 @@ impl Reader {
         }
     }
 
-    /// Reads something that SQLite gives up at the deadline, as interrupted.
+    /// Runs a query that SQLite interrupts at the deadline.
     pub(super) fn read_until<T>(
         &mut self,
         deadline: Instant,
@@ -116,13 +116,13 @@ impl Reader {
         }
     }
 
-    /// Says whether a statement failed because the tables are those of another version.
+    /// Says whether a statement failed because another process migrated the tables.
     fn migrated(&self, connection: &Connection, error: &rusqlite::Error) -> Option<StoreError> {
         if error.sqlite_error_code() != Some(ErrorCode::Unknown) {
             return None;
         }
         match self.target.state(connection) {
-            Ok(State::Version(version)) if version != self.target.version() => {
+            Ok(FileState::Version(version)) if version != self.target.version() => {
                 Some(StoreError::Migrated {
                     store: version,
                     program: self.target.version(),

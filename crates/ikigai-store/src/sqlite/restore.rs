@@ -1,4 +1,4 @@
-//! Taking in a log that another store told: all of it, or nothing.
+//! Restoring a dumped log: all of it, or nothing.
 
 use std::io::BufRead;
 
@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params_from_iter};
 use super::SqliteStore;
 use super::errors::is_unique_violation;
 use crate::error::StoreError;
-use crate::portable::lines::{Cell, Entry, Lines, What};
+use crate::portable::dump_reader::{ColumnValue, DumpEntry, DumpReader, EntryKind};
 use crate::portable::{RestoreError, RestoreMode, Restored};
 
 impl SqliteStore {
@@ -29,7 +29,7 @@ impl SqliteStore {
         transaction
             .pragma_update(None, "defer_foreign_keys", true)
             .map_err(fail)?;
-        let restored = insert_all(&transaction, Lines::new(lines, mode))?;
+        let restored = insert_all(&transaction, DumpReader::new(lines, mode))?;
         if has_gaps(&transaction).map_err(fail)? {
             let reason = "the rows of an agent are not whole".to_owned();
             return Err(StoreError::Value(reason).into());
@@ -61,7 +61,7 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
 
 fn insert_all(
     connection: &Transaction<'_>,
-    mut lines: Lines<impl BufRead>,
+    mut lines: DumpReader<impl BufRead>,
 ) -> Result<Restored, RestoreError> {
     while let Some(entry) = lines.next()? {
         match insert(connection, &entry) {
@@ -74,22 +74,22 @@ fn insert_all(
     Ok(lines.restored())
 }
 
-fn insert(connection: &Connection, entry: &Entry) -> rusqlite::Result<usize> {
+fn insert(connection: &Connection, entry: &DumpEntry) -> rusqlite::Result<usize> {
     let sql = match entry.what {
-        What::Session => SESSION,
-        What::Agent => AGENT,
-        What::Blob => BLOB,
-        What::Row => ROW,
-        What::Mail => MAIL,
-        What::Run => RUN,
-        What::Draft => DRAFT,
+        EntryKind::Session => SESSION,
+        EntryKind::Agent => AGENT,
+        EntryKind::Blob => BLOB,
+        EntryKind::Row => ROW,
+        EntryKind::Mail => MAIL,
+        EntryKind::Run => RUN,
+        EntryKind::Draft => DRAFT,
     };
-    let run = |sql: &str, cells: &[&Cell]| {
+    let run = |sql: &str, cells: &[&ColumnValue]| {
         let mut statement = connection.prepare_cached(sql)?;
         statement.execute(params_from_iter(cells.iter().map(|cell| value(cell))))
     };
-    let cells: Vec<&Cell> = entry.cells.iter().collect();
-    if let (What::Agent, [agent @ .., epoch]) = (entry.what, cells.as_slice()) {
+    let cells: Vec<&ColumnValue> = entry.cells.iter().collect();
+    if let (EntryKind::Agent, [agent @ .., epoch]) = (entry.what, cells.as_slice()) {
         let inserted = run(sql, agent)?;
         run(HEAD, &[agent[0], epoch])?;
         return Ok(inserted);
@@ -97,16 +97,16 @@ fn insert(connection: &Connection, entry: &Entry) -> rusqlite::Result<usize> {
     run(sql, &cells)
 }
 
-fn value(cell: &Cell) -> Sql {
+fn value(cell: &ColumnValue) -> Sql {
     match cell {
-        Cell::Nothing => Sql::Null,
-        Cell::Integer(number) => Sql::Integer(*number),
-        Cell::Text(text) => Sql::Text(text.clone()),
-        Cell::Blob(bytes) => Sql::Blob(bytes.clone()),
+        ColumnValue::Nothing => Sql::Null,
+        ColumnValue::Integer(number) => Sql::Integer(*number),
+        ColumnValue::Text(text) => Sql::Text(text.clone()),
+        ColumnValue::Blob(bytes) => Sql::Blob(bytes.clone()),
     }
 }
 
-/// Whether a log that came does not go from 1 on without a gap.
+/// Says whether the rows of a restored agent have gaps.
 fn has_gaps(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row(
         "SELECT EXISTS (SELECT 1 FROM heads h WHERE h.seq = 0 AND
@@ -117,7 +117,7 @@ fn has_gaps(connection: &Connection) -> rusqlite::Result<bool> {
     )
 }
 
-/// Heads follow the rows that came.
+/// Sets heads after the restored rows.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "UPDATE heads SET seq =

@@ -1,4 +1,4 @@
-//! The search index: how it follows the log, and how it is asked.
+//! The search index: indexing rows and answering queries.
 
 use std::time::{Duration, Instant};
 
@@ -6,24 +6,25 @@ use ikigai_core::find::{SEARCHED_BYTES, Words, parted, searched};
 use ikigai_core::{Kind, Row};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params};
 
-use super::reader::Reader;
+use super::reader::SqliteReader;
 use super::values::{log_row, parsed};
+use crate::blobs::END_PARTS;
 use crate::error::StoreError;
 use crate::faults::Faults;
-use crate::numbers::stored_limit;
 use crate::records::BlobHash;
 use crate::search::{
-    Cursor, END_PARTS, Hit, MOST_AGENTS, MOST_HITS, MOST_RANKED, Order, SearchPage, SearchQuery,
+    Hit, MOST_AGENTS, MOST_HITS, MOST_RANKED, SearchCursor, SearchPage, SearchQuery, SortOrder,
     join_ends,
 };
+use crate::sql_common::stored_limit;
 
-/// How many rows one step takes into the index: the more, the less each costs.
+/// Rows per indexing step; the more, the less each costs.
 const STEP_ROWS: usize = 1024;
 
-/// A step ends after so much text, because nobody else writes meanwhile.
+/// Text per indexing step; other writers wait meanwhile.
 const STEP_BYTES: usize = 4 * SEARCHED_BYTES;
 
-/// How long a search takes at most, and how long one with words that may go on.
+/// Timeout of a search, and of one with prefixes.
 const LIMIT: Duration = Duration::from_millis(500);
 const PREFIX_LIMIT: Duration = Duration::from_millis(50);
 
@@ -35,7 +36,7 @@ const RECENT_LIMIT: Duration = Duration::from_secs(5);
 const INDEX: &str = "main.search";
 const RECENT_INDEX: &str = "temp.search";
 
-/// How many messages the index does not have yet.
+/// Number of rows that are not indexed yet.
 pub(super) fn behind(connection: &Connection) -> rusqlite::Result<u64> {
     connection
         .prepare_cached(
@@ -45,7 +46,7 @@ pub(super) fn behind(connection: &Connection) -> rusqlite::Result<u64> {
         .map(|behind: i64| u64::try_from(behind).unwrap_or(0))
 }
 
-/// Takes the next rows into the index. To be called in a write transaction.
+/// Indexes the next rows. Call it in a write transaction.
 pub(super) fn step(connection: &Connection) -> rusqlite::Result<()> {
     let last = index_rows(connection, INDEX, indexed_upto(connection)?)?;
     connection
@@ -60,7 +61,7 @@ fn indexed_upto(connection: &Connection) -> rusqlite::Result<i64> {
         .query_row([], |row| row.get(0))
 }
 
-/// Indexes the rows after `upto`, as many as one step takes; returns the last one.
+/// Indexes one step of rows after `upto`; returns the last one.
 fn index_rows(connection: &Connection, index: &str, upto: i64) -> rusqlite::Result<i64> {
     let mut waiting = connection.prepare_cached(
         "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, m.agent, a.session, a.uuid
@@ -100,8 +101,8 @@ fn index_rows(connection: &Connection, index: &str, upto: i64) -> rusqlite::Resu
 /// Indexes in memory the rows that the stored index lacks. For a connection that cannot write.
 ///
 /// Only the newest [`RECENT_ROWS`] of them, and no longer than [`RECENT_LIMIT`].
-pub(super) fn index_recent(connection: &Connection) -> rusqlite::Result<Recent> {
-    let mut recent = Recent::default();
+pub(super) fn index_recent(connection: &Connection) -> rusqlite::Result<RecentIndex> {
+    let mut recent = RecentIndex::default();
     let behind = behind(connection)?;
     if behind == 0 {
         return Ok(recent);
@@ -132,13 +133,13 @@ pub(super) fn index_recent(connection: &Connection) -> rusqlite::Result<Recent> 
 
 /// Index in memory over the rows that the stored one lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Recent {
+pub(super) struct RecentIndex {
     is_used: bool,
     /// Some rows are in neither index.
     pub(super) is_cut: bool,
 }
 
-/// Empties the index. To be called in a write transaction.
+/// Empties the index. Call it in a write transaction.
 pub(super) fn forget(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "INSERT INTO search (search) VALUES ('delete-all');
@@ -146,7 +147,7 @@ pub(super) fn forget(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// A word for a kind: what splits words is left out of its name.
+/// Tag of a kind, without word separators.
 fn kind_tag(kind: Kind) -> String {
     format!("k{}", kind.name().replace('_', ""))
 }
@@ -167,20 +168,20 @@ fn blob_text(connection: &Connection, hash: &str) -> rusqlite::Result<Option<Str
     Ok(join_ends(parts.collect::<rusqlite::Result<Vec<_>>>()?))
 }
 
-/// What a search came to before its time was over.
-enum Came {
-    /// To its end.
+/// Result of a search within its timeout.
+enum SearchOutcome {
+    /// The search ended.
     Whole(SearchPage),
-    /// To these hits.
+    /// The search timed out with these hits.
     Cut(SearchPage),
 }
 
-/// Asks the index, and ends in a short time: words that may go on are then taken as whole ones.
-pub(super) fn within_time(
-    reader: &mut Reader,
+/// Searches within the timeout; prefixes that time out are searched as whole words.
+pub(super) fn search_within_timeout(
+    reader: &mut SqliteReader,
     query: SearchQuery,
     faults: &Faults,
-    recent: Recent,
+    recent: RecentIndex,
 ) -> Result<SearchPage, StoreError> {
     let mut query = query;
     let mut whole_words = false;
@@ -191,15 +192,15 @@ pub(super) fn within_time(
             PREFIX_LIMIT
         };
         match reader.read_until(Instant::now() + limit, |it| search(it, &query, recent))? {
-            Came::Whole(page) => return Ok(page),
-            Came::Cut(_) => query.words = query.words.whole(),
+            SearchOutcome::Whole(page) => return Ok(page),
+            SearchOutcome::Cut(_) => query.words = query.words.whole(),
         }
         whole_words = true;
     }
     let came = reader.read_until(Instant::now() + LIMIT, |it| search(it, &query, recent))?;
     let (page, cut) = match came {
-        Came::Whole(page) => (page, false),
-        Came::Cut(page) => (page, true),
+        SearchOutcome::Whole(page) => (page, false),
+        SearchOutcome::Cut(page) => (page, true),
     };
     Ok(SearchPage {
         whole_words,
@@ -208,10 +209,14 @@ pub(super) fn within_time(
     })
 }
 
-/// Asks the index. The connection stops by itself when the time is over.
-fn search(connection: &Connection, query: &SearchQuery, recent: Recent) -> rusqlite::Result<Came> {
-    let Some(narrowed) = Narrowed::new(connection, query)? else {
-        return Ok(Came::Whole(SearchPage::default()));
+/// Searches the index. The connection interrupts it at the deadline.
+fn search(
+    connection: &Connection,
+    query: &SearchQuery,
+    recent: RecentIndex,
+) -> rusqlite::Result<SearchOutcome> {
+    let Some(narrowed) = SqliteSearch::new(connection, query)? else {
+        return Ok(SearchOutcome::Whole(SearchPage::default()));
     };
     let limit = query.limit.clamp(1, MOST_HITS);
     if recent.is_used && narrowed.expression.is_some() {
@@ -219,7 +224,7 @@ fn search(connection: &Connection, query: &SearchQuery, recent: Recent) -> rusql
     }
     match narrowed.order(connection, query) {
         Ok(order) => narrowed.page(connection, INDEX, query, order, limit),
-        Err(error) if is_cut(&error) => Ok(Came::Cut(SearchPage::default())),
+        Err(error) if is_cut(&error) => Ok(SearchOutcome::Cut(SearchPage::default())),
         Err(error) => Err(error),
     }
 }
@@ -228,16 +233,16 @@ fn is_cut(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }
 
-/// A search as SQLite is asked for it.
-struct Narrowed {
-    /// What the index must match; none if only times are asked for.
+/// A search translated for SQLite.
+struct SqliteSearch {
+    /// Match expression; `None` if only times are restricted.
     expression: Option<String>,
     before: i64,
     after: i64,
 }
 
-impl Narrowed {
-    /// None if nothing can be found, because what it is narrowed to is not there.
+impl SqliteSearch {
+    /// Translates a search; `None` if it cannot match anything.
     fn new(connection: &Connection, query: &SearchQuery) -> rusqlite::Result<Option<Self>> {
         let mut parts = Vec::new();
         parts.extend(in_column("text", &query.words));
@@ -285,13 +290,13 @@ impl Narrowed {
         }))
     }
 
-    /// In which order hits are told: the best first only if that was asked and they are few.
-    fn order(&self, connection: &Connection, query: &SearchQuery) -> rusqlite::Result<Order> {
+    /// Order of hits: by relevance only if requested and there are few.
+    fn order(&self, connection: &Connection, query: &SearchQuery) -> rusqlite::Result<SortOrder> {
         let Some(expression) = self.expression.as_ref().filter(|_| !query.words.is_empty()) else {
-            return Ok(Order::Newest);
+            return Ok(SortOrder::Newest);
         };
-        if query.order == Order::Newest {
-            return Ok(Order::Newest);
+        if query.order == SortOrder::Newest {
+            return Ok(SortOrder::Newest);
         }
         let hits: i64 = connection
             .prepare_cached(
@@ -301,9 +306,9 @@ impl Narrowed {
                 row.get(0)
             })?;
         Ok(if hits > stored_limit(MOST_RANKED) {
-            Order::Newest
+            SortOrder::Newest
         } else {
-            Order::Relevance
+            SortOrder::Relevance
         })
     }
 
@@ -315,29 +320,29 @@ impl Narrowed {
         connection: &Connection,
         query: &SearchQuery,
         limit: usize,
-    ) -> rusqlite::Result<Came> {
-        let newest = Order::Newest;
+    ) -> rusqlite::Result<SearchOutcome> {
+        let newest = SortOrder::Newest;
         let mut page = match self.page(connection, RECENT_INDEX, query, newest, limit)? {
-            Came::Whole(page) if page.next.is_none() => page,
+            SearchOutcome::Whole(page) if page.next.is_none() => page,
             came => return Ok(came),
         };
         let room = limit - page.hits.len();
         let older = self.page(connection, INDEX, query, newest, room.max(1))?;
         let (mut older, is_whole) = match older {
-            Came::Whole(older) => (older, true),
-            Came::Cut(older) => (older, false),
+            SearchOutcome::Whole(older) => (older, true),
+            SearchOutcome::Cut(older) => (older, false),
         };
         if room > 0 {
             page.hits.append(&mut older.hits);
             page.next = older.next;
         } else if !older.hits.is_empty() {
             // All older rows are at or before the stored index's last one.
-            page.next = Some(Cursor(indexed_upto(connection)?.saturating_add(1)));
+            page.next = Some(SearchCursor(indexed_upto(connection)?.saturating_add(1)));
         }
         Ok(if is_whole {
-            Came::Whole(page)
+            SearchOutcome::Whole(page)
         } else {
-            Came::Cut(page)
+            SearchOutcome::Cut(page)
         })
     }
 
@@ -346,18 +351,18 @@ impl Narrowed {
         connection: &Connection,
         index: &str,
         query: &SearchQuery,
-        order: Order,
+        order: SortOrder,
         limit: usize,
-    ) -> rusqlite::Result<Came> {
-        // One more is asked for, to know whether there are more.
+    ) -> rusqlite::Result<SearchOutcome> {
+        // One more row shows whether there is a next page.
         let asked = stored_limit(limit + 1);
         let skipped = query.cursor.map_or(0, |cursor| cursor.0.max(0));
         let newest = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
         let expression: &dyn ToSql = &self.expression;
         let (sql, place): (_, &dyn ToSql) = match (order, &self.expression) {
-            (Order::Relevance, _) => (BEST, &skipped),
-            (Order::Newest, Some(_)) => (NEWEST, &newest),
-            (Order::Newest, None) => (ANY, &newest),
+            (SortOrder::Relevance, _) => (BEST, &skipped),
+            (SortOrder::Newest, Some(_)) => (NEWEST, &newest),
+            (SortOrder::Newest, None) => (ANY, &newest),
         };
         let mut statement = connection.prepare_cached(&sql.replace("{index}", index))?;
         let values: &[&dyn ToSql] = &[expression, place, &self.after, &self.before, &asked];
@@ -372,13 +377,15 @@ impl Narrowed {
                 Ok(Some(row)) if page.hits.len() < limit => row,
                 Ok(Some(_)) => {
                     page.next = Some(match order {
-                        Order::Newest => Cursor(last),
-                        Order::Relevance => Cursor(skipped.saturating_add(stored_limit(limit))),
+                        SortOrder::Newest => SearchCursor(last),
+                        SortOrder::Relevance => {
+                            SearchCursor(skipped.saturating_add(stored_limit(limit)))
+                        }
                     });
-                    return Ok(Came::Whole(page));
+                    return Ok(SearchOutcome::Whole(page));
                 }
-                Ok(None) => return Ok(Came::Whole(page)),
-                Err(error) if is_cut(&error) => return Ok(Came::Cut(page)),
+                Ok(None) => return Ok(SearchOutcome::Whole(page)),
+                Err(error) if is_cut(&error) => return Ok(SearchOutcome::Cut(page)),
                 Err(error) => return Err(error),
             };
             last = row.get(5)?;
@@ -386,14 +393,14 @@ impl Narrowed {
             let hit = Hit::of(&found, query, |hash| blob_text(connection, hash));
             match hit {
                 Ok(hit) => page.hits.push(hit),
-                Err(error) if is_cut(&error) => return Ok(Came::Cut(page)),
+                Err(error) if is_cut(&error) => return Ok(SearchOutcome::Cut(page)),
                 Err(error) => return Err(error),
             }
         }
     }
 }
 
-/// The index leads, so that its order is that of the answer and nothing is sorted.
+/// The index drives the query, so that nothing is sorted.
 const NEWEST: &str = "SELECT m.seq, m.kind, m.created_at, m.content, m.data, m.id, a.uuid
      FROM {index} CROSS JOIN messages m ON m.id = search.rowid JOIN agents a ON a.id = m.agent
      WHERE search MATCH ?1 AND search.rowid < ?2 AND m.created_at >= ?3 AND m.created_at < ?4

@@ -1,4 +1,4 @@
-//! Questions of the user's own, in SQL: they read, and can do nothing else.
+//! SQL queries of the user: they can only read.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -10,25 +10,29 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::SqliteStore;
-use super::connect::Target;
+use super::connect::SqliteTarget;
 use super::read_only::{self, FileAccess};
-use crate::sql::{Cell, GRACE, MOST_BYTES, QueryError, QueryLimits, Table};
+use crate::sql::{GRACE, MOST_BYTES, QueryError, QueryLimits, QueryTable, QueryValue};
 
-/// SQLite operations between two looks at the clock.
+/// SQLite operations between two checks of the deadline.
 const CLOCK_OPERATIONS: i32 = 1000;
 
 impl SqliteStore {
     /// Runs one statement on its own connection, which cannot write to any file.
-    pub(super) fn run_query(&self, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+    pub(super) fn run_query(
+        &self,
+        sql: &str,
+        limits: QueryLimits,
+    ) -> Result<QueryTable, QueryError> {
         let target = Arc::clone(&self.target);
         let sql = sql.to_owned();
         let (answer, answered) = sync_channel(1);
         let work = move || {
-            // A caller that stopped waiting does not care.
+            // The caller may have stopped waiting.
             let _ = answer.send(read(&target, &sql, limits));
         };
-        // SQLite looks at the clock between its operations. One that takes very long, such as a
-        // function over a huge text, is left behind in its thread.
+        // SQLite checks the deadline between operations. A very long one, such as a function over a
+        // huge text, is left behind in its thread.
         thread::Builder::new()
             .name("ikigai-store-sql".to_owned())
             .spawn(work)
@@ -38,7 +42,7 @@ impl SqliteStore {
     }
 }
 
-fn read(target: &Target, sql: &str, limits: QueryLimits) -> Result<Table, QueryError> {
+fn read(target: &SqliteTarget, sql: &str, limits: QueryLimits) -> Result<QueryTable, QueryError> {
     let before = target.read_versions();
     let table = answer(target, sql, limits).map_err(|error| match error {
         rusqlite::Error::SqliteFailure(failure, _)
@@ -55,7 +59,7 @@ fn read(target: &Target, sql: &str, limits: QueryLimits) -> Result<Table, QueryE
     Ok(table)
 }
 
-fn answer(target: &Target, sql: &str, limits: QueryLimits) -> rusqlite::Result<Table> {
+fn answer(target: &SqliteTarget, sql: &str, limits: QueryLimits) -> rusqlite::Result<QueryTable> {
     let started = Instant::now();
     let mut connection = match target.access {
         FileAccess::Full => {
@@ -70,9 +74,9 @@ fn answer(target: &Target, sql: &str, limits: QueryLimits) -> rusqlite::Result<T
     connection.progress_handler(CLOCK_OPERATIONS, Some(is_over))?;
     let mut statement = connection.prepare(sql)?;
     let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
-    let mut table = Table {
+    let mut table = QueryTable {
         columns,
-        ..Table::default()
+        ..QueryTable::default()
     };
     let mut bytes = 0;
     let mut rows = statement.query([])?;
@@ -83,23 +87,23 @@ fn answer(target: &Target, sql: &str, limits: QueryLimits) -> rusqlite::Result<T
         }
         let cells = (0..table.columns.len()).map(|column| row.get_ref(column).map(cell));
         let cells = cells.collect::<rusqlite::Result<Vec<_>>>()?;
-        bytes += cells.iter().map(Cell::bytes).sum::<usize>();
+        bytes += cells.iter().map(QueryValue::bytes).sum::<usize>();
         table.rows.push(cells);
     }
     Ok(table)
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn cell(value: ValueRef<'_>) -> QueryValue {
     match value {
-        ValueRef::Null => Cell::Nothing,
-        ValueRef::Integer(number) => Cell::Integer(number),
-        ValueRef::Real(number) => Cell::Real(number),
-        ValueRef::Text(bytes) => Cell::Text(String::from_utf8_lossy(bytes).into_owned()),
-        ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+        ValueRef::Null => QueryValue::Nothing,
+        ValueRef::Integer(number) => QueryValue::Integer(number),
+        ValueRef::Real(number) => QueryValue::Real(number),
+        ValueRef::Text(bytes) => QueryValue::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => QueryValue::Blob(bytes.to_vec()),
     }
 }
 
-/// The connection cannot write to its file anyway; this keeps it from every other one.
+/// Denies everything but reading; the connection could otherwise write to other files.
 fn only_reading(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => {
@@ -124,7 +128,7 @@ fn is_reading(name: &str, value: Option<&str>) -> bool {
     READ_PRAGMAS.contains(&name) && !is_set
 }
 
-/// Those that tell of tables. `data_version` is asked by the search index itself.
+/// Pragmas that describe tables. The search index itself uses `data_version`.
 const READ_PRAGMAS: &[&str] = &[
     "data_version",
     "foreign_key_list",

@@ -1,20 +1,20 @@
-//! Between the numbers and texts of SQLite and our own types.
+//! Conversion between columns of SQLite and our types.
 
 use std::str::FromStr;
 
 use ikigai_core::{AgentId, Micros, ProcessId, Row, RowRef, Seq, StoredKind};
 use rusqlite::types::{FromSqlError, Type, ValueRef};
 
-use crate::numbers::stored;
 use crate::records::ProcessRecord;
+use crate::sql_common::stored;
 
-/// Reads a number that is never negative.
+/// Reads an unsigned number.
 pub(super) fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let value: i64 = row.get(column)?;
     u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
 }
 
-/// Reads a number that is never negative, if it is there.
+/// Reads an optional unsigned number.
 pub(super) fn optional_number(
     row: &rusqlite::Row<'_>,
     column: usize,
@@ -48,7 +48,7 @@ where
     text.parse().map_err(|error| bad(column, error))
 }
 
-/// Reads an id or a word, if it is there.
+/// Reads an optional id or word.
 pub(super) fn optional_parsed<T>(
     row: &rusqlite::Row<'_>,
     column: usize,
@@ -67,8 +67,7 @@ fn bad(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> 
     rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }
 
-/// Reads a text of the log. Bytes that are no text are replaced: one bad row must not keep the
-/// others from being read.
+/// Reads a text; invalid UTF-8 is replaced, so that one bad row does not block the others.
 pub(super) fn text(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => None,
@@ -95,7 +94,7 @@ pub(super) fn optional_row_ref(
     Ok(agent.zip(seq).map(|(agent, seq)| RowRef::new(agent, seq)))
 }
 
-/// Reads a process from four columns, if it is there: id, pid, started, host.
+/// Reads an optional process from four columns: id, pid, started, host.
 pub(super) fn optional_process(
     row: &rusqlite::Row<'_>,
     first: usize,

@@ -1,8 +1,8 @@
-//! Telling others of commits, and hearing of theirs.
+//! Notification of commits between processes.
 //!
-//! After each commit eight bytes are written into a file beside the database. Listeners watch that
-//! file, and ask SQLite whether anything has changed; since the writer may die between commit and
-//! writing, they also ask now and then by themselves.
+//! After each commit the writer writes eight bytes into a file next to the database. Listeners
+//! watch that file and ask SQLite for its data version. Since the writer may die between commit and
+//! notification, they also poll.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,30 +15,30 @@ use std::thread::{self, JoinHandle};
 use rusqlite::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::connect::Target;
-use super::place::open_own;
+use super::connect::SqliteTarget;
+use super::paths::open_own;
 use super::read_only::ReadVersions;
 use crate::error::StoreError;
 use crate::watch::Watch;
 
-pub(super) use crate::watch::Changes;
+pub(super) use crate::watch::CommitSignal;
 
-/// How long a commit may stay unnoticed whose writer died before telling of it.
+/// Polling interval, for commits whose writer died before the notification.
 const SLOW_CHECK: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// The writer's side.
-pub(super) struct Notifier {
-    changes: Changes,
+/// Sends notifications, for the writer.
+pub(super) struct FileNotifier {
+    changes: CommitSignal,
     path: PathBuf,
     file: Option<File>,
     count: u64,
 }
 
-impl Notifier {
-    pub(super) fn new(target: &Target, changes: Changes) -> Self {
+impl FileNotifier {
+    pub(super) fn new(target: &SqliteTarget, changes: CommitSignal) -> Self {
         Self {
             changes,
             path: target.place.notify(),
@@ -47,9 +47,9 @@ impl Notifier {
         }
     }
 
-    /// Tells everybody that something was committed. It is a hint, so failing is harmless.
+    /// Notifies all subscribers of a commit. It is a hint, so failing is harmless.
     pub(super) fn committed(&mut self) {
-        self.changes.tell();
+        self.changes.notify();
         if self.file.is_none() {
             self.file = open_own(&self.path).ok();
         }
@@ -62,27 +62,27 @@ impl Notifier {
     }
 }
 
-/// Keeps the listening thread alive; it ends when the last listener drops this.
-struct Feed {
-    // The other end sees it close.
+/// Keeps the listener thread alive until the last subscriber drops it.
+struct ListenerGuard {
+    // The thread sees the other end close.
     wake: UnixStream,
 }
 
-/// The listeners' side.
-pub(super) struct Listening {
-    target: Arc<Target>,
-    changes: Changes,
-    running: Mutex<Running>,
+/// Manages the listener thread, for subscribers.
+pub(super) struct CommitWatcher {
+    target: Arc<SqliteTarget>,
+    changes: CommitSignal,
+    running: Mutex<ListenerThread>,
 }
 
 #[derive(Default)]
-struct Running {
-    feed: Weak<Feed>,
+struct ListenerThread {
+    feed: Weak<ListenerGuard>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Listening {
-    pub(super) fn new(target: Arc<Target>, changes: Changes) -> Self {
+impl CommitWatcher {
+    pub(super) fn new(target: Arc<SqliteTarget>, changes: CommitSignal) -> Self {
         Self {
             target,
             changes,
@@ -90,18 +90,18 @@ impl Listening {
         }
     }
 
-    /// Adds a listener. Whatever is committed after this returns, it is told of.
+    /// Adds a subscriber, which hears of every commit after this returns.
     pub(super) fn watch(&self) -> Result<Watch, StoreError> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let receiver = self.changes.subscribe().ok_or(StoreError::Closed)?;
         if let Some(feed) = running.feed.upgrade() {
             return Ok(Watch::new(receiver, feed));
         }
-        // The former thread ends as soon as it sees that nobody listens.
+        // The former thread ends once it has no subscribers.
         if let Some(thread) = running.thread.take() {
             let _ = thread.join();
         }
-        let (feed, listener) = Listener::start(&self.target, self.changes.clone())?;
+        let (feed, listener) = FileListener::start(&self.target, self.changes.clone())?;
         let thread = thread::Builder::new()
             .name("ikigai-store-watch".to_owned())
             .spawn(move || listener.run())
@@ -112,7 +112,7 @@ impl Listening {
         Ok(Watch::new(receiver, feed))
     }
 
-    /// Ends the thread and tells the listeners that nothing more will come.
+    /// Ends the thread and closes all subscriptions.
     pub(super) fn close(&self) {
         self.changes.close();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,21 +125,24 @@ impl Listening {
     }
 }
 
-/// The listening thread's own.
-struct Listener {
-    target: Arc<Target>,
-    changes: Changes,
+/// State of the listener thread.
+struct FileListener {
+    target: Arc<SqliteTarget>,
+    changes: CommitSignal,
     connection: Option<Connection>,
     versions: Option<ReadVersions>,
     version: i64,
-    touched: Touched,
+    touched: NotifyFileWatch,
     end: UnixStream,
 }
 
-impl Listener {
-    fn start(target: &Arc<Target>, changes: Changes) -> Result<(Feed, Self), StoreError> {
+impl FileListener {
+    fn start(
+        target: &Arc<SqliteTarget>,
+        changes: CommitSignal,
+    ) -> Result<(ListenerGuard, Self), StoreError> {
         let fail = |error| target.error(error);
-        let touched = Touched::start(target);
+        let touched = NotifyFileWatch::start(target);
         let versions = target.read_versions();
         let connection = target.connect_reading().map_err(fail)?;
         let version = data_version(&connection).map_err(fail)?;
@@ -153,7 +156,7 @@ impl Listener {
             touched,
             end,
         };
-        Ok((Feed { wake }, listener))
+        Ok((ListenerGuard { wake }, listener))
     }
 
     fn run(mut self) {
@@ -181,7 +184,7 @@ impl Listener {
     fn check(&mut self) {
         let versions = self.target.read_versions();
         if versions != self.versions {
-            // Files that are read without locks have changed: read them anew.
+            // Files that are read without locks have changed: reopen them.
             self.versions = versions;
             self.connection = None;
             self.version = -1;
@@ -190,38 +193,39 @@ impl Listener {
             Some(connection) => connection,
             None => match self.target.connect_reading() {
                 Ok(connection) => connection,
-                // It is tried again by the next check.
+                // The next check retries.
                 Err(_) => return,
             },
         };
         if let Ok(version) = data_version(&connection) {
             if version != self.version {
                 self.version = version;
-                self.changes.tell();
+                self.changes.notify();
             }
             self.connection = Some(connection);
         } else {
-            // Another connection counts anew, so its first number says nothing.
+            // Data versions of different connections are not comparable.
             self.version = -1;
         }
     }
 }
 
-/// A number that changes when another connection has committed.
+/// Number that changes when another connection commits.
 fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection
         .prepare_cached("PRAGMA data_version")?
         .query_row([], |row| row.get(0))
 }
 
-/// Tells when the file beside the database is written. Where it cannot be watched, because the
-/// system has no inotify or no more of it to give, the slow check has to do.
-struct Touched {
+/// Watches the notification file.
+///
+/// Without inotify, or when its limit is reached, polling remains.
+struct NotifyFileWatch {
     inotify: Option<OwnedFd>,
 }
 
-impl Touched {
-    fn start(target: &Target) -> Self {
+impl NotifyFileWatch {
+    fn start(target: &SqliteTarget) -> Self {
         Self {
             inotify: listen(&target.place.notify()),
         }
@@ -231,7 +235,7 @@ impl Touched {
         self.inotify.as_ref().map(AsFd::as_fd)
     }
 
-    /// Takes what was told so far, so that the next wait waits.
+    /// Discards pending events.
     fn drain(&self) {
         #[cfg(target_os = "linux")]
         if let Some(inotify) = &self.inotify {

@@ -1,5 +1,4 @@
-//! The writing thread: takes everything that is queued into one transaction and answers after the
-//! commit.
+//! The writer thread: commits all queued batches in one transaction, then replies.
 
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -9,76 +8,76 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, ffi};
 use tokio::sync::oneshot;
 
-use super::connect::Target;
-use super::errors::{Cause, SqliteRefusal, breaks_connection, store_error};
+use super::connect::SqliteTarget;
+use super::errors::{SharedSqliteError, SqliteRefusal, breaks_connection, store_error};
 use super::execute;
 use super::identity::Absence;
-use super::locks::Owner;
-use super::queue::Orders;
-use super::readback::{self, Outcome};
+use super::locks::SqliteOwner;
+use super::queue::JobReceiver;
+use super::readback;
 use super::search;
-use super::watch::Notifier;
-use crate::batch::{Batch, CommitJob, Committed};
+use super::watch::FileNotifier;
+use crate::batch::{Batch, CommitJob, CommitOutcome, Committed};
 use crate::error::{CommitError, StoreError};
-use crate::faults::{CommitFault, Faults};
+use crate::faults::{Faults, InjectedFault};
 
-/// How many batches may wait, and so how many share a transaction.
+/// Capacity of the queue, and limit of batches per transaction.
 pub(super) const BATCHES: usize = 256;
 
-/// How long nothing must have come before the log is folded into the database.
+/// Idle time before the write-ahead log is checkpointed.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// A log smaller than this is left until the store is closed.
+/// A smaller log stays until the store is closed.
 const IDLE_LOG_BYTES: u64 = 256 * 1024;
 
 /// SQLite's own limit of pages.
 const MAX_PAGES: u32 = 0xffff_fffe;
 
-/// What the thread is asked for.
-pub(super) enum Task {
-    /// To write a batch.
+/// Task of the writer thread.
+pub(super) enum WriterTask {
+    /// Commits a batch.
     Write(CommitJob),
-    /// To bring the search index nearer to the log; the answer says how many rows are left.
+    /// Indexes the next rows; replies with the number of rows left.
     Index {
-        begin: Begin,
+        begin: IndexStart,
         answer: oneshot::Sender<Result<u64, StoreError>>,
     },
 }
 
-/// Where the search index goes on.
+/// Start of indexing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begin {
-    /// Where it ends.
+pub(super) enum IndexStart {
+    /// After the last indexed row.
     Here,
-    /// At the first row: what it has is thrown away.
+    /// At the first row, after emptying the index.
     Anew,
 }
 
-/// A batch that was carried out in a transaction that is not committed yet.
-pub(super) struct Applied {
+/// A batch that was applied in a transaction that is not committed yet.
+pub(super) struct AppliedJob {
     pub(super) job: CommitJob,
     pub(super) done: Committed,
 }
 
-/// The writing thread's own.
-pub(super) struct Writer {
-    target: Arc<Target>,
-    owner: Owner,
-    notifier: Notifier,
+/// State of the writer thread.
+pub(super) struct SqliteWriter {
+    target: Arc<SqliteTarget>,
+    owner: SqliteOwner,
+    notifier: FileNotifier,
     faults: Arc<Faults>,
     connection: Option<Connection>,
     page_limit: u32,
 }
 
-/// Why a transaction could not be begun; each waiting batch is told.
-enum Trouble {
-    Sql(Cause),
+/// Reason why a transaction could not begin, for each waiting batch.
+enum BeginFailure {
+    Sql(SharedSqliteError),
     Away(Absence),
     Migrated { store: u32, program: u32 },
 }
 
-impl Trouble {
-    fn store_error(&self, target: &Target) -> StoreError {
+impl BeginFailure {
+    fn store_error(&self, target: &SqliteTarget) -> StoreError {
         match self {
             Self::Sql(cause) => match target.files.check() {
                 Err(absence) => absence.store_error(&target.place),
@@ -93,20 +92,20 @@ impl Trouble {
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for BeginFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(Arc::new(error))
     }
 }
 
-impl Writer {
-    /// Starts the thread. Its connection is opened with the first batch.
+impl SqliteWriter {
+    /// Starts the thread. It connects with the first batch.
     pub(super) fn spawn(
-        target: Arc<Target>,
-        owner: Owner,
-        notifier: Notifier,
+        target: Arc<SqliteTarget>,
+        owner: SqliteOwner,
+        notifier: FileNotifier,
         faults: Arc<Faults>,
-        tasks: Orders<Task>,
+        tasks: JobReceiver<WriterTask>,
     ) -> std::io::Result<JoinHandle<()>> {
         let mut writer = Self {
             target,
@@ -121,9 +120,8 @@ impl Writer {
             .spawn(move || writer.run(&tasks))
     }
 
-    fn run(&mut self, tasks: &Orders<Task>) {
-        // Whether anything was written since the log was last looked at, and how long to wait
-        // for more of it.
+    fn run(&mut self, tasks: &JobReceiver<WriterTask>) {
+        // Set after writes until the log was checked; `pause` is the wait for more.
         let mut grown = false;
         let mut pause = IDLE;
         loop {
@@ -154,18 +152,18 @@ impl Writer {
         self.finish();
     }
 
-    /// Carries out a task with all that wait behind it.
-    fn carry_out(&mut self, first: Task, tasks: &Orders<Task>) {
+    /// Executes a task with all that wait behind it.
+    fn carry_out(&mut self, first: WriterTask, tasks: &JobReceiver<WriterTask>) {
         let mut waiting = Vec::new();
         let mut asked = Vec::new();
         let mut next = Some(first);
         while let Some(task) = next {
             match task {
-                Task::Write(job) => waiting.push(job),
-                Task::Index { begin, answer } => asked.push((begin, answer)),
+                WriterTask::Write(job) => waiting.push(job),
+                WriterTask::Index { begin, answer } => asked.push((begin, answer)),
             }
             let is_room = waiting.len() + asked.len() < BATCHES;
-            next = is_room.then(|| tasks.at_once().ok()).flatten();
+            next = is_room.then(|| tasks.try_next().ok()).flatten();
         }
         while !waiting.is_empty() {
             waiting = self.write(waiting);
@@ -176,23 +174,23 @@ impl Writer {
         }
     }
 
-    /// Brings the search index one step nearer to the log, and says how many rows are left.
-    fn index(&mut self, begin: Begin) -> Result<u64, StoreError> {
+    /// Indexes the next chunk of rows; returns how many remain.
+    fn index(&mut self, begin: IndexStart) -> Result<u64, StoreError> {
         let target = Arc::clone(&self.target);
         let fail = |error| target.error(error);
-        // Whoever only searches does not keep others from writing.
+        // A search alone must not block writers.
         let connection = self.connect().map_err(fail)?;
         let behind = search::behind(&connection);
         self.connection = Some(connection);
-        if begin == Begin::Here && behind.map_err(fail)? == 0 {
+        if begin == IndexStart::Here && behind.map_err(fail)? == 0 {
             return Ok(0);
         }
         let connection = self
             .begin()
             .map_err(|trouble| trouble.store_error(&target))?;
         let indexed = match begin {
-            Begin::Here => search::step(&connection),
-            Begin::Anew => search::forget(&connection),
+            IndexStart::Here => search::step(&connection),
+            IndexStart::Anew => search::forget(&connection),
         };
         let indexed = indexed
             .and_then(|()| search::behind(&connection))
@@ -219,14 +217,13 @@ impl Writer {
         }
     }
 
-    /// Uses a quiet moment for the search index; says whether nothing is left to do. One that
-    /// cannot be written is left to whoever searches.
+    /// Indexes rows while idle; returns whether none is left. Searches report errors.
     fn index_idle(&mut self) -> bool {
-        self.index(Begin::Here).unwrap_or(0) == 0
+        self.index(IndexStart::Here).unwrap_or(0) == 0
     }
 
-    /// Writes the batches in one transaction, and returns those that must be tried again because
-    /// the failure of another one ended it.
+    /// Writes the batches in one transaction; returns those to retry because another one's failure
+    /// ended it.
     fn write(&mut self, jobs: Vec<CommitJob>) -> Vec<CommitJob> {
         let connection = match self.begin() {
             Ok(connection) => connection,
@@ -237,7 +234,7 @@ impl Writer {
                 return Vec::new();
             }
         };
-        // A batch without company is rolled back with its transaction.
+        // A single batch is rolled back with its transaction.
         let apply = if jobs.len() == 1 {
             execute::apply
         } else {
@@ -247,12 +244,12 @@ impl Writer {
         let mut jobs = jobs.into_iter();
         while let Some(job) = jobs.next() {
             match apply(&connection, &mut self.owner, &job.batch) {
-                Ok(done) => applied.push(Applied { job, done }),
+                Ok(done) => applied.push(AppliedJob { job, done }),
                 Err(SqliteRefusal::Commit(error)) => job.finish(Err(error)),
                 Err(SqliteRefusal::Engine(error)) => {
                     let broken = breaks_connection(&error);
                     job.finish(Err(self.target.error(error).into()));
-                    // SQLite rolls everything back after some errors, the batches before it too.
+                    // SQLite rolls everything back after some errors, earlier batches too.
                     if broken || connection.is_autocommit() {
                         self.give_up(connection, broken);
                         return applied.into_iter().map(|it| it.job).chain(jobs).collect();
@@ -276,7 +273,7 @@ impl Writer {
         self.target.connect()
     }
 
-    fn begin(&mut self) -> Result<Connection, Trouble> {
+    fn begin(&mut self) -> Result<Connection, BeginFailure> {
         let connection = self.connect()?;
         let limit = self.faults.page_limit();
         if limit != self.page_limit {
@@ -284,11 +281,10 @@ impl Writer {
             connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
             self.page_limit = limit;
         }
-        // Nothing is begun in files that are not at their paths; the connection stays, since they
-        // may come back.
+        // Do not begin in files that were moved; keep the connection, since they may come back.
         if let Err(absence) = self.target.files.check() {
             self.connection = Some(connection);
-            return Err(Trouble::Away(absence));
+            return Err(BeginFailure::Away(absence));
         }
         if let Err(error) = run(&connection, "BEGIN IMMEDIATE") {
             if breaks_connection(&error) {
@@ -307,10 +303,10 @@ impl Writer {
             return Ok(connection);
         }
         self.give_up(connection, false);
-        Err(Trouble::Migrated { store, program })
+        Err(BeginFailure::Migrated { store, program })
     }
 
-    /// Leaves a transaction without a trace, and the connection if it is `broken`.
+    /// Rolls a transaction back, and closes the connection if it is `broken`.
     fn give_up(&mut self, connection: Connection, broken: bool) {
         let rolled_back = connection.is_autocommit() || run(&connection, "ROLLBACK").is_ok();
         if rolled_back && !broken {
@@ -330,10 +326,10 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, connection: Connection, applied: Vec<Applied>) {
+    fn commit(&mut self, connection: Connection, applied: Vec<AppliedJob>) {
         if let Err(absence) = self.target.files.check() {
             self.give_up(connection, false);
-            for Applied { job, .. } in applied {
+            for AppliedJob { job, .. } in applied {
                 job.finish(Err(absence.store_error(&self.target.place).into()));
             }
             return;
@@ -356,46 +352,46 @@ impl Writer {
                 refuse(&self.target, applied, &Arc::new(error));
             }
             Err(error) => {
-                // Nothing that this connection believes can be trusted after a failed commit.
+                // Nothing that this connection caches can be trusted after a failed commit.
                 self.abandon(connection);
                 self.resolve(applied, witness, error, fault);
             }
         }
     }
 
-    fn stored(&mut self, applied: Vec<Applied>) {
-        for Applied { job, done } in applied {
+    fn stored(&mut self, applied: Vec<AppliedJob>) {
+        for AppliedJob { job, done } in applied {
             job.finish(Ok(done));
         }
         self.notifier.committed();
     }
 
-    /// Finds out by reading what became of a commit that failed, and answers accordingly.
+    /// Reads the outcome of a commit that failed, and replies accordingly.
     fn resolve(
         &mut self,
-        applied: Vec<Applied>,
+        applied: Vec<AppliedJob>,
         witness: Option<i64>,
         error: rusqlite::Error,
-        fault: CommitFault,
+        fault: InjectedFault,
     ) {
         let cause = Arc::new(error);
-        let outcome = if fault == CommitFault::Unreadable {
+        let outcome = if fault == InjectedFault::Unreadable {
             Err(injected())
         } else {
-            readback::outcome(&self.target, self.owner.id(), &applied, witness, &cause)
+            readback::read_outcome(&self.target, self.owner.id(), &applied, witness, &cause)
         };
         match outcome {
-            Ok((Outcome::Stored, connection)) => {
+            Ok((CommitOutcome::Stored, connection)) => {
                 self.connection = Some(connection);
                 self.stored(applied);
             }
-            Ok((Outcome::Absent, connection)) => {
+            Ok((CommitOutcome::Absent, connection)) => {
                 self.connection = Some(connection);
                 refuse(&self.target, applied, &cause);
             }
             Err(unreadable) => {
                 let unreadable = Arc::new(unreadable);
-                for Applied { job, .. } in applied {
+                for AppliedJob { job, .. } in applied {
                     job.finish(Err(CommitError::Unknown(Box::new(Arc::clone(&unreadable)))));
                 }
             }
@@ -424,10 +420,10 @@ impl Writer {
     }
 }
 
-/// Carries out one batch so that its failure leaves the others of the transaction alone.
+/// Applies one batch in a savepoint, so that its failure leaves the others alone.
 fn apply_alone(
     connection: &Connection,
-    owner: &mut Owner,
+    owner: &mut SqliteOwner,
     batch: &Batch,
 ) -> Result<Committed, SqliteRefusal> {
     run(connection, "SAVEPOINT batch")?;
@@ -445,11 +441,11 @@ fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(|_| ())
 }
 
-fn commit_or_fault(connection: &Connection, fault: CommitFault) -> rusqlite::Result<()> {
+fn commit_or_fault(connection: &Connection, fault: InjectedFault) -> rusqlite::Result<()> {
     match fault {
-        CommitFault::None => run(connection, "COMMIT"),
-        CommitFault::Lost => run(connection, "ROLLBACK").and(Err(injected())),
-        CommitFault::Stored | CommitFault::Unreadable => {
+        InjectedFault::None => run(connection, "COMMIT"),
+        InjectedFault::Lost => run(connection, "ROLLBACK").and(Err(injected())),
+        InjectedFault::Stored | InjectedFault::Unreadable => {
             run(connection, "COMMIT").and(Err(injected()))
         }
     }
@@ -459,13 +455,13 @@ fn injected() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None)
 }
 
-fn refuse(target: &Target, applied: Vec<Applied>, cause: &Cause) {
-    for Applied { job, .. } in applied {
+fn refuse(target: &SqliteTarget, applied: Vec<AppliedJob>, cause: &SharedSqliteError) {
+    for AppliedJob { job, .. } in applied {
         job.finish(Err(store_error(target.path(), cause).into()));
     }
 }
 
-/// Moves the log into the database and empties it, unless somebody is in the way.
+/// Checkpoints and truncates the log, unless another process blocks it.
 fn fold_log(connection: &Connection) -> rusqlite::Result<()> {
     let waiting: i64 = connection.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
     connection.busy_timeout(Duration::ZERO)?;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ikigai_core::{AgentId, Epoch, Kind, NewRow, RowRef, Seq};
 
-use super::facts::{AgentFacts, Changes, Facts, LeaseHolder, MailFacts};
+use super::facts::{AgentFacts, FactChanges, Facts, LeaseHolder, MailFacts};
 use super::writes::{AgentWrite, DraftWrite, HeadWrite, MailWrite, RunWrite, Write, Writes};
 use crate::batch::{
     AgentEffect, Batch, Committed, DraftEffect, Effect, HeadClaim, LeaseEffect, MailEffect,
@@ -20,9 +20,9 @@ use crate::records::{MailId, MailState, Status};
 /// of the batch.
 pub fn decide<'b>(facts: &Facts, batch: &'b Batch) -> Result<Writes<'b>, CommitError> {
     let counts = check(batch)?;
-    let mut decision = Decision {
+    let mut decision = Decider {
         facts,
-        changes: Changes::default(),
+        changes: FactChanges::default(),
         list: Vec::with_capacity(batch.heads.len() + batch.with.len() + 1),
         committed: Committed::default(),
     };
@@ -112,14 +112,14 @@ pub(super) fn precedes_rows(effect: &Effect) -> bool {
 }
 
 /// A decision in progress: the facts, with the changes so far on top of them.
-struct Decision<'f, 'b> {
+struct Decider<'f, 'b> {
     facts: &'f Facts,
-    changes: Changes,
+    changes: FactChanges,
     list: Vec<Write<'b>>,
     committed: Committed,
 }
 
-impl<'b> Decision<'_, 'b> {
+impl<'b> Decider<'_, 'b> {
     fn agent(&self, agent: AgentId) -> Result<&AgentFacts, CommitError> {
         let changed = self.changes.agents.get(&agent);
         changed

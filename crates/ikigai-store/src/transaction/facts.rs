@@ -193,7 +193,7 @@ impl AgentFacts {
 
 /// Facts that a batch changes, with their values after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct FactChanges {
     pub(super) agents: HashMap<AgentId, AgentFacts>,
     /// `None` frees the name.
     pub(super) names: HashMap<String, Option<AgentId>>,
@@ -204,7 +204,7 @@ pub struct Changes {
 
 impl Facts {
     /// Updates the facts for the next batch of the same transaction.
-    pub fn apply(&mut self, changes: Changes) {
+    pub fn apply(&mut self, changes: FactChanges) {
         self.agents.extend(changes.agents);
         for (name, agent) in changes.names {
             match agent {

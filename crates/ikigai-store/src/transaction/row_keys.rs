@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ikigai_core::{AgentId, RowRef, SessionId};
 
 use crate::error::CommitError;
-use crate::numbers::stored;
+use crate::sql_common::stored;
 
 /// Primary keys of the agents and sessions of a transaction.
 #[derive(Debug, Default)]

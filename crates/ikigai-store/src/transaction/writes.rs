@@ -2,7 +2,7 @@
 
 use ikigai_core::{AgentId, Epoch, Micros, NewRow, RowRef, SessionId};
 
-use super::facts::Changes;
+use super::facts::FactChanges;
 use crate::batch::{Committed, NewAgent};
 use crate::records::{BlobHash, EffectClass, MailId, MailState, RunId, Snapshot, Status};
 
@@ -14,7 +14,7 @@ pub struct Writes<'b> {
     /// Reply to the caller, true once the transaction is committed.
     pub committed: Committed,
     /// Effect on the facts for later batches of the transaction.
-    pub changes: Changes,
+    pub changes: FactChanges,
 }
 
 /// One write, already checked.

@@ -1,7 +1,7 @@
 //! Large content, stored in parts.
 
 use ikigai_store::blobs::{PART_BYTES, hash_of, parts_of, put_blob};
-use ikigai_store::sqlite::CommitFault;
+use ikigai_store::sqlite::InjectedFault;
 use ikigai_store::{Batch, Log, ReadLog};
 use ikigai_testkit::block_on;
 
@@ -41,7 +41,7 @@ fn a_half_stored_blob_is_none_until_it_is_completed() {
     };
     block_on(store.commit(batch)).unwrap();
     assert_eq!(block_on(store.blob(hash)).unwrap(), None);
-    store.faults().fail_commit(CommitFault::Lost);
+    store.faults().fail_commit(InjectedFault::Lost);
     assert!(block_on(put_blob(&store, &content)).is_err());
     assert_eq!(block_on(store.blob(hash)).unwrap(), None);
     block_on(put_blob(&store, &content)).unwrap();

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Direction, Micros, PageQuery, Row, Span};
-use ikigai_store::legacy::{Home, LegacyError, Report, read};
+use ikigai_store::legacy::{Home, ImportReport, LegacyError, read};
 use ikigai_store::portable::RestoreMode;
 use ikigai_store::postgres::Url;
 use ikigai_store::{Admin, Agent, AgentRecord, MailState, ReadLog, SqliteStore, Status};
@@ -43,7 +43,7 @@ fn model(name: &str) -> ModelChoice {
     }
 }
 
-fn lines_of(database: &Database, taken: &[&str]) -> Result<(Vec<u8>, Report), LegacyError> {
+fn lines_of(database: &Database, taken: &[&str]) -> Result<(Vec<u8>, ImportReport), LegacyError> {
     let known = |choice: &ModelChoice| {
         let is_known = choice.model.as_deref() == Some("known");
         is_known.then(|| choice.clone())
@@ -76,7 +76,7 @@ fn lines_of(database: &Database, taken: &[&str]) -> Result<(Vec<u8>, Report), Le
 }
 
 /// Makes an older database of these statements, and takes it in.
-fn taken_in(statements: &str) -> (TempDir, SqliteStore, Report) {
+fn taken_in(statements: &str) -> (TempDir, SqliteStore, ImportReport) {
     let database = Database::fresh();
     database.sql(&format!("{TABLES}{statements}"));
     let (lines, report) = lines_of(&database, &[]).unwrap();

@@ -1,7 +1,7 @@
 //! Commits of which it is not known at first whether they were stored.
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::sqlite::CommitFault;
+use ikigai_store::sqlite::InjectedFault;
 use ikigai_store::{CommitError, Effect, LeaseEffect, Log, ReadLog, StoreError};
 use ikigai_testkit::block_on;
 
@@ -18,12 +18,12 @@ fn an_unknown_outcome_is_read_back() {
     let epoch = lease.leases[0].1;
     let say = |expected, text| block_on(store.commit(say(agent(1), epoch, Seq(expected), text)));
 
-    store.faults().fail_commit(CommitFault::Stored);
+    store.faults().fail_commit(InjectedFault::Stored);
     let stored = say(1, "stored").unwrap();
-    store.faults().fail_commit(CommitFault::Lost);
+    store.faults().fail_commit(InjectedFault::Lost);
     let lost = say(2, "lost");
     let after = say(2, "after").unwrap();
-    store.faults().fail_commit(CommitFault::Unreadable);
+    store.faults().fail_commit(InjectedFault::Unreadable);
     let unknown = say(3, "unknown");
     let behind = say(3, "unknown");
 
@@ -51,11 +51,11 @@ fn an_unknown_outcome_without_rows_is_read_back() {
     let store = open(&disk.path, 1).unwrap();
     let create = |number| block_on(store.commit(only(create(agent(number), None))));
 
-    store.faults().fail_commit(CommitFault::Lost);
+    store.faults().fail_commit(InjectedFault::Lost);
     let lost = create(2);
-    store.faults().fail_commit(CommitFault::Stored);
+    store.faults().fail_commit(InjectedFault::Stored);
     let stored = create(3);
-    store.faults().fail_commit(CommitFault::Lost);
+    store.faults().fail_commit(InjectedFault::Lost);
     let lost_again = create(4);
 
     assert!(

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use ikigai_core::find::Words;
 use ikigai_store::sql::QueryLimits;
-use ikigai_store::sqlite::OpenOptions;
+use ikigai_store::sqlite::SqliteOptions;
 use ikigai_store::{
     Admin, Batch, CommitError, Effect, LeaseEffect, Log, ReadLog, SearchQuery, SqliteStore,
     StoreError,
@@ -21,7 +21,7 @@ use crate::support::{
 };
 
 fn open_reading(path: &Path) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(OpenOptions::new(path, process(9)).reading())
+    SqliteStore::open(SqliteOptions::new(path, process(9)).reading())
 }
 
 /// A directory with files that another user may only read.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::find::{Words, tokens};
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::sqlite::{MIGRATIONS, Migrations, OpenOptions};
+use ikigai_store::sqlite::{MIGRATIONS, Migrations, SqliteOptions};
 use ikigai_store::{Admin, Batch, Log, ReadLog, SearchPage, SearchQuery, SqliteStore};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
@@ -83,7 +83,7 @@ fn an_index_that_is_thrown_away_is_made_again_of_the_log() {
 fn a_store_without_an_index_gets_one() {
     const BEFORE: Migrations = MIGRATIONS.split_at(4).0;
     let disk = Disk::new();
-    let options = OpenOptions::new(&disk.path, process(1)).with_migrations(BEFORE);
+    let options = SqliteOptions::new(&disk.path, process(1)).with_migrations(BEFORE);
     let old = SqliteStore::open(options).unwrap();
     make_agent(&old, agent(1));
     block_on(old.commit(say(agent(1), Epoch(1), Seq(0), "an old word"))).unwrap();

@@ -11,7 +11,7 @@ use ikigai_core::{
     AgentId, Direction, Epoch, Event, Micros, NewRow, PageQuery, ProcessId, RowRef, Seq, SessionId,
     Span,
 };
-use ikigai_store::sqlite::OpenOptions;
+use ikigai_store::sqlite::SqliteOptions;
 use ikigai_store::{
     AgentEffect, Batch, CommitError, Committed, Effect, HeadClaim, LeaseClaim, Log, NewAgent,
     ProcessRecord, SqliteStore, StoreError,
@@ -51,7 +51,7 @@ fn id_bytes(space: u8, number: u64) -> [u8; 16] {
 
 /// Opens a store as a process of tests.
 pub(crate) fn open(path: &Path, number: u64) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(OpenOptions::new(path, process(number)))
+    SqliteStore::open(SqliteOptions::new(path, process(number)))
 }
 
 /// Opens a store as a process of tests, in a file or on a server.

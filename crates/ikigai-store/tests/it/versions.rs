@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ikigai_core::{Epoch, Seq, Span};
-use ikigai_store::sqlite::{MIGRATIONS, Migrations, OpenOptions};
+use ikigai_store::sqlite::{MIGRATIONS, Migrations, SqliteOptions};
 use ikigai_store::{CommitError, Effect, LeaseEffect, Log, ReadLog, SqliteStore, StoreError};
 use ikigai_testkit::block_on;
 use rusqlite::Connection;
@@ -56,7 +56,7 @@ fn broken() -> Migrations {
 }
 
 fn open_as(path: &Path, number: u64, migrations: Migrations) -> Result<SqliteStore, StoreError> {
-    SqliteStore::open(OpenOptions::new(path, process(number)).with_migrations(migrations))
+    SqliteStore::open(SqliteOptions::new(path, process(number)).with_migrations(migrations))
 }
 
 /// A store is copied before it is migrated, and a process under which that happened stops writing.

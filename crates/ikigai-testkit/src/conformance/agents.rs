@@ -7,13 +7,13 @@ use ikigai_store::{
 };
 
 use super::Rig;
-use super::desk::{Desk, Holder, assert_fenced};
 use super::samples::{at, childs_fork_row, kill_row, parents_fork_row, user, user_row};
+use super::workbench::{Holder, Workbench, assert_fenced};
 
 /// D13b S3-37: the agent, both `fork` rows and the prompt are stored together or not at all,
 /// whatever part of the batch is refused.
 pub(super) async fn fork_is_atomic(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut parent = desk.agent("parent").await;
     parent.append([user("go")]).await.unwrap();
     let child = NewAgent {
@@ -57,7 +57,7 @@ pub(super) async fn fork_is_atomic(rig: &dyn Rig) {
     assert_eq!(record.fork_point, Some(parent.row(1)));
 }
 
-fn fork_batch(desk: &Desk, parent: &Holder, child: &NewAgent) -> Batch {
+fn fork_batch(desk: &Workbench, parent: &Holder, child: &NewAgent) -> Batch {
     Batch {
         heads: vec![
             parent.claim(),
@@ -76,7 +76,7 @@ fn fork_batch(desk: &Desk, parent: &Holder, child: &NewAgent) -> Batch {
 }
 
 /// The batch with one part after the other spoiled.
-fn broken_forks(desk: &Desk, whole: &Batch) -> Vec<(&'static str, Batch)> {
+fn broken_forks(desk: &Workbench, whole: &Batch) -> Vec<(&'static str, Batch)> {
     let broken = |change: &dyn Fn(&mut Batch)| {
         let mut batch = whole.clone();
         change(&mut batch);
@@ -120,7 +120,7 @@ fn broken_forks(desk: &Desk, whole: &Batch) -> Vec<(&'static str, Batch)> {
 
 /// Nothing to store is no error.
 pub(super) async fn an_empty_batch_is_stored_as_nothing(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
 
     let done = desk.store.commit(Batch::default()).await.unwrap();
 
@@ -129,7 +129,7 @@ pub(super) async fn an_empty_batch_is_stored_as_nothing(rig: &dyn Rig) {
 
 /// A batch that claims an agent twice is the caller's mistake; nothing of it is stored.
 pub(super) async fn contradicting_batches_are_refused(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let holder = desk.agent("root").await;
     let free = HeadClaim {
         agent: holder.agent,
@@ -162,7 +162,7 @@ pub(super) async fn contradicting_batches_are_refused(rig: &dyn Rig) {
 /// E8b: no two living agents have one name; the name of a dead one is free. (How a name may be
 /// written is not the store's business.)
 pub(super) async fn names_are_valid_and_unique_among_the_living(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let ada = desk.agent("ada").await;
     let bob = desk.agent("bob").await;
     let taken = |outcome: Result<Committed, CommitError>, name: &str| {
@@ -233,7 +233,7 @@ pub(super) async fn names_are_valid_and_unique_among_the_living(rig: &dyn Rig) {
 
 /// E8c: times are kept to the microsecond, the whole range of them.
 pub(super) async fn times_are_microseconds_on_both_engines(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let times = [
         Micros(0),
         Micros(1),
@@ -284,7 +284,7 @@ pub(super) async fn times_are_microseconds_on_both_engines(rig: &dyn Rig) {
 
 /// Sessions are told in the order in which they were made, with all they were made with.
 pub(super) async fn sessions_are_told_in_the_order_they_were_made(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let record = |name: &str, n| SessionRecord {
         id: desk.ids.session(),
         name: name.to_owned(),
@@ -311,7 +311,7 @@ pub(super) async fn sessions_are_told_in_the_order_they_were_made(rig: &dyn Rig)
 /// Agents are told in the order in which they were made, with newest row, its time and who
 /// holds the lease; those of one session when asked for them.
 pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let session = desk.ids.session();
     let make = Effect::MakeSession {
         session,
@@ -402,7 +402,7 @@ pub(super) async fn agents_are_told_with_head_time_and_owner(rig: &dyn Rig) {
 /// An id is given once, and there is no agent without its session, parent and fork point. The
 /// dead have no children: whoever kills a family would miss them.
 pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let root = desk.agent("root").await;
     let create = |agent| Effect::Agent(AgentEffect::Create { agent, owned: true });
 
@@ -468,7 +468,7 @@ pub(super) async fn agents_are_made_once_and_in_a_session(rig: &dyn Rig) {
 /// D13b: an agent that nobody holds gets its first rows with its making, from whoever makes it;
 /// for any later row its lease is needed.
 pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let parent = desk.agent("parent").await;
     let child = desk.new_agent("child");
     let mut maker = desk.holder(child.id, Epoch(0), Seq(0));
@@ -501,7 +501,7 @@ pub(super) async fn an_agent_is_made_with_its_first_rows(rig: &dyn Rig) {
 /// Ancestors, living children, family, names and the dead are told of one agent, whoever else there
 /// is; a family is counted no further than is asked.
 pub(super) async fn relatives_names_and_the_dead_are_found(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let root = desk.agent("root").await.agent;
     let stranger = desk.agent("root-beer").await.agent;
     let make = |name: &str, parent| NewAgent {

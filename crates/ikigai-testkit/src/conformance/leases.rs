@@ -7,15 +7,15 @@ use ikigai_store::{
 };
 
 use super::Rig;
-use super::desk::{Desk, all_rows, assert_fenced};
 use super::samples::{
     at, childs_fork_row, kill_row, mark, one_of_each_kind, parents_fork_row, user, user_row,
 };
+use super::workbench::{Workbench, all_rows, assert_fenced};
 
 /// N5b: whoever held a lease before cannot write after it was taken over; no row is left, and
 /// the refusal names the epoch that fenced it off.
 pub(super) async fn stale_lease_write_is_refused(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
     let mut former = desk.agent("root").await;
     former.append([user("mine")]).await.unwrap();
@@ -45,7 +45,7 @@ pub(super) async fn stale_lease_write_is_refused(rig: &dyn Rig) {
 /// N5d: rows without a lease get the next number; the holder is told that it is behind, reads
 /// them and carries on.
 pub(super) async fn lease_free_rows_keep_sequence(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
     let mut holder = desk.agent("root").await;
     let victim = desk.agent("victim").await;
@@ -96,7 +96,7 @@ pub(super) async fn lease_free_rows_keep_sequence(rig: &dyn Rig) {
 
 /// N5d: no other row goes without a lease, the child's side of a fork included.
 pub(super) async fn only_fork_and_kill_rows_need_no_lease(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let holder = desk.agent("root").await;
     let free = ["fork", "agent_killed"];
     let rows = one_of_each_kind(holder.agent)
@@ -124,7 +124,7 @@ pub(super) async fn only_fork_and_kill_rows_need_no_lease(rig: &dyn Rig) {
 /// N5a: a living holder's lease is refused, and it is said who holds it; that of a dead one is
 /// taken over at once, by raising the epoch.
 pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
     let second_process = second.store.process();
     assert_ne!(desk.store.process(), second_process);
@@ -176,7 +176,7 @@ pub(super) async fn one_writer_per_agent_dead_owner_replaced_at_once(rig: &dyn R
 /// N5c: a process without the lease sees each row once and in order, forks, kills and sends
 /// mail; whatever else it writes is refused.
 pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
     let mut holder = desk.agent("root").await;
     let agent = holder.agent;
@@ -270,7 +270,7 @@ pub(super) async fn second_process_watches_forks_kills_and_mails_only(rig: &dyn 
 
 /// Taking a lease that this process holds changes nothing and tells its epoch.
 pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
 
     let taken = desk
@@ -296,7 +296,7 @@ pub(super) async fn a_lease_that_is_held_is_kept(rig: &dyn Rig) {
 /// A lease that was given back has no owner: its former holder cannot write either, and whoever
 /// comes next raises the epoch.
 pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     holder.append([user("one")]).await.unwrap();
     let wrong = Effect::Lease(LeaseEffect::Give {
@@ -339,7 +339,7 @@ pub(super) async fn a_lease_given_back_is_free(rig: &dyn Rig) {
 /// Sessions, agents and leases are made before the rows of their batch, whatever stands before
 /// them in it; everything else comes after the rows.
 pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let session = desk.ids.session();
     let agent = NewAgent {
         session,
@@ -387,7 +387,7 @@ pub(super) async fn things_are_made_before_rows(rig: &dyn Rig) {
     assert_eq!((record.status, record.owner), (Status::Dead, None));
 }
 
-async fn give_back(desk: &Desk, agent: AgentId, epoch: Epoch) {
+async fn give_back(desk: &Workbench, agent: AgentId, epoch: Epoch) {
     desk.effects([Effect::Lease(LeaseEffect::Give { agent, epoch })])
         .await
         .unwrap();

@@ -5,13 +5,13 @@ use ikigai_store::{
 };
 
 use super::Rig;
-use super::desk::Desk;
 use super::samples::{at, user_row};
+use super::workbench::Workbench;
 
 /// E10c: mail is told in the order in which it was sent, is consumed once, with the row that
 /// shows it, and what was bounced or withdrawn is never delivered.
 pub(super) async fn mail_is_delivered_once_bounced_or_withdrawn(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let sender = desk.idle_agent("sender").await;
     let mail: Vec<MailId> = (0..4).map(|_| desk.ids.mail()).collect();
@@ -105,7 +105,7 @@ fn assert_gone(outcome: &Result<Committed, CommitError>, mail: MailId) {
 /// E10c: nothing is sent to an agent that is not running; what was queued before bounces in the
 /// transaction in which it dies, and what was taken back or delivered before does not.
 pub(super) async fn mail_to_the_dead_is_refused(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let agent = desk.idle_agent("root").await;
     let send = |mail, to| {
         Effect::Mail(MailEffect::Send {

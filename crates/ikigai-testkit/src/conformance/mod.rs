@@ -19,13 +19,13 @@
 //! A check is a function in one of the folder's modules and one line in [`store_checks!`].
 
 mod agents;
-mod beside;
-mod desk;
 mod leases;
 mod mail;
 mod rows;
 mod samples;
 mod search;
+mod side_tables;
+mod workbench;
 
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ macro_rules! store_checks {
                 mail_is_delivered_once_bounced_or_withdrawn
                 mail_to_the_dead_is_refused
             ;
-            beside:
+            side_tables:
                 drafts_grow_and_go_with_the_rows
                 drafts_are_fenced
                 open_runs_are_told_until_they_end

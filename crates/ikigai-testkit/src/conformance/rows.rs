@@ -7,12 +7,12 @@ use ikigai_core::{
 use ikigai_store::{Batch, CommitError, Effect, HeadClaim, MailEffect, RestorePoint, Snapshot};
 
 use super::Rig;
-use super::desk::{Desk, stored};
 use super::samples::{at, kill_row, mark, one_of_each_kind, rewind, usage, user, user_row};
+use super::workbench::{Workbench, stored};
 
 /// S1-9: every kind is stored and reads back with the same kind, content, data and time.
 pub(super) async fn insert_and_read_back_every_kind(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let events = one_of_each_kind(holder.agent);
     let rows: Vec<NewRow> = (0..)
@@ -33,7 +33,7 @@ pub(super) async fn insert_and_read_back_every_kind(rig: &dyn Rig) {
 /// D4a: no name outside the enum, the legacy `tool` included, is a kind that a row can be made
 /// of, and a row that breaks the rule of its kind is refused with its whole batch.
 pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
 
     for name in ["tool", "bogus", "", "User", "user ", "tool-call"] {
@@ -57,7 +57,7 @@ pub(super) async fn insert_refuses_unknown_kind(rig: &dyn Rig) {
 /// Rows of an older, newer or faulty program are in the log like all others; the store hands
 /// them out with the kind name they have, and whoever loads them judges them.
 pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     holder.append([user("before")]).await.unwrap();
 
@@ -91,7 +91,7 @@ pub(super) async fn foreign_rows_are_read_as_they_are(rig: &dyn Rig) {
 /// S3-3 S3-14: a row whose agent is not in the store, or which stands in its batch without a
 /// claim, is refused with its whole batch.
 pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let nobody = desk.ids.agent();
 
@@ -140,7 +140,7 @@ pub(super) async fn row_without_owner_is_refused(rig: &dyn Rig) {
 
 /// D12b: sequence numbers start at 1 for each agent and have no gap, failed batches or not.
 pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut one = desk.agent("one").await;
     let mut two = desk.agent("two").await;
     let lost = |agent| mark("lost").into_row(agent, at(0));
@@ -193,7 +193,7 @@ pub(super) async fn sequence_has_no_gaps(rig: &dyn Rig) {
 /// The rows of one batch may alternate between agents: each stands in its own log in the order
 /// of the batch, and the answer says where.
 pub(super) async fn rows_of_several_agents_keep_their_order(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let one = desk.agent("one").await;
     let two = desk.agent("two").await;
 
@@ -229,7 +229,7 @@ pub(super) async fn rows_of_several_agents_keep_their_order(rig: &dyn Rig) {
 
 /// S3-17 D12a: order is by sequence number alone, whatever the times say.
 pub(super) async fn order_ignores_timestamps(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let times = [
         at(5),
@@ -271,7 +271,7 @@ pub(super) async fn order_ignores_timestamps(rig: &dyn Rig) {
 /// S3-16: a range holds the rows after its start up to and with its end; as a span that is
 /// `from..=to`. It is read from either end, never with more rows than asked for.
 pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
     for n in 1..=6 {
@@ -313,7 +313,7 @@ pub(super) async fn range_start_exclusive_end_inclusive(rig: &dyn Rig) {
 /// The rows of several spans, of one agent or more, come in one go, newest first, never more than
 /// asked for, and end where a span has fewer rows than it should.
 pub(super) async fn rows_of_several_spans_come_in_one_go(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut parent = desk.agent("parent").await;
     let mut child = desk.agent("child").await;
     for n in 1..=6 {
@@ -353,7 +353,7 @@ pub(super) async fn rows_of_several_spans_come_in_one_go(rig: &dyn Rig) {
 
 /// What opening an agent needs is what the single questions tell.
 pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
     let agent = holder.agent;
@@ -402,7 +402,7 @@ pub(super) async fn an_agent_is_opened_with_one_question(rig: &dyn Rig) {
 
 /// The control rows of a span come newest first, the newest ones when there are too many.
 pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
     other.append([mark("not this one")]).await.unwrap();
@@ -439,7 +439,7 @@ pub(super) async fn control_rows_come_newest_first(rig: &dyn Rig) {
 
 /// The `usage` rows of a span come newest first, and the newest of several agents in one go.
 pub(super) async fn usage_rows_come_newest_first(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
     let silent = desk.agent("silent").await;
@@ -466,7 +466,7 @@ pub(super) async fn usage_rows_come_newest_first(rig: &dyn Rig) {
 
 /// Only rows of kind `user` are counted, in the spans that are told, both ends included.
 pub(super) async fn messages_of_spans_are_counted(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
     other.append([user("said"), user("said")]).await.unwrap();
@@ -496,7 +496,7 @@ pub(super) async fn messages_of_spans_are_counted(rig: &dyn Rig) {
 
 /// S3-22b: text and data are restored as they were stored, byte for byte.
 pub(super) async fn command_text_round_trips(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let all_of_unicode: String = ('\u{1}'..=char::MAX).collect();
     let large = "0123456789abcdef é\n".repeat(5_000_000 / 20);
@@ -547,7 +547,7 @@ pub(super) async fn command_text_round_trips(rig: &dyn Rig) {
 
 /// D11g: `clear` and `rewind` are rows like others: whatever stood in the log still does.
 pub(super) async fn clear_and_rewind_delete_no_rows(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     holder
         .append([user("one"), mark("here"), user("two")])
@@ -564,7 +564,7 @@ pub(super) async fn clear_and_rewind_delete_no_rows(rig: &dyn Rig) {
     assert_eq!(kinds, ["rewind", "clear", "user"]);
 }
 
-async fn places(desk: &Desk, span: Span, direction: Direction, limit: usize) -> Vec<u64> {
+async fn places(desk: &Workbench, span: Span, direction: Direction, limit: usize) -> Vec<u64> {
     let rows = desk
         .store
         .page(PageQuery {

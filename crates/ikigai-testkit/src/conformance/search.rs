@@ -4,11 +4,11 @@ use ikigai_core::data::{AssistantData, BlobRef, ToolResultData};
 use ikigai_core::find::Words;
 use ikigai_core::{Event, Kind, Micros, RowRef};
 use ikigai_store::blobs::put_blob;
-use ikigai_store::{AgentEffect, Effect, Hit, Log, NewAgent, Order, SearchPage, SearchQuery};
+use ikigai_store::{AgentEffect, Effect, Hit, Log, NewAgent, SearchPage, SearchQuery, SortOrder};
 
 use super::Rig;
-use super::desk::Desk;
 use super::samples::{at, user, user_row};
+use super::workbench::Workbench;
 
 fn query(typed: &str) -> SearchQuery {
     SearchQuery {
@@ -50,7 +50,7 @@ fn result(output: &str, blob: Option<BlobRef>) -> Event {
 /// Words, phrases and beginnings; case and accents do not matter; what comes later is found too,
 /// also by another process.
 pub(super) async fn rows_are_found_by_their_words(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let said = ["The quick brown fox", "a brown bear", "Señor Müller"];
     holder.append(said.map(user)).await.unwrap();
@@ -78,7 +78,7 @@ pub(super) async fn rows_are_found_by_their_words(rig: &dyn Rig) {
 
 /// Chinese and Japanese have no spaces: what is typed is found wherever it stands.
 pub(super) async fn words_without_spaces_are_found_within_others(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let said = ["修复解析器的错误", "Rust言語のコード・テスト", "解器析"];
     holder.append(said.map(user)).await.unwrap();
@@ -98,7 +98,7 @@ pub(super) async fn words_without_spaces_are_found_within_others(rig: &dyn Rig) 
 
 /// What a tool printed is found, also what only its blob has: both ends of a large one.
 pub(super) async fn tool_output_is_found_in_rows_and_blobs(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let large = format!(
         "firstword\n{}middleword\n{}lastword",
@@ -135,7 +135,7 @@ pub(super) async fn tool_output_is_found_in_rows_and_blobs(rig: &dyn Rig) {
 
 /// No text is a syntax error, and none reaches further than words do.
 pub(super) async fn what_is_typed_has_no_meaning_but_quotes_and_stars(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let said = [
         "near and not or",
@@ -184,7 +184,7 @@ pub(super) async fn what_is_typed_has_no_meaning_but_quotes_and_stars(rig: &dyn 
 
 /// Every condition narrows, alone and together with others.
 pub(super) async fn hits_are_narrowed_by_agent_kind_model_time_and_directory(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut one = desk.agent("one").await;
     let elsewhere = desk.ids.session();
     let make = Effect::MakeSession {
@@ -275,7 +275,7 @@ pub(super) async fn hits_are_narrowed_by_agent_kind_model_time_and_directory(rig
 
 /// Pages follow each other without a gap, and rows that come meanwhile do not move them.
 pub(super) async fn hits_come_newest_first_in_pages(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut one = desk.agent("one").await;
     let mut two = desk.agent("two").await;
     let mut expected = Vec::new();
@@ -309,7 +309,7 @@ pub(super) async fn hits_come_newest_first_in_pages(rig: &dyn Rig) {
 
 /// Relevance is what is asked for, and then in pages too.
 pub(super) async fn the_best_hits_come_first_if_they_are_asked_for(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let long = format!("word {}", "filler ".repeat(200));
     holder
@@ -317,7 +317,7 @@ pub(super) async fn the_best_hits_come_first_if_they_are_asked_for(rig: &dyn Rig
         .await
         .unwrap();
     let best = SearchQuery {
-        order: Order::Relevance,
+        order: SortOrder::Relevance,
         limit: 1,
         ..query("word")
     };
@@ -335,19 +335,19 @@ pub(super) async fn the_best_hits_come_first_if_they_are_asked_for(rig: &dyn Rig
 
     assert_eq!(
         (first.order, first.hits[0].at),
-        (Order::Relevance, holder.row(1))
+        (SortOrder::Relevance, holder.row(1))
     );
     assert_eq!((second.next, second.hits[0].at), (None, holder.row(2)));
     let newest = search(store, query("word")).await;
     assert_eq!(
         (newest.order, newest.hits[0].at),
-        (Order::Newest, holder.row(2))
+        (SortOrder::Newest, holder.row(2))
     );
 }
 
 /// One bad row keeps nobody from finding the others, and its text is found as far as there is one.
 pub(super) async fn rows_that_cannot_be_read_are_searched_too(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let unknown = rig.inject(holder.agent, "dream", Some("a word"), Some("{"), false);
     let broken = rig.inject(holder.agent, "tool_call", Some("word"), Some("[1]"), true);

@@ -6,7 +6,8 @@ use ikigai_store::transaction::{
     MailWrite, RunWrite, Write, decide,
 };
 use ikigai_store::{
-    Batch, CommitError, Committed, Draft, MailRecord, MailState, RunRecord, SessionRecord, Status,
+    Batch, CommitError, Committed, DraftRecord, MailRecord, MailState, RunRecord, SessionRecord,
+    Status,
 };
 
 use super::log::{AgentLog, AgentRow, MemoryLog};
@@ -220,7 +221,7 @@ fn write_run(log: &mut MemoryLog, write: RunWrite) {
 }
 
 fn append_draft(record: &mut AgentRow, text: &str, at: Micros) {
-    let draft = record.draft.get_or_insert_with(|| Draft {
+    let draft = record.draft.get_or_insert_with(|| DraftRecord {
         text: String::new(),
         updated_at: at,
     });

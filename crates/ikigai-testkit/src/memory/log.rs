@@ -1,4 +1,4 @@
-//! What the memory store holds, and how it is read.
+//! Content of the memory store, and queries on it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,14 +7,14 @@ use ikigai_core::{
 };
 use ikigai_store::blobs::join_parts;
 use ikigai_store::{
-    AgentRecord, BlobHash, Draft, Head, MailRecord, NewAgent, ProcessRecord, RunRecord,
+    AgentRecord, BlobHash, DraftRecord, Head, MailRecord, NewAgent, ProcessRecord, RunRecord,
     SessionRecord, Snapshot, Status,
 };
 
 /// All that is stored.
 #[derive(Default)]
 pub(super) struct MemoryLog {
-    pub(super) processes: HashMap<ProcessId, Process>,
+    pub(super) processes: HashMap<ProcessId, MemoryProcess>,
     pub(super) sessions: Vec<SessionRecord>,
     pub(super) agents: HashMap<AgentId, AgentLog>,
     /// The agents in the order in which they were made.
@@ -27,16 +27,16 @@ pub(super) struct MemoryLog {
 }
 
 /// A process that opened the log.
-pub(super) struct Process {
+pub(super) struct MemoryProcess {
     pub(super) record: ProcessRecord,
     pub(super) alive: bool,
 }
 
-/// One agent, its rows and what else belongs to it.
+/// One agent with its rows and snapshots.
 pub(super) struct AgentLog {
     // Invariant: the row of sequence number n is at n - 1.
     pub(super) rows: Vec<Row>,
-    /// Where in `rows` the control rows are.
+    /// Indices of the control rows in `rows`.
     pub(super) control: Vec<usize>,
     pub(super) snapshots: BTreeMap<Seq, String>,
     pub(super) record: AgentRow,
@@ -48,7 +48,7 @@ pub(super) struct AgentRow {
     pub(super) status: Status,
     pub(super) epoch: Epoch,
     pub(super) owner: Option<ProcessId>,
-    pub(super) draft: Option<Draft>,
+    pub(super) draft: Option<DraftRecord>,
 }
 
 impl AgentLog {
@@ -218,7 +218,7 @@ impl MemoryLog {
         };
         let known = self.processes.insert(
             process,
-            Process {
+            MemoryProcess {
                 record,
                 alive: true,
             },

@@ -12,24 +12,24 @@ use ikigai_core::{
     AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span, StoredKind,
 };
 use ikigai_store::{
-    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Log, MailRecord,
-    ProcessRecord, Pulse, ReadFuture, ReadLog, RunRecord, SearchPage, SearchQuery, SessionRecord,
-    Snapshot, StoreError, Watch,
+    AgentRecord, Batch, BlobHash, BoxFuture, CommitError, Committed, DraftRecord, Head, Log,
+    MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RunRecord, SearchPage, SearchQuery,
+    SessionRecord, Snapshot, StoreError, Watch,
 };
 use tokio::sync::watch;
 
 use log::MemoryLog;
 
-/// A handle of one process on a log in memory. Its futures are ready at once.
+/// A handle of one process on a log in memory. Its futures are ready immediately.
 ///
 /// A clone is the same process; [`Self::other_process`] is another one on the same log.
 #[derive(Clone)]
 pub struct MemoryStore {
     process: ProcessId,
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
 }
 
-struct Shared {
+struct SharedLog {
     log: Mutex<MemoryLog>,
     commits: watch::Sender<u64>,
 }
@@ -47,7 +47,7 @@ impl MemoryStore {
     pub fn new(process: ProcessId) -> Self {
         let mut log = MemoryLog::default();
         log.enter(process);
-        let shared = Shared {
+        let shared = SharedLog {
             log: Mutex::new(log),
             commits: watch::Sender::new(0),
         };
@@ -67,10 +67,10 @@ impl MemoryStore {
         }
     }
 
-    /// Takes away the lock on which this process's leases stand, as its death would.
+    /// Releases the lock of this process's leases, as its death would.
     ///
-    /// The handle still writes, so that a process can be played which has not noticed: it is
-    /// fenced off from each agent that another one takes over.
+    /// The handle still writes, like a process that has not noticed: it is fenced off from each
+    /// agent that another process takes over.
     pub fn die(&self) {
         if let Some(process) = self.log().processes.get_mut(&self.process) {
             process.alive = false;
@@ -111,7 +111,7 @@ impl MemoryStore {
         at
     }
 
-    /// Wakes whoever listens.
+    /// Wakes the subscribers.
     fn tell(&self) {
         self.shared.commits.send_modify(|count| *count += 1);
     }
@@ -211,7 +211,7 @@ impl ReadLog for MemoryStore {
         self.read(|log| log.open_runs(agent))
     }
 
-    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {
         self.read(|log| {
             log.agents
                 .get(&agent)
@@ -228,7 +228,7 @@ impl ReadLog for MemoryStore {
     }
 
     fn watch(&self) -> Result<Watch, StoreError> {
-        // The shared part holds the sender: nobody who listens is told that the store is closed.
+        // The shared part holds the sender, so subscriptions never close.
         let feed = Arc::clone(&self.shared);
         Ok(Watch::new(self.shared.commits.subscribe(), feed))
     }

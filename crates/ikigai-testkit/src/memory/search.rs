@@ -1,9 +1,9 @@
-//! Searching the memory store: every row is looked at.
+//! Search in the memory store, by a scan of all rows.
 
 use ikigai_core::find::{Searched, searched, tokens};
 use ikigai_core::{Row, RowRef};
 use ikigai_store::search::{MOST_HITS, MOST_RANKED, blob_text};
-use ikigai_store::{Cursor, Hit, Order, SearchPage, SearchQuery};
+use ikigai_store::{Hit, SearchCursor, SearchPage, SearchQuery, SortOrder};
 
 use super::log::MemoryLog;
 
@@ -16,29 +16,30 @@ pub(super) fn search(log: &MemoryLog, query: &SearchQuery) -> SearchPage {
         .filter_map(|(place, at)| Some((place, row_at(log, *at)?)))
         .filter(|(_, row)| fits(log, query, row))
         .collect();
-    let is_ranked =
-        query.order == Order::Relevance && !query.words.is_empty() && found.len() <= MOST_RANKED;
+    let is_ranked = query.order == SortOrder::Relevance
+        && !query.words.is_empty()
+        && found.len() <= MOST_RANKED;
     let cursor = query.cursor.map(|cursor| cursor.0);
     let limit = query.limit.clamp(1, MOST_HITS);
     let number = |place: usize| i64::try_from(place).expect("few rows");
     let order = if is_ranked {
         found.sort_by_key(|(_, row)| weight(&whole_text(log, row), query));
-        Order::Relevance
+        SortOrder::Relevance
     } else {
-        Order::Newest
+        SortOrder::Newest
     };
     let skipped = match (order, cursor) {
         (_, None) => 0,
-        (Order::Relevance, Some(offset)) => usize::try_from(offset).unwrap_or(0),
-        (Order::Newest, Some(before)) => {
+        (SortOrder::Relevance, Some(offset)) => usize::try_from(offset).unwrap_or(0),
+        (SortOrder::Newest, Some(before)) => {
             found.partition_point(|(place, _)| number(*place) >= before)
         }
     };
     let page: Vec<_> = found.iter().skip(skipped).take(limit).collect();
     let is_more = found.len() > skipped + page.len();
     let next = match (order, page.last()) {
-        (Order::Newest, Some((place, _))) => Some(Cursor(number(*place))),
-        (Order::Relevance, Some(_)) => Some(Cursor(number(skipped + page.len()))),
+        (SortOrder::Newest, Some((place, _))) => Some(SearchCursor(number(*place))),
+        (SortOrder::Relevance, Some(_)) => Some(SearchCursor(number(skipped + page.len()))),
         (_, None) => None,
     };
     SearchPage {

@@ -15,7 +15,7 @@ const WORDS: [&str; 48] = [
     "code", "should", "change",
 ];
 
-/// One turn after the other, until somebody has had enough.
+/// Generator of turns.
 pub(super) struct History {
     agent: AgentId,
     rows: u64,
@@ -33,7 +33,7 @@ pub(super) struct History {
 
 /// A branch that the newest rewind has left.
 struct Left {
-    /// How many turns of the path it shares.
+    /// Number of turns that it shares.
     shared: usize,
     turns: Vec<Seq>,
     head: Seq,
@@ -77,7 +77,7 @@ impl History {
         events
     }
 
-    /// What was made, in words.
+    /// Describes the generated history.
     pub(super) fn told(&self, head: Seq) -> String {
         let average = self.bytes as u64 / head.0.max(1);
         format!(
@@ -221,7 +221,7 @@ impl History {
         usize::try_from(self.random.bits() % bound).unwrap()
     }
 
-    /// About so many bytes of words.
+    /// Generates about this many bytes of words.
     fn text(&self, bytes: usize) -> String {
         let wanted = bytes / 2 + self.below(bytes as u64);
         let mut text = String::with_capacity(wanted + 16);

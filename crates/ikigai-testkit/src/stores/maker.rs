@@ -8,15 +8,14 @@ use ikigai_store::history::CONTROL_ROWS_PER_SNAPSHOT;
 use ikigai_store::{AgentEffect, Batch, Effect, LeaseEffect, Log, NewAgent, Snapshot};
 
 use super::history::History;
-use super::{On, Sample, claim, fork_batch, open_log, row_of, this_process};
+use super::{Sample, SampleEngine, claim, fork_batch, open_log, row_of, this_process};
 use crate::IdSource;
 use crate::executor::block_on_for;
 
-/// How many rows are committed together; a running program commits them one by one.
+/// Rows per batch; a running program commits them one by one.
 const ROWS_PER_BATCH: usize = 4000;
 
-/// How long one such commit may take: on a disk that others write to, the log that SQLite keeps
-/// beside the file may have to be written out first.
+/// Timeout of one such commit: on a busy disk SQLite may have to write out its log first.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Makes a store.
@@ -34,7 +33,7 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    pub(super) fn new(sample: Sample, on: On) -> Self {
+    pub(super) fn new(sample: Sample, on: SampleEngine) -> Self {
         tell(sample, &format!("is made on {on}, once"));
         let store = open_log(&on.place(sample.file), this_process()).unwrap();
         let ids = IdSource::new(1);

@@ -1,12 +1,12 @@
-//! Comparing: what is compared takes turns in one run, so that all see the same machine.
+//! Comparison of cases that take turns in one run, so that all see the same machine.
 
 use std::time::Duration;
 
 /// One of several things that are measured in turns.
 pub struct Case<'a> {
-    /// What the table calls it.
+    /// Name in the table.
     pub name: String,
-    /// Does it once and says how long it took.
+    /// Runs it once; returns the duration.
     pub once: Box<dyn FnMut() -> Duration + 'a>,
 }
 
@@ -20,7 +20,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// What was measured.
+/// Measurements.
 pub struct Figures(Vec<Measured>);
 
 struct Measured {
@@ -66,7 +66,7 @@ impl Figures {
         self.of(name).median
     }
 
-    /// How many times as long one case takes as another, by their medians.
+    /// Ratio of the medians of two cases.
     pub fn ratio(&self, one: &impl ToString, other: &impl ToString) -> f64 {
         self.of(one).median.as_secs_f64() / self.of(other).median.as_secs_f64()
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ikigai_core::{AgentId, RowRef};
-use ikigai_engine::search::Cursor;
+use ikigai_engine::search::SearchCursor;
 use ikigai_engine::{Intent, TypedKey};
 
 use super::PickerKind;
@@ -54,7 +54,7 @@ pub enum LoadRequest {
         /// The search as it was typed.
         typed: String,
         /// End of an earlier answer.
-        after: Option<Cursor>,
+        after: Option<SearchCursor>,
     },
     /// A row with the rows around it, in the history of the agent that wrote it.
     RowInContext(RowRef),

@@ -1,7 +1,7 @@
 //! Hits of a search in the log: a list, and the way to each of them and back.
 
 use ikigai_core::{AgentId, Micros, RowRef};
-use ikigai_engine::search::{Cursor, Found, Named};
+use ikigai_engine::search::{Found, Named, SearchCursor};
 use ikigai_engine::since;
 
 use super::browse::Browse;
@@ -93,7 +93,7 @@ impl UiContext {
     }
 
     /// Reads further hits.
-    pub(super) fn more_hits(&mut self, after: Cursor) {
+    pub(super) fn more_hits(&mut self, after: SearchCursor) {
         let typed = self.visited.as_ref().map(|it| it.hits.typed.clone());
         self.effects.extend(typed.map(|typed| LoadRequest::Search {
             typed,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ikigai_core::RowRef;
 use ikigai_engine::commands::{Candidate, KEY_PROVIDERS, THEMES, narrow};
-use ikigai_engine::search::Cursor;
+use ikigai_engine::search::SearchCursor;
 
 use super::draw::draw_status;
 use super::hints::Hints;
@@ -97,7 +97,7 @@ pub enum PickerAction {
     /// Goes to this row of the log.
     GoTo(RowRef),
     /// Looks for more hits.
-    MoreHits(Cursor),
+    MoreHits(SearchCursor),
 }
 
 impl Picker {

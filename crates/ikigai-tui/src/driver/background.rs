@@ -8,7 +8,7 @@ use ikigai_core::data::Amounts;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Direction, PageQuery, Row, Span};
 use ikigai_engine::commands::Candidate;
-use ikigai_engine::search::{Asked, Cursor};
+use ikigai_engine::search::{Asked, SearchCursor};
 use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview, Pulse, Submission};
 
 use super::choices;
@@ -246,7 +246,7 @@ impl Loader {
     pub(super) fn search(
         &self,
         typed: String,
-        after: Option<Cursor>,
+        after: Option<SearchCursor>,
         from: AgentId,
         workdir: String,
     ) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_testkit::framed::{EventStream, FramedServer, Framing};
 use ikigai_testkit::pty::{Pty, command};
-use ikigai_testkit::stores::{On, Sample};
+use ikigai_testkit::stores::{Sample, SampleEngine};
 use rustix::process::Pid;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ikigai");
@@ -30,7 +30,7 @@ impl Home {
 
     /// The same with a store that is there already, and the agent in it.
     pub(crate) fn with_store(under: &Path, sample: Sample) -> (Self, String) {
-        let kept = sample.copy(On::Sqlite, "screen");
+        let kept = sample.copy(SampleEngine::Sqlite, "screen");
         let home = Self {
             db: kept.place.clone().into(),
             ..Self::new(under, &sample.to_string())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::sql::{Cell, QueryError, QueryLimits, Table};
+use ikigai_store::sql::{QueryError, QueryLimits, QueryTable, QueryValue};
 use ikigai_store::{Admin, Log};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
@@ -18,8 +18,8 @@ fn limits(rows: usize) -> QueryLimits {
     }
 }
 
-fn text(text: &str) -> Cell {
-    Cell::Text(text.to_owned())
+fn text(text: &str) -> QueryValue {
+    QueryValue::Text(text.to_owned())
 }
 
 #[test]
@@ -40,18 +40,18 @@ fn values_of_every_type_are_told() {
     assert_eq!(
         told.rows,
         [[
-            Cell::Integer(1),
-            Cell::Real(2.5),
-            Cell::Integer(6),
-            Cell::Real(0.1),
-            Cell::Integer(1),
-            Cell::Nothing,
+            QueryValue::Integer(1),
+            QueryValue::Real(2.5),
+            QueryValue::Integer(6),
+            QueryValue::Real(0.1),
+            QueryValue::Integer(1),
+            QueryValue::Nothing,
             text("x"),
-            Cell::Blob(vec![0, 255]),
+            QueryValue::Blob(vec![0, 255]),
             text("{\"a\": 1}"),
             text("1 day"),
             text("{1,2}"),
-            Cell::Integer(1),
+            QueryValue::Integer(1),
         ]]
     );
 }
@@ -61,7 +61,7 @@ fn long_answers_are_cut() {
     let database = Database::fresh();
     let store = open(&database, 1).unwrap();
     let rows = |sql: &str, most| {
-        let Table { rows, cut, .. } = store.query(sql, limits(most)).unwrap();
+        let QueryTable { rows, cut, .. } = store.query(sql, limits(most)).unwrap();
         (rows.len(), cut)
     };
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ikigai_core::data::{AgentKilledData, ForkRole};
 use ikigai_core::{AgentId, Epoch, Event, Micros, NewRow, Seq};
 use ikigai_core::{Direction, PageQuery, Row, Span};
-use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
+use ikigai_store::postgres::{PostgresOptions, PostgresStore, Url};
 use ikigai_store::{
     Admin, AgentEffect, Batch, CommitError, Committed, Effect, LeaseEffect, Log, MailEffect,
     MailId, MailRecord, MailState, ReadLog, Status, StoreError, Watch,
@@ -232,7 +232,7 @@ fn plays_a_part() {
     let number: u64 = part[0].parse().unwrap();
     let seconds: u64 = part[1].parse().unwrap();
     let url = Url::parse(&part[2]).unwrap();
-    let store = PostgresStore::open(OpenOptions::new(url, process(number))).unwrap();
+    let store = PostgresStore::open(PostgresOptions::new(url, process(number))).unwrap();
     let store = Arc::new(store);
     tell("ready");
     let end = Instant::now() + Duration::from_secs(seconds);

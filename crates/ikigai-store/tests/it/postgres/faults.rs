@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use ikigai_core::{Epoch, Micros, Seq};
-use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
+use ikigai_store::postgres::{PostgresOptions, PostgresStore, Url};
 use ikigai_store::{
     CommitError, Effect, LeaseEffect, Log, MailEffect, MailId, ReadLog, StoreError,
 };
@@ -17,7 +17,11 @@ use super::open;
 use crate::support::{agent, create, make_agent, only, process, say, session, texts};
 
 fn open_url(url: &str, number: u64) -> PostgresStore {
-    PostgresStore::open(OpenOptions::new(Url::parse(url).unwrap(), process(number))).unwrap()
+    PostgresStore::open(PostgresOptions::new(
+        Url::parse(url).unwrap(),
+        process(number),
+    ))
+    .unwrap()
 }
 
 /// Commits one text, trying again for as long as the store is away, as the engine does.
@@ -291,7 +295,7 @@ fn clocks_of_other_machines_do_not_matter() {
     let mut record = process(1);
     record.started = Micros(i64::MAX);
     let url = Url::parse(&database.url()).unwrap();
-    let ahead = PostgresStore::open(OpenOptions::new(url, record)).unwrap();
+    let ahead = PostgresStore::open(PostgresOptions::new(url, record)).unwrap();
     make_agent(&ahead, agent(1));
     let other = open(&database, 2).unwrap();
 

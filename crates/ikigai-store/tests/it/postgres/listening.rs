@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_store::postgres::{
-    Link, Listener, MIGRATIONS, Notifier, Owner, Role, Target, Url, is_alive,
+    CommitListener, ConnectionRole, Link, ListenerHandle, MIGRATIONS, PostgresOwner,
+    PostgresTarget, Url, is_alive,
 };
 use ikigai_store::{ProcessRecord, Watch};
 use ikigai_testkit::postgres::{Database, PgServer};
@@ -19,19 +20,19 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// One process, as far as it listens.
 struct Listening {
     record: ProcessRecord,
-    target: Arc<Target>,
-    owner: Arc<Owner>,
-    notifier: Notifier,
+    target: Arc<PostgresTarget>,
+    owner: Arc<PostgresOwner>,
+    notifier: ListenerHandle,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Listening {
     async fn start(database: &Database, number: u64) -> Self {
-        let target = Target::new(Url::parse(&database.url()).unwrap(), MIGRATIONS).unwrap();
+        let target = PostgresTarget::new(Url::parse(&database.url()).unwrap(), MIGRATIONS).unwrap();
         let target = Arc::new(target);
-        target.prepare(Role::Reading).await.unwrap();
+        target.prepare(ConnectionRole::Reading).await.unwrap();
         let record = process(number);
-        let (listener, owner, notifier) = Listener::new(Arc::clone(&target), record.clone());
+        let (listener, owner, notifier) = CommitListener::new(Arc::clone(&target), record.clone());
         Self {
             record,
             target,
@@ -42,7 +43,7 @@ impl Listening {
     }
 
     async fn link(&self) -> Link {
-        self.target.connect(Role::Writing).await.unwrap()
+        self.target.connect(ConnectionRole::Writing).await.unwrap()
     }
 
     /// Says whether it believes that another one lives.
@@ -120,9 +121,11 @@ fn what_was_committed_is_told_before_the_end() {
         let one = Listening::start(&database, 1).await;
         let other = Listening::start(&database, 2).await;
         let (told, mut hears) = tokio::sync::mpsc::unbounded_channel();
-        let ear = one.target.connect_hearing(Role::Slow, move |notification| {
-            let _ = told.send(notification.payload().to_owned());
-        });
+        let ear =
+            one.target
+                .connect_with_notifications(ConnectionRole::Slow, move |notification| {
+                    let _ = told.send(notification.payload().to_owned());
+                });
         let ear = ear.await.unwrap();
         ear.client.batch_execute("LISTEN ikigai_log").await.unwrap();
         other.notifier.committed();

@@ -16,7 +16,7 @@ mod secure;
 
 use ikigai_core::find::Words;
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
+use ikigai_store::postgres::{PostgresOptions, PostgresStore, Url};
 use ikigai_store::{Log, ReadLog, SearchQuery, StoreError};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
@@ -26,7 +26,7 @@ use crate::support::{agent, make_agent, process, say, texts};
 /// Opens a store as a process of tests.
 pub(crate) fn open(database: &Database, number: u64) -> Result<PostgresStore, StoreError> {
     let url = Url::parse(&database.url()).unwrap();
-    PostgresStore::open(OpenOptions::new(url, process(number)))
+    PostgresStore::open(PostgresOptions::new(url, process(number)))
 }
 
 /// Does a little of everything with a store: makes an agent, writes, searches, watches, reads.

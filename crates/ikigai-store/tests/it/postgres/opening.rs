@@ -1,7 +1,7 @@
 //! Reaching a server, and what is done when the log is opened for the first time.
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::postgres::{Link, MIGRATIONS, Migrations, Role, Target, Url};
+use ikigai_store::postgres::{ConnectionRole, Link, MIGRATIONS, Migrations, PostgresTarget, Url};
 use ikigai_store::{AgentEffect, CommitError, Effect, LeaseEffect, Log, Status, StoreError};
 use ikigai_testkit::postgres::{Database, PgServer};
 use ikigai_testkit::{Player, block_on, part};
@@ -12,20 +12,23 @@ use crate::support::{agent, make_agent, only, open_at, say, texts};
 /// The log as the first version made it.
 const FIRST: Migrations = &[MIGRATIONS[0]];
 
-fn target(url: &str, migrations: Migrations) -> Target {
-    Target::new(Url::parse(url).unwrap(), migrations).unwrap()
+fn target(url: &str, migrations: Migrations) -> PostgresTarget {
+    PostgresTarget::new(Url::parse(url).unwrap(), migrations).unwrap()
 }
 
 /// Opens a log and returns what `then` reads.
-fn prepared<T>(target: &Target, then: impl AsyncFnOnce(Link) -> T) -> Result<T, StoreError> {
+fn prepared<T>(
+    target: &PostgresTarget,
+    then: impl AsyncFnOnce(Link) -> T,
+) -> Result<T, StoreError> {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let link = target.prepare(Role::Reading).await?;
+        let link = target.prepare(ConnectionRole::Reading).await?;
         Ok(then(link).await)
     })
 }
 
-fn prepare(target: &Target) -> Result<(), StoreError> {
+fn prepare(target: &PostgresTarget) -> Result<(), StoreError> {
     prepared(target, async |_| ())
 }
 
@@ -214,7 +217,7 @@ fn a_plan_that_was_made_of_empty_tables_is_right_for_long_ones() {
     database.sql("ANALYZE");
 
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    for role in [Role::Reading, Role::Writing] {
+    for role in [ConnectionRole::Reading, ConnectionRole::Writing] {
         let plan = runtime.block_on(async {
             let link = target.connect(role).await.unwrap();
             let asked = "EXPLAIN SELECT h.seq FROM heads h JOIN agents a ON a.id = h.agent
@@ -239,7 +242,7 @@ fn too_many_connections_is_an_absence() {
     let refused = runtime.block_on(async {
         let mut links = Vec::new();
         loop {
-            match target.connect(Role::Reading).await {
+            match target.connect(ConnectionRole::Reading).await {
                 Ok(link) => links.push(link),
                 Err(refused) => return refused,
             }

@@ -1,7 +1,7 @@
 //! Commits whose answer was lost: they are looked at, and written again only if they are not there.
 
 use ikigai_core::{Epoch, Seq};
-use ikigai_store::postgres::CommitFault;
+use ikigai_store::postgres::InjectedFault;
 use ikigai_store::{CommitError, Log, ReadLog};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::Database;
@@ -20,14 +20,14 @@ fn an_unknown_outcome_is_read_back() {
     };
 
     for (expected, (fault, text)) in (0..).zip([
-        (CommitFault::None, "told"),
-        (CommitFault::Stored, "stored"),
-        (CommitFault::Lost, "lost, and written again"),
+        (InjectedFault::None, "told"),
+        (InjectedFault::Stored, "stored"),
+        (InjectedFault::Lost, "lost, and written again"),
     ]) {
         store.faults().fail_commit(fault);
         assert_eq!(say(expected, text).unwrap().rows[0].seq, Seq(expected + 1));
     }
-    store.faults().fail_commit(CommitFault::Unreadable);
+    store.faults().fail_commit(InjectedFault::Unreadable);
     let unknown = say(3, "unknown");
     assert!(
         matches!(unknown, Err(CommitError::Unknown(_))),
@@ -49,7 +49,7 @@ fn an_unknown_outcome_without_rows_is_read_back() {
     make_agent(&store, agent(1));
     let create = |number| block_on(store.commit(only(create(agent(number), None))));
 
-    for (number, fault) in [(2, CommitFault::Lost), (3, CommitFault::Stored)] {
+    for (number, fault) in [(2, InjectedFault::Lost), (3, InjectedFault::Stored)] {
         store.faults().fail_commit(fault);
         assert_eq!(create(number).unwrap().leases, [(agent(number), Epoch(1))]);
         let twice = create(number);
@@ -59,11 +59,11 @@ fn an_unknown_outcome_without_rows_is_read_back() {
         );
     }
     // Whoever looks twice finds the same: the first look has left nothing behind.
-    store.faults().fail_commit(CommitFault::Lost);
+    store.faults().fail_commit(InjectedFault::Lost);
     store.faults().lose_look();
     create(5).unwrap();
     assert!(block_on(store.agent(agent(5))).unwrap().is_some());
-    store.faults().fail_commit(CommitFault::Unreadable);
+    store.faults().fail_commit(InjectedFault::Unreadable);
     let unknown = create(4);
     assert!(
         matches!(unknown, Err(CommitError::Unknown(_))),

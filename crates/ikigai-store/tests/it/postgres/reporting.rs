@@ -1,7 +1,7 @@
 //! What is told of a server.
 
 use ikigai_store::Admin;
-use ikigai_store::postgres::{OpenOptions, PostgresStore, Url};
+use ikigai_store::postgres::{PostgresOptions, PostgresStore, Url};
 use ikigai_testkit::block_on;
 use ikigai_testkit::postgres::{Database, PgServer};
 
@@ -37,7 +37,7 @@ fn missing_rights_are_named_and_those_that_docs_tell_of_are_enough() {
          GRANT SELECT ON ALL TABLES IN SCHEMA ikigai TO guest",
     );
     let url = database.url().replace("postgres@", "guest@");
-    let guest = || PostgresStore::open(OpenOptions::new(Url::parse(&url).unwrap(), process(2)));
+    let guest = || PostgresStore::open(PostgresOptions::new(Url::parse(&url).unwrap(), process(2)));
 
     let store = guest().unwrap();
     let missing = block_on(store.report()).unwrap().unwrap().missing_rights;

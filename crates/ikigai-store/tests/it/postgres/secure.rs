@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use ikigai_store::StoreError;
-use ikigai_store::postgres::{MIGRATIONS, Role, Target, Url};
+use ikigai_store::postgres::{ConnectionRole, MIGRATIONS, PostgresTarget, Url};
 use ikigai_testkit::postgres::PgServer;
 use tokio::runtime::Builder;
 
@@ -43,10 +43,10 @@ fn server(has_tls: bool) -> (PgServer, u16) {
 /// Says whether the connection is encrypted, or why there is none.
 fn is_encrypted(host: &str, port: u16, parameters: &str) -> Result<bool, StoreError> {
     let url = format!("postgres://postgres@{host}:{port}/postgres?{parameters}");
-    let target = Target::new(Url::parse(&url).unwrap(), MIGRATIONS)?;
+    let target = PostgresTarget::new(Url::parse(&url).unwrap(), MIGRATIONS)?;
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let link = target.connect(Role::Reading).await;
+        let link = target.connect(ConnectionRole::Reading).await;
         let link = link.map_err(|cause| cause.store_error(target.url()))?;
         let question = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
         let row = link.client.query_one(question, &[]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Reading the lines of a log: each becomes values in the order in which tables take them.
+//! Reader of a dump: each line becomes column values in table order.
 
 use std::io::BufRead;
 
@@ -11,17 +11,17 @@ use super::{
 };
 use crate::records::{BlobHash, MailState, Status};
 
-/// A value, as a database takes it.
+/// One column value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub(crate) enum ColumnValue {
     Nothing,
     Integer(i64),
     Text(String),
     Blob(Vec<u8>),
 }
 
-impl Cell {
-    /// How much it holds.
+impl ColumnValue {
+    /// Size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -31,9 +31,9 @@ impl Cell {
     }
 }
 
-/// What a line holds.
+/// Kind of a line, with the order of its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum EntryKind {
     /// uuid, created at, name, directory
     Session,
     /// uuid, session, parent, agent and seq of the fork point, created at, status, name, epoch
@@ -50,7 +50,7 @@ pub(crate) enum What {
     Draft,
 }
 
-impl What {
+impl EntryKind {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "session" => Self::Session,
@@ -77,18 +77,18 @@ impl What {
     }
 }
 
-/// One line that names something to take in.
+/// One line of a dump.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct DumpEntry {
     line: u64,
-    pub(crate) what: What,
-    pub(crate) cells: Vec<Cell>,
-    /// Its name, for whoever is told that it is there already.
+    pub(crate) what: EntryKind,
+    pub(crate) cells: Vec<ColumnValue>,
+    /// Its name, for error messages.
     name: Option<String>,
 }
 
-impl Entry {
-    /// What is wrong with the line.
+impl DumpEntry {
+    /// Error about this line.
     pub(crate) fn wrong(&self, reason: impl Into<String>) -> RestoreError {
         RestoreError::Line {
             line: self.line,
@@ -96,7 +96,7 @@ impl Entry {
         }
     }
 
-    /// It is there already.
+    /// Error: the store has it already.
     pub(crate) fn twice(&self) -> RestoreError {
         let named = self.name.as_ref();
         let named = named
@@ -108,15 +108,15 @@ impl Entry {
         ))
     }
 
-    /// It belongs to somebody who is not there.
+    /// Error: its owner is not in the file.
     pub(crate) fn lost(&self) -> RestoreError {
         let what = self.what.name();
         self.wrong(format!("the {what} refers to nobody in the file"))
     }
 }
 
-/// Reads a log line by line.
-pub(crate) struct Lines<R> {
+/// Reads a dump line by line.
+pub(crate) struct DumpReader<R> {
     from: R,
     mode: RestoreMode,
     line: u64,
@@ -124,7 +124,7 @@ pub(crate) struct Lines<R> {
     restored: Restored,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> DumpReader<R> {
     pub(crate) fn new(from: R, mode: RestoreMode) -> Self {
         Self {
             from,
@@ -135,13 +135,13 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// What was read so far.
+    /// Summary of all lines read.
     pub(crate) fn restored(self) -> Restored {
         self.restored
     }
 
     /// The next entry; none after the last line of a log that is whole.
-    pub(crate) fn next(&mut self) -> Result<Option<Entry>, RestoreError> {
+    pub(crate) fn next(&mut self) -> Result<Option<DumpEntry>, RestoreError> {
         if self.line == 0 {
             let header = self.object()?;
             let version = header.get(HEADER_NAME).and_then(Value::as_u64);
@@ -165,17 +165,17 @@ impl<R: BufRead> Lines<R> {
             }
             return Err(self.wrong("the file is not whole: rows are missing"));
         }
-        let what = What::named(&name);
+        let what = EntryKind::named(&name);
         let what = what.ok_or_else(|| self.wrong("it names what this program does not know"))?;
         let cells = Fields(&fields).cells(what);
         let mut cells = cells.map_err(|reason| self.wrong(reason))?;
         match what {
-            What::Agent => {
+            EntryKind::Agent => {
                 let agent = Fields(&fields).id("uuid");
                 let agent = agent.map_err(|reason| self.wrong(reason))?;
                 self.restored.agents.push(agent);
             }
-            What::Row => {
+            EntryKind::Row => {
                 self.restored.rows += 1;
                 if self.mode == RestoreMode::Merge {
                     drop_grant(&mut cells);
@@ -184,7 +184,7 @@ impl<R: BufRead> Lines<R> {
             _ => {}
         }
         let name = fields.get("name").and_then(Value::as_str);
-        Ok(Some(Entry {
+        Ok(Some(DumpEntry {
             line: self.line,
             what,
             cells,
@@ -216,8 +216,17 @@ impl<R: BufRead> Lines<R> {
 /// Takes the tag out of a row that grants something: a file's mode and rules count nowhere.
 ///
 /// A copy of a whole store keeps its tags, which count where their key is.
-fn drop_grant(cells: &mut [Cell]) {
-    let [_, _, Cell::Text(kind), _, _, _, Cell::Text(data)] = cells else {
+fn drop_grant(cells: &mut [ColumnValue]) {
+    let [
+        _,
+        _,
+        ColumnValue::Text(kind),
+        _,
+        _,
+        _,
+        ColumnValue::Text(data),
+    ] = cells
+    else {
         return;
     };
     if !matches!(kind.parse(), Ok(Kind::Command | Kind::Fork)) {
@@ -231,13 +240,13 @@ fn drop_grant(cells: &mut [Cell]) {
     }
 }
 
-/// The fields of one line; errors say what is wrong with it.
+/// Fields of one line; errors name the field.
 struct Fields<'a>(&'a Map<String, Value>);
 
 impl Fields<'_> {
-    fn cells(&self, what: What) -> Result<Vec<Cell>, String> {
+    fn cells(&self, what: EntryKind) -> Result<Vec<ColumnValue>, String> {
         Ok(match what {
-            What::Session => {
+            EntryKind::Session => {
                 self.id::<SessionId>("uuid")?;
                 vec![
                     self.cell("uuid")?,
@@ -246,7 +255,7 @@ impl Fields<'_> {
                     self.cell("directory")?,
                 ]
             }
-            What::Agent => {
+            EntryKind::Agent => {
                 self.id::<AgentId>("uuid")?;
                 self.word::<Status>("status")?;
                 vec![
@@ -261,17 +270,17 @@ impl Fields<'_> {
                     self.number("epoch")?,
                 ]
             }
-            What::Blob => {
+            EntryKind::Blob => {
                 let hash = self.text("hash")?.parse::<BlobHash>();
                 let hash = hash.map_err(|_| "`hash` is no hash".to_owned())?;
                 let bytes = take_bytes(self.0).ok_or("it has no bytes")?;
                 vec![
-                    Cell::Blob(hash.0.to_vec()),
+                    ColumnValue::Blob(hash.0.to_vec()),
                     self.number("part")?,
-                    Cell::Blob(bytes),
+                    ColumnValue::Blob(bytes),
                 ]
             }
-            What::Row => vec![
+            EntryKind::Row => vec![
                 self.cell("agent")?,
                 self.number("seq")?,
                 self.cell("kind")?,
@@ -280,7 +289,7 @@ impl Fields<'_> {
                 self.optional("content"),
                 self.optional("data"),
             ],
-            What::Mail => {
+            EntryKind::Mail => {
                 self.word::<MailState>("state")?;
                 vec![
                     self.wide("uuid")?,
@@ -293,7 +302,7 @@ impl Fields<'_> {
                     self.cell("text")?,
                 ]
             }
-            What::Run => {
+            EntryKind::Run => {
                 self.word::<EffectClass>("class")?;
                 vec![
                     self.wide("uuid")?,
@@ -305,7 +314,7 @@ impl Fields<'_> {
                     self.optional("ended"),
                 ]
             }
-            What::Draft => vec![
+            EntryKind::Draft => vec![
                 self.cell("agent")?,
                 self.number("part")?,
                 self.number("at")?,
@@ -319,22 +328,25 @@ impl Fields<'_> {
         value.ok_or_else(|| format!("`{name}` is missing or no text"))
     }
 
-    fn cell(&self, name: &str) -> Result<Cell, String> {
-        self.text(name).map(|text| Cell::Text(text.to_owned()))
+    fn cell(&self, name: &str) -> Result<ColumnValue, String> {
+        self.text(name)
+            .map(|text| ColumnValue::Text(text.to_owned()))
     }
 
-    fn number(&self, name: &str) -> Result<Cell, String> {
+    fn number(&self, name: &str) -> Result<ColumnValue, String> {
         let value = self.0.get(name).and_then(Value::as_i64);
         let value = value.ok_or_else(|| format!("`{name}` is missing or no number"))?;
-        Ok(Cell::Integer(value))
+        Ok(ColumnValue::Integer(value))
     }
 
-    /// What a column takes that may be empty; databases refuse what is of the wrong type.
-    fn optional(&self, name: &str) -> Cell {
+    /// An optional column value; databases refuse wrong types.
+    fn optional(&self, name: &str) -> ColumnValue {
         match self.0.get(name) {
-            Some(Value::String(text)) => Cell::Text(text.clone()),
-            Some(Value::Number(number)) => number.as_i64().map_or(Cell::Nothing, Cell::Integer),
-            _ => Cell::Nothing,
+            Some(Value::String(text)) => ColumnValue::Text(text.clone()),
+            Some(Value::Number(number)) => number
+                .as_i64()
+                .map_or(ColumnValue::Nothing, ColumnValue::Integer),
+            _ => ColumnValue::Nothing,
         }
     }
 
@@ -349,9 +361,9 @@ impl Fields<'_> {
         known.map_err(|_| format!("`{name}` is `{word:.64}`, which this program does not know"))
     }
 
-    fn wide(&self, name: &str) -> Result<Cell, String> {
+    fn wide(&self, name: &str) -> Result<ColumnValue, String> {
         let bytes = from_hex(self.text(name)?).filter(|bytes| bytes.len() == 16);
         let bytes = bytes.ok_or_else(|| format!("`{name}` is no id"))?;
-        Ok(Cell::Blob(bytes))
+        Ok(ColumnValue::Blob(bytes))
     }
 }

@@ -1,4 +1,4 @@
-//! A store that fails when a test says so.
+//! A store that fails on demand.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use ikigai_core::{AgentId, ControlQuery, PageQuery, ProcessId, Row, RowRef, SessionId, Span};
 use ikigai_store::{
-    AgentRecord, Ancestry, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Log,
-    MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RestorePoint, RunRecord, SearchPage,
-    SearchQuery, SessionRecord, Snapshot, StoreError, Watch,
+    AgentRecord, Ancestry, Batch, BlobHash, BoxFuture, CommitError, Committed, DraftRecord, Head,
+    Log, MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RestorePoint, RunRecord,
+    SearchPage, SearchQuery, SessionRecord, Snapshot, StoreError, Watch,
 };
 
-/// How a commit fails.
+/// Fault of a commit.
 #[derive(Debug)]
 pub enum CommitFault {
-    /// Nothing is written, and the caller is told why.
+    /// Nothing is written, and the caller gets the error.
     Refused(StoreError),
-    /// Everything is written, but the caller is told that this is not known.
+    /// Everything is written, but the reply says that the outcome is unknown.
     WrittenUnknown,
-    /// Nothing is written, but the caller is told that this is not known.
+    /// Nothing is written, but the reply says that the outcome is unknown.
     LostUnknown,
-    /// Everything is written, and the caller is never told: it dies waiting.
+    /// Everything is written, and the caller never gets a reply.
     WrittenAndSilent,
-    /// Everything is written, but only after so long.
+    /// Everything is written, after this delay.
     Slow(Duration),
 }
 
@@ -32,11 +32,11 @@ pub enum CommitFault {
 /// Commits and reads are counted apart, from 1, as they are made through this handle.
 pub struct FaultyStore {
     inner: Arc<dyn Log>,
-    script: Mutex<Script>,
+    script: Mutex<FaultScript>,
 }
 
 #[derive(Default)]
-struct Script {
+struct FaultScript {
     commits: u64,
     reads: u64,
     commit_faults: BTreeMap<u64, CommitFault>,
@@ -45,7 +45,7 @@ struct Script {
     faults_after_commits: BTreeMap<u64, StoreError>,
     away: Option<fn() -> StoreError>,
     rows_read: usize,
-    /// From what it is drawn how long a call takes.
+    /// State of the random number generator for delays.
     hesitates: Option<u64>,
 }
 
@@ -89,8 +89,9 @@ impl FaultyStore {
         script.faults_after_commits.insert(at, error);
     }
 
-    /// Lets others go first now and then, before each call and after it, in an order that the seed
-    /// decides. A store in memory is ready at once, so that nothing would ever come in between.
+    /// Yields to other tasks before and after calls, in an order that the seed decides.
+    ///
+    /// A store in memory is ready immediately, so that otherwise nothing would interleave.
     pub fn hesitate(&self, seed: u64) {
         self.script().hesitates = Some(seed);
     }
@@ -126,22 +127,22 @@ impl FaultyStore {
         self.script().away = Some(error);
     }
 
-    /// Ends what [`Self::go_away`] began.
+    /// Ends the failures that [`Self::go_away`] began.
     pub fn come_back(&self) {
         self.script().away = None;
     }
 
-    /// How many commits were tried so far.
+    /// Number of commits so far.
     pub fn commits(&self) -> u64 {
         self.script().commits
     }
 
-    /// How many reads were tried so far.
+    /// Number of reads so far.
     pub fn reads(&self) -> u64 {
         self.script().reads
     }
 
-    /// How many rows were handed out so far.
+    /// Number of rows returned so far.
     pub fn rows_read(&self) -> usize {
         self.script().rows_read
     }
@@ -158,7 +159,7 @@ impl FaultyStore {
         })
     }
 
-    fn script(&self) -> MutexGuard<'_, Script> {
+    fn script(&self) -> MutexGuard<'_, FaultScript> {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -337,7 +338,7 @@ impl ReadLog for FaultyStore {
         self.read(move |store| store.open_runs(agent))
     }
 
-    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {
         self.read(move |store| store.draft(agent))
     }
 

@@ -1,12 +1,12 @@
-//! How agents are related and how far the log has grown, each found without reading all agents.
+//! Relations of agents and counters of the log, read without scanning all agents.
 
 use ikigai_core::AgentId;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::queries::{all, one};
 use super::values::{number, parsed, text};
-use crate::numbers::stored_limit;
 use crate::records::{Ancestry, MOST_DEPTH, Pulse};
+use crate::sql_common::stored_limit;
 
 pub(super) fn ancestry(
     connection: &Connection,
@@ -34,7 +34,7 @@ pub(super) fn ancestry(
             own,
             1,
         )?,
-        // Breadth first, and no further than is asked for; UNION ends what goes in a circle.
+        // Breadth first, up to the limit; UNION ends cycles.
         family: count(
             connection,
             "WITH RECURSIVE family (id) AS (
@@ -73,13 +73,13 @@ fn count(connection: &Connection, sql: &str, agent: i64, most: usize) -> Result<
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-/// The names of living agents that begin so: a stretch of the index of their names.
+/// Names of running agents that start with a prefix: a range of the index of names.
 pub(super) fn living_names(connection: &Connection, beginning: &str) -> Result<Vec<String>> {
     all(
         connection,
         "SELECT name FROM agents INDEXED BY agents_living_name
          WHERE status = 'running' AND name >= ?1 AND name < ?2 ORDER BY name",
-        // Names are ASCII, so the largest character ends every one that begins so.
+        // Names are ASCII, so the largest character ends the range.
         params![beginning, format!("{beginning}\u{10FFFF}")],
         |row| Ok(text(row, 0)?.unwrap_or_default()),
     )
@@ -99,7 +99,7 @@ pub(super) fn dead_among(connection: &Connection, agents: &[AgentId]) -> Result<
 }
 
 pub(super) fn pulse(connection: &Connection) -> Result<Pulse> {
-    // Neither table ever loses a row, so its largest number tells.
+    // Neither table ever loses a row, so its largest id is a counter.
     let sql = "SELECT coalesce((SELECT max(id) FROM messages), 0),
                       coalesce((SELECT max(id) FROM mail), 0)";
     connection.prepare_cached(sql)?.query_row([], |row| {

@@ -1,4 +1,4 @@
-//! The log on which whole agents are tested: in memory, or on the engine that the environment names.
+//! The store of engine tests: in memory, or on the engine that the environment names.
 
 use std::any::Any;
 use std::env;
@@ -10,9 +10,9 @@ use ikigai_core::{
     AgentId, ControlQuery, Micros, PageQuery, ProcessId, Row, RowRef, SessionId, Span,
 };
 use ikigai_store::{
-    AgentRecord, Ancestry, Batch, BlobHash, BoxFuture, CommitError, Committed, Draft, Head, Log,
-    MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RestorePoint, RunRecord, SearchPage,
-    SearchQuery, SessionRecord, Snapshot, StoreError, Watch,
+    AgentRecord, Ancestry, Batch, BlobHash, BoxFuture, CommitError, Committed, DraftRecord, Head,
+    Log, MailRecord, ProcessRecord, Pulse, ReadFuture, ReadLog, RestorePoint, RunRecord,
+    SearchPage, SearchQuery, SessionRecord, Snapshot, StoreError, Watch,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::unconstrained;
@@ -21,13 +21,13 @@ use crate::postgres::LentDatabase;
 use crate::stores::open_log;
 use crate::{MemoryStore, block_on};
 
-/// Under which variable the engine is named.
+/// Environment variable that names the engine.
 const ENGINE: &str = "IKIGAI_TEST_ENGINE";
 
-/// Where the logs of a run of tests are.
+/// Engine of a test run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChosenEngine {
-    /// In memory, if nothing else is named: what is tested is fast, and needs no engine.
+    /// In memory, the default: fast, and needs no engine.
     Memory,
     /// In a file each.
     Sqlite,
@@ -47,11 +47,11 @@ impl ChosenEngine {
     }
 }
 
-/// A handle of one process on a log of the engine that this run of tests is for.
+/// A handle of one process on a log of the chosen engine.
 ///
-/// Its futures are ready at once on every engine: a test whose clock runs on while nobody has
-/// anything to do must not see time pass because a server is asked. For the same reason it tells
-/// by itself of commits. A clone is the same process; [`Self::other_process`] is another one.
+/// Its futures are ready immediately on every engine, so that a paused clock does not advance while
+/// a server works. For the same reason it signals commits itself. A clone is the same process;
+/// [`Self::other_process`] is another one.
 #[derive(Clone)]
 pub struct ChosenStore {
     process: ProcessId,
@@ -67,7 +67,7 @@ enum Backing {
     Engine {
         place: String,
         commits: watch::Sender<u64>,
-        /// Removes the log when nobody uses it any more.
+        /// Removes the log when it is dropped.
         keeper: Arc<dyn Any + Send + Sync>,
     },
 }
@@ -133,8 +133,9 @@ impl ChosenStore {
         Self::on(log, process)
     }
 
-    /// Takes away the lock on which this process's leases stand, as its death would. In memory the
-    /// handle still writes, and is fenced off; on an engine it is closed.
+    /// Releases the lock of this process's leases, as its death would.
+    ///
+    /// In memory the handle still writes, and is fenced off; on an engine it is closed.
     pub fn die(&self) {
         match &self.log {
             Backing::Memory(memory) => memory.die(),
@@ -159,8 +160,7 @@ impl ChosenStore {
     }
 }
 
-/// Waits for an answer on this thread. What a task may do in one go, which the runtime counts, is
-/// of no use to whoever cannot let others go first.
+/// Waits for a reply on this thread, without the cooperative budget of the runtime.
 fn now<T>(answer: BoxFuture<'_, T>) -> T {
     block_on(unconstrained(answer))
 }
@@ -277,7 +277,7 @@ impl ReadLog for ChosenStore {
         self.read(|store| now(store.open_runs(agent)))
     }
 
-    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<Draft>> {
+    fn draft(&self, agent: AgentId) -> ReadFuture<'_, Option<DraftRecord>> {
         self.read(|store| now(store.draft(agent)))
     }
 
@@ -293,7 +293,7 @@ impl ReadLog for ChosenStore {
         self.read(|store| now(store.index_chunk()))
     }
 
-    /// Not ready at once: whoever takes the lines must have its turn.
+    /// Not ready immediately: the receiver of the lines must run.
     fn dump(&self, of: Option<Vec<AgentId>>, lines: mpsc::Sender<String>) -> ReadFuture<'_, ()> {
         Box::pin(async move { self.inner()?.dump(of, lines).await })
     }
@@ -305,7 +305,7 @@ impl ReadLog for ChosenStore {
                 commits, keeper, ..
             } => {
                 self.inner()?;
-                // The log holds the sender, so that nobody is told that the store is closed.
+                // The log holds the sender, so subscriptions never close.
                 Ok(Watch::new(
                     commits.subscribe(),
                     Arc::new((commits.clone(), keeper.clone())),

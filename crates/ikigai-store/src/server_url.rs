@@ -1,6 +1,6 @@
-//! Where a shared log is: `postgres://user@host/database?schema=name`, read with care.
+//! The URL of a shared log: `postgres://user@host/database?schema=name`.
 //!
-//! No message of this module repeats the text it was given, because a password may be in it.
+//! No message of this module repeats the text it was given, because it may contain a password.
 
 mod pgpass;
 #[cfg(test)]
@@ -13,29 +13,29 @@ use std::time::Duration;
 use secrecy::SecretString;
 use thiserror::Error;
 
-/// The port of a server that was not told another.
+/// Default port of PostgreSQL.
 const PORT: u16 = 5432;
 
-/// The schema that holds the tables unless another is named.
+/// Default schema of the tables.
 const SCHEMA: &str = "ikigai";
 
-/// How long a schema's name may be: the channel of notifications is named after it, and no name
-/// of PostgreSQL is longer than 63 bytes.
+/// Limit of a schema's name: notification channels are named after it, and names of PostgreSQL have
+/// at most 63 bytes.
 const SCHEMA_BYTES: usize = 48;
 
-/// How long making a connection may take unless another time is named.
+/// Default timeout of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where servers put their Unix sockets.
+/// Usual directories of the server's Unix socket.
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
-/// Longer than any address that makes sense.
+/// Limit of a URL in bytes.
 const MOST_BYTES: usize = 4096;
 
-/// Why an address cannot be used.
+/// Reason why a URL is refused.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum BadUrl {
-    /// It does not begin as it should.
+    /// It has another scheme.
     #[error("the address does not begin with `postgres://`")]
     Scheme,
     /// It is far too long.
@@ -49,16 +49,16 @@ pub enum BadUrl {
     /// More than one server is named.
     #[error("the address names several servers; name one")]
     SeveralHosts,
-    /// The port is none.
+    /// The port is invalid.
     #[error("the port of the address is no number from 1 to 65535")]
     Port,
-    /// Nobody is named.
+    /// No user is named.
     #[error("the address names no user, and neither does PGUSER or USER")]
     NoUser,
-    /// A parameter is not known.
+    /// A parameter is unknown.
     #[error("the address has a parameter `{0}`, which is not known; known are {KNOWN}")]
     Parameter(String),
-    /// A parameter's value is none of those it may have.
+    /// A parameter has an invalid value.
     #[error("the parameter `{name}` must be {may_be}")]
     Value {
         name: &'static str,
@@ -72,31 +72,31 @@ pub enum BadUrl {
     Passwords { path: PathBuf, reason: String },
 }
 
-/// The parameters that are understood.
+/// Supported parameters.
 const KNOWN: &str = "host, port, user, password, dbname, schema, sslmode, sslrootcert, \
                      connect_timeout";
 
-/// How a server is reached.
+/// Host of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Host {
+pub(crate) enum Host {
     /// By its name or number.
     Name(String),
     /// By the directory of its socket.
     Socket(PathBuf),
 }
 
-/// What a connection must be protected by. The words are those of PostgreSQL's own programs.
+/// Required protection of a connection, named as in `libpq`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum TlsMode {
+pub(crate) enum TlsMode {
     /// Nothing.
     Disable,
     /// TLS, if the server has it; whose certificate it shows does not matter.
     Prefer,
     /// TLS. With `sslrootcert` the certificate must be signed by it.
     Require,
-    /// TLS with a certificate that is signed by somebody trusted.
+    /// TLS with a certificate of a trusted authority.
     VerifyCa,
-    /// The same, and made out for this host.
+    /// TLS with a certificate of a trusted authority for this host.
     VerifyFull,
 }
 
@@ -113,21 +113,21 @@ impl TlsMode {
     }
 }
 
-/// The address of a shared log, with all that is needed to open it.
+/// URL of a shared log, with all that opening it needs.
 ///
-/// What is shown of it never has the password in it.
+/// It is displayed without the password.
 #[derive(Clone)]
 pub struct Url {
-    pub(super) host: Host,
-    pub(super) port: u16,
-    pub(super) user: String,
-    pub(super) password: Option<SecretString>,
-    pub(super) database: String,
-    pub(super) schema: String,
-    pub(super) tls: TlsMode,
-    /// Who may sign the server's certificate; none are those that browsers trust.
-    pub(super) roots: Option<PathBuf>,
-    pub(super) connect_timeout: Duration,
+    pub(crate) host: Host,
+    pub(crate) port: u16,
+    pub(crate) user: String,
+    pub(crate) password: Option<SecretString>,
+    pub(crate) database: String,
+    pub(crate) schema: String,
+    pub(crate) tls: TlsMode,
+    /// Trusted authorities; `None` is the set of web browsers.
+    pub(crate) roots: Option<PathBuf>,
+    pub(crate) connect_timeout: Duration,
 }
 
 impl fmt::Display for Url {
@@ -153,7 +153,7 @@ impl fmt::Debug for Url {
 }
 
 impl Url {
-    /// Says whether a text is meant as such an address.
+    /// Says whether a text is a PostgreSQL URL.
     pub fn is_meant(text: &str) -> bool {
         without_scheme(text).is_some()
     }
@@ -163,11 +163,11 @@ impl Url {
         Self::read(text, |name| std::env::var(name).ok())
     }
 
-    /// Reads an address. `variable` tells the surroundings: `PGPASSWORD`, `PGPASSFILE`, `PGUSER`,
+    /// Parses a URL. `variable` reads environment variables: `PGPASSWORD`, `PGPASSFILE`, `PGUSER`,
     /// `USER` and `HOME`.
     pub fn read(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, BadUrl> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let mut parts = Parts::split(text)?;
+        let mut parts = UrlParts::split(text)?;
         parts.take_parameters()?;
         let port = match &parts.port {
             Some(port) => port.parse().ok().filter(|port| *port > 0),
@@ -200,12 +200,12 @@ impl Url {
         Ok(url)
     }
 
-    /// The password, for whoever must keep it from being shown.
+    /// The password, so that callers can hide it.
     pub fn password(&self) -> Option<&SecretString> {
         self.password.as_ref()
     }
 
-    /// Whether the server is on this machine, as far as the address tells.
+    /// Says whether the URL names this machine.
     pub fn is_local(&self) -> bool {
         match &self.host {
             Host::Socket(_) => true,
@@ -224,7 +224,7 @@ impl Url {
 
 /// The pieces of an address, decoded.
 #[derive(Default)]
-struct Parts<'a> {
+struct UrlParts<'a> {
     user: Option<String>,
     password: Option<String>,
     host: Option<String>,
@@ -237,7 +237,7 @@ struct Parts<'a> {
     parameters: &'a str,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> UrlParts<'a> {
     fn split(text: &'a str) -> Result<Self, BadUrl> {
         let rest = without_scheme(text).ok_or(BadUrl::Scheme)?;
         if text.len() > MOST_BYTES {
@@ -245,7 +245,7 @@ impl<'a> Parts<'a> {
         }
         let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        // A password may have an `@` that nobody wrote as `%40`; a host has none.
+        // A password may contain an unescaped `@`; a host has none.
         let (account, place) = authority.rsplit_once('@').unwrap_or(("", authority));
         let (user, password) = account.split_once(':').unwrap_or((account, ""));
         let (host, port) = match place.strip_prefix('[').and_then(|it| it.split_once(']')) {
@@ -328,7 +328,7 @@ fn decoded(part: &'static str, text: &str) -> Result<Option<String>, BadUrl> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// A name that means the same with and without quotes, so that people need none in `psql`.
+/// Checks that the name needs no quotes in `psql`.
 fn schema(value: Option<String>) -> Result<String, BadUrl> {
     let is_good = |name: &String| {
         let letters = |it: u8| it.is_ascii_lowercase() || it == b'_';

@@ -1,6 +1,19 @@
-//! Questions that are the same text on every engine.
+//! Conventions that both SQL engines share.
 
-/// What every reading of agents selects, up to its condition.
+/// Statements from each schema version to the next; the first creates version 1.
+pub type Migrations = &'static [&'static str];
+
+/// Converts a number for a column; saturates, so that what does not fit is never found.
+pub(crate) fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Converts a limit for a `LIMIT` clause.
+pub(crate) fn stored_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// Builds the query for agent records from its condition.
 macro_rules! agents_sql {
     ($condition:literal) => {
         concat!(

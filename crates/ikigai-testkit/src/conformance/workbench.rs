@@ -1,4 +1,4 @@
-//! The working place of a check: a store, a session in it, and agents whose leases it holds.
+//! Fixture of a check: a store, a session in it, and agents with leases.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use super::Rig;
 use super::samples::at;
 use crate::IdSource;
 
-/// A process at work in one session.
-pub(super) struct Desk {
+/// A process that works in one session.
+pub(super) struct Workbench {
     pub(super) store: Arc<dyn Log>,
     pub(super) session: SessionId,
     pub(super) ids: IdSource,
 }
 
-impl Desk {
+impl Workbench {
     /// Makes the session of a check, as the first process.
     pub(super) async fn first(rig: &dyn Rig) -> Self {
         let ids = IdSource::new(1);
@@ -70,7 +70,7 @@ impl Desk {
         self.holder(id, Epoch(1), Seq(0))
     }
 
-    /// Makes an agent whose lease nobody holds.
+    /// Creates an agent without a lease.
     pub(super) async fn idle_agent(&self, name: &str) -> AgentId {
         let agent = self.new_agent(name);
         let id = agent.id;
@@ -83,7 +83,7 @@ impl Desk {
         id
     }
 
-    /// What this process believes to hold.
+    /// Lease as this process believes to hold it.
     pub(super) fn holder(&self, agent: AgentId, epoch: Epoch, head: Seq) -> Holder {
         Holder {
             store: Arc::clone(&self.store),
@@ -122,7 +122,7 @@ impl Desk {
             .await
     }
 
-    /// Newest row and lease of an agent that is there.
+    /// Newest row and lease of an existing agent.
     pub(super) async fn head(&self, agent: AgentId) -> Head {
         self.store
             .head(agent)
@@ -145,7 +145,7 @@ impl Desk {
     }
 }
 
-/// Whoever holds, or held, the lease of an agent.
+/// Present or past holder of an agent's lease.
 #[derive(Clone)]
 pub(super) struct Holder {
     pub(super) store: Arc<dyn Log>,

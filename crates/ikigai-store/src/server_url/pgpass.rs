@@ -1,4 +1,4 @@
-//! The file of passwords that PostgreSQL's own programs read: `host:port:database:user:password`.
+//! The password file of `libpq`: `host:port:database:user:password`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,11 +7,11 @@ use std::path::Path;
 
 use super::{BadUrl, Host, SOCKET_DIRECTORIES, Url};
 
-/// How much of such a file is read.
+/// Limit of the file in bytes.
 const PASSFILE_BYTES: u64 = 1024 * 1024;
 
-/// Looks for the password of an address; none if there is no file, or none in it.
-pub(super) fn password(path: &Path, url: &Url) -> Result<Option<String>, BadUrl> {
+/// Finds the password for a URL; `None` if the file is missing or has none.
+pub(crate) fn password(path: &Path, url: &Url) -> Result<Option<String>, BadUrl> {
     let fail = |error: io::Error| BadUrl::Passwords {
         path: path.to_owned(),
         reason: error.to_string(),
@@ -47,7 +47,7 @@ fn password_in(line: &str, url: &Url) -> Option<String> {
     let host = match &url.host {
         Host::Name(host) => host.as_str(),
         Host::Socket(directory) => match directory.to_str() {
-            // Under this name the file has what is on this machine.
+            // The file lists default sockets as `localhost`.
             Some(usual) if SOCKET_DIRECTORIES.contains(&usual) => "localhost",
             Some(directory) => directory,
             None => return None,
@@ -61,8 +61,8 @@ fn password_in(line: &str, url: &Url) -> Option<String> {
         .filter(|password| !password.is_empty())
 }
 
-/// Splits at colons; a backslash keeps the character after it as it is. The last field, the
-/// password, may have colons.
+/// Splits at colons; a backslash escapes the next character. The last field, the password, may
+/// contain colons.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

@@ -1,20 +1,20 @@
-//! Checks of what stands beside the rows: drafts, runs, blobs, snapshots, watching.
+//! Checks of drafts, runs, blobs, snapshots and watching.
 
 use ikigai_core::{AgentId, Epoch, Event, Micros, RowRef, Seq, Settings};
 use ikigai_store::blobs::PART_BYTES;
 use ikigai_store::{
-    Agent, AgentEffect, Batch, BlobHash, CommitError, Draft, DraftEffect, Effect, EffectClass,
-    LeaseEffect, Log, MailEffect, RunEffect, RunRecord, Snapshot, Status, history,
+    Agent, AgentEffect, Batch, BlobHash, CommitError, DraftEffect, DraftRecord, Effect,
+    EffectClass, LeaseEffect, Log, MailEffect, RunEffect, RunRecord, Snapshot, Status, history,
 };
 use sha2::{Digest, Sha256};
 
 use super::Rig;
-use super::desk::{Desk, assert_fenced};
 use super::samples::{at, user, user_row};
+use super::workbench::{Workbench, assert_fenced};
 
 /// The parts of a draft are joined in the order they came; it goes with the rows it became.
 pub(super) async fn drafts_grow_and_go_with_the_rows(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let agent = holder.agent;
     let other = desk.agent("other").await;
@@ -36,7 +36,7 @@ pub(super) async fn drafts_grow_and_go_with_the_rows(rig: &dyn Rig) {
         .await
         .unwrap();
 
-    let draft = Draft {
+    let draft = DraftRecord {
         text: "Hello, w\u{f6}rld\n".to_owned(),
         updated_at: at(3),
     };
@@ -74,7 +74,7 @@ pub(super) async fn drafts_grow_and_go_with_the_rows(rig: &dyn Rig) {
 
 /// Only the holder of the lease touches a draft; whoever takes the lease finds it.
 pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
     let agent = desk.agent("root").await.agent;
     let part = |epoch, text: &str| {
@@ -130,7 +130,7 @@ pub(super) async fn drafts_are_fenced(rig: &dyn Rig) {
 
 /// A journalled run is told from its start to its end, also to other processes.
 pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let mut other = desk.agent("other").await;
     other.append([user("call")]).await.unwrap();
@@ -211,7 +211,7 @@ pub(super) async fn open_runs_are_told_until_they_end(rig: &dyn Rig) {
 /// A blob is told once all its parts are there; before that, and of unknown hashes, there is
 /// none. A part that is there already is left as it is.
 pub(super) async fn blobs_are_told_when_whole(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let bytes: Vec<u8> = (0_u8..=255).cycle().take(700_000).collect();
     let hash = hash_of(&bytes);
     let chunks: Vec<&[u8]> = bytes.chunks(PART_BYTES).collect();
@@ -279,7 +279,7 @@ fn hash_of(bytes: &[u8]) -> BlobHash {
 
 /// The newest snapshot at or before a row is found, and only the agent's own.
 pub(super) async fn snapshots_are_found_at_or_before_a_row(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let other = desk.agent("other").await;
     holder.append((0..9).map(|_| user("said"))).await.unwrap();
@@ -330,7 +330,7 @@ pub(super) async fn snapshots_are_found_at_or_before_a_row(rig: &dyn Rig) {
 /// An agent whose rows came from elsewhere gets the snapshots that its work would have left, and is
 /// the same with them as without.
 pub(super) async fn snapshots_are_made_of_rows_that_came(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let store = &*desk.store;
     let mut holder = desk.agent("root").await;
     let agent = holder.agent;
@@ -380,7 +380,7 @@ async fn known_at(store: &dyn Log, row: RowRef) -> Agent {
 /// Whoever listens is told of commits, of its own process and of others; what it was told of can
 /// be read.
 pub(super) async fn watch_tells_of_commits(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let second = desk.second(rig);
     let mut ours = desk.agent("ours").await;
     let mut theirs = second.agent("theirs").await;
@@ -407,7 +407,7 @@ fn origin(agent: AgentId, parent: AgentId) -> Effect {
 
 /// Whatever a batch did beside its rows is taken back when a later part of it is refused.
 pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let mut holder = desk.agent("root").await;
     let idle = desk.idle_agent("idle").await;
     let agent = holder.agent;
@@ -511,7 +511,7 @@ pub(super) async fn effects_of_a_failed_batch_are_taken_back(rig: &dyn Rig) {
 }
 
 /// All that can be read of two agents, as text.
-async fn everything(desk: &Desk, one: AgentId, two: AgentId) -> Vec<String> {
+async fn everything(desk: &Workbench, one: AgentId, two: AgentId) -> Vec<String> {
     let store = &desk.store;
     let mut told = vec![
         format!("{:?}", store.sessions().await.unwrap()),
@@ -531,7 +531,7 @@ async fn everything(desk: &Desk, one: AgentId, two: AgentId) -> Vec<String> {
 
 /// The pulse grows with rows and with mail, and with nothing else, of whichever process.
 pub(super) async fn the_pulse_beats_with_rows_and_mail_only(rig: &dyn Rig) {
-    let desk = Desk::first(rig).await;
+    let desk = Workbench::first(rig).await;
     let second = rig.second();
     let mut holder = desk.agent("one").await;
     let (agent, epoch) = (holder.agent, Epoch(1));

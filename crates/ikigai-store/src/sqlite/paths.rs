@@ -1,4 +1,4 @@
-//! The place of the database: its directories, its file and those beside it, for the owner alone.
+//! Paths of the database, its directory and the files next to it, for the owner alone.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -12,21 +12,21 @@ use crate::error::StoreError;
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
 
-/// Where the database and the files beside it are.
+/// Path of the database and of the files next to it.
 ///
-/// The path is the real one, since two processes that come by different links must find the same
-/// files beside it.
+/// Links are resolved, since processes that use different links must find the same files.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct StorePaths {
     /// The database.
     pub(super) database: PathBuf,
     /// Kind of the network file system below it, on which it is only read.
     pub(super) network: Option<&'static str>,
 }
 
-impl Place {
-    /// Finds or makes the directory and the file. A file that is there is not opened, let alone
-    /// changed. With `reading`, an existing file may be on a network file system.
+impl StorePaths {
+    /// Finds or creates directory and file, without opening an existing file.
+    ///
+    /// With `reading`, an existing file may be on a network file system.
     pub(super) fn prepare(path: &Path, reading: bool) -> Result<Self, StoreError> {
         let name = path.file_name().ok_or_else(|| not_a_file(path))?;
         let directory = match path.parent() {
@@ -63,32 +63,32 @@ impl Place {
         }
     }
 
-    /// The directory of all these files.
+    /// Directory of all these files.
     pub(super) fn directory(&self) -> &Path {
         self.database.parent().unwrap_or(Path::new("/"))
     }
 
-    /// The file that is written after each commit, for others to watch.
+    /// File that is written after each commit, for other processes to watch.
     pub(super) fn notify(&self) -> PathBuf {
         self.beside("-notify")
     }
 
-    /// The directory of the processes' lock files.
+    /// Directory of the processes' lock files.
     pub(super) fn locks(&self) -> PathBuf {
         self.beside("-locks")
     }
 
-    /// The log of SQLite.
+    /// Write-ahead log of SQLite.
     pub(super) fn wal(&self) -> PathBuf {
         self.beside("-wal")
     }
 
-    /// The shared index of that log.
+    /// Shared index of that log.
     pub(super) fn shm(&self) -> PathBuf {
         self.beside("-shm")
     }
 
-    /// A name for the copy that is made before version `version` is migrated.
+    /// Path of the backup before version `version` is migrated.
     pub(super) fn backup(&self, version: u32, attempt: u32) -> PathBuf {
         if attempt == 1 {
             self.beside(&format!(".backup-v{version}"))
@@ -97,7 +97,7 @@ impl Place {
         }
     }
 
-    /// A path that is the database's with something after it.
+    /// Path of the database with a suffix.
     pub(super) fn beside(&self, suffix: &str) -> PathBuf {
         let mut path = OsString::from(&self.database);
         path.push(suffix);
@@ -112,7 +112,7 @@ fn not_a_file(path: &Path) -> StoreError {
     }
 }
 
-/// Opens a small file of ours, making it if it is missing.
+/// Opens a small file of ours, creating it if it is missing.
 pub(super) fn open_own(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -123,7 +123,7 @@ pub(super) fn open_own(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Makes a file that must not be there yet.
+/// Creates a file that must not exist yet.
 pub(super) fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -133,7 +133,7 @@ pub(super) fn create_new(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Makes one directory of ours, unless it is there. It is durable once [`sync_parent`] was called.
+/// Creates one directory, unless it exists. It is durable after [`sync_parent`].
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -186,7 +186,7 @@ fn create_file(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// File systems of other machines, on which neither locks nor shared memory can be relied on.
+/// Network file systems, on which neither locks nor shared memory are reliable.
 ///
 /// 9p is not among them: sandboxes show their local disk that way.
 #[cfg(target_os = "linux")]

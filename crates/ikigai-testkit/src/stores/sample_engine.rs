@@ -1,5 +1,4 @@
-//! Where generated stores are kept: as files of SQLite, or as databases of a server whose data stays
-//! on disk as well.
+//! Engines of samples: files of SQLite, or databases of a server with data on disk.
 
 use std::fmt;
 use std::fs;
@@ -13,18 +12,18 @@ use crate::postgres::{PgServer, Rows};
 
 /// The engine of a generated store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum SampleEngine {
     /// A file.
     Sqlite,
     /// A database of [`server`].
     Postgres,
 }
 
-impl On {
-    /// All of them, for what is measured on each.
+impl SampleEngine {
+    /// All engines.
     pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
 
-    /// What makes the tables.
+    /// SQL of the schema.
     pub(super) fn migrations(self) -> String {
         match self {
             Self::Sqlite => sqlite::MIGRATIONS.concat(),
@@ -32,7 +31,7 @@ impl On {
         }
     }
 
-    /// Where its stores are, and what is noted about them.
+    /// Directory of its samples and their stamps.
     pub(super) fn directory(self) -> PathBuf {
         match self {
             Self::Sqlite => directory(),
@@ -40,7 +39,7 @@ impl On {
         }
     }
 
-    /// What a program is told to open the store of that name.
+    /// Path or URL of the sample of that name.
     pub(super) fn place(self, name: &str) -> String {
         match self {
             Self::Sqlite => file(name).to_str().unwrap().to_owned(),
@@ -48,7 +47,7 @@ impl On {
         }
     }
 
-    /// Makes room for a store. One on SQLite is made by whoever opens it.
+    /// Creates an empty database on the server; SQLite creates files itself.
     pub(super) fn found(self, name: &str) {
         self.remove(name);
         if self == Self::Postgres {
@@ -56,8 +55,7 @@ impl On {
         }
     }
 
-    /// Does what a server does by itself some time after much was written, so that it does not do
-    /// so while something is measured.
+    /// Runs the server's maintenance, so that it does not run during a measurement.
     pub(super) fn settle(self, name: &str) {
         if self == Self::Postgres {
             sql(name, "VACUUM (ANALYZE)");
@@ -65,13 +63,13 @@ impl On {
         }
     }
 
-    /// Copies a store that nobody has open.
+    /// Copies a closed store.
     pub(super) fn copy(self, from: &str, to: &str) {
         self.remove(to);
         match self {
             Self::Sqlite => {
                 fs::copy(file(from), file(to)).unwrap();
-                // Whoever measures next must not pay for writing the copy out.
+                // The next measurement must not pay for writing the copy out.
                 fs::File::open(file(to)).unwrap().sync_all().unwrap();
             }
             Self::Postgres => {
@@ -96,7 +94,7 @@ impl On {
     }
 }
 
-impl fmt::Display for On {
+impl fmt::Display for SampleEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Sqlite => "SQLite",
@@ -118,8 +116,7 @@ pub(super) fn sql(name: &str, statements: &str) -> Rows {
     server().sql(&database(name), statements)
 }
 
-/// The server of this process whose data is kept, as durable as one that nobody has set up: what
-/// tests do without is back at its default.
+/// The server for samples, with the default durability that tests switch off.
 pub fn server() -> &'static PgServer {
     static SERVER: OnceLock<PgServer> = OnceLock::new();
     let settings = [

@@ -1,11 +1,11 @@
-//! Functions of the server that act: a query that names one is refused.
+//! Refusal of acting server functions in queries of the user.
 //!
 //! A read-only transaction keeps tables unchanged, but functions can still end sessions, take
 //! locks, read files of the server or run another query that is given as text. The server marks
 //! such functions as volatile, so every volatile function is refused unless it is known to be
 //! harmless. A function that its author marked wrongly can still act.
 
-/// Beginnings of names of acting functions, whatever the server's catalogue says of them.
+/// Name prefixes of acting functions, regardless of the server's catalogue.
 const ACTING_PREFIXES: &[&str] = &[
     "binary_upgrade_",
     "crosstab",
@@ -46,7 +46,7 @@ const ACTING: &[&str] = &[
     "ts_stat",
 ];
 
-/// Volatile functions that only tell something or wait.
+/// Volatile functions that only return information or wait.
 const HARMLESS: &[&str] = &[
     "bernoulli",
     "clock_timestamp",
@@ -90,10 +90,10 @@ pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name)
 }
 
-/// The identifiers and keywords of a statement; each unquoted one also in lower case.
+/// Identifiers and keywords of a statement; each unquoted one also in lower case.
 ///
 /// Spellings that hide a name are refused: identifiers with Unicode escapes, and strings with
-/// backslash escapes that go on behind a line break.
+/// backslash escapes that continue after a line break.
 pub(super) fn identifiers(sql: &str) -> Result<Vec<String>, &'static str> {
     let mut scanner = Scanner {
         text: sql.chars().collect(),

@@ -1,5 +1,4 @@
-//! What stands in the search index, and how it is asked: words as core splits them, so that both
-//! engines find the same.
+//! Translation of texts and searches to `tsvector` and `tsquery`, with core's words as on SQLite.
 
 #[cfg(test)]
 mod tests;
@@ -10,35 +9,34 @@ use std::fmt::Write;
 use ikigai_core::Kind;
 use ikigai_core::find::{Searched, Term, Words, tokens};
 
-/// A longer word is cut; the server takes none of more than 2046 bytes.
+/// Limit of a word in bytes; the server accepts at most 2046.
 const WORD_BYTES: usize = 1000;
 
-/// The last place that the server can tell, and how many places of one word it keeps.
+/// Limits of positions in a `tsvector`: the last one, and per word.
 const LAST_PLACE: usize = 16_383;
 const PLACES: usize = 255;
 
-/// How large the entry of one row may become; the server takes none of 1 MiB. Further words are
-/// left out.
+/// Limit of a row's `tsvector`; the server accepts less than 1 MiB. Further words are left out.
 const ENTRY_BYTES: usize = 900_000;
 
-/// What one entry of a word costs beside its letters, and each of its places.
+/// Cost of a word besides its letters, and of each position.
 const ENTRY_COST: usize = 8;
 const PLACE_COST: usize = 2;
 
-/// Marks what is not a word of the text. No word has it.
+/// Prefix of tags; no word contains it.
 const TAG: char = ':';
 
-/// The tag of a text that has more words than places can be told of, as it is asked for.
+/// Marker for documents over tsvector's position limit.
 pub(super) const LONG: &str = "':long'";
 
-/// Whether there are such texts.
+/// Existence of documents over the position limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Long {
+pub(super) enum LongTexts {
     Nowhere,
     Somewhere,
 }
 
-/// Who and what a row is, as words of ours.
+/// Tag of an agent, so that searches can be restricted to it.
 pub(super) fn tag_agent(key: i64) -> String {
     format!("{TAG}a{key}")
 }
@@ -51,9 +49,9 @@ pub(super) fn tag_kind(kind: Kind) -> String {
     format!("{TAG}k{}", kind.name())
 }
 
-/// The entry of a row, as the server reads one.
+/// Builds the `tsvector` of a row.
 pub(super) fn entry(searched: &Searched, tags: impl IntoIterator<Item = String>) -> String {
-    let mut entry = Entry::default();
+    let mut entry = TsVector::default();
     for tag in tags {
         entry.add(tag, None);
     }
@@ -73,12 +71,12 @@ pub(super) fn entry(searched: &Searched, tags: impl IntoIterator<Item = String>)
 }
 
 #[derive(Default)]
-struct Entry {
+struct TsVector {
     words: HashMap<String, Vec<usize>>,
     bytes: usize,
 }
 
-impl Entry {
+impl TsVector {
     fn add(&mut self, word: String, place: Option<usize>) {
         let place = place.filter(|place| *place <= LAST_PLACE);
         let cost = word.len() + ENTRY_COST;
@@ -113,36 +111,37 @@ fn cut(word: &str) -> &str {
     &word[..word.floor_char_boundary(WORD_BYTES)]
 }
 
-/// A word in the server's language, in which nothing in quotes has a meaning.
+/// Quotes a word, so that none of its characters is special.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// All terms of a text, as the server is asked for them; none if nothing is looked for. Long texts
-/// whose places cannot be told are looked for too, or it is known that there are none.
-pub(super) fn in_text(words: &Words, long: Long) -> Option<String> {
+/// Builds the `tsquery` for all terms; `None` if there are none.
+///
+/// Documents over the position limit match too, unless there are none.
+pub(super) fn in_text(words: &Words, long: LongTexts) -> Option<String> {
     all(words, "", long)
 }
 
-/// All terms of a model's name.
+/// Builds the `tsquery` for a model's name.
 pub(super) fn in_model(words: &Words) -> Option<String> {
-    all(words, "m", Long::Nowhere)
+    all(words, "m", LongTexts::Nowhere)
 }
 
-/// One of several tags; none if there is none.
+/// Builds the `tsquery` for any of several tags; `None` if there are none.
 pub(super) fn one_of(tags: &[String]) -> Option<String> {
     let tags: Vec<String> = tags.iter().map(|tag| quoted(tag)).collect();
     (!tags.is_empty()).then(|| format!("({})", tags.join(" | ")))
 }
 
-fn all(words: &Words, tag: &str, long: Long) -> Option<String> {
+fn all(words: &Words, tag: &str, long: LongTexts) -> Option<String> {
     let terms = words.terms().iter().map(|term| asked(term, tag, long));
     let terms: Vec<String> = terms.collect();
     (!terms.is_empty()).then(|| terms.join(" & "))
 }
 
-/// One term: its words must follow each other.
-fn asked(term: &Term, tag: &str, long: Long) -> String {
+/// Builds the `tsquery` for one term: its words must follow each other.
+fn asked(term: &Term, tag: &str, long: LongTexts) -> String {
     let folded: Vec<String> = tokens(&term.text).map(|token| token.folded).collect();
     let count = folded.len();
     let words: Vec<String> = (1..)
@@ -163,9 +162,9 @@ fn asked(term: &Term, tag: &str, long: Long) -> String {
         .collect();
     match (words.as_slice(), long) {
         ([word], _) => word.clone(),
-        (words, Long::Nowhere) => format!("({})", words.join(" <-> ")),
-        // Where the places of words cannot be told, it is enough that all are there.
-        (words, Long::Somewhere) => {
+        (words, LongTexts::Nowhere) => format!("({})", words.join(" <-> ")),
+        // Without positions it is enough that all words occur.
+        (words, LongTexts::Somewhere) => {
             let (follow, are_there) = (words.join(" <-> "), words.join(" & "));
             format!("({follow} | {are_there} & {LONG})")
         }

@@ -2,7 +2,7 @@
 
 use ikigai_core::find::{Searched, Words};
 
-use super::{Long, entry, in_model, in_text, one_of, tag_agent};
+use super::{LongTexts, entry, in_model, in_text, one_of, tag_agent};
 
 fn text(text: &str) -> Searched {
     Searched {
@@ -58,15 +58,15 @@ fn a_question_has_all_terms_and_phrases_in_their_order() {
     let words = Words::parse("fox \"brown bear\" qui*");
 
     assert_eq!(
-        in_text(&words, Long::Somewhere).unwrap(),
+        in_text(&words, LongTexts::Somewhere).unwrap(),
         "'fox' & ('brown' <-> 'bear' | 'brown' & 'bear' & ':long') & 'qui':*"
     );
     assert_eq!(in_model(&Words::parse("gpt")).unwrap(), "':mgpt'");
     assert_eq!(
-        in_text(&words, Long::Nowhere).unwrap(),
+        in_text(&words, LongTexts::Nowhere).unwrap(),
         "'fox' & ('brown' <-> 'bear') & 'qui':*"
     );
-    assert_eq!(in_text(&Words::default(), Long::Somewhere), None);
+    assert_eq!(in_text(&Words::default(), LongTexts::Somewhere), None);
     assert_eq!(
         one_of(&[tag_agent(1), tag_agent(2)]).unwrap(),
         "(':a1' | ':a2')"

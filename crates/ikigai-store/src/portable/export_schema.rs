@@ -1,4 +1,4 @@
-//! What is told of a store, and in which order, whichever engine keeps it.
+//! Tables and columns of a dump, in order, for both engines.
 
 use std::collections::HashSet;
 
@@ -6,19 +6,19 @@ use serde_json::{Map, Value, json};
 
 use super::{blob_hashes, put_bytes};
 
-/// Name and columns of what is told.
+/// Name and columns of one kind of line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ExportTable {
     pub(crate) name: &'static str,
     pub(crate) columns: &'static [&'static str],
 }
 
-const SESSIONS: Told = Told {
+const SESSIONS: ExportTable = ExportTable {
     name: "session",
     columns: &["uuid", "created_at", "name", "directory"],
 };
 
-const AGENTS: Told = Told {
+const AGENTS: ExportTable = ExportTable {
     name: "agent",
     columns: &[
         "uuid",
@@ -33,7 +33,7 @@ const AGENTS: Told = Told {
     ],
 };
 
-const ROWS: Told = Told {
+const ROWS: ExportTable = ExportTable {
     name: "row",
     columns: &[
         "agent",
@@ -46,7 +46,7 @@ const ROWS: Told = Told {
     ],
 };
 
-const MAIL: Told = Told {
+const MAIL: ExportTable = ExportTable {
     name: "mail",
     columns: &[
         "uuid",
@@ -60,21 +60,21 @@ const MAIL: Told = Told {
     ],
 };
 
-const RUNS: Told = Told {
+const RUNS: ExportTable = ExportTable {
     name: "run",
     columns: &[
         "uuid", "agent", "seq", "class", "started", "deadline", "ended",
     ],
 };
 
-const DRAFTS: Told = Told {
+const DRAFTS: ExportTable = ExportTable {
     name: "draft",
     columns: &["agent", "part", "at", "text"],
 };
 
-/// How an engine asks for what is told of some agents; `all_sessions` also for those without any.
+/// Queries of an engine for the lines of some agents; `all_sessions` includes empty ones.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Selects {
+pub(crate) struct ExportQueries {
     pub(crate) sessions: &'static str,
     pub(crate) all_sessions: &'static str,
     pub(crate) agents: &'static str,
@@ -84,9 +84,9 @@ pub(crate) struct Selects {
     pub(crate) drafts: &'static str,
 }
 
-impl Selects {
-    /// What is told, each after what it refers to, and how it is asked for.
-    pub(crate) fn in_order(self, is_all: bool) -> [(Told, &'static str); 6] {
+impl ExportQueries {
+    /// All tables with their queries, each after the tables it refers to.
+    pub(crate) fn in_order(self, is_all: bool) -> [(ExportTable, &'static str); 6] {
         let sessions = if is_all {
             self.all_sessions
         } else {
@@ -103,34 +103,34 @@ impl Selects {
     }
 }
 
-/// What was told so far.
+/// State of a dump.
 #[derive(Debug, Default)]
-pub(crate) struct Telling {
+pub(crate) struct Exporter {
     rows: u64,
     blobs: HashSet<String>,
 }
 
-impl Telling {
-    /// Makes a line of values, which stand in the order of the columns; those that are null are
-    /// left out. Also says which blobs must be told before it.
-    pub(crate) fn line(&mut self, told: Told, values: Vec<Value>) -> (Vec<String>, Value) {
+impl Exporter {
+    /// Builds a line from column values, without nulls; also returns the blobs that must precede
+    /// it.
+    pub(crate) fn line(&mut self, table: ExportTable, values: Vec<Value>) -> (Vec<String>, Value) {
         let mut fields = Map::new();
-        for (name, value) in told.columns.iter().zip(values) {
+        for (name, value) in table.columns.iter().zip(values) {
             if !value.is_null() {
                 fields.insert((*name).to_owned(), value);
             }
         }
         let mut blobs = Vec::new();
-        if told.name == ROWS.name {
+        if table.name == ROWS.name {
             self.rows += 1;
             let data = fields.get("data").and_then(Value::as_str);
             blobs = blob_hashes(data);
             blobs.retain(|hash| self.is_new_blob(hash));
         }
-        (blobs, json!({ told.name: fields }))
+        (blobs, json!({ table.name: fields }))
     }
 
-    /// Says whether a blob was not told yet, and remembers it.
+    /// Says whether a blob is new, and records it.
     pub(crate) fn is_new_blob(&mut self, hash: &str) -> bool {
         self.blobs.insert(hash.to_owned())
     }
