@@ -4,17 +4,17 @@
 //! transaction, lets [`decide`] check the batch, and executes the [`Write`]s. Only this module
 //! refuses a batch; a refused batch has written nothing.
 
-mod decide;
 mod facts;
 mod row_keys;
+mod rules;
 mod writes;
 
-pub use decide::decide;
 pub use facts::{AgentFacts, FactChanges, FactKeys, Facts, LeaseHolder, MailFacts};
+pub use rules::decide;
 pub use writes::{AgentWrite, DraftWrite, HeadWrite, MailWrite, RunWrite, Write, Writes};
 
-pub(crate) use decide::{check, dangling};
 pub(crate) use row_keys::RowKeys;
+pub(crate) use rules::{check, dangling};
 
 #[cfg(test)]
 mod tests;

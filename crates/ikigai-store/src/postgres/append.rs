@@ -10,8 +10,7 @@ use super::connect::Link;
 use super::pipeline::{OwnedParam, send_all};
 use super::statements::clean;
 use super::values::{QueryFailure, log_row};
-use crate::batch::is_same_row;
-use crate::batch::{Batch, Committed, LeaseClaim};
+use crate::batch::{Batch, Committed, LeaseClaim, is_same_row};
 use crate::log::BoxFuture;
 use crate::sql_common::stored;
 

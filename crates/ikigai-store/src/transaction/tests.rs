@@ -531,7 +531,7 @@ fn effects_of_one_batch_decide_as_successive_batches() {
             let batch = effect_batch(effects.clone());
             // What precedes the rows comes first in a batch.
             let (mut ordered, after): (Vec<_>, Vec<_>) =
-                effects.into_iter().partition(super::decide::precedes_rows);
+                effects.into_iter().partition(super::rules::precedes_rows);
             ordered.extend(after);
 
             let whole = decide(&world.facts, &batch);
