@@ -41,7 +41,7 @@ pub use called::Called;
 pub use context::{Context, ContextEstimate, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::Engine;
-pub use environment::{Environment, POINTS, System};
+pub use environment::{CrashPoint, Environment, System};
 pub use error::EngineError;
 pub use family::{Branch, ForkWish, Forked, MergeOf};
 pub use figures::since;

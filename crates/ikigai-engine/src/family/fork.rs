@@ -15,7 +15,7 @@ use ikigai_store::{
 use super::{Deal, Dealt, Family, Started, done};
 use crate::agent_tools::{ForkArguments, ForkMemory};
 use crate::calls::OpenCall;
-use crate::environment::draw_agent;
+use crate::environment::{CrashPoint, draw_agent};
 use crate::frontend::{Desk, Errand};
 use crate::ledger::{Beside, CommitPlan, Ledger, Starter};
 use crate::{Engine, EngineError};
@@ -96,10 +96,10 @@ impl Family<'_> {
         let events = events.collect();
         let now = self.ledger.engine.environment.now();
         let beside = move |_: Seq| newborn(parent, forked, rows.clone(), now);
-        self.ledger.passes("before the fork is stored");
+        self.ledger.crash_point(CrashPoint::BeforeForkStored);
         let plan = CommitPlan::events(events).beside(&beside).waiting_if(desk);
         let rows = self.ledger.commit(plan).await?;
-        self.ledger.passes("after the fork is stored");
+        self.ledger.crash_point(CrashPoint::AfterForkStored);
         Ok(rows)
     }
 

@@ -8,6 +8,7 @@ use super::{Deal, Dealt, Family, done};
 use crate::EngineError;
 use crate::agent_tools::KillArguments;
 use crate::calls::OpenCall;
+use crate::environment::CrashPoint;
 use crate::frontend::{Desk, Stop};
 use crate::ledger::{Beside, CommitPlan};
 
@@ -85,10 +86,10 @@ impl Family<'_> {
             with: with.clone(),
         };
         let events = own_row.into_iter().chain(also).collect();
-        self.ledger.passes("before the kill is stored");
+        self.ledger.crash_point(CrashPoint::BeforeKillStored);
         let plan = CommitPlan::events(events).beside(&beside).waiting_if(desk);
         let rows = self.ledger.commit(plan).await?;
-        self.ledger.passes("after the kill is stored");
+        self.ledger.crash_point(CrashPoint::AfterKillStored);
         for agent in killed {
             self.ledger.engine.hub.kill(*agent);
         }

@@ -8,7 +8,7 @@ use super::{Deal, Dealt, Family, done};
 use crate::EngineError;
 use crate::agent_tools::SendArguments;
 use crate::calls::OpenCall;
-use crate::environment::draw_mail;
+use crate::environment::{CrashPoint, draw_mail};
 use crate::frontend::Desk;
 use crate::ledger::{CommitPlan, Ledger, read_held};
 
@@ -109,7 +109,7 @@ impl Family<'_> {
             Err(error) => return Ok(Err(error.to_string())),
         };
         let result = call.result(done(format!("sent to {}", to.name)), Verdict::Ran);
-        self.ledger.passes("before the mail is sent");
+        self.ledger.crash_point(CrashPoint::BeforeMailSent);
         match self
             .ledger
             .commit(
@@ -120,7 +120,7 @@ impl Family<'_> {
             .await
         {
             Ok(rows) => {
-                self.ledger.passes("after the mail is sent");
+                self.ledger.crash_point(CrashPoint::AfterMailSent);
                 desk.told(rows);
                 Ok(Ok(Dealt::Done))
             }

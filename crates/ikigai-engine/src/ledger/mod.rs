@@ -22,6 +22,7 @@ pub(crate) use retry::{Patience, read_held, report_silence};
 pub(crate) use tally::Tally;
 pub(crate) use turn_starts::is_message;
 
+use crate::environment::CrashPoint;
 use crate::frontend::Errand;
 use crate::{Engine, EngineError};
 
@@ -87,9 +88,9 @@ impl Ledger {
         Path::new(workdir.unwrap_or("/")).to_owned()
     }
 
-    /// Tells the environment that a crash point is reached.
-    pub(crate) fn passes(&self, point: &'static str) {
-        self.engine.environment.passes(point);
+    /// Reports a crash point to the environment.
+    pub(crate) fn crash_point(&self, point: CrashPoint) {
+        self.engine.environment.crash_point(point);
     }
 
     /// Corrects the columns of the agent's record where they differ from its log.

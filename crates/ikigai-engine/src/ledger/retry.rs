@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Ledger;
 use crate::EngineError;
+use crate::environment::CrashPoint;
 use crate::frontend::{Desk, Intent, Update};
 
 /// Attempts against a store that fails.
@@ -27,9 +28,9 @@ impl Ledger {
         bytes: &[u8],
         desk: &mut Desk<'_>,
     ) -> Result<String, EngineError> {
-        self.passes("before the blob is stored");
+        self.crash_point(CrashPoint::BeforeBlobStored);
         let hash = read_held!(desk, blobs::put_blob(self.engine.store(), bytes));
-        self.passes("after the blob is stored");
+        self.crash_point(CrashPoint::AfterBlobStored);
         Ok(hash.to_string())
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::calls::{Call, Round, Stage};
 use crate::agent_tools::AgentTool;
 use crate::calls::OpenCall;
+use crate::environment::CrashPoint;
 use crate::family::{Dealt, Moment, Wait, consumed_by_next};
 use crate::frontend::{Desk, Stop, Update};
 use crate::ledger::{CommitPlan, read_held};
@@ -84,7 +85,7 @@ impl Worker {
             };
             let own = self.ledger.agent.state.agent();
             let consume = |head| consumed_by_next(&mail, own, head);
-            self.ledger.passes("before the wait is answered");
+            self.ledger.crash_point(CrashPoint::BeforeWaitAnswered);
             let rows = match self
                 .ledger
                 .commit(
@@ -98,7 +99,7 @@ impl Worker {
                 Err(EngineError::Commit(CommitError::MailGone(_))) => continue,
                 rows => rows?,
             };
-            self.ledger.passes("after the wait is answered");
+            self.ledger.crash_point(CrashPoint::AfterWaitAnswered);
             call.stage = Stage::Ended;
             desk.told(rows);
         }

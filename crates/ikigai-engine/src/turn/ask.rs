@@ -16,6 +16,7 @@ use super::draft::Draft;
 use super::queue::withdrawn;
 use super::{Step, Turn, failed_report};
 use crate::calls::OpenCall;
+use crate::environment::CrashPoint;
 use crate::frontend::{Desk, Outcome, Stop, Update};
 use crate::ledger::{CommitPlan, read_held};
 use crate::response::{self, failure};
@@ -60,10 +61,10 @@ impl Worker {
             let text = "this is the last request of the turn: it is sent without tools";
             desk.tell(Update::Notice(text.to_owned()));
         }
-        self.ledger.passes("before the request");
+        self.ledger.crash_point(CrashPoint::BeforeRequest);
         let conversation = self.ledger.agent.state.agent().to_string();
         let mut answer = turn.model.answer(request, &conversation);
-        self.ledger.passes("after the request");
+        self.ledger.crash_point(CrashPoint::AfterRequest);
         let mut draft = Draft::default();
         let ending = self
             .stream(&mut *answer, turn.deadline, &mut draft, desk)
@@ -78,7 +79,7 @@ impl Worker {
         turn.overflowed = false;
         if let Some(omitted) = self.refused_item(turn, &ending) {
             let drop = draft.is_stored().then(|| self.drop_draft());
-            self.ledger.passes("before the failure is stored");
+            self.ledger.crash_point(CrashPoint::BeforeFailureStored);
             let rows = self
                 .ledger
                 .commit(
@@ -87,7 +88,7 @@ impl Worker {
                         .waiting(desk),
                 )
                 .await?;
-            self.ledger.passes("after the failure is stored");
+            self.ledger.crash_point(CrashPoint::AfterFailureStored);
             desk.told(rows);
             return Ok(Step::Ask);
         }
@@ -180,9 +181,9 @@ impl Worker {
                     return Ok(Ending::Stopped(Stop::Deadline(self.ledger.engine.limits.time)));
                 }
                 () = sleep_until(due), if draft.due.is_some() => {
-                    self.ledger.passes("before the draft is stored");
+                    self.ledger.crash_point(CrashPoint::BeforeDraftStored);
                     self.store_draft(draft, desk).await?;
-                    self.ledger.passes("after the draft is stored");
+                    self.ledger.crash_point(CrashPoint::AfterDraftStored);
                 }
                 delta = answer.next() => {
                     if is_content(delta.as_ref()) {
@@ -191,7 +192,7 @@ impl Worker {
                     match delta {
                     Some(Ok(Delta::Text(text))) => {
                         if parts == 0 {
-                            self.ledger.passes("at the first words");
+                            self.ledger.crash_point(CrashPoint::AtFirstWords);
                         }
                         parts += 1;
                         draft.add(&text);
@@ -271,12 +272,12 @@ impl Worker {
         with.extend(dropped);
         let (events, outcome) = self.rows_of(turn, draft.text, ending);
         let report = report_of(&events, &outcome);
-        self.ledger.passes("before the answer is stored");
+        self.ledger.crash_point(CrashPoint::BeforeAnswerStored);
         let rows = self
             .ledger
             .commit_ending(events, with, report.as_deref(), desk)
             .await?;
-        self.ledger.passes("after the answer is stored");
+        self.ledger.crash_point(CrashPoint::AfterAnswerStored);
         Ok((rows, outcome))
     }
 

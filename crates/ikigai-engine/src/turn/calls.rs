@@ -21,7 +21,7 @@ use super::deed::{BROKE_DOWN, GRACE, carry_out};
 use super::queue::withdrawn;
 use super::{Step, Turn, failed_report};
 use crate::calls::{Came, OpenCall, close};
-use crate::environment::cookie_of;
+use crate::environment::{CrashPoint, cookie_of};
 use crate::family::Wait;
 use crate::frontend::{Desk, Intent, Question, Stop, Update};
 use crate::hub::OpenQuestion;
@@ -294,7 +294,7 @@ impl Worker {
         round.running.insert(task.id(), index);
         round.calls[index].stage = Stage::Running { stop, run };
         desk.tell(Update::Running(at));
-        self.ledger.passes("after the call is started");
+        self.ledger.crash_point(CrashPoint::AfterCallStarted);
     }
 
     /// Forwards what a tool prints to front ends, without secrets.
@@ -406,12 +406,12 @@ impl Worker {
         let taken = self.taken_back(stop, desk).await?;
         ends.extend(withdrawn(&taken));
         let report = failed_report(&outcome);
-        self.ledger.passes("before the stop is stored");
+        self.ledger.crash_point(CrashPoint::BeforeStopStored);
         let rows = self
             .ledger
             .commit_ending(events, ends, report.as_deref(), desk)
             .await?;
-        self.ledger.passes("after the stop is stored");
+        self.ledger.crash_point(CrashPoint::AfterStopStored);
         desk.told(rows);
         desk.hand_back(taken);
         Ok(Step::Done(outcome))

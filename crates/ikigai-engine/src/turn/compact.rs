@@ -19,6 +19,7 @@ use tokio::time::timeout;
 
 use super::Turn;
 use super::ask::{priced, release, silent};
+use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
 use crate::frontend::{Desk, Stop, Update};
 use crate::hub::Hub;
@@ -326,13 +327,13 @@ impl Worker {
                 ..SummaryData::default()
             },
         });
-        self.ledger.passes("before the summary is stored");
+        self.ledger.crash_point(CrashPoint::BeforeSummaryStored);
         let rows = [usage].into_iter().chain(row).collect();
         let rows = self
             .ledger
             .commit(CommitPlan::events(rows).waiting(desk))
             .await?;
-        self.ledger.passes("after the summary is stored");
+        self.ledger.crash_point(CrashPoint::AfterSummaryStored);
         desk.told(rows);
         Ok(judged.map(|(_, after)| Shrunk {
             turns: summary.range.turns,

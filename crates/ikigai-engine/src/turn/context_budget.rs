@@ -12,6 +12,7 @@ use ikigai_tools::output::MOST_SENT_BYTES;
 use super::Turn;
 use super::compact::MOST_FAILURES;
 use crate::calls::OpenCall;
+use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
 use crate::frontend::{Desk, Stop, Update};
 use crate::ledger::{CommitPlan, Ledger, read_held};
@@ -229,8 +230,8 @@ impl Worker {
             ..SummaryData::default()
         };
         let points = [
-            "before the elision is stored",
-            "after the elision is stored",
+            CrashPoint::BeforeElisionStored,
+            CrashPoint::AfterElisionStored,
         ];
         if !self.store_context_row(data, points, desk).await? {
             return Ok(false);
@@ -257,7 +258,7 @@ impl Worker {
             cut: Some(true),
             ..SummaryData::default()
         };
-        let points = ["before the window is cut", "after the window is cut"];
+        let points = [CrashPoint::BeforeWindowCut, CrashPoint::AfterWindowCut];
         if !self.store_context_row(data, points, desk).await? {
             return Ok(false);
         }
@@ -276,7 +277,7 @@ impl Worker {
     async fn store_context_row(
         &mut self,
         data: SummaryData,
-        points: [&'static str; 2],
+        points: [CrashPoint; 2],
         desk: &mut Desk<'_>,
     ) -> Result<bool, EngineError> {
         let Ledger { agent, engine, .. } = &mut self.ledger;
@@ -287,12 +288,12 @@ impl Worker {
         let data = SummaryData { from, ..data };
         let row = Event::Summary { text: None, data };
         let [before, after] = points;
-        self.ledger.passes(before);
+        self.ledger.crash_point(before);
         let rows = self
             .ledger
             .commit(CommitPlan::events(vec![row]).waiting(desk))
             .await?;
-        self.ledger.passes(after);
+        self.ledger.crash_point(after);
         desk.told(rows);
         Ok(true)
     }

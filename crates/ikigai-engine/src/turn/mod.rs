@@ -35,6 +35,7 @@ use tokio::time::Instant;
 use self::queue::{Senders, consumed, withdrawn};
 use crate::calls::OpenCall;
 use crate::engine::target_of;
+use crate::environment::CrashPoint;
 use crate::frontend::{Desk, Outcome, Stop, Submission, Update};
 use crate::ledger::{CommitPlan, Ledger, is_message, read_held};
 use crate::message_size::check_message_size;
@@ -135,9 +136,9 @@ impl Worker {
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, Seq(head.0 + first)));
         let events = closed.iter().cloned().chain(queued);
         let plan = CommitPlan::events(events.chain([message]).collect());
-        self.ledger.passes("before the message is stored");
+        self.ledger.crash_point(CrashPoint::BeforeMessageStored);
         let rows = self.ledger.commit(plan.with_at(&consume).dated(at)).await?;
-        self.ledger.passes("after the message is stored");
+        self.ledger.crash_point(CrashPoint::AfterMessageStored);
         for mail in &waiting {
             desk.tell(Update::Delivered(mail.id));
         }
@@ -187,12 +188,12 @@ impl Worker {
     pub async fn resume(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
         self.tell_settled(desk).await?;
         self.check_resumable().await?;
-        self.ledger.passes("before the resumption is stored");
+        self.ledger.crash_point(CrashPoint::BeforeResumptionStored);
         let rows = self
             .ledger
             .commit(CommitPlan::events(vec![Event::resume()]))
             .await?;
-        self.ledger.passes("after the resumption is stored");
+        self.ledger.crash_point(CrashPoint::AfterResumptionStored);
         desk.told(rows);
         self.go_on(desk).await
     }
@@ -209,12 +210,12 @@ impl Worker {
             Via::Retry,
         )
         .await?;
-        self.ledger.passes("before the retry is stored");
+        self.ledger.crash_point(CrashPoint::BeforeRetryStored);
         let rows = self
             .ledger
             .commit(CommitPlan::events(vec![Event::Rewind(data)]))
             .await?;
-        self.ledger.passes("after the retry is stored");
+        self.ledger.crash_point(CrashPoint::AfterRetryStored);
         desk.told(rows);
         self.answer(desk).await
     }
@@ -424,12 +425,12 @@ impl Worker {
     ) -> Result<Step, EngineError> {
         let outcome = Outcome::Failed(text);
         let report = failed_report(&outcome);
-        self.ledger.passes("before the failure is stored");
+        self.ledger.crash_point(CrashPoint::BeforeFailureStored);
         let rows = self
             .ledger
             .commit_ending(events, Vec::new(), report.as_deref(), desk)
             .await?;
-        self.ledger.passes("after the failure is stored");
+        self.ledger.crash_point(CrashPoint::AfterFailureStored);
         desk.told(rows);
         Ok(Step::Done(outcome))
     }
@@ -446,12 +447,12 @@ impl Worker {
         let taken = self.taken_back(stop, desk).await?;
         let (event, outcome) = self.stopped_by(stop);
         let report = failed_report(&outcome);
-        self.ledger.passes("before the stop is stored");
+        self.ledger.crash_point(CrashPoint::BeforeStopStored);
         let rows = self
             .ledger
             .commit_ending(vec![event], withdrawn(&taken), report.as_deref(), desk)
             .await?;
-        self.ledger.passes("after the stop is stored");
+        self.ledger.crash_point(CrashPoint::AfterStopStored);
         desk.told(rows);
         desk.hand_back(taken);
         Ok(Step::Done(outcome))

@@ -11,6 +11,7 @@ use ikigai_tools::{Need, Output, Place, Prepared, Preview, Touches};
 use super::Turn;
 use super::calls::{Call, Round, Stage};
 use crate::calls::{Came, OpenCall};
+use crate::environment::CrashPoint;
 use crate::frontend::{Answer, Desk, Intent, Question, Stop, Update};
 use crate::grants::pending_tag;
 use crate::hub::OpenQuestion;
@@ -113,12 +114,12 @@ impl Worker {
         desk: &mut Desk<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let (result, _) = self.result_of(open, None, output, desk).await?;
-        self.ledger.passes("before the result is stored");
+        self.ledger.crash_point(CrashPoint::BeforeResultStored);
         let rows = self
             .ledger
             .commit(CommitPlan::events(vec![result]).waiting(desk))
             .await?;
-        self.ledger.passes("after the result is stored");
+        self.ledger.crash_point(CrashPoint::AfterResultStored);
         desk.told(rows);
         Ok(None)
     }
@@ -143,12 +144,12 @@ impl Worker {
             let open = &round.calls[index].open;
             events.push(open.result(Came::failed(reason), Verdict::Refused));
         }
-        self.ledger.passes("before the permission is stored");
+        self.ledger.crash_point(CrashPoint::BeforePermissionStored);
         let rows = self
             .ledger
             .commit(CommitPlan::events(events).waiting(desk))
             .await?;
-        self.ledger.passes("after the permission is stored");
+        self.ledger.crash_point(CrashPoint::AfterPermissionStored);
         desk.told(rows);
         let covers = self.is_free(turn, &mut round.calls[index]).await;
         if let Answer::Always(pattern) = &answer

@@ -5,7 +5,7 @@ use ikigai_core::{Event, RowRef, Seq};
 use ikigai_store::{Effect, MailEffect, MailId, MailRecord};
 
 use super::{During, Worker};
-use crate::environment::draw_mail;
+use crate::environment::{CrashPoint, draw_mail};
 use crate::family::shown_mail;
 use crate::frontend::{Desk, Intent, Stop, Update, WaitingLine};
 use crate::ledger::{CommitPlan, read_held};
@@ -76,7 +76,7 @@ impl Worker {
             text: text.clone(),
             at: self.ledger.engine.environment.now(),
         });
-        self.ledger.passes("before the message is queued");
+        self.ledger.crash_point(CrashPoint::BeforeMessageQueued);
         let stored = match self.ledger.commit(CommitPlan::effects(vec![send])).await {
             Ok(_) => Ok(()),
             Err(error) => match self.waiting(Senders::User).await {
@@ -86,7 +86,7 @@ impl Worker {
         };
         match stored {
             Ok(()) => {
-                self.ledger.passes("after the message is queued");
+                self.ledger.crash_point(CrashPoint::AfterMessageQueued);
                 desk.queued.push((mail, text.clone()));
                 desk.tell(Update::Queued { mail, text });
                 if id.is_some() {
@@ -197,12 +197,12 @@ impl Worker {
         }
         let events = read_held!(desk, self.shown(&waiting));
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, head));
-        self.ledger.passes("before the queue is taken in");
+        self.ledger.crash_point(CrashPoint::BeforeQueueTakenIn);
         let rows = self
             .ledger
             .commit(CommitPlan::events(events).with_at(&consume).waiting(desk))
             .await?;
-        self.ledger.passes("after the queue is taken in");
+        self.ledger.crash_point(CrashPoint::AfterQueueTakenIn);
         desk.queued.clear();
         for mail in &waiting {
             desk.tell(Update::Delivered(mail.id));

@@ -9,7 +9,7 @@ use ikigai_tools::Output;
 
 use super::calls::{Round, Stage};
 use crate::calls::{Came, OpenCall};
-use crate::environment::draw_run;
+use crate::environment::{CrashPoint, draw_run};
 use crate::frontend::{Desk, Stop};
 use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, Worker};
@@ -50,9 +50,9 @@ impl Worker {
             runs.push(run);
         }
         if let Some(first) = runs.iter().flatten().next() {
-            self.ledger.passes("before the call is journalled");
+            self.ledger.crash_point(CrashPoint::BeforeCallJournalled);
             self.commit_journal(*first, effects, desk).await?;
-            self.ledger.passes("after the call is journalled");
+            self.ledger.crash_point(CrashPoint::AfterCallJournalled);
         }
         Ok(runs)
     }
@@ -93,7 +93,7 @@ impl Worker {
         round: &mut Round,
         desk: &mut Desk<'_>,
     ) -> Result<(), EngineError> {
-        self.ledger.passes("before the result is stored");
+        self.ledger.crash_point(CrashPoint::BeforeResultStored);
         let mut events = Vec::new();
         let mut ends = Vec::new();
         let indices: Vec<_> = ended.iter().map(|(index, _)| *index).collect();
@@ -111,7 +111,7 @@ impl Worker {
         for index in indices {
             round.calls[index].stage = Stage::Ended;
         }
-        self.ledger.passes("after the result is stored");
+        self.ledger.crash_point(CrashPoint::AfterResultStored);
         desk.told(rows);
         Ok(())
     }
@@ -126,12 +126,12 @@ impl Worker {
             return Ok(());
         }
         let refused = std::mem::take(&mut round.refused);
-        self.ledger.passes("before the result is stored");
+        self.ledger.crash_point(CrashPoint::BeforeResultStored);
         let rows = self
             .ledger
             .commit(CommitPlan::events(refused).waiting(desk))
             .await?;
-        self.ledger.passes("after the result is stored");
+        self.ledger.crash_point(CrashPoint::AfterResultStored);
         desk.told(rows);
         Ok(())
     }

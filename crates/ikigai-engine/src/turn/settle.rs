@@ -8,7 +8,7 @@ use ikigai_tools::process::end_cookie;
 
 use crate::agent_tools::AgentTool;
 use crate::calls::{Came, OpenCall};
-use crate::environment::cookie_of;
+use crate::environment::{CrashPoint, cookie_of};
 use crate::family::Moment;
 use crate::ledger::{CommitPlan, Ledger};
 use crate::response::partial;
@@ -89,13 +89,13 @@ impl Worker {
             });
             with.iter().cloned().chain(consumed).collect()
         };
-        self.ledger.passes("before the settlement is stored");
+        self.ledger.crash_point(CrashPoint::BeforeSettlementStored);
         self.ledger.settled = self
             .ledger
             .commit(CommitPlan::events(events).with_at(&consume))
             .await?;
         self.gave_up = None;
-        self.ledger.passes("after the settlement is stored");
+        self.ledger.crash_point(CrashPoint::AfterSettlementStored);
         Ok(())
     }
 

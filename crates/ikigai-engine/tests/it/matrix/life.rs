@@ -14,8 +14,8 @@ use ikigai_core::{
     AgentId, Block, Direction, Epoch, Event, Micros, PageQuery, Request, Row, Seq, Settings, Span,
 };
 use ikigai_engine::{
-    Desk, Engine, EngineError, Environment, ForkWish, GrantKey, INTENTS, Outcome, POINTS, Safety,
-    System, Update, Worker,
+    CrashPoint, Desk, Engine, EngineError, Environment, ForkWish, GrantKey, INTENTS, Outcome,
+    Safety, System, Update, Worker,
 };
 use ikigai_store::{
     AgentRecord, Batch, CommitError, HeadClaim, LeaseClaim, Log, ProcessRecord, StoreError,
@@ -57,7 +57,7 @@ impl Errand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) errand: Errand,
-    pub(crate) point: Option<&'static str>,
+    pub(crate) point: Option<CrashPoint>,
     pub(crate) nth: usize,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Told {
 
 impl Life {
     /// One that ends at the first passing of a point.
-    pub(crate) const fn until(errand: Errand, point: &'static str) -> Self {
+    pub(crate) const fn until(errand: Errand, point: CrashPoint) -> Self {
         let (point, nth) = (Some(point), 1);
         Self { errand, point, nth }
     }
@@ -94,7 +94,8 @@ impl Life {
 
     /// Lives it in a process of its own, however that ends.
     pub(crate) fn play(self, directory: &Path, scenario: Scenario) -> Told {
-        let index = POINTS.iter().position(|point| Some(*point) == self.point);
+        let mut points = CrashPoint::ALL.iter();
+        let index = points.position(|point| Some(*point) == self.point);
         assert_eq!(index.is_some(), self.point.is_some(), "{self:?}");
         let index = index.map_or_else(|| "-".to_owned(), |index| index.to_string());
         let part = format!(
@@ -169,11 +170,11 @@ pub(crate) fn spelled(row: &Row) -> String {
 
 /// An environment that kills its process.
 struct Mortal {
-    point: Option<&'static str>,
+    point: Option<CrashPoint>,
     left: AtomicUsize,
     is_armed: AtomicBool,
     provider: ScriptedProvider,
-    goes_on_at: &'static str,
+    goes_on_at: CrashPoint,
 }
 
 /// The real world of the user who granted what the killed process did.
@@ -206,7 +207,7 @@ impl Environment for Mortal {
         OWN_KEY
     }
 
-    fn passes(&self, point: &'static str) {
+    fn crash_point(&self, point: CrashPoint) {
         if !self.is_armed.load(Ordering::Relaxed) {
             return;
         }
@@ -378,7 +379,10 @@ fn plays_a_life() {
     let directory = PathBuf::from(&part[0]);
     let scenario = Scenario::named(&part[1]).unwrap();
     let errand = Errand::named(&part[2]).unwrap();
-    let point = part[3].parse::<usize>().ok().map(|index| POINTS[index]);
+    let point = part[3]
+        .parse::<usize>()
+        .ok()
+        .map(|index| CrashPoint::ALL[index]);
     let provider = scenario.provider();
     let mortal = Arc::new(Mortal {
         point,

@@ -6,19 +6,17 @@ mod restart;
 mod scenario;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 
 use ikigai_core::Kind;
 use ikigai_core::data::{self, ToolResultData, Verdict};
-use ikigai_engine::POINTS;
+use ikigai_engine::CrashPoint;
 use ikigai_testkit::cases;
 use ikigai_testkit::postgres::Database;
 
 use life::{Errand, Life, Told, said_in};
-use restart::{Ground, Restart, is, sources};
+use restart::{Ground, Restart, is};
 use scenario::Scenario;
 use table::{Case, Then};
 
@@ -92,35 +90,15 @@ async fn die_and_follow(case: Case, ground: &Ground) {
     assert!(is_each_once(&ground.effects()), "{name}");
 }
 
-/// Whoever adds a point to the engine adds a case to the matrix.
+/// A crash point that is added to the engine needs a case in the matrix.
 #[test]
 fn the_matrix_kills_at_every_point() {
-    let mut told = Vec::new();
-    points_in(&sources(), &mut told);
-    let killed: BTreeSet<_> = table::cases()
-        .iter()
-        .flat_map(|case| case.lives.clone())
-        .filter_map(|life| life.point)
-        .collect();
+    let cases = table::cases();
+    let lives = cases.iter().flat_map(|case| &case.lives);
+    let killed: HashSet<_> = lives.filter_map(|life| life.point).collect();
 
-    let told: BTreeSet<_> = told.iter().map(String::as_str).collect();
-    let listed: BTreeSet<_> = POINTS.iter().copied().collect();
-
-    assert_eq!(told, listed, "points of the sources, and `POINTS`");
-    assert_eq!(killed, listed, "points of the matrix, and `POINTS`");
-}
-
-fn points_in(place: &Path, points: &mut Vec<String>) {
-    for entry in fs::read_dir(place).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            points_in(&path, points);
-            continue;
-        }
-        let text = fs::read_to_string(&path).unwrap();
-        let told = text.split("passes(\"").skip(1);
-        let told = told.filter_map(|rest| rest.split_once('"'));
-        points.extend(told.map(|(point, _)| point.to_owned()));
+    for point in CrashPoint::ALL {
+        assert!(killed.contains(point), "{point}");
     }
 }
 
@@ -134,7 +112,7 @@ async fn a_process_killed_at_any_passing_is_followed_by_one_that_knows_all() {
             lives = vec![lives[lives.len() / 2]];
         }
         for life in lives {
-            let again = Life::until(Errand::Open, "before the settlement is stored");
+            let again = Life::until(Errand::Open, CrashPoint::BeforeSettlementStored);
             let ground = Ground::new();
             let mut told = vec![life.live(ground.path(), scenario)];
             // There is not always something to settle.
@@ -170,8 +148,12 @@ async fn a_process_killed_at_a_context_row_is_followed_by_the_same_request() {
             .into_iter()
             .chain([format!("before {point}"), format!("after {point}")]);
         for moment in moments {
-            let point = POINTS.iter().find(|one| **one == moment).unwrap();
-            let last = unbroken.passed().iter().filter(|one| *one == point).count();
+            let point = moment.parse().unwrap();
+            let last = unbroken
+                .passed()
+                .iter()
+                .filter(|one| **one == moment)
+                .count();
             let life = Life {
                 errand: Errand::Say,
                 point: Some(point),
@@ -197,7 +179,7 @@ fn passings(scenario: Scenario) -> Vec<Life> {
     for passed in told.passed() {
         let nth = counts.entry(passed).or_default();
         *nth += 1;
-        let point = POINTS.iter().copied().find(|point| *point == passed);
+        let point = passed.parse().ok();
         lives.push(Life {
             errand: Errand::Say,
             point,
@@ -219,10 +201,10 @@ fn results(restart: &Restart) -> Vec<ToolResultData> {
 #[tokio::test]
 async fn restart_settles_and_sends_nothing() {
     let stages = [
-        (Scenario::Text, "after the draft is stored"),
-        (Scenario::Call, "after the answer is stored"),
-        (Scenario::Call, "after the call is journalled"),
-        (Scenario::Call, "after the result is stored"),
+        (Scenario::Text, CrashPoint::AfterDraftStored),
+        (Scenario::Call, CrashPoint::AfterAnswerStored),
+        (Scenario::Call, CrashPoint::AfterCallJournalled),
+        (Scenario::Call, CrashPoint::AfterResultStored),
     ];
     for (scenario, point) in stages {
         let (ground, told) = live(scenario, &[Life::until(Errand::Say, point)]);
@@ -243,7 +225,7 @@ async fn restart_settles_and_sends_nothing() {
 /// is of unknown outcome, every other one was interrupted, and none is run again by itself.
 #[tokio::test]
 async fn journalled_call_is_settled_as_unknown() {
-    let journalled = Life::until(Errand::Say, "after the call is journalled");
+    let journalled = Life::until(Errand::Say, CrashPoint::AfterCallJournalled);
     let (ground, told) = live(Scenario::Parallel, &[journalled]);
 
     let mut restart = Restart::on(&ground, Scenario::Parallel, &told).await;
@@ -284,7 +266,7 @@ async fn settlement_ends_cookie_processes() {
     );
     let (ground, told) = live(
         Scenario::Call,
-        &[Life::until(Errand::Say, "before the result is stored")],
+        &[Life::until(Errand::Say, CrashPoint::BeforeResultStored)],
     );
     let restart = Restart::on(&ground, Scenario::Call, &told).await;
     let said = results(&restart)[0].output.clone().unwrap();

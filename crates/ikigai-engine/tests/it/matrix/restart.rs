@@ -1,14 +1,14 @@
 //! What must hold when a process was killed and another one starts on the same file.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ikigai_core::data::{
     self, AssistantData, CommandData, InterruptedData, ToolCallData, ToolResultData,
 };
 use ikigai_core::project::project;
 use ikigai_core::{AgentId, Budget, Event, Kind, Micros, Row, RowRef, Seq, StoredKind, Target};
-use ikigai_engine::{EngineError, Outcome, Worker};
+use ikigai_engine::{CrashPoint, EngineError, Outcome, Worker};
 use ikigai_providers::dialect::{Order, Quirks};
 use ikigai_providers::dialects;
 use ikigai_store::{Agent, AgentRecord, RunRecord, Status};
@@ -112,11 +112,11 @@ impl Restart {
         let draft = draft.map(|draft| draft.text);
         let passed = |point| lives.iter().any(|told| told.passed().contains(&point));
         let ends = [
-            "after the answer is stored",
-            "after the settlement is stored",
+            CrashPoint::AfterAnswerStored.word(),
+            CrashPoint::AfterSettlementStored.word(),
         ];
         let ended = ends.into_iter().any(passed);
-        if scenario == Scenario::Text && passed("after the draft is stored") && !ended {
+        if scenario == Scenario::Text && passed(CrashPoint::AfterDraftStored.word()) && !ended {
             assert_eq!(draft.as_deref(), Some(SAID));
         }
         let runs = world.store.open_runs(agent).await.unwrap();
@@ -399,9 +399,4 @@ fn word(row: &Row) -> String {
         _ => None,
     };
     more.map_or_else(|| name.to_owned(), |more| format!("{name}:{more}"))
-}
-
-/// The directory of this crate's sources.
-pub(crate) fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }

@@ -10,6 +10,7 @@ use ikigai_core::EffectClass;
 use ikigai_core::data::{AnsweredBy, Cause};
 use ikigai_core::project::ToolSpec;
 use ikigai_core::settings::Approve;
+use ikigai_engine::CrashPoint;
 use ikigai_engine::{Answer, Intent, Limits, Stop, Update};
 use ikigai_providers::AnswerBlock;
 use ikigai_testkit::{ScriptedProvider, Step};
@@ -140,7 +141,7 @@ impl Scenario {
     /// What is asked of the agent in that turn.
     pub(crate) fn message(self) -> String {
         match self {
-            Self::Cut => "do it ".repeat(6_000),
+            Self::Cut => "do it ".repeat(5_200),
             _ => "do it".to_owned(),
         }
     }
@@ -240,10 +241,10 @@ impl Scenario {
     }
 
     /// At which point the model, which waits there, goes on.
-    pub(crate) fn goes_on_at(self) -> &'static str {
+    pub(crate) fn goes_on_at(self) -> CrashPoint {
         match self {
-            Self::Queue => "after the message is queued",
-            _ => "after the draft is stored",
+            Self::Queue => CrashPoint::AfterMessageQueued,
+            _ => CrashPoint::AfterDraftStored,
         }
     }
 

@@ -1,7 +1,5 @@
 //! Where processes are killed, and what must be found and made of it.
 
-use ikigai_engine::POINTS;
-
 use super::life::{Errand, Life};
 use super::scenario::Scenario;
 
@@ -118,7 +116,7 @@ fn case(line: &str) -> Case {
 
 fn life(text: &str) -> Life {
     let (errand, point) = text.split_once(' ').unwrap();
-    let point = POINTS.iter().find(|one| **one == point).unwrap();
+    let point = point.parse().unwrap();
     Life::until(Errand::named(errand).unwrap(), point)
 }
 
