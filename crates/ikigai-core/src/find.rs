@@ -12,8 +12,9 @@ mod tests;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::data::{self, AssistantData, BlobRef, CommandData, MarkData, data_type};
+use crate::data::{self, AssistantData, BlobRef, CommandData, MarkData};
 use crate::event::Row;
+use crate::json::data_type;
 use crate::kind::Kind;
 use crate::load::{Loaded, Part, load};
 use crate::message::Block;

@@ -5,12 +5,14 @@
 
 mod amounts;
 mod compose;
+mod cut;
 pub mod data;
 pub mod event;
 pub mod find;
 pub mod fork;
 pub mod grants;
 pub mod ids;
+mod json;
 pub mod kind;
 pub mod load;
 pub mod message;
@@ -23,7 +25,6 @@ pub mod settings;
 pub mod spelling;
 pub mod state;
 pub mod summary;
-mod turns;
 pub mod view;
 pub mod words;
 

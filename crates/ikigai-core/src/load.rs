@@ -3,9 +3,10 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::data::{self, AssistantData, Opaque, StoredThinking, Tagged, take};
+use crate::data::{self, AssistantData, Opaque, StoredThinking, Tagged};
 use crate::event::Row;
 use crate::ids::RowRef;
+use crate::json::take;
 use crate::kind::Kind;
 use crate::message::{Block, BlockItem, Message, Payload, Role};
 

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::data::{data_type, words};
+use crate::json::{data_type, words};
 
 data_type! {
     /// Which model answers.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::cut::cut_middle;
 use crate::message::{Block, Message, Role};
 use crate::project::{Request, estimate_request, estimate_tokens};
 
@@ -175,18 +176,6 @@ fn split_lines(text: &str, limit: usize) -> Vec<&str> {
     }
     parts.push(rest);
     parts
-}
-
-/// Keeps head and tail of a text that is longer than `limit` bytes, and says what is missing.
-pub(crate) fn cut_middle(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let head = text.floor_char_boundary(limit / 2);
-    let tail = text.ceil_char_boundary(text.len() - limit / 2);
-    let missing = tail - head;
-    let (head, tail) = (&text[..head], &text[tail..]);
-    format!("{head}\n[{missing} bytes are left out to fit the window]\n{tail}")
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `View`: the rows of a path's newest part, loaded once, from which everything shown or sent is made.
 
+mod turns;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -13,7 +15,9 @@ use crate::path::Path;
 use crate::query::Span;
 use crate::render::{Shown, render_loaded};
 use crate::state::Change;
-use crate::turns::{Activity, turn_starts};
+
+use self::turns::Activity;
+pub(crate) use self::turns::turn_starts;
 
 /// One row of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]

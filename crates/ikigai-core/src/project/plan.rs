@@ -10,8 +10,7 @@ use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_to
 use crate::project::context_rows::{ContextRows, elided, own_message, row_name};
 use crate::project::window::Window;
 use crate::state::AgentState;
-use crate::turns::turn_starts;
-use crate::view::{Entry, View};
+use crate::view::{Entry, View, turn_starts};
 
 /// Lines that an elided output keeps.
 const HEAD_LINES: u32 = 3;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::cut::cut_middle;
 use crate::data::{self, ErrorData, SummaryData};
 use crate::ids::RowRef;
 use crate::kind::Kind;
@@ -12,9 +13,7 @@ use crate::project::context_rows::{ContextRows, replacement};
 use crate::project::filling::TurnSize;
 use crate::project::pairing::{CallIds, Exchange, Pairing, Response, Sent};
 use crate::state::AgentState;
-use crate::summary::cut_middle;
-use crate::turns::turn_starts;
-use crate::view::View;
+use crate::view::{View, turn_starts};
 
 /// No tool output is cut below this, so that something can still be read.
 const SHORTEST_OUTPUT_BYTES: usize = 512;
