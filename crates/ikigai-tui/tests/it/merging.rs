@@ -3,6 +3,7 @@
 use ikigai_core::data::{self, UserData};
 use ikigai_core::{Kind, Row};
 use ikigai_testkit::Step;
+use ikigai_tui::key::TerminalEvent;
 
 use crate::support::{SIZES, Stage};
 
@@ -91,6 +92,21 @@ async fn esc_merges_nothing() {
     // Whatever was asked of the agent before comes before this.
     stage.talk("go on", "Yes.").await;
     assert_eq!(stage.merged(), []);
+}
+
+#[tokio::test]
+async fn a_paste_goes_into_the_preview() {
+    let mut stage = children((80, 24), &["docs"]).await;
+
+    stage.line("/merge docs").await;
+    stage.sees("⇐ docs").await;
+    stage
+        .happened(TerminalEvent::Paste("Pasted. ".to_owned()))
+        .await;
+
+    assert!(stage.text().contains("Pasted. The docs are there."));
+    stage.press("esc").await;
+    assert_eq!(stage.input(), "");
 }
 
 #[tokio::test]

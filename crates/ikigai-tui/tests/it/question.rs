@@ -258,3 +258,20 @@ async fn a_question_that_changes_is_read_anew() {
 
     assert_eq!(stage.open_questions(agent), 1);
 }
+
+#[tokio::test]
+async fn a_question_behind_help_takes_no_keys() {
+    let mut stage = Stage::new((80, 24)).await;
+    let agent = stage.current();
+    stage.asks(agent, "make all");
+    stage.pass(Duration::from_secs(5)).await;
+    stage.sees("y once").await;
+
+    stage.press("f1 j n").await;
+    assert_eq!(stage.open_questions(agent), 1);
+    stage.press("esc").await;
+    stage.pass(Duration::from_secs(5)).await;
+    stage.press("n").await;
+
+    assert_eq!(stage.open_questions(agent), 0);
+}
