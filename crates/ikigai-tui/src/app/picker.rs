@@ -177,7 +177,8 @@ impl Picker {
 
 /// Opens a picker, unless it is empty.
 pub(super) fn open(ctx: &mut UiContext, picker: Picker) {
-    if picker.entries.is_empty() {
+    // Agents may not be read yet; they come while the picker is open.
+    if picker.entries.is_empty() && !picker.lists_agents {
         return ctx.toast("there is nothing to choose from");
     }
     ctx.open(picker);
@@ -238,6 +239,7 @@ impl Layer for Picker {
     }
 
     fn key(&mut self, key: KeyPress, ctx: &mut UiContext) -> Handled {
+        self.follow_agents(ctx);
         let modes = [keys::KeyMode::Picker, keys::KeyMode::Input];
         match (ctx.bindings.meaning(&modes, &[key]), key.code) {
             (Meaning::Action(Action::PickerUp), _) => self.list.mark(-1),
