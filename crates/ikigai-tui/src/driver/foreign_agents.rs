@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, EngineError, ProcessRecord, Submission, Update};
+use ikigai_engine::{
+    CommitError, Engine, EngineError, ProcessRecord, StoreError, Submission, Update,
+};
 
 use super::Driver;
 use crate::protocol::{ControlAnswer, ControlOutput, ControlRequest};
@@ -175,35 +177,47 @@ impl Driver {
 
     /// Takes agents back from a process in the background, and continues their work.
     pub async fn take_back(&mut self) {
-        if let Err(error) = self.try_take_back().await {
+        let released = match self.neighbours.as_deref() {
+            Some(neighbours) => release_background(&self.engine, neighbours).await,
+            None => return,
+        };
+        let taken = match released {
+            Ok(agents) => self.engine.take_over(&agents).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = taken {
             self.app.toast(format!("⚠ {error}"));
         }
     }
+}
 
-    async fn try_take_back(&self) -> Result<(), EngineError> {
-        let mut asked = Vec::new();
-        let mut handed: Vec<AgentId> = Vec::new();
-        let owners = self.engine.store().owners().await?.into_iter();
-        for owner in owners.filter(ProcessRecord::may_live) {
-            if owner.pid == std::process::id() || asked.contains(&owner.pid) {
-                continue;
-            }
-            asked.push(owner.pid);
-            let is_background = matches!(
-                self.ask(&owner, ControlRequest::Version).await,
-                Ok(ControlAnswer::Said(ControlOutput::Version(version))) if version.mode == "background"
-            );
-            if !is_background {
-                continue;
-            }
-            let release = ControlRequest::Release { agent: None };
-            if let Ok(ControlAnswer::Said(ControlOutput::Released { agents })) =
-                self.ask(&owner, release).await
-            {
-                let worked = agents.into_iter().filter(|agent| agent.worked);
-                handed.extend(worked.filter_map(|agent| agent.id.parse::<AgentId>().ok()));
-            }
+/// Has processes in the background release their agents; returns those that worked.
+async fn release_background(
+    engine: &Engine,
+    neighbours: &dyn Neighbours,
+) -> Result<Vec<AgentId>, StoreError> {
+    let mut asked = Vec::new();
+    let mut released: Vec<AgentId> = Vec::new();
+    let owners = engine.store().owners().await?.into_iter();
+    for owner in owners.filter(ProcessRecord::may_live) {
+        if owner.pid == std::process::id() || asked.contains(&owner.pid) {
+            continue;
         }
-        self.engine.take_over(&handed).await
+        asked.push(owner.pid);
+        let is_background = matches!(
+            neighbours.ask(&owner, ControlRequest::Version).await,
+            Ok(ControlAnswer::Said(ControlOutput::Version(version))) if version.mode == "background"
+        );
+        if !is_background {
+            continue;
+        }
+        let release = ControlRequest::Release { agent: None };
+        if let Ok(ControlAnswer::Said(ControlOutput::Released { agents })) =
+            neighbours.ask(&owner, release).await
+        {
+            let worked = agents.into_iter().filter(|agent| agent.worked);
+            released.extend(worked.filter_map(|agent| agent.id.parse::<AgentId>().ok()));
+        }
     }
+    Ok(released)
 }

@@ -291,7 +291,9 @@ impl Driver {
                 self.loader.preview_merge(into, arguments);
             }
             LoadRequest::Tree => self.want_tree(),
-            LoadRequest::Directory { typed, directory } => self.list(&typed, &directory),
+            LoadRequest::Directory { typed, directory } => {
+                self.app.set_listing(&typed, list_directory(&directory));
+            }
             LoadRequest::SentMessages => self.read_history().await,
         }
     }
@@ -496,18 +498,6 @@ impl Driver {
         }
     }
 
-    fn list(&mut self, typed: &str, directory: &Path) {
-        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-        let files = entries.take(MOST_ENTRIES).map(|entry| {
-            let is_directory = entry.path().is_dir();
-            (
-                entry.file_name().to_string_lossy().into_owned(),
-                is_directory,
-            )
-        });
-        self.app.set_listing(typed, files.collect());
-    }
-
     /// Loads what the status shows besides settings.
     fn load_status(&mut self) {
         let current = self.app.current();
@@ -539,4 +529,14 @@ fn moves_window(update: &Update) -> bool {
         Some(Kind::Command) => data::read::<CommandData>(row.data.as_deref()).set.is_some(),
         _ => false,
     }
+}
+
+/// Entries of a directory, and whether each is a directory.
+fn list_directory(directory: &Path) -> Vec<(String, bool)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let entries = entries.take(MOST_ENTRIES).map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, entry.path().is_dir())
+    });
+    entries.collect()
 }
