@@ -27,7 +27,9 @@ pub fn check(body: &Value) -> Result<(), String> {
         }
     }
     check_tools(body)?;
-    check_configuration(object(body, "generationConfig")?)?;
+    if body.get("generationConfig").is_some() {
+        check_configuration(object(body, "generationConfig")?)?;
+    }
     check_contents(list(body, "contents")?)
 }
 
@@ -78,8 +80,8 @@ fn check_tools(body: &Value) -> Result<(), String> {
 
 fn check_configuration(configuration: &Value) -> Result<(), String> {
     fields(configuration, &["maxOutputTokens", "thinkingConfig"])?;
-    let most = configuration.get("maxOutputTokens").and_then(Value::as_u64);
-    if most.is_none_or(|most| most == 0) {
+    let most = configuration.get("maxOutputTokens");
+    if most.is_some_and(|most| most.as_u64().is_none_or(|most| most == 0)) {
         return Err("`maxOutputTokens` is no positive number".to_owned());
     }
     let Some(thinking) = configuration.get("thinkingConfig") else {
