@@ -48,7 +48,7 @@ pub use figures::since;
 pub use follow::{Follow, Followed};
 pub use frontend::{
     Answer, Desk, Errand, INTENTS, Intent, MergePreview, Outcome, Question, Stop, Submission,
-    TerminalRun, TurnEnd, Update,
+    SummaryDraft, TerminalRun, TurnEnd, Update,
 };
 pub use hub::{Observer, Opening, UseObserver};
 pub use lifecycle::{HeldFork, Stopped};

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use ikigai_engine::{Errand, Intent};
 use ikigai_tui::app::TerminalAction;
 use ikigai_tui::control::ControlledScreen;
 use ikigai_tui::control::{RequestQueue, RunMode};
@@ -88,6 +89,11 @@ async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
                     .driver
                     .app
                     .toast("⚠ there is no terminal for an editor"),
+                TerminalAction::EditSummary(agent, draft) => {
+                    let reason = "there is no terminal for an editor".to_owned();
+                    let store = Errand::StoreSummary(draft, Err(reason));
+                    stage.driver.engine.tell(agent, Intent::Do(store));
+                }
                 TerminalAction::Run { command, .. } => {
                     let app = &mut stage.driver.app;
                     app.toast(format!("⚠ there is no terminal for `{command}`"));

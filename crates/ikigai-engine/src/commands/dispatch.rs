@@ -231,10 +231,7 @@ pub(crate) async fn follow(
                 }
                 Err(trouble) => (warning(trouble)?, Followed::Warned),
             };
-            let data = CommandData {
-                of: Some(carried.row),
-                ..Echo::of(line).data()
-            };
+            let data = late_data(line, carried.row);
             let output = Some(output);
             let late = vec![Event::Command { output, data }];
             let rows = worker.ledger.commit(CommitPlan::events(late)).await?;
@@ -439,6 +436,14 @@ impl<'a> Echo<'a> {
             echo: Some(self.line.to_owned()),
             ..CommandData::default()
         }
+    }
+}
+
+/// Data of the row that a command prints later than its own row.
+pub(super) fn late_data(line: &str, of: RowRef) -> CommandData {
+    CommandData {
+        of: Some(of),
+        ..Echo::of(line).data()
     }
 }
 

@@ -4,6 +4,7 @@
 //! looks at the agent and returns a [`Reply`]; only the dispatcher stores anything.
 
 mod agents;
+mod compact;
 mod complete;
 mod context;
 mod cost;
@@ -79,7 +80,7 @@ pub static COMMANDS: &[&Command] = &[
     &talk::TAKE,
     // context
     &window::CONTEXT,
-    &window::COMPACT,
+    &compact::COMPACT,
     &context::PIN,
     &context::UNPIN,
     &context::SYSTEM,

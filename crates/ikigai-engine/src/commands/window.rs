@@ -1,23 +1,16 @@
-//! What fills the window: `/context`, `/compact`.
+//! `/context`: what fills the window.
 
 use std::fmt::Write as _;
 
-use ikigai_core::data::{self, SummaryData};
-use ikigai_core::{Event, RowRef, Settings};
+use ikigai_core::Settings;
 use ikigai_providers::WindowSource;
-use ikigai_store::history;
 use serde_json::{Map, Value};
 
-use super::reply::{Later, Then};
-use super::rows::name_of;
-use super::{
-    Command, CommandOption, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed,
-};
+use super::compact::{Newest, undo};
+use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::Worker;
 use crate::context::{Context, ContextTurn};
-use crate::figures::{read_tokens, tokens, turns};
-use crate::frontend::Desk;
-use crate::turn::Written;
-use crate::{EngineError, Worker};
+use crate::figures::{read_tokens, tokens};
 
 pub(super) const CONTEXT: Command = Command {
     arguments: "[undo | budget N]",
@@ -36,25 +29,6 @@ pub(super) const CONTEXT: Command = Command {
     shows: Shows::OverlayWithoutArguments,
     ..Command::new("context", Group::Context, |worker, typed, _| {
         Box::pin(context(worker, typed))
-    })
-};
-
-pub(super) const COMPACT: Command = Command {
-    arguments: "[instructions | --show | --undo]",
-    help: "the model writes a summary, which is sent in the place of what was said so far",
-    examples: &[
-        ("/compact", "a summary of everything"),
-        ("/compact keep the names of all files", "with a wish"),
-        ("/compact --show", "the newest summary"),
-        ("/compact --undo", "what it stands for is sent again"),
-    ],
-    takes: Takes::WordsThenText(0),
-    options: &[CommandOption::Flag("--show"), CommandOption::Flag("--undo")],
-    completes: &[Completes::Words(&["--show", "--undo"])],
-    during: During::Interrupts,
-    shows: Shows::OverlayWith("--show"),
-    ..Command::new("compact", Group::Context, |worker, typed, _| {
-        Box::pin(compact(worker, typed))
     })
 };
 
@@ -82,63 +56,6 @@ async fn context(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
 }
 
-async fn compact(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
-    let (shows, undoes) = (typed.flag("--show"), typed.flag("--undo"));
-    match typed.text.as_deref() {
-        Some(_) if shows || undoes => {
-            Trouble::refused("--show and --undo stand alone · /compact --show")
-        }
-        None if shows && undoes => Trouble::refused("choose one: --show or --undo"),
-        None if shows => show(worker).await,
-        None if undoes => undo(worker, Newest::Text).await,
-        wishes => {
-            if let Some(reason) = worker.ledger.engine.used_up(&worker.ledger.agent).await? {
-                return Trouble::refused(reason);
-            }
-            let Some(range) = worker.summary_range().await? else {
-                return Trouble::refused(NOTHING);
-            };
-            let output = format!("summarising {}", turns(range.turns));
-            let wishes = wishes.map(str::to_owned);
-            let later: Later = Box::new(move |worker, desk| Box::pin(write(worker, wishes, desk)));
-            Ok(Reply::says(output).then(Then::Later(later)))
-        }
-    }
-}
-
-const NOTHING: &str = "there is nothing to summarise";
-
-/// Has the summary written, while whoever typed it can stop that.
-async fn write(
-    worker: &mut Worker,
-    wishes: Option<String>,
-    desk: &mut Desk<'_>,
-) -> Result<String, Trouble> {
-    let Some(summary) = worker.begin_summary(wishes.as_deref()).await? else {
-        return Trouble::refused(NOTHING);
-    };
-    match worker.see_written(summary, desk).await? {
-        Written::Shrunk(shrunk) => Ok(shrunk.to_string()),
-        Written::Nothing(reason) => Trouble::refused(format!(
-            "no summary: {reason} · the conversation is sent as before"
-        )),
-        Written::Stopped(stop) => {
-            let told = "⚠ interrupted · the conversation is sent as before";
-            Err(Trouble::Stopped(stop, told.to_owned()))
-        }
-    }
-}
-
-async fn show(worker: &mut Worker) -> Result<Reply, Trouble> {
-    let Some((at, to, Some(text))) = newest(worker, Newest::Text).await? else {
-        return Trouble::refused("nothing was summarised");
-    };
-    let (place, range) = (name_of(worker, at).await?, name_of(worker, to).await?);
-    Ok(Reply::says(format!(
-        "{place} stands for everything up to {range} · /compact --undo\n\n{text}"
-    )))
-}
-
 async fn budget(worker: &mut Worker, typed: &str) -> Result<Reply, Trouble> {
     let Some(most) = read_tokens(typed).filter(|most| *most > 0) else {
         return Trouble::refused(format!(
@@ -164,67 +81,6 @@ async fn budget(worker: &mut Worker, typed: &str) -> Result<Reply, Trouble> {
         ..Settings::default()
     };
     Ok(Reply::sets(&settings, output))
-}
-
-/// Which of the rows that move the window is meant.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Newest {
-    /// The newest.
-    Any,
-    /// The newest with a text.
-    Text,
-}
-
-/// The newest row that moves the window and was not taken back: its place, where its range ends,
-/// and its text.
-pub(super) async fn newest(
-    worker: &mut Worker,
-    which: Newest,
-) -> Result<Option<(RowRef, RowRef, Option<String>)>, EngineError> {
-    let store = worker.ledger.engine.store.clone();
-    loop {
-        for (at, _, to) in worker.ledger.agent.state.summaries().into_iter().rev() {
-            let text = history::row_at(&*store, at)
-                .await?
-                .and_then(|row| row.content);
-            if which == Newest::Any || text.is_some() {
-                return Ok(Some((at, to, text)));
-            }
-        }
-        // Most are near the end; one that is not is looked for.
-        if worker.ledger.agent.state.path().is_complete() {
-            return Ok(None);
-        }
-        history::extend(&*store, worker.ledger.agent.state.path_mut()).await?;
-    }
-}
-
-/// Takes back the newest row that moves the window.
-pub(super) async fn undo(worker: &mut Worker, which: Newest) -> Result<Reply, Trouble> {
-    let Some((at, to, text)) = newest(worker, which).await? else {
-        return Trouble::refused(match which {
-            Newest::Any => "nothing was cut off or summarised",
-            Newest::Text => "nothing was summarised",
-        });
-    };
-    let row = history::row_at(worker.ledger.engine.store(), at).await;
-    let row = row.map_err(EngineError::from)?;
-    let stored: SummaryData = data::read(row.as_ref().and_then(|row| row.data.as_deref()));
-    let what = match (text, stored.elide) {
-        (Some(_), _) => "summary",
-        (None, Some(_)) => "shortening",
-        (None, None) => "cut",
-    };
-    let data = SummaryData {
-        undo: Some(at),
-        ..SummaryData::default()
-    };
-    let place = name_of(worker, at).await?;
-    let range = name_of(worker, to).await?;
-    let output = format!(
-        "{what} {place} taken back · what it stood for, up to {range}, is sent again as far as it fits"
-    );
-    Ok(Reply::does(Event::Summary { text: None, data }, output))
 }
 
 fn table(worker: &Worker, context: &Context) -> String {

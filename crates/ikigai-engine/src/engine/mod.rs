@@ -133,6 +133,11 @@ impl Engine {
         self.hub.set_screen();
     }
 
+    /// Says that there is a terminal for the user's editor.
+    pub fn set_editor(&self) {
+        self.hub.set_editor();
+    }
+
     /// Whether there is a screen.
     pub(crate) fn has_screen(&self) -> bool {
         self.hub.has_screen()

@@ -5,7 +5,7 @@ use ikigai_core::{AgentId, Row, RowRef};
 use ikigai_providers::Wait;
 use ikigai_store::MailId;
 
-use super::Outcome;
+use super::{Outcome, SummaryDraft};
 
 /// What a front end is told while a turn goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +159,8 @@ pub enum Next {
     View(Option<bool>),
     /// Read and draw everything anew.
     Refresh,
+    /// Let the user edit a summary in their editor, then store it.
+    EditSummary(Box<SummaryDraft>),
     /// End.
     Quit,
 }

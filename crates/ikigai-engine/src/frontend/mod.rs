@@ -5,6 +5,7 @@ mod line_form;
 mod merge_preview;
 mod outcome;
 mod requests;
+mod summary_draft;
 
 use std::collections::VecDeque;
 
@@ -21,6 +22,7 @@ pub use merge_preview::MergePreview;
 pub use outcome::{Outcome, Stop, TurnEnd};
 pub(crate) use requests::WaitingLine;
 pub use requests::{Answer, Errand, Intent, Submission, TerminalRun};
+pub use summary_draft::SummaryDraft;
 
 /// How many intents may wait to be heard.
 pub const INTENTS: usize = 64;

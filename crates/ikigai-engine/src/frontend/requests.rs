@@ -4,7 +4,7 @@ use ikigai_core::data::AnsweredBy;
 use ikigai_core::{Micros, RowRef};
 use ikigai_store::MailId;
 
-use super::{MergePreview, Stop};
+use super::{MergePreview, Stop, SummaryDraft};
 
 /// What a front end asks of an agent at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +68,8 @@ pub enum Errand {
     TerminalRan(TerminalRun),
     /// To take over what came of a child, in these words.
     Merge(Box<MergePreview>, String),
+    /// To store a summary as the user edited it, or to say why the user did not.
+    StoreSummary(Box<SummaryDraft>, Result<String, String>),
 }
 
 /// A line of the user's shell that a front end ran on its terminal.

@@ -135,14 +135,25 @@ impl Drop for Seat {
     }
 }
 
+/// What the front end of this process can show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum FrontDisplay {
+    /// Lines only.
+    #[default]
+    Lines,
+    /// A screen, which may be headless.
+    Screen,
+    /// A screen on a terminal, where the user's editor can run.
+    Terminal,
+}
+
 /// Who sees and answers for agents that have no front end of their own.
 #[derive(Clone, Default)]
 struct Front {
     observer: Option<Observer>,
     answers: bool,
     watching: bool,
-    /// Somebody sees what only a screen can do.
-    is_screen: bool,
+    display: FrontDisplay,
     /// Notes which agent the user uses.
     use_observer: Option<UseObserver>,
     /// Settings for an agent that is about to start.
@@ -375,11 +386,21 @@ impl Hub {
 
     /// Says that there is a screen.
     pub(crate) fn set_screen(&self) {
-        self.front().is_screen = true;
+        let display = &mut self.front().display;
+        *display = (*display).max(FrontDisplay::Screen);
     }
 
     pub(crate) fn has_screen(&self) -> bool {
-        self.front().is_screen
+        self.front().display >= FrontDisplay::Screen
+    }
+
+    /// Says that there is a terminal for the user's editor.
+    pub(crate) fn set_editor(&self) {
+        self.front().display = FrontDisplay::Terminal;
+    }
+
+    pub(crate) fn has_editor(&self) -> bool {
+        self.front().display == FrontDisplay::Terminal
     }
 
     pub(crate) fn set_use_observer(&self, observer: UseObserver) {

@@ -208,6 +208,10 @@ impl Worker {
                 store_terminal_run(self, run, desk).await?;
                 Ok(Outcome::Completed)
             }
+            Errand::StoreSummary(draft, edited) => {
+                self.store_edited(*draft, edited, desk).await?;
+                Ok(Outcome::Completed)
+            }
             Errand::Merge(preview, text) => {
                 match store_merge(self, &preview, &text, desk).await {
                     Err(EngineError::Refused(reason)) => desk.tell(Update::Warning(reason)),

@@ -41,13 +41,16 @@ const LEAST_WITH_CALLS_BYTES: usize = 500;
 /// Most running children that a summary names.
 const MOST_CHILDREN: usize = 20;
 
+/// Reason why a summary of rows that were left behind is not used.
+pub(super) const NOT_ON_PATH: &str = "its rows are not in context any more";
+
 /// A summary that is being written. Dropped, it is written no further.
 pub(crate) struct Summary {
     /// First row of the range; none if the path has no root.
-    from: Option<RowRef>,
-    range: SummaryRange,
+    pub(super) from: Option<RowRef>,
+    pub(super) range: SummaryRange,
     /// What the model counts for a token that is estimated.
-    scale: Scale,
+    pub(super) scale: Scale,
     provider: String,
     model: String,
     writing: JoinHandle<Result<Response, String>>,
@@ -60,6 +63,16 @@ impl Drop for Summary {
 }
 
 impl Summary {
+    /// Range of the summary's row.
+    pub(super) fn data(&self) -> SummaryData {
+        SummaryData {
+            from: self.from,
+            to: Some(self.range.to),
+            verbatim_from: self.range.verbatim_from,
+            ..SummaryData::default()
+        }
+    }
+
     /// Waits for the response, or the reason why there is none. Safe to drop before it is ready.
     async fn response(&mut self) -> Result<Response, String> {
         match (&mut self.writing).await {
@@ -203,18 +216,13 @@ impl Worker {
         let Some(mut summary) = self.summary.take() else {
             return Ok(None);
         };
-        loop {
-            tokio::select! {
-                biased;
-                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
-                    return Ok(Some(stop));
-                },
-                response = summary.response() => {
-                    let ended = self.store_summary(&summary, response, desk).await?;
-                    self.report_summary(ended, desk);
-                    return Ok(None);
-                }
+        match self.summary_response(&mut summary, desk).await? {
+            Ok(response) => {
+                let ended = self.store_summary(&summary, response, desk).await?;
+                self.report_summary(ended, desk);
+                Ok(None)
             }
+            Err(stop) => Ok(Some(stop)),
         }
     }
 
@@ -269,24 +277,35 @@ impl Worker {
         }
     }
 
-    /// Waits for a summary that the user asked for.
+    /// Waits for a summary that the user asked for, and stores it.
     pub(crate) async fn see_written(
         &mut self,
         mut summary: Summary,
         desk: &mut Desk<'_>,
     ) -> Result<Written, EngineError> {
+        let response = match self.summary_response(&mut summary, desk).await? {
+            Ok(response) => response,
+            Err(stop) => return Ok(Written::Stopped(stop)),
+        };
+        Ok(match self.store_summary(&summary, response, desk).await? {
+            Ok(shrunk) => Written::Shrunk(shrunk),
+            Err(reason) => Written::Nothing(reason),
+        })
+    }
+
+    /// Waits for the response to a request for a summary, unless the user stops that.
+    pub(super) async fn summary_response(
+        &mut self,
+        summary: &mut Summary,
+        desk: &mut Desk<'_>,
+    ) -> Result<Result<Result<Response, String>, Stop>, EngineError> {
         loop {
             tokio::select! {
                 biased;
                 intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
-                    return Ok(Written::Stopped(stop));
+                    return Ok(Err(stop));
                 },
-                response = summary.response() => {
-                    return Ok(match self.store_summary(&summary, response, desk).await? {
-                        Ok(shrunk) => Written::Shrunk(shrunk),
-                        Err(reason) => Written::Nothing(reason),
-                    });
-                }
+                response = summary.response() => return Ok(Ok(response)),
             }
         }
     }
@@ -303,29 +322,11 @@ impl Worker {
             Ok(response) => response,
             Err(reason) => return Ok(Err(reason)),
         };
-        let usage = Event::Usage(UsageData {
-            response: Some(self.ledger.tally.response + 1),
-            provider: Some(summary.provider.clone()),
-            model: Some(summary.model.clone()),
-            sum: Some(self.ledger.tally.spent.plus(&response.usage)),
-            amounts: response.usage.clone(),
-        });
-        let open = read_held!(desk, self.still_open());
-        let judged = match judge(&summary.range, &response, &open) {
-            // Rewound or cleared meanwhile.
-            Ok(_) if !read_held!(desk, self.is_on_path(summary.range.to)) => {
-                Err("its rows are not in context any more".to_owned())
-            }
-            judged => judged,
-        };
+        let usage = self.summary_usage(summary, &response);
+        let judged = self.judge_summary(summary, &response, desk).await?;
         let row = judged.as_ref().ok().map(|(text, _)| Event::Summary {
             text: Some(text.clone()),
-            data: SummaryData {
-                from: summary.from,
-                to: Some(summary.range.to),
-                verbatim_from: summary.range.verbatim_from,
-                ..SummaryData::default()
-            },
+            data: summary.data(),
         });
         self.ledger.crash_point(CrashPoint::BeforeSummaryStored);
         let rows = [usage].into_iter().chain(row).collect();
@@ -340,6 +341,34 @@ impl Worker {
             before: summary.scale.counted(summary.range.tokens),
             after: summary.scale.counted(after),
         }))
+    }
+
+    /// The row of what a summary cost.
+    pub(super) fn summary_usage(&self, summary: &Summary, response: &Response) -> Event {
+        Event::Usage(UsageData {
+            response: Some(self.ledger.tally.response + 1),
+            provider: Some(summary.provider.clone()),
+            model: Some(summary.model.clone()),
+            sum: Some(self.ledger.tally.spent.plus(&response.usage)),
+            amounts: response.usage.clone(),
+        })
+    }
+
+    /// The text of a summary and the tokens that replace its range, or why it is unusable.
+    pub(super) async fn judge_summary(
+        &mut self,
+        summary: &Summary,
+        response: &Response,
+        desk: &mut Desk<'_>,
+    ) -> Result<Result<(String, u64), String>, EngineError> {
+        let open = read_held!(desk, self.still_open());
+        Ok(match judge(&summary.range, response, &open) {
+            // Rewound or cleared meanwhile.
+            Ok(_) if !read_held!(desk, self.is_on_path(summary.range.to)) => {
+                Err(NOT_ON_PATH.to_owned())
+            }
+            judged => judged,
+        })
     }
 
     /// The to-do list and the children that still run, for the end of a summary.
@@ -378,7 +407,7 @@ impl Worker {
     }
 
     /// Says whether a row is on the agent's path, wherever that has to be looked for.
-    async fn is_on_path(&mut self, row: RowRef) -> Result<bool, EngineError> {
+    pub(super) async fn is_on_path(&mut self, row: RowRef) -> Result<bool, EngineError> {
         let Ledger { agent, engine, .. } = &mut self.ledger;
         while !agent.state.path().contains(row) {
             if agent.state.path().is_complete() {

@@ -15,6 +15,7 @@ mod questions;
 mod queue;
 mod records;
 mod settle;
+mod summary_edit;
 mod worker;
 
 pub(crate) use compact::{Summary, Written};

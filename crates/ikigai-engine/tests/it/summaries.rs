@@ -275,7 +275,7 @@ async fn nothing_is_summarised_where_nothing_is_to_be() {
     assert_eq!(
         printed(&mut worker, "/compact --sideways").await,
         "⚠ /compact has no option --sideways (quote text that begins with --) · \
-         /compact [instructions | --show | --undo]"
+         /compact [--edit] [instructions] | --show | --undo"
     );
     printed(&mut worker, "/budget 0.001k").await;
     let refused = printed(&mut worker, "/compact").await;

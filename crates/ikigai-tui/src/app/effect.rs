@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::search::SearchCursor;
-use ikigai_engine::{Intent, TypedKey};
+use ikigai_engine::{Intent, SummaryDraft, TypedKey};
 
 use super::PickerKind;
 use crate::outbox::OutboxAction;
@@ -96,6 +96,8 @@ pub enum TerminalAction {
     Copy(String),
     /// Opens text in the user's editor.
     Edit(String),
+    /// Opens a summary of an agent in the user's editor, then has it stored.
+    EditSummary(AgentId, Box<SummaryDraft>),
     /// Runs a shell line that needs the terminal.
     Run {
         /// The command line.

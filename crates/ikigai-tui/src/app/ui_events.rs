@@ -63,6 +63,9 @@ impl UiContext {
             Update::Unstored { id, reason } => self.unstored(id, &reason),
             Update::ShellStarted { id, .. } => self.shell_runs(id),
             Update::Next(Next::Input(text)) => self.put_back(agent, text),
+            Update::Next(Next::EditSummary(draft)) => {
+                self.effects.push(TerminalAction::EditSummary(agent, draft));
+            }
             Update::NotStored { id, text, reason } => {
                 self.hand_back(agent, &text);
                 if let Some(id) = id {
@@ -112,6 +115,10 @@ impl UiContext {
                 self.effects.push(TerminalAction::Redraw);
             }
             Next::Quit => quit::leave(self),
+            Next::EditSummary(draft) => {
+                self.effects
+                    .push(TerminalAction::EditSummary(self.current, draft));
+            }
         }
     }
 

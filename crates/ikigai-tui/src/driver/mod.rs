@@ -301,7 +301,9 @@ impl Driver {
     pub(super) async fn send(&mut self, agent: AgentId, intent: Intent) {
         let merged = match intent {
             Intent::Say(line) | Intent::Command(line) => return self.submit(agent, line).await,
-            Intent::Do(Errand::Merge(_, ref text)) => Some(text.clone()),
+            Intent::Do(Errand::Merge(_, ref text) | Errand::StoreSummary(_, Ok(ref text))) => {
+                Some(text.clone())
+            }
             _ => None,
         };
         let Err(error) = self.engine.say(agent, intent).await else {

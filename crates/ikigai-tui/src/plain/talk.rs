@@ -321,7 +321,12 @@ impl Talk {
             Next::Quit => self.wants.push(Want::Quit),
             Next::Input(text) => self.add(&format!("to be typed again: {text}")),
             // Only a screen is given these.
-            Next::Copy(_) | Next::Theme(_) | Next::Mouse(_) | Next::View(_) | Next::Refresh => {}
+            Next::Copy(_)
+            | Next::Theme(_)
+            | Next::Mouse(_)
+            | Next::View(_)
+            | Next::Refresh
+            | Next::EditSummary(_) => {}
         }
     }
 

@@ -102,9 +102,7 @@ pub(super) async fn edit(text: &str, secrets: &[String]) -> io::Result<String> {
     let file = Scratch::new(text)?;
     let editor = chosen(&EDITORS, USUAL_EDITOR);
     if !run(&editor, &file, secrets).await? {
-        return Err(io::Error::other(format!(
-            "`{editor}` failed: the text is as before"
-        )));
+        return Err(io::Error::other(format!("`{editor}` failed")));
     }
     file.read()
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
-use ikigai_engine::{Errand, Intent, Stop, TerminalRun};
+use ikigai_engine::{Errand, Intent, Stop, SummaryDraft, TerminalRun};
 
 pub use external_programs::Notify;
 
@@ -90,6 +90,7 @@ impl Screen {
         theme: Theme,
         on_hangup: OnHangUp,
     ) -> Result<Self, TerminalError> {
+        stage.driver.engine.set_editor();
         Ok(Self {
             input: terminal.input()?,
             signals: {
@@ -323,6 +324,9 @@ impl Screen {
                 TerminalAction::SetMouse(on) => self.terminal.set_mouse(on)?,
                 TerminalAction::Copy(text) => self.copy(&text).await?,
                 TerminalAction::Edit(text) => self.edit(&text).await?,
+                TerminalAction::EditSummary(agent, draft) => {
+                    self.edit_summary(agent, draft).await?;
+                }
                 TerminalAction::Page(text) => self.page(&text).await?,
                 TerminalAction::Run { command, sent } => {
                     self.run_on_terminal(command, sent).await?;
@@ -397,6 +401,22 @@ impl Screen {
         Ok(())
     }
 
+    /// Lets the user edit a summary, and has its agent store it.
+    async fn edit_summary(
+        &mut self,
+        agent: AgentId,
+        draft: Box<SummaryDraft>,
+    ) -> Result<(), TerminalError> {
+        self.terminal.hide();
+        let secrets = self.stage.driver.app.secrets();
+        let edited = external_programs::edit(&draft.text, secrets).await;
+        self.take_terminal()?;
+        let edited = edited.map_err(|error| error.to_string());
+        let store = Intent::Do(Errand::StoreSummary(draft, edited));
+        self.stage.driver.send(agent, store).await;
+        Ok(())
+    }
+
     async fn edit(&mut self, text: &str) -> Result<(), TerminalError> {
         self.terminal.hide();
         let edited: io::Result<String> =
@@ -404,7 +424,10 @@ impl Screen {
         self.take_terminal()?;
         match edited {
             Ok(text) => self.stage.driver.app.set_input(&text),
-            Err(error) => self.stage.driver.app.toast(format!("⚠ {error}")),
+            Err(error) => {
+                let app = &mut self.stage.driver.app;
+                app.toast(format!("⚠ {error}: the text is as before"));
+            }
         }
         Ok(())
     }

@@ -211,3 +211,31 @@ fn a_message_over_half_of_the_budget_is_refused_everywhere() {
     assert_eq!(program.end(), Ok(()));
     assert_eq!(rows(), before);
 }
+
+#[test]
+fn a_summary_is_edited_in_the_users_editor_on_the_screen_only() {
+    let newcomer = Newcomer::new();
+    talk(&newcomer, 2);
+    let editor = newcomer.home().join("editor.sh");
+    std::fs::write(&editor, "echo \"MY OWN SUMMARY\" > \"$1\"\n").unwrap();
+    let variable = format!("EDITOR=sh {}", editor.display());
+    let mut pty = newcomer.in_terminal("env", &["-u", "VISUAL", &variable, PROGRAM], 100, 40);
+    pty.wait_for_text("? keys");
+
+    pty.send("/compact --edit\r");
+    pty.wait_for_text("turns summarised: ");
+    // The agent may be about to rest.
+    pty.send("\x04q");
+    assert!(pty.wait_end().success());
+
+    let request = newcomer.ikigai(&["log", "--request"]).out;
+    let request: Value = serde_json::from_str(&request).unwrap();
+    assert_eq!(
+        request["messages"][0]["blocks"][0]["text"],
+        "MY OWN SUMMARY"
+    );
+    let refused = newcomer.ikigai(&["run", "/compact --edit"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.out);
+    let said = format!("{}{}", refused.out, refused.err);
+    assert!(said.contains("needs a screen"), "{said}");
+}

@@ -7,6 +7,7 @@ mod message_size;
 mod pins;
 mod search;
 mod settings;
+mod summary_edit;
 mod support;
 mod table;
 mod time;

@@ -1,0 +1,147 @@
+//! Summaries that the user changes in an editor before they are used.
+
+use ikigai_core::data::{CommandData, SummaryData};
+use ikigai_core::project::{Scale, estimate_tokens};
+use ikigai_core::{Event, RowRef};
+use ikigai_store::Agent;
+
+use super::compact::{NOT_ON_PATH, Shrunk, Summary, Written};
+use crate::environment::CrashPoint;
+use crate::figures::tokens;
+use crate::frontend::{Desk, SummaryDraft};
+use crate::ledger::{CommitPlan, read_held};
+use crate::{EngineError, Worker};
+
+impl Worker {
+    /// Waits for a summary that is to be edited, and stores what it cost.
+    pub(crate) async fn draft_summary(
+        &mut self,
+        mut summary: Summary,
+        command: CommandData,
+        desk: &mut Desk<'_>,
+    ) -> Result<Result<SummaryDraft, Written>, EngineError> {
+        let response = match self.summary_response(&mut summary, desk).await? {
+            Ok(Ok(response)) => response,
+            Ok(Err(reason)) => return Ok(Err(Written::Nothing(reason))),
+            Err(stop) => return Ok(Err(Written::Stopped(stop))),
+        };
+        let usage = self.summary_usage(&summary, &response);
+        let judged = self.judge_summary(&summary, &response, desk).await?;
+        let usage = CommitPlan::events(vec![usage]).waiting(desk);
+        let rows = self.ledger.commit(usage).await?;
+        desk.told(rows);
+        Ok(match judged {
+            Ok((text, _)) => Ok(SummaryDraft {
+                text,
+                data: summary.data(),
+                edited: None,
+                command,
+                turns: summary.range.turns,
+                before: summary.scale.counted(summary.range.tokens),
+                verbatim: summary.range.verbatim,
+                scale: summary.scale,
+            }),
+            Err(reason) => Err(Written::Nothing(reason)),
+        })
+    }
+
+    /// A draft of the summary in force.
+    pub(crate) async fn draft_of(
+        &self,
+        (at, data, text): (RowRef, SummaryData, String),
+        command: CommandData,
+    ) -> Result<SummaryDraft, EngineError> {
+        let turn = self.prepare_turn().await?;
+        let Agent { state, view, .. } = &self.ledger.agent;
+        let scale = Scale::of(state, view, &turn.target, turn.scale);
+        Ok(SummaryDraft {
+            before: scale.counted(estimate_tokens(&text)),
+            text,
+            data,
+            edited: Some(at),
+            command,
+            turns: 0,
+            verbatim: 0,
+            scale,
+        })
+    }
+
+    /// Stores a summary as the user edited it; a text that is missing or empty changes nothing.
+    pub(crate) async fn store_edited(
+        &mut self,
+        draft: SummaryDraft,
+        edited: Result<String, String>,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), EngineError> {
+        let (row, output) = match self.judge_edited(&draft, edited, desk).await? {
+            Ok(text) => {
+                let after = estimate_tokens(&text) + draft.verbatim;
+                let after = draft.scale.counted(after);
+                let output = match draft.edited {
+                    Some(at) => format!(
+                        "summary #{} replaced: {} → {} tokens · /compact --undo",
+                        at.seq,
+                        tokens(draft.before),
+                        tokens(after)
+                    ),
+                    None => Shrunk {
+                        turns: draft.turns,
+                        before: draft.before,
+                        after,
+                    }
+                    .to_string(),
+                };
+                let data = draft.data.clone();
+                let text = Some(text);
+                (Some(Event::Summary { text, data }), output)
+            }
+            Err(reason) => (None, reason),
+        };
+        let late = Event::Command {
+            output: Some(output),
+            data: draft.command,
+        };
+        self.ledger.crash_point(CrashPoint::BeforeSummaryStored);
+        let rows = row.into_iter().chain([late]).collect();
+        let rows = CommitPlan::events(rows).waiting(desk);
+        let rows = self.ledger.commit(rows).await?;
+        self.ledger.crash_point(CrashPoint::AfterSummaryStored);
+        desk.told(rows);
+        Ok(())
+    }
+
+    /// The text to store, or the line that says why nothing is.
+    async fn judge_edited(
+        &mut self,
+        draft: &SummaryDraft,
+        edited: Result<String, String>,
+        desk: &mut Desk<'_>,
+    ) -> Result<Result<String, String>, EngineError> {
+        let unused = |reason: &str| {
+            let kept = match draft.edited {
+                Some(_) => "the summary stays as it was",
+                None => "the conversation is sent as before",
+            };
+            Ok(Err(format!("⚠ summary not used: {reason} · {kept}")))
+        };
+        let text = match edited {
+            Ok(text) => text,
+            Err(reason) => return unused(&reason),
+        };
+        if text.trim().is_empty() {
+            return unused("the text is empty");
+        }
+        if draft.edited.is_some() && text.trim_end() == draft.text.trim_end() {
+            return Ok(Err("summary unchanged".to_owned()));
+        }
+        let to = draft.data.to;
+        let is_on_path = match to {
+            Some(to) => read_held!(desk, self.is_on_path(to)),
+            None => false,
+        };
+        if !is_on_path {
+            return unused(NOT_ON_PATH);
+        }
+        Ok(Ok(text))
+    }
+}
