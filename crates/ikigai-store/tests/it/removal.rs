@@ -151,6 +151,8 @@ fn a_replaced_store_asks_for_a_restart_and_leaves_the_other_alone() {
 fn a_removed_log_is_away_and_its_rows_are_saved_at_the_end() {
     for removed in [&["-wal"][..], &["-wal", "-shm"]] {
         let (disk, store) = working();
+        // Opens the reading connection while the log is there.
+        assert_eq!(texts(&store), ["kept", "second"]);
         for suffix in removed {
             fs::remove_file(beside(&disk.path, suffix)).unwrap();
         }
