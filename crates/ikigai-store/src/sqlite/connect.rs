@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ pub(super) struct SqliteTarget {
     pub(super) migrations: Migrations,
     pub(super) access: FileAccess,
     pub(super) files: OpenFiles,
+    closing: Mutex<()>,
 }
 
 impl SqliteTarget {
@@ -49,6 +51,7 @@ impl SqliteTarget {
             place,
             migrations,
             access,
+            closing: Mutex::default(),
         }
     }
 
@@ -202,7 +205,11 @@ impl SqliteTarget {
     }
 
     /// Closes a connection. Its log is left alone if the files at these paths are other ones.
+    ///
+    /// One connection closes at a time: of two that close together, each prevents the other from
+    /// taking the exclusive lock, and neither saves the log.
     pub(super) fn close(&self, connection: Connection) {
+        let _one_at_a_time = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.access == FileAccess::Full && !self.files.may_fold() {
             let keep_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
             let _ = connection.set_db_config(keep_log, true);

@@ -1,6 +1,7 @@
 //! Store files that are moved, removed or replaced while a process has them open.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::{Epoch, Seq};
@@ -86,6 +87,13 @@ fn nothing_is_written_to_a_moved_store() {
     }
 }
 
+/// Removes a directory in which the store's threads may still create a file.
+fn remove_directory(directory: &Path) {
+    while let Err(error) = fs::remove_dir_all(directory) {
+        assert_eq!(error.kind(), io::ErrorKind::DirectoryNotEmpty, "{error}");
+    }
+}
+
 #[test]
 fn a_removed_directory_is_away() {
     let (disk, store) = working();
@@ -97,7 +105,7 @@ fn a_removed_directory_is_away() {
     let store = open(&path, 3).unwrap();
     block_on(store.commit(only(Effect::Lease(LeaseEffect::Take { agent: agent(1) })))).unwrap();
 
-    fs::remove_dir_all(&directory).unwrap();
+    remove_directory(&directory);
     let lost = commit(&store, "lost");
 
     assert!(
