@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ikigai_engine::{Crowd, Desk, Engine, INTENTS, System, Worker};
+use ikigai_engine::{AgentLimits, Engine, FrontEnd, System, USER_REQUESTS, Worker};
 use ikigai_providers::{Demo, Models};
 use ikigai_testkit::stores::{Sample, SampleEngine, StoredSample};
 use tokio::runtime::Builder;
@@ -25,7 +25,7 @@ const PART: usize = 100;
 const AT_ONCE: usize = 100;
 
 /// Room for all of them.
-const CROWD: Crowd = Crowd {
+const CROWD: AgentLimits = AgentLimits {
     depth: 8,
     children: 1000,
     family: 2000,
@@ -137,17 +137,17 @@ async fn open(kept: &StoredSample) -> (Engine, Worker) {
 
 /// Types a line.
 async fn line(worker: &mut Worker, line: &str) {
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut tell = |_| {};
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     worker.line(line, &mut desk).await.unwrap();
 }
 
 /// Waits until all that were started have answered.
 async fn settle(worker: &mut Worker) {
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut tell = |_| {};
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     worker.see_children_out(&mut desk).await.unwrap();
 }
 

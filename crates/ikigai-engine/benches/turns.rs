@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ikigai_core::Request;
-use ikigai_engine::{Desk, Engine, INTENTS, System, Worker};
+use ikigai_engine::{Engine, FrontEnd, System, USER_REQUESTS, Worker};
 use ikigai_testkit::stores::rounds::{Case, rounds};
 use ikigai_testkit::stores::{Sample, SampleEngine, StoredSample};
 use ikigai_testkit::{IdSource, MemoryStore, ScriptedProvider};
@@ -143,8 +143,8 @@ fn judge(what: &str, requests: &[Request], least: f64) {
 }
 
 async fn say(worker: &mut Worker, text: &str) {
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut tell = |_| {};
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     worker.turn(text, &mut desk).await.unwrap();
 }

@@ -1,9 +1,8 @@
 //! The running agents: a handler looks at state and decides events; they are stored, then applied,
 //! and only then acted upon.
 
+mod agent_names;
 mod agent_tools;
-mod asked;
-mod called;
 mod calls;
 pub mod commands;
 mod context;
@@ -26,6 +25,7 @@ mod limits;
 mod mentions;
 mod message_counts;
 mod message_size;
+mod past_request;
 mod recall;
 mod response;
 mod rewind_effects;
@@ -36,8 +36,7 @@ mod turn;
 mod turn_figures;
 mod window;
 
-pub use asked::Asked;
-pub use called::Called;
+pub use agent_names::NameCache;
 pub use context::{Context, ContextEstimate, ContextTurn};
 pub use cost::{Cap, Cost, CostBy, Share};
 pub use engine::Engine;
@@ -47,12 +46,13 @@ pub use family::{Branch, ForkWish, Forked, MergeOf};
 pub use figures::since;
 pub use follow::{Follow, Followed};
 pub use frontend::{
-    Answer, Desk, Errand, INTENTS, Intent, MergePreview, Outcome, Question, Stop, Submission,
-    SummaryDraft, TerminalRun, TurnEnd, Update,
+    AgentJob, Answer, FrontEnd, MergePreview, Outcome, Question, Stop, Submission, SummaryDraft,
+    TerminalRun, TurnEnd, USER_REQUESTS, UiEvent, UserRequest,
 };
 pub use hub::{Observer, Opening, UseObserver};
 pub use lifecycle::{HeldFork, Stopped};
-pub use limits::{Crowd, Limits, Resume};
+pub use limits::{AgentLimits, Limits, Resume};
+pub use past_request::PastRequest;
 pub use sessions::SessionEntry;
 pub use tools::{Blank, Probe, Safety, Tools};
 pub use turn::Worker;

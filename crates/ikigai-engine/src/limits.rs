@@ -26,7 +26,7 @@ impl Default for Limits {
 
 /// How many agents there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crowd {
+pub struct AgentLimits {
     /// How many generations below a root.
     pub depth: usize,
     /// How many living children of one agent.
@@ -37,7 +37,7 @@ pub struct Crowd {
     pub requests: usize,
 }
 
-impl Default for Crowd {
+impl Default for AgentLimits {
     fn default() -> Self {
         Self {
             depth: 8,

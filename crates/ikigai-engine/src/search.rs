@@ -22,7 +22,7 @@ const PREFIX_CHARS: usize = 8;
 
 /// How a search is to be answered.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked<'a> {
+pub struct SearchOptions<'a> {
     /// How many hits are wanted; 0 is the usual number.
     pub limit: usize,
     /// In which order.
@@ -39,7 +39,7 @@ pub struct Asked<'a> {
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResults {
     /// The hits, in the order of `order`.
     pub hits: Vec<Named>,
     /// In which order they are told.
@@ -80,8 +80,8 @@ impl Engine {
     pub async fn search(
         &self,
         typed: &str,
-        asked: Asked<'_>,
-    ) -> Result<Result<Found, String>, EngineError> {
+        asked: SearchOptions<'_>,
+    ) -> Result<Result<SearchResults, String>, EngineError> {
         let moments = Moments {
             now: self.environment.now(),
             zone: self.environment.zone(),
@@ -175,7 +175,7 @@ fn named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId
     Ok(Some(found))
 }
 
-fn found(page: SearchPage, asked: SortOrder, agents: &[AgentRecord]) -> Found {
+fn found(page: SearchPage, asked: SortOrder, agents: &[AgentRecord]) -> SearchResults {
     let known: HashMap<AgentId, &AgentRecord> =
         agents.iter().map(|agent| (agent.id, agent)).collect();
     let mut typed: HashMap<AgentId, String> = HashMap::new();
@@ -202,7 +202,7 @@ fn found(page: SearchPage, asked: SortOrder, agents: &[AgentRecord]) -> Found {
             hit,
         });
     }
-    Found {
+    SearchResults {
         hits,
         order: page.order,
         next: page.next,

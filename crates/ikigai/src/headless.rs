@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use ikigai_engine::{Errand, Intent};
+use ikigai_engine::{AgentJob, UserRequest};
 use ikigai_tui::app::TerminalAction;
 use ikigai_tui::control::ControlledScreen;
 use ikigai_tui::control::{RequestQueue, RunMode};
@@ -91,8 +91,8 @@ async fn go(stage: &mut ControlledScreen, mut signals: Signals, mode: RunMode) {
                     .toast("⚠ there is no terminal for an editor"),
                 TerminalAction::EditSummary(agent, draft) => {
                     let reason = "there is no terminal for an editor".to_owned();
-                    let store = Errand::StoreSummary(draft, Err(reason));
-                    stage.driver.engine.tell(agent, Intent::Do(store));
+                    let store = AgentJob::StoreSummary(draft, Err(reason));
+                    stage.driver.engine.tell(agent, UserRequest::Do(store));
                 }
                 TerminalAction::Run { command, .. } => {
                     let app = &mut stage.driver.app;

@@ -8,7 +8,7 @@ use ikigai_core::load::load;
 use ikigai_core::render::{Shown, render};
 use ikigai_core::spelling::clean_line;
 use ikigai_core::{AgentId, AgentState, Direction, PageQuery, Row, RowRef, Seq, Span};
-use ikigai_engine::{Called, Engine};
+use ikigai_engine::{Engine, NameCache};
 use ikigai_store::Agent;
 
 use crate::arguments::{LogOrder, exit};
@@ -51,10 +51,10 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
 async fn print_request(world: &World, agent: AgentId, order: &LogOrder) -> Result<()> {
     let engine = &world.engine;
     let asked = match &order.at {
-        None => engine.asked_next(agent).await?,
+        None => engine.pending_request(agent).await?,
         Some(name) => {
             engine
-                .asked_at(row_named(engine, Some(agent), name).await?)
+                .request_at(row_named(engine, Some(agent), name).await?)
                 .await?
         }
     };
@@ -119,7 +119,7 @@ struct Printer<'a> {
     engine: &'a Engine,
     order: &'a LogOrder,
     own: AgentId,
-    called: Called,
+    called: NameCache,
     /// The agent, with all of its path.
     state: Option<AgentState>,
 }
@@ -130,7 +130,7 @@ impl<'a> Printer<'a> {
             engine,
             order,
             own,
-            called: Called::default(),
+            called: NameCache::default(),
             state: None,
         }
     }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use ikigai_core::find::Snippet;
 use ikigai_core::spelling::clean_line;
-use ikigai_engine::search::{Asked, Found, Named};
+use ikigai_engine::search::{Named, SearchOptions, SearchResults};
 use ikigai_store::{SearchCursor, SortOrder};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::world::World;
 pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode> {
     let world = World::open_reading(db)?;
     let here = Here::find()?;
-    let asked = Asked {
+    let asked = SearchOptions {
         limit: order.limit,
         order: if order.best {
             SortOrder::Relevance
@@ -29,7 +29,7 @@ pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode
         },
         cursor: order.from.map(SearchCursor),
         workdir: Some(Path::new(&here.workdir)),
-        ..Asked::default()
+        ..SearchOptions::default()
     };
     let typed = order.text.join(" ");
     let found = world.block_on(async {
@@ -52,7 +52,7 @@ pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode
     })
 }
 
-fn show(found: &Found, as_json: bool) -> Result<()> {
+fn show(found: &SearchResults, as_json: bool) -> Result<()> {
     let is_bold = !as_json && io::stdout().is_terminal();
     for named in &found.hits {
         if as_json {

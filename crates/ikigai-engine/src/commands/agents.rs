@@ -12,8 +12,8 @@ use super::reply::Then;
 use super::{Command, CommandOption, Completes, Group, Next, Reply, Takes, Trouble, Typed};
 use crate::environment::draw_mail;
 use crate::family::{Wait, check_mail, tree};
-use crate::frontend::Desk;
-use crate::{Engine, EngineError, Errand, Worker};
+use crate::frontend::FrontEnd;
+use crate::{AgentJob, Engine, EngineError, Worker};
 
 /// How long `/wait` takes if nothing is said.
 const WAIT: Duration = Duration::from_mins(10);
@@ -74,8 +74,8 @@ pub(super) const KILL: Command = Command {
     help: "end an agent and its descendants at once; a root cannot be killed",
     takes: Takes::Words,
     completes: &[Completes::Agents],
-    ..Command::new("kill", Group::Agents, |worker, typed, desk| {
-        Box::pin(kill(worker, typed, desk))
+    ..Command::new("kill", Group::Agents, |worker, typed, front| {
+        Box::pin(kill(worker, typed, front))
     })
 };
 
@@ -145,7 +145,7 @@ async fn send(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     if wake {
         reply = reply.then(Then::Later(Box::new(move |worker, _| {
             Box::pin(async move {
-                worker.start_other(&to, Errand::Mail).await?;
+                worker.start_other(&to, AgentJob::Mail).await?;
                 Ok(format!("{} reads it", to.name))
             })
         })));
@@ -180,8 +180,8 @@ async fn wait(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let names: Vec<_> = of.iter().map(|agent| agent.name.clone()).collect();
     let ids: Vec<_> = of.iter().map(|agent| agent.id).collect();
     let reply = Reply::says(format!("waiting for {}", names.join(", ")));
-    Ok(reply.then(Then::Later(Box::new(move |worker, desk| {
-        Box::pin(watch_agents(worker, ids, patience, desk))
+    Ok(reply.then(Then::Later(Box::new(move |worker, front| {
+        Box::pin(watch_agents(worker, ids, patience, front))
     }))))
 }
 
@@ -190,7 +190,7 @@ async fn watch_agents(
     worker: &mut Worker,
     of: Vec<AgentId>,
     patience: Duration,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<String, Trouble> {
     let engine = worker.ledger.engine.clone();
     let wait = Wait::starting(engine.environment.now(), patience, of);
@@ -204,7 +204,7 @@ async fn watch_agents(
         }
         tokio::select! {
             biased;
-            intent = desk.next() => if let Some(stop) = worker.heed(intent, desk).await? {
+            request = front.next() => if let Some(stop) = worker.heed(request, front).await? {
                 let told = format!("{}\nthe wait was ended; nobody was killed", watched.report);
                 return Err(Trouble::Stopped(stop, told));
             },
@@ -239,7 +239,11 @@ async fn working_children(worker: &Worker) -> Result<Vec<AgentRecord>, EngineErr
     Ok(working)
 }
 
-async fn kill(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result<Reply, Trouble> {
+async fn kill(
+    worker: &mut Worker,
+    typed: &Typed,
+    front: &mut FrontEnd<'_>,
+) -> Result<Reply, Trouble> {
     let own = worker.ledger.agent.state.agent();
     let target = match typed.one("kill")? {
         Some(name) => named(&worker.ledger.engine, name).await?,
@@ -254,7 +258,7 @@ async fn kill(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result
         .await
     {
         Ok((rows, killed)) => {
-            desk.told(rows);
+            front.told(rows);
             let below = killed.len() - 1;
             let with = match below {
                 0 => String::new(),

@@ -12,7 +12,7 @@ use super::{
     Command, CommandOption, Completes, During, Group, Reply, Shows, Takes, Trouble, Typed,
 };
 use crate::figures::{tokens, turns};
-use crate::frontend::{Desk, Next, Update};
+use crate::frontend::{FrontEnd, Next, UiEvent};
 use crate::turn::Written;
 use crate::{EngineError, Worker};
 
@@ -63,7 +63,7 @@ async fn compact(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
             let output = summarising(worker).await?;
             let instructions = instructions.map(str::to_owned);
             let later: Later =
-                Box::new(move |worker, desk| Box::pin(write(worker, instructions, desk)));
+                Box::new(move |worker, front| Box::pin(write(worker, instructions, front)));
             Ok(Reply::says(output).then(Then::Later(later)))
         }
     }
@@ -84,12 +84,12 @@ async fn summarising(worker: &mut Worker) -> Result<String, Trouble> {
 async fn write(
     worker: &mut Worker,
     instructions: Option<String>,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<String, Trouble> {
     let Some(summary) = worker.begin_summary(instructions.as_deref()).await? else {
         return Trouble::refused(NOTHING);
     };
-    let written = worker.see_written(summary, desk).await?;
+    let written = worker.see_written(summary, front).await?;
     outcome(written)
 }
 
@@ -135,7 +135,7 @@ async fn edit(worker: &mut Worker, instructions: Option<&str>) -> Result<Reply, 
         None => summarising(worker).await?,
     };
     let instructions = instructions.map(str::to_owned);
-    let later: Later = Box::new(move |worker, desk| {
+    let later: Later = Box::new(move |worker, front| {
         Box::pin(async move {
             // The newest row is that of the command.
             let state = &worker.ledger.agent.state;
@@ -146,13 +146,13 @@ async fn edit(worker: &mut Worker, instructions: Option<&str>) -> Result<Reply, 
                 let Some(summary) = worker.begin_summary(instructions.as_deref()).await? else {
                     return Trouble::refused(NOTHING);
                 };
-                match worker.draft_summary(summary, command, desk).await? {
+                match worker.draft_summary(summary, command, front).await? {
                     Ok(draft) => draft,
                     Err(written) => return outcome(written),
                 }
             };
             let size = draft.scale.counted(estimate_tokens(&draft.text));
-            desk.tell(Update::Next(Next::EditSummary(Box::new(draft))));
+            front.tell(UiEvent::Next(Next::EditSummary(Box::new(draft))));
             Ok(format!("{} tokens, in your editor", tokens(size)))
         })
     });

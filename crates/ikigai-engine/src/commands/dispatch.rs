@@ -8,11 +8,11 @@ use ikigai_store::{BoxFuture, CommitError};
 use super::reply::Then;
 use super::shell;
 use super::{COMMANDS, Command, During, Line, Reply, Trouble, Typed, near, parse};
-use crate::frontend::{Desk, Intent, Outcome, Stop, Update, WaitingLine};
+use crate::frontend::{FrontEnd, Outcome, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::grants::pending_tag;
 use crate::ledger::CommitPlan;
 use crate::turn::Interpreter;
-use crate::{EngineError, Errand, Worker};
+use crate::{AgentJob, EngineError, Worker};
 
 /// What came of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,13 +71,13 @@ pub(crate) enum Followed {
     /// Somebody stopped what took its time, which told that.
     Stopped(Stop),
     /// The agent has this to do.
-    Work(Errand),
+    Work(AgentJob),
 }
 
 impl Followed {
-    pub(crate) fn errand(self) -> Option<Errand> {
+    pub(crate) fn job(self) -> Option<AgentJob> {
         match self {
-            Self::Work(errand) => Some(errand),
+            Self::Work(job) => Some(job),
             Self::Done | Self::Warned | Self::Stopped(_) => None,
         }
     }
@@ -102,24 +102,24 @@ impl Interpreter for Dispatcher {
         &self,
         worker: &'a mut Worker,
         line: WaitingLine,
-        desk: &'a mut Desk<'d>,
+        front: &'a mut FrontEnd<'d>,
     ) -> BoxFuture<'a, ()>
     where
         'd: 'a,
     {
-        Box::pin(carry_out_now(worker, line, desk))
+        Box::pin(carry_out_now(worker, line, front))
     }
 
     fn preview<'a, 'd>(
         &self,
         worker: &'a mut Worker,
         line: String,
-        desk: &'a mut Desk<'d>,
+        front: &'a mut FrontEnd<'d>,
     ) -> BoxFuture<'a, Result<(), EngineError>>
     where
         'd: 'a,
     {
-        Box::pin(show_preview(worker, line, desk))
+        Box::pin(show_preview(worker, line, front))
     }
 }
 
@@ -137,7 +137,7 @@ fn during(line: &str) -> Option<During> {
 pub(crate) async fn preview(
     worker: &mut Worker,
     line: &str,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<Option<String>, EngineError> {
     let Line::Command(command, rest) = parse(line) else {
         return Ok(None);
@@ -145,7 +145,7 @@ pub(crate) async fn preview(
     if !command.only_shows(rest) {
         return Ok(None);
     }
-    let (reply, _) = reply(worker, command, rest, desk).await?;
+    let (reply, _) = reply(worker, command, rest, front).await?;
     Ok(Some(reply.output))
 }
 
@@ -153,10 +153,10 @@ pub(crate) async fn preview(
 pub(crate) async fn show_preview(
     worker: &mut Worker,
     line: String,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<(), EngineError> {
-    if let Some(output) = preview(worker, &line, desk).await? {
-        desk.tell(Update::Preview { line, output });
+    if let Some(output) = preview(worker, &line, front).await? {
+        front.tell(UiEvent::Preview { line, output });
     }
     Ok(())
 }
@@ -165,42 +165,46 @@ pub(crate) async fn show_preview(
 /// the agent has something to do.
 pub(crate) async fn carry_out_waiting(
     worker: &mut Worker,
-    desk: &mut Desk<'_>,
-) -> Result<Option<Errand>, EngineError> {
+    front: &mut FrontEnd<'_>,
+) -> Result<Option<AgentJob>, EngineError> {
     loop {
         // Lines that wait while the program ends stay with the front end.
-        if desk.hears_end() {
+        if front.hears_end() {
             return Ok(None);
         }
-        let waiting = desk.at_break.pop_front();
-        let Some(waiting) = waiting.or_else(|| desk.after_turn.pop_front()) else {
+        let waiting = front.at_break.pop_front();
+        let Some(waiting) = waiting.or_else(|| front.after_turn.pop_front()) else {
             return Ok(None);
         };
-        let carried = match dispatch(worker, &waiting, desk).await {
+        let carried = match dispatch(worker, &waiting, front).await {
             Ok(carried) => carried,
             Err(error) => {
                 let goes_on = error.may_pass() || error.refuses_message();
-                desk.not_stored(waiting, &error);
+                front.not_stored(waiting, &error);
                 if goes_on {
                     continue;
                 }
                 return Err(error);
             }
         };
-        if let Followed::Work(errand) = follow(worker, &waiting.line, carried, desk).await? {
-            return Ok(Some(errand));
+        if let Followed::Work(job) = follow(worker, &waiting.line, carried, front).await? {
+            return Ok(Some(job));
         }
     }
 }
 
 /// Carries out a command in the middle of a turn, which goes on whatever becomes of it.
-pub(crate) async fn carry_out_now(worker: &mut Worker, waiting: WaitingLine, desk: &mut Desk<'_>) {
-    let carried = match dispatch(worker, &waiting, desk).await {
+pub(crate) async fn carry_out_now(
+    worker: &mut Worker,
+    waiting: WaitingLine,
+    front: &mut FrontEnd<'_>,
+) {
+    let carried = match dispatch(worker, &waiting, front).await {
         Ok(carried) => carried,
-        Err(error) => return desk.not_stored(waiting, &error),
+        Err(error) => return front.not_stored(waiting, &error),
     };
-    if let Err(error) = follow(worker, &waiting.line, carried, desk).await {
-        desk.tell(Update::Warning(error.to_string()));
+    if let Err(error) = follow(worker, &waiting.line, carried, front).await {
+        front.tell(UiEvent::Warning(error.to_string()));
     }
 }
 
@@ -209,23 +213,23 @@ pub(crate) async fn follow(
     worker: &mut Worker,
     line: &str,
     carried: Carried,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<Followed, EngineError> {
     match carried.then {
         Then::Nothing => Ok(Followed::Done),
-        Then::Work(errand) => Ok(Followed::Work(errand)),
+        Then::Work(job) => Ok(Followed::Work(job)),
         Then::Front(next) => {
-            desk.tell(Update::Next(next));
+            front.tell(UiEvent::Next(next));
             Ok(Followed::Done)
         }
         Then::Later(later) => {
-            let (output, followed) = match later(worker, desk).await {
+            let (output, followed) = match later(worker, front).await {
                 Ok(output) => (output, Followed::Done),
                 Err(Trouble::Stopped(stop, told)) => {
                     // Whoever leaves, leaves what follows too; whoever interrupts wanted this
                     // to end.
                     if stop != Stop::Interrupt(Cause::User) {
-                        desk.heard.push(Intent::Stop(stop.clone()));
+                        front.heard.push(UserRequest::Stop(stop.clone()));
                     }
                     (told, Followed::Stopped(stop))
                 }
@@ -235,7 +239,7 @@ pub(crate) async fn follow(
             let output = Some(output);
             let late = vec![Event::Command { output, data }];
             let rows = worker.ledger.commit(CommitPlan::events(late)).await?;
-            desk.told(rows);
+            front.told(rows);
             Ok(followed)
         }
     }
@@ -245,11 +249,11 @@ pub(crate) async fn follow(
 pub(crate) async fn dispatch(
     worker: &mut Worker,
     waiting: &WaitingLine,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<Carried, EngineError> {
-    let carried = dispatch_line(worker, waiting, desk).await?;
+    let carried = dispatch_line(worker, waiting, front).await?;
     if let Some(id) = waiting.id {
-        desk.tell(Update::Received(id));
+        front.tell(UiEvent::Received(id));
     }
     Ok(carried)
 }
@@ -257,29 +261,29 @@ pub(crate) async fn dispatch(
 async fn dispatch_line(
     worker: &mut Worker,
     waiting: &WaitingLine,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<Carried, EngineError> {
     let line = &*waiting.line;
     let (reply, warned) = match parse(line) {
-        Line::Command(command, rest) => reply(worker, command, rest, desk).await?,
+        Line::Command(command, rest) => reply(worker, command, rest, front).await?,
         Line::Unknown(name) => (Reply::says(unknown(name)), true),
         Line::Shell { command, sent } => {
             let id = waiting.id;
-            desk.tell(Update::ShellStarted {
+            front.tell(UiEvent::ShellStarted {
                 id,
                 command: command.to_owned(),
             });
-            let carried = shell(worker, line, (command, sent), desk).await;
-            desk.tell(Update::ShellEnded);
+            let carried = shell(worker, line, (command, sent), front).await;
+            front.tell(UiEvent::ShellEnded);
             return carried;
         }
         Line::Message(_) => (Reply::default(), false),
     };
-    match store_reply(worker, line, reply, desk).await {
+    match store_reply(worker, line, reply, front).await {
         // Somebody was quicker.
         Err(EngineError::Commit(CommitError::NameTaken(name))) => {
             let reply = Reply::says(format!("⚠ another agent is called {name}"));
-            let (row, then) = store_reply(worker, line, reply, desk).await?;
+            let (row, then) = store_reply(worker, line, reply, front).await?;
             Ok(Carried::stored(true, row, then))
         }
         other => {
@@ -294,9 +298,9 @@ async fn shell(
     worker: &mut Worker,
     line: &str,
     (command, sent): (&str, bool),
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<Carried, EngineError> {
-    let (event, warned, stopped) = match shell::run_in_shell(worker, command, desk).await? {
+    let (event, warned, stopped) = match shell::run_in_shell(worker, command, front).await? {
         Ok(mut ran) => {
             let stopped = ran.stopped.take();
             let failed = stopped.is_none() && !ran.has_succeeded();
@@ -312,12 +316,12 @@ async fn shell(
     // The command ran: its output must not be lost.
     let rows = worker
         .ledger
-        .commit(CommitPlan::events(vec![event]).waiting(desk))
+        .commit(CommitPlan::events(vec![event]).waiting(front))
         .await?;
-    desk.told(rows);
+    front.told(rows);
     // Whoever leaves, leaves the turn too; whoever interrupts wanted the command to end.
     if let Some(stop @ Stop::Interrupt(Cause::Exit | Cause::Kill)) = &stopped {
-        desk.heard.push(Intent::Stop(stop.clone()));
+        front.heard.push(UserRequest::Stop(stop.clone()));
     }
     Ok(Carried {
         warned,
@@ -334,7 +338,7 @@ async fn store_reply(
     worker: &mut Worker,
     line: &str,
     reply: Reply,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<(RowRef, Then), EngineError> {
     let granted = reply.set.as_ref().filter(|_| reply.grants);
     let data = CommandData {
@@ -357,7 +361,7 @@ async fn store_reply(
         // Said later than what was said for this process only.
         worker.ledger.approve = None;
     }
-    desk.told(rows);
+    front.told(rows);
     let row = RowRef::new(
         worker.ledger.agent.state.agent(),
         worker.ledger.agent.state.head(),
@@ -370,7 +374,7 @@ async fn reply(
     worker: &mut Worker,
     command: &'static Command,
     rest: &str,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<(Reply, bool), EngineError> {
     let typed = match Typed::read(command, rest) {
         Ok(typed) => typed,
@@ -379,7 +383,7 @@ async fn reply(
             return Ok((Reply::says(reason), true));
         }
     };
-    match (command.handler)(worker, &typed, desk).await {
+    match (command.handler)(worker, &typed, front).await {
         Ok(reply) => Ok((reply, false)),
         Err(trouble) => Ok((Reply::says(warning(trouble)?), true)),
     }

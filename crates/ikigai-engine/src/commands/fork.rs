@@ -11,7 +11,7 @@ use super::rows::row_of;
 use super::time::find_mark;
 use super::{Command, CommandOption, Group, Line, Next, Reply, Takes, Trouble, Typed, parse};
 use crate::family::ForkWish;
-use crate::frontend::Desk;
+use crate::frontend::FrontEnd;
 use crate::ledger::{Ledger, Starter};
 use crate::{Engine, EngineError, Worker};
 
@@ -38,8 +38,8 @@ pub(super) const FORK: Command = Command {
         CommandOption::Value("--name"),
         CommandOption::Value("--at"),
     ],
-    ..Command::new("fork", Group::Agents, |worker, typed, desk| {
-        Box::pin(fork(worker, typed, desk))
+    ..Command::new("fork", Group::Agents, |worker, typed, front| {
+        Box::pin(fork(worker, typed, front))
     })
 };
 
@@ -67,7 +67,11 @@ impl From<&Typed> for ForkLine {
     }
 }
 
-async fn fork(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result<Reply, Trouble> {
+async fn fork(
+    worker: &mut Worker,
+    typed: &Typed,
+    front: &mut FrontEnd<'_>,
+) -> Result<Reply, Trouble> {
     let line = ForkLine::from(typed);
     let mut output = String::new();
     let mut last = None;
@@ -76,7 +80,7 @@ async fn fork(worker: &mut Worker, typed: &Typed, desk: &mut Desk<'_>) -> Result
             Ok(forked) => forked,
             Err(error) => return Err(no_room(error, &output)),
         };
-        desk.told(rows);
+        front.told(rows);
         output.push_str(&told(&forked.name, &wish));
         if wish.prompt.is_some() {
             worker.family().start_child(forked.id).await?;

@@ -11,7 +11,7 @@ use super::rows::{name_of, typed_in};
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::figures::shortened;
 use crate::ledger::Ledger;
-use crate::{Called, Engine, EngineError, Worker};
+use crate::{Engine, EngineError, NameCache, Worker};
 
 /// How many rows are shown if nobody says, and at most: what is printed is stored.
 const SHOWN_ROWS: usize = 100;
@@ -55,7 +55,7 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     }
     agent.know_all(engine.store()).await?;
     let own = agent.state.agent();
-    let mut called = Called::default();
+    let mut called = NameCache::default();
     let mut text = String::new();
     for row in held.iter().rev() {
         let shown = called

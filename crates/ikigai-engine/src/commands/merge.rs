@@ -7,7 +7,7 @@ use ikigai_store::{AgentRecord, Status};
 use super::agents::named;
 use super::{Command, CommandOption, Completes, Group, Reply, Takes, Trouble, Typed};
 use crate::family::MergeOf;
-use crate::frontend::Desk;
+use crate::frontend::FrontEnd;
 use crate::frontend::MergePreview;
 use crate::ledger::CommitPlan;
 use crate::{Engine, EngineError, Worker};
@@ -147,7 +147,7 @@ pub(crate) async fn store_merge(
     worker: &mut Worker,
     preview: &MergePreview,
     text: &str,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<(), EngineError> {
     let own: AgentId = worker.ledger.agent.state.agent();
     if preview.child.parent != Some(own) {
@@ -165,6 +165,6 @@ pub(crate) async fn store_merge(
     let output = Some(preview.line());
     let events = vec![preview.event(text), Event::Command { output, data }];
     let rows = worker.ledger.commit(CommitPlan::events(events)).await?;
-    desk.told(rows);
+    front.told(rows);
     Ok(())
 }

@@ -33,7 +33,7 @@ mod window;
 use ikigai_store::BoxFuture;
 
 use crate::Worker;
-use crate::frontend::Desk;
+use crate::frontend::FrontEnd;
 
 pub use crate::frontend::Next;
 pub use crate::turn::During;
@@ -134,7 +134,7 @@ pub struct Command {
 pub(crate) type Handler = for<'a, 'd> fn(
     &'a mut Worker,
     &'a Typed,
-    &'a mut Desk<'d>,
+    &'a mut FrontEnd<'d>,
 ) -> BoxFuture<'a, Result<Reply, Trouble>>;
 
 /// Where help shows a command.

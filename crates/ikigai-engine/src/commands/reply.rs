@@ -4,8 +4,8 @@ use ikigai_core::{Event, Settings};
 use ikigai_store::{BoxFuture, Effect, StoreError};
 use serde_json::{Map, Value};
 
-use crate::frontend::{Desk, Next, Stop};
-use crate::{EngineError, Errand, Worker};
+use crate::frontend::{FrontEnd, Next, Stop};
+use crate::{AgentJob, EngineError, Worker};
 
 /// What a command is to do and to print.
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(crate) enum Then {
     #[default]
     Nothing,
     /// The agent does this.
-    Work(Errand),
+    Work(AgentJob),
     /// A front end does something.
     Front(Next),
     /// Something that takes its time, whose output is a row of its own.
@@ -42,7 +42,7 @@ pub(crate) enum Then {
 pub(crate) type Later = Box<
     dyn for<'a, 'd> FnOnce(
             &'a mut Worker,
-            &'a mut Desk<'d>,
+            &'a mut FrontEnd<'d>,
         ) -> BoxFuture<'a, Result<String, Trouble>>
         + Send,
 >;

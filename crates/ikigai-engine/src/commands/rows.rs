@@ -6,7 +6,7 @@ use ikigai_store::{Agent, StoreError, history};
 
 use super::Trouble;
 use crate::figures::shortened;
-use crate::{Called, Engine, Worker};
+use crate::{Engine, NameCache, Worker};
 
 /// The shortest beginning of an id that names an agent.
 const SHORTEST_PREFIX: usize = 4;
@@ -68,7 +68,9 @@ async fn holds(engine: &Engine, agent: &mut Agent, row: RowRef) -> Result<bool, 
 /// How a row is shown and typed.
 pub(super) async fn name_of(worker: &Worker, row: RowRef) -> Result<String, StoreError> {
     let own = worker.ledger.agent.state.agent();
-    Called::default().row(&worker.ledger.engine, own, row).await
+    NameCache::default()
+        .row(&worker.ledger.engine, own, row)
+        .await
 }
 
 /// What a person typed for a `user` row, to be typed again; none if nobody typed it.

@@ -8,7 +8,7 @@ use ikigai_core::find::SEARCH_COMMAND;
 use super::{Command, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::Worker;
 use crate::figures::since;
-use crate::search::Asked;
+use crate::search::SearchOptions;
 
 pub(super) const SEARCH: Command = Command {
     arguments: "TEXT",
@@ -30,9 +30,9 @@ pub(super) const SEARCH: Command = Command {
 
 async fn search(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let workdir = worker.ledger.workdir();
-    let asked = Asked {
+    let asked = SearchOptions {
         workdir: Some(Path::new(&workdir)),
-        ..Asked::default()
+        ..SearchOptions::default()
     };
     let found = worker.ledger.engine.search(&typed.rest, asked).await??;
     let now = worker.ledger.engine.environment.now();

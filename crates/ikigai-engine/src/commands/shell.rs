@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Line, parse};
 use crate::environment::{cookie_of, draw_run};
-use crate::frontend::{Desk, Intent, Stop, TerminalRun, Update};
+use crate::frontend::{FrontEnd, Stop, TerminalRun, UiEvent, UserRequest};
 use crate::ledger::CommitPlan;
 use crate::{EngineError, Worker};
 
@@ -63,7 +63,7 @@ impl Ran {
 pub(crate) async fn store_terminal_run(
     worker: &mut Worker,
     run: TerminalRun,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<(), EngineError> {
     let TerminalRun {
         command,
@@ -91,10 +91,10 @@ pub(crate) async fn store_terminal_run(
     };
     let rows = worker
         .ledger
-        .commit(CommitPlan::events(vec![event]).waiting(desk))
+        .commit(CommitPlan::events(vec![event]).waiting(front))
         .await?;
-    desk.told(rows);
-    desk.tell(Update::ShellEnded);
+    front.told(rows);
+    front.tell(UiEvent::ShellEnded);
     Ok(())
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn store_terminal_run(
 pub(super) async fn run_in_shell(
     worker: &mut Worker,
     command: &str,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<Result<Ran, String>, EngineError> {
     let workdir = worker.ledger.workdir();
     if !workdir.is_dir() {
@@ -140,27 +140,27 @@ pub(super) async fn run_in_shell(
         tokio::select! {
             biased;
             ended = &mut run => break ended,
-            Some(line) = lines.recv() => desk.tell(Update::Printed(line)),
-            intent = desk.next(), if stopped.is_none() => match intent {
-                Intent::Stop(wish) => {
+            Some(line) = lines.recv() => front.tell(UiEvent::Printed(line)),
+            request = front.next(), if stopped.is_none() => match request {
+                UserRequest::Stop(wish) => {
                     stop.cancel();
                     stopped = Some(wish);
                 }
                 // Queued at once, so that it is durable and seen to wait.
-                Intent::Submit(message) if is_message(&message.line) => {
-                    worker.queue(message.into(), desk).await;
+                UserRequest::Submit(message) if is_message(&message.line) => {
+                    worker.queue(message.into(), front).await;
                 }
                 other => heard.push(other),
             },
         }
     };
     while let Ok(line) = lines.try_recv() {
-        desk.tell(Update::Printed(line));
+        front.tell(UiEvent::Printed(line));
     }
     // Heeded in their order, once there is time.
-    desk.heard.splice(0..0, heard);
+    front.heard.splice(0..0, heard);
     match ended {
-        Ok(ended) => ran(worker, command, &ended, stopped, desk).await.map(Ok),
+        Ok(ended) => ran(worker, command, &ended, stopped, front).await.map(Ok),
         Err(error) => Ok(Err(error.to_string())),
     }
 }
@@ -170,11 +170,11 @@ async fn ran(
     command: &str,
     ended: &Ended,
     stopped: Option<Stop>,
-    desk: &mut Desk<'_>,
+    front: &mut FrontEnd<'_>,
 ) -> Result<Ran, EngineError> {
     let presented = present(&ended.output, &*worker.ledger.engine.safety.blank);
     if let Some(bytes) = &presented.blob {
-        worker.ledger.put_blob(bytes, desk).await?;
+        worker.ledger.put_blob(bytes, front).await?;
     }
     let (exit, word) = match ended.cause {
         Cause::Exited(status) => {

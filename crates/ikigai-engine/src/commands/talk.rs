@@ -10,7 +10,7 @@ use super::reply::Then;
 use super::rows::{name_of, quoted};
 use super::{Command, Completes, During, Group, Reply, Takes, Trouble, Typed};
 use crate::rewind_effects::leave_for;
-use crate::{EngineError, Errand, Worker};
+use crate::{AgentJob, EngineError, Worker};
 
 /// The word that stands for all agents.
 const ALL: &str = "all";
@@ -60,7 +60,7 @@ async fn retry(worker: &mut Worker) -> Result<Reply, Trouble> {
         });
     let output = format!("↻ {name} {said} again{changed} · /redo brings the other answer back");
     let reply = Reply::does(Event::Rewind(data), output);
-    Ok(reply.then(Then::Work(Errand::Answer)))
+    Ok(reply.then(Then::Work(AgentJob::Answer)))
 }
 
 async fn resume(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
@@ -95,7 +95,7 @@ async fn resume(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     };
     if goes_on {
         let reply = Reply::does(Event::resume(), format!("{output}▶ going on"));
-        return Ok(reply.then(Then::Work(Errand::GoOn)));
+        return Ok(reply.then(Then::Work(AgentJob::GoOn)));
     }
     if output.is_empty() {
         return Trouble::refused("there is no stopped turn to go on with");

@@ -15,9 +15,9 @@ use tokio::sync::OnceCell;
 
 use crate::EngineError;
 use crate::environment::Environment;
-use crate::frontend::Intent;
+use crate::frontend::UserRequest;
 use crate::hub::{Hub, Observer};
-use crate::limits::{Crowd, Limits, Resume};
+use crate::limits::{AgentLimits, Limits, Resume};
 use crate::message_counts::MessageCounts;
 use crate::tools::{Safety, Tools, Toolset};
 
@@ -37,7 +37,7 @@ pub struct Engine {
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) safety: Safety,
     pub(crate) limits: Limits,
-    pub(crate) crowd: Crowd,
+    pub(crate) crowd: AgentLimits,
     pub(crate) hub: Arc<Hub>,
     /// What is done at start with turns that stopped in the middle.
     pub(crate) resume: Resume,
@@ -69,8 +69,8 @@ impl Engine {
             tools: Arc::new(Vec::new()),
             safety: Safety::default(),
             limits: Limits::default(),
-            crowd: Crowd::default(),
-            hub: Arc::new(Hub::new(Crowd::default().requests)),
+            crowd: AgentLimits::default(),
+            hub: Arc::new(Hub::new(AgentLimits::default().requests)),
             resume: Resume::default(),
             smaller_windows: Arc::default(),
             counted: Arc::default(),
@@ -116,7 +116,7 @@ impl Engine {
 
     /// Keeps families of agents within these bounds.
     #[must_use]
-    pub fn with_crowd(mut self, crowd: Crowd) -> Self {
+    pub fn with_crowd(mut self, crowd: AgentLimits) -> Self {
         self.crowd = crowd;
         self.hub = Arc::new(Hub::new(crowd.requests));
         self
@@ -160,15 +160,15 @@ impl Engine {
 
     /// Says something to an agent of this process that has no front end of its own; `false` if
     /// there is none such.
-    pub fn tell(&self, agent: AgentId, intent: Intent) -> bool {
-        self.hub.deliver(agent, intent)
+    pub fn tell(&self, agent: AgentId, request: UserRequest) -> bool {
+        self.hub.deliver(agent, request)
     }
 
     /// The same for a thread of its own: it waits until the agent has room for what is said, so that
     /// an answer is never lost. Not for use inside the runtime.
-    pub fn tell_waiting(&self, agent: AgentId, intent: Intent) -> bool {
+    pub fn tell_waiting(&self, agent: AgentId, request: UserRequest) -> bool {
         let ear = self.hub.ear_of(agent);
-        ear.is_some_and(|ear| ear.blocking_send(intent).is_ok())
+        ear.is_some_and(|ear| ear.blocking_send(request).is_ok())
     }
 
     /// All agents, in the order in which they were made.

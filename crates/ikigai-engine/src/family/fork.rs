@@ -16,7 +16,7 @@ use super::{Deal, Dealt, Family, Started, done};
 use crate::agent_tools::{ForkArguments, ForkMemory};
 use crate::calls::OpenCall;
 use crate::environment::{CrashPoint, draw_agent};
-use crate::frontend::{Desk, Errand};
+use crate::frontend::{AgentJob, FrontEnd};
 use crate::ledger::{Beside, CommitPlan, Ledger, Starter};
 use crate::{Engine, EngineError};
 
@@ -56,7 +56,7 @@ impl Family<'_> {
         &mut self,
         wish: &ForkWish,
         told: impl Fn(&Forked) -> Vec<Event>,
-        mut desk: Option<&mut Desk<'_>>,
+        mut front: Option<&mut FrontEnd<'_>>,
     ) -> Result<(Forked, Vec<Row>), EngineError> {
         let parent = self
             .ledger
@@ -67,8 +67,8 @@ impl Family<'_> {
         let mut taken: Vec<String> = Vec::new();
         loop {
             let forked = self.ledger.engine.christen(child, wish, &taken).await?;
-            let desk = desk.as_deref_mut();
-            match self.commit_fork(wish, &parent, &forked, &told, desk).await {
+            let front = front.as_deref_mut();
+            match self.commit_fork(wish, &parent, &forked, &told, front).await {
                 Ok(rows) => return Ok((forked, rows)),
                 // Another one was quicker.
                 Err(EngineError::Commit(CommitError::NameTaken(name))) => taken.push(name),
@@ -83,7 +83,7 @@ impl Family<'_> {
         parent: &AgentRecord,
         forked: &Forked,
         told: &impl Fn(&Forked) -> Vec<Event>,
-        desk: Option<&mut Desk<'_>>,
+        front: Option<&mut FrontEnd<'_>>,
     ) -> Result<Vec<Row>, EngineError> {
         // The fork point is the newest row that was applied. One that somebody else appends at this
         // very moment can only tell of a kill or a fork, which is nothing to the child.
@@ -97,7 +97,7 @@ impl Family<'_> {
         let now = self.ledger.engine.environment.now();
         let beside = move |_: Seq| newborn(parent, forked, rows.clone(), now);
         self.ledger.crash_point(CrashPoint::BeforeForkStored);
-        let plan = CommitPlan::events(events).beside(&beside).waiting_if(desk);
+        let plan = CommitPlan::events(events).beside(&beside).waiting_if(front);
         let rows = self.ledger.commit(plan).await?;
         self.ledger.crash_point(CrashPoint::AfterForkStored);
         Ok(rows)
@@ -108,7 +108,7 @@ impl Family<'_> {
         &mut self,
         arguments: ForkArguments,
         call: &OpenCall,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Deal {
         if arguments.prompt.trim().is_empty() {
             return Ok(Err("the prompt is empty".to_owned()));
@@ -149,9 +149,9 @@ impl Family<'_> {
             let text = format!("forked {} ({})", forked.name, forked.id);
             vec![call.result(done(text), Verdict::Ran)]
         };
-        match self.fork(&wish, told, Some(desk)).await {
+        match self.fork(&wish, told, Some(front)).await {
             Ok((forked, rows)) => {
-                desk.told(rows);
+                front.told(rows);
                 self.start_child(forked.id).await?;
                 Ok(Ok(Dealt::Done))
             }
@@ -170,12 +170,12 @@ impl Family<'_> {
             engine, starter, ..
         } = &*self.ledger;
         let child = Ledger::begin(engine.clone(), child, Epoch(1), *starter).await?;
-        self.start(child, Errand::Answer);
+        self.start(child, AgentJob::Answer);
         Ok(())
     }
 
     /// Starts another agent of this process beside this one.
-    pub(crate) fn start(&mut self, mut other: Ledger, job: Errand) {
+    pub(crate) fn start(&mut self, mut other: Ledger, job: AgentJob) {
         other.approve = self.ledger.approve;
         let own = self.ledger.id();
         let forked_by_us = |fork: &&ForkData| fork.parent_uuid == Some(own);

@@ -9,7 +9,7 @@ use crate::EngineError;
 use crate::agent_tools::KillArguments;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
-use crate::frontend::{Desk, Stop};
+use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{Beside, CommitPlan};
 
 impl Family<'_> {
@@ -20,7 +20,7 @@ impl Family<'_> {
         target: &AgentRecord,
         by: KilledBy,
         also: Vec<Event>,
-        mut desk: Option<&mut Desk<'_>>,
+        mut front: Option<&mut FrontEnd<'_>>,
     ) -> Result<(Vec<Row>, Vec<AgentId>), EngineError> {
         if target.parent.is_none() {
             return Err(EngineError::KillsRoot(target.name.clone()));
@@ -30,7 +30,7 @@ impl Family<'_> {
             return Err(EngineError::Dead(target.name.clone()));
         }
         let mut rows = self
-            .kill_these(target, &killed, by, also, desk.as_deref_mut())
+            .kill_these(target, &killed, by, also, front.as_deref_mut())
             .await?;
         loop {
             // Whoever died may have forked since the family was read. The dead fork no more.
@@ -39,7 +39,7 @@ impl Family<'_> {
                 return Ok((rows, killed));
             }
             let told = self
-                .kill_these(target, &more, by, Vec::new(), desk.as_deref_mut())
+                .kill_these(target, &more, by, Vec::new(), front.as_deref_mut())
                 .await?;
             rows.extend(told);
             killed.extend(more);
@@ -52,7 +52,7 @@ impl Family<'_> {
         killed: &[AgentId],
         by: KilledBy,
         also: Vec<Event>,
-        desk: Option<&mut Desk<'_>>,
+        front: Option<&mut FrontEnd<'_>>,
     ) -> Result<Vec<Row>, EngineError> {
         let own = self.ledger.agent.state.agent();
         let row = Event::AgentKilled(AgentKilledData {
@@ -87,7 +87,7 @@ impl Family<'_> {
         };
         let events = own_row.into_iter().chain(also).collect();
         self.ledger.crash_point(CrashPoint::BeforeKillStored);
-        let plan = CommitPlan::events(events).beside(&beside).waiting_if(desk);
+        let plan = CommitPlan::events(events).beside(&beside).waiting_if(front);
         let rows = self.ledger.commit(plan).await?;
         self.ledger.crash_point(CrashPoint::AfterKillStored);
         for agent in killed {
@@ -102,7 +102,7 @@ impl Family<'_> {
         &mut self,
         arguments: KillArguments,
         call: &OpenCall,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Deal {
         let target = match self.named(&arguments.agent).await? {
             Ok(target) => target,
@@ -120,11 +120,11 @@ impl Family<'_> {
         }
         let result = call.result(done(format!("killed {}", target.name)), Verdict::Ran);
         match self
-            .kill(&target, KilledBy::Model, vec![result], Some(desk))
+            .kill(&target, KilledBy::Model, vec![result], Some(front))
             .await
         {
             Ok((rows, killed)) => {
-                desk.told(rows);
+                front.told(rows);
                 Ok(Ok(if killed.contains(&own) {
                     Dealt::Died(Stop::Interrupt(Cause::Kill))
                 } else {

@@ -9,7 +9,7 @@ use crate::EngineError;
 use crate::agent_tools::SendArguments;
 use crate::calls::OpenCall;
 use crate::environment::{CrashPoint, draw_mail};
-use crate::frontend::Desk;
+use crate::frontend::FrontEnd;
 use crate::ledger::{CommitPlan, Ledger, read_held};
 
 /// The longest mail; whoever has more to say writes a file and sends its name.
@@ -57,23 +57,23 @@ impl Ledger {
         events: Vec<Event>,
         with: Vec<Effect>,
         report: Option<&str>,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Vec<Row>, EngineError> {
         let report = match report {
-            Some(text) => read_held!(desk, self.report(text)),
+            Some(text) => read_held!(front, self.report(text)),
             None => None,
         };
         if let Some(report) = report {
             let both = with.iter().cloned().chain([report]).collect();
             let plan = CommitPlan::events(events.clone()).with(both);
-            match self.commit(plan.waiting(desk)).await {
+            match self.commit(plan.waiting(front)).await {
                 // The parent died meanwhile.
                 Err(EngineError::Commit(CommitError::Dead(_))) => {}
                 stored => return stored,
             }
         }
         let plan = CommitPlan::events(events).with(with);
-        self.commit(plan.waiting(desk)).await
+        self.commit(plan.waiting(front)).await
     }
 
     /// The effect that leaves what this agent said last as mail to its parent, if its parent's
@@ -98,7 +98,7 @@ impl Family<'_> {
         &mut self,
         arguments: SendArguments,
         call: &OpenCall,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Deal {
         let to = match self.named(&arguments.to).await? {
             Ok(to) => to,
@@ -115,13 +115,13 @@ impl Family<'_> {
             .commit(
                 CommitPlan::events(vec![result])
                     .with(vec![send])
-                    .waiting(desk),
+                    .waiting(front),
             )
             .await
         {
             Ok(rows) => {
                 self.ledger.crash_point(CrashPoint::AfterMailSent);
-                desk.told(rows);
+                front.told(rows);
                 Ok(Ok(Dealt::Done))
             }
             Err(EngineError::Commit(CommitError::Dead(_))) => {

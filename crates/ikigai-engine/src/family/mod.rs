@@ -20,7 +20,7 @@ use ikigai_tools::arguments::read;
 use crate::EngineError;
 use crate::agent_tools::AgentTool;
 use crate::calls::{Came, OpenCall};
-use crate::frontend::{Desk, Stop};
+use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{CommitPlan, Ledger};
 
 pub use fork::{ForkWish, Forked};
@@ -67,19 +67,19 @@ impl Family<'_> {
         &mut self,
         tool: AgentTool,
         call: &OpenCall,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Dealt, EngineError> {
         let dealt = match tool {
             AgentTool::Fork => match read(&call.arguments) {
-                Ok(arguments) => self.deal_fork(arguments, call, desk).await?,
+                Ok(arguments) => self.deal_fork(arguments, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Kill => match read(&call.arguments) {
-                Ok(arguments) => self.deal_kill(arguments, call, desk).await?,
+                Ok(arguments) => self.deal_kill(arguments, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Send => match read(&call.arguments) {
-                Ok(arguments) => self.deal_send(arguments, call, desk).await?,
+                Ok(arguments) => self.deal_send(arguments, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Wait => match read(&call.arguments) {
@@ -87,13 +87,13 @@ impl Family<'_> {
                 Err(bad) => Err(bad.0),
             },
             AgentTool::Recall => match read(&call.arguments) {
-                Ok(arguments) => self.deal_recall(arguments, call, desk).await?,
+                Ok(arguments) => self.deal_recall(arguments, call, front).await?,
                 Err(bad) => Err(bad.0),
             },
         };
         match dealt {
             Ok(dealt) => Ok(dealt),
-            Err(reason) => self.refuse_deal(call, reason, desk).await,
+            Err(reason) => self.refuse_deal(call, reason, front).await,
         }
     }
 
@@ -101,14 +101,14 @@ impl Family<'_> {
         &mut self,
         call: &OpenCall,
         reason: String,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Dealt, EngineError> {
         let result = call.result(Came::failed(reason), Verdict::Refused);
         let rows = self
             .ledger
-            .commit(CommitPlan::events(vec![result]).waiting(desk))
+            .commit(CommitPlan::events(vec![result]).waiting(front))
             .await?;
-        desk.told(rows);
+        front.told(rows);
         Ok(Dealt::Done)
     }
 }

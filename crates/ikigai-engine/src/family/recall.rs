@@ -12,9 +12,9 @@ use crate::EngineError;
 use crate::agent_tools::RecallArguments;
 use crate::calls::{Came, OpenCall};
 use crate::figures::since;
-use crate::frontend::Desk;
+use crate::frontend::FrontEnd;
 use crate::ledger::CommitPlan;
-use crate::search::{Asked, Found};
+use crate::search::{SearchOptions, SearchResults};
 use ikigai_store::SortOrder;
 
 /// How many hits a model is told if it does not say, and at most.
@@ -30,10 +30,10 @@ impl Family<'_> {
         &mut self,
         arguments: RecallArguments,
         call: &OpenCall,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Deal {
         if let Some(row) = &arguments.row {
-            return self.deal_row(row, arguments.page, call, desk).await;
+            return self.deal_row(row, arguments.page, call, front).await;
         }
         if arguments.query.trim().is_empty() {
             return Ok(Err("`query` or `row` is missing".to_owned()));
@@ -45,16 +45,16 @@ impl Family<'_> {
         let result = call.result(self.told(&found), Verdict::Ran);
         let rows = self
             .ledger
-            .commit(CommitPlan::events(vec![result]).waiting(desk))
+            .commit(CommitPlan::events(vec![result]).waiting(front))
             .await?;
-        desk.told(rows);
+        front.told(rows);
         Ok(Ok(Dealt::Done))
     }
 
     async fn recall(
         &self,
         arguments: &RecallArguments,
-    ) -> Result<Result<Found, String>, EngineError> {
+    ) -> Result<Result<SearchResults, String>, EngineError> {
         let mut typed = arguments.query.clone();
         for (name, value) in [("agent", &arguments.agent), ("kind", &arguments.kind)] {
             if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
@@ -63,13 +63,13 @@ impl Family<'_> {
         }
         let session = self.recall_scope().await?;
         let workdir = self.ledger.workdir();
-        let asked = Asked {
+        let asked = SearchOptions {
             limit: arguments.limit.unwrap_or(HITS).clamp(1, MOST_HITS),
             order: SortOrder::Relevance,
             workdir: Some(Path::new(&workdir)),
             line_chars: LINE_CHARS,
             session,
-            ..Asked::default()
+            ..SearchOptions::default()
         };
         self.ledger.engine.search(&typed, asked).await
     }
@@ -91,7 +91,7 @@ impl Family<'_> {
         Ok(record.session)
     }
 
-    fn told(&self, found: &Found) -> Came {
+    fn told(&self, found: &SearchResults) -> Came {
         let now = self.ledger.engine.environment.now();
         let mut text = String::new();
         for named in &found.hits {

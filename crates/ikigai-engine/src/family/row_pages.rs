@@ -8,7 +8,7 @@ use ikigai_tools::output::clean;
 use super::{Deal, Dealt, Family, done};
 use crate::EngineError;
 use crate::calls::{Came, OpenCall};
-use crate::frontend::Desk;
+use crate::frontend::FrontEnd;
 use crate::ledger::CommitPlan;
 
 /// Longest page, in bytes; small windows have shorter ones.
@@ -27,7 +27,7 @@ impl Family<'_> {
         name: &str,
         page: Option<usize>,
         call: &OpenCall,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Deal {
         let came = match self.row_page(name, page.unwrap_or(1)).await? {
             Ok(came) => came,
@@ -36,9 +36,9 @@ impl Family<'_> {
         let result = call.result(came, Verdict::Ran);
         let rows = self
             .ledger
-            .commit(CommitPlan::events(vec![result]).waiting(desk))
+            .commit(CommitPlan::events(vec![result]).waiting(front))
             .await?;
-        desk.told(rows);
+        front.told(rows);
         Ok(Ok(Dealt::Done))
     }
 

@@ -9,7 +9,7 @@ use super::{Outcome, SummaryDraft};
 
 /// What a front end is told while a turn goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Update {
+pub enum UiEvent {
     /// A turn has begun, or goes on.
     Began,
     /// The turn has ended.

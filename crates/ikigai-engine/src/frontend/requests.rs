@@ -8,7 +8,7 @@ use super::{MergePreview, Stop, SummaryDraft};
 
 /// What a front end asks of an agent at work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Intent {
+pub enum UserRequest {
     /// To stop.
     Stop(Stop),
     /// To take this message in at the next break.
@@ -20,7 +20,7 @@ pub enum Intent {
     /// To show what this command would print, if it is one that only shows something.
     Preview(String),
     /// To do this as soon as it has nothing else to do.
-    Do(Errand),
+    Do(AgentJob),
     /// Not to send a message that waits.
     TakeBack(MailId),
     /// To do with a call as somebody answered.
@@ -47,7 +47,7 @@ pub enum Answer {
 
 /// What is asked of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Errand {
+pub enum AgentJob {
     /// To answer this.
     Say(String),
     /// To answer what is in its log already.
@@ -103,15 +103,15 @@ pub(crate) struct WaitingLine {
 }
 
 impl WaitingLine {
-    pub(super) fn into_intent(self) -> Intent {
+    pub(super) fn into_intent(self) -> UserRequest {
         match self.id {
             // Only the row of a message has the time of its submission, and this is a command.
-            Some(id) => Intent::Submit(Submission {
+            Some(id) => UserRequest::Submit(Submission {
                 id,
                 at: Micros(0),
                 line: self.line,
             }),
-            None => Intent::Command(self.line),
+            None => UserRequest::Command(self.line),
         }
     }
 }

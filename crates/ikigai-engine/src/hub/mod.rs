@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use self::open_questions::OpenQuestions;
 use crate::frontend::TurnEnd;
-use crate::frontend::{INTENTS, Intent, Stop, Update};
+use crate::frontend::{Stop, USER_REQUESTS, UiEvent, UserRequest};
 
 pub(crate) use open_questions::OpenQuestion;
 
@@ -37,7 +37,7 @@ const OUTSIDE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Is told what happens to agents that have no front end of their own, with their ids and names.
-pub type Observer = Arc<dyn Fn(AgentId, &str, &Update) + Send + Sync>;
+pub type Observer = Arc<dyn Fn(AgentId, &str, &UiEvent) + Send + Sync>;
 
 /// Notes which agent the user talks or switches to.
 pub type UseObserver = Arc<dyn Fn(AgentId) + Send + Sync>;
@@ -81,7 +81,7 @@ pub(crate) struct Hub {
 
 /// One agent of this process.
 struct Slot {
-    intents: mpsc::Sender<Intent>,
+    requests: mpsc::Sender<UserRequest>,
     working: bool,
     /// It sees to something that is no work: it begins to live here, or shows something.
     minds: bool,
@@ -104,15 +104,15 @@ enum LifeEnd {
 impl Slot {
     /// Whether all that it was told was heard and seen to, but for the work that it does.
     fn has_heard(&self) -> bool {
-        !self.minds && self.intents.capacity() == self.intents.max_capacity()
+        !self.minds && self.requests.capacity() == self.requests.max_capacity()
     }
 
     /// Interrupts its work, and ends its life here after what it was told before.
     fn dismiss(&mut self) {
         self.end.get_or_insert(LifeEnd::Dismissed);
         let _ = self
-            .intents
-            .try_send(Intent::Stop(Stop::Interrupt(Cause::Exit)));
+            .requests
+            .try_send(UserRequest::Stop(Stop::Interrupt(Cause::Exit)));
     }
 }
 
@@ -210,12 +210,12 @@ impl Hub {
     }
 
     /// Takes an agent in; what is said to it comes out of the channel.
-    pub(crate) fn enlist(self: &Arc<Self>, agent: AgentId) -> (Seat, mpsc::Receiver<Intent>) {
-        let (intents, heard) = mpsc::channel(INTENTS);
+    pub(crate) fn enlist(self: &Arc<Self>, agent: AgentId) -> (Seat, mpsc::Receiver<UserRequest>) {
+        let (requests, heard) = mpsc::channel(USER_REQUESTS);
         let number = self.seats.fetch_add(1, Ordering::Relaxed);
         let is_leaving = self.leaving.load(Ordering::Relaxed);
         let slot = Slot {
-            intents,
+            requests,
             working: true,
             minds: false,
             end: is_leaving.then_some(LifeEnd::Dismissed),
@@ -249,8 +249,8 @@ impl Hub {
         if let Some(slot) = self.slots().get_mut(&agent)
             && slot.end.replace(LifeEnd::Killed) != Some(LifeEnd::Killed)
         {
-            let stop = Intent::Stop(Stop::Interrupt(Cause::Kill));
-            let _ = slot.intents.try_send(stop);
+            let stop = UserRequest::Stop(Stop::Interrupt(Cause::Kill));
+            let _ = slot.requests.try_send(stop);
         }
     }
 
@@ -292,31 +292,31 @@ impl Hub {
     }
 
     /// Says something to an agent of this process; `false` if it is none, or does not listen.
-    pub(crate) fn deliver(&self, agent: AgentId, intent: Intent) -> bool {
+    pub(crate) fn deliver(&self, agent: AgentId, request: UserRequest) -> bool {
         let mut slots = self.slots();
         let Some(slot) = slots.get_mut(&agent) else {
             return false;
         };
         // Whoever waits for it must not find it idle before it has heard of its work.
-        let works = matches!(intent, Intent::Do(_));
-        let heard = slot.intents.try_send(intent).is_ok();
+        let works = matches!(request, UserRequest::Do(_));
+        let heard = slot.requests.try_send(request).is_ok();
         slot.working |= works && heard;
         heard
     }
 
     /// Where an agent of this process is spoken to.
-    pub(crate) fn ear_of(&self, agent: AgentId) -> Option<mpsc::Sender<Intent>> {
-        self.slots().get(&agent).map(|slot| slot.intents.clone())
+    pub(crate) fn ear_of(&self, agent: AgentId) -> Option<mpsc::Sender<UserRequest>> {
+        self.slots().get(&agent).map(|slot| slot.requests.clone())
     }
 
     /// Ends the life of an agent of this process, and waits until its lease is given back.
     pub(crate) async fn let_go(&self, agent: AgentId) {
-        let intents = self.slots().get_mut(&agent).map(|slot| {
+        let requests = self.slots().get_mut(&agent).map(|slot| {
             slot.dismiss();
-            slot.intents.clone()
+            slot.requests.clone()
         });
-        if let Some(intents) = intents {
-            intents.closed().await;
+        if let Some(requests) = requests {
+            requests.closed().await;
         }
     }
 

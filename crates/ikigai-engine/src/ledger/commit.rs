@@ -9,7 +9,7 @@ use ikigai_store::{Batch, CommitError, Effect, HeadClaim, LeaseClaim, MailEffect
 use super::Ledger;
 use super::retry::{TRIES, may_return, pause, report_silence};
 use crate::EngineError;
-use crate::frontend::Desk;
+use crate::frontend::FrontEnd;
 use crate::grants::awaits_tag;
 
 /// Rows read at a time when catching up.
@@ -44,7 +44,7 @@ pub(crate) struct CommitPlan<'a, 'd> {
     /// Time of the last row; now if none is given.
     dated: Option<Micros>,
     /// Front end that waits with the agent while the store is away.
-    waits: Option<&'a mut Desk<'d>>,
+    waits: Option<&'a mut FrontEnd<'d>>,
 }
 
 impl<'a, 'd> CommitPlan<'a, 'd> {
@@ -90,13 +90,13 @@ impl<'a, 'd> CommitPlan<'a, 'd> {
     }
 
     /// Waits for a store that is away, however long: what is committed must not be lost.
-    pub(crate) fn waiting(self, desk: &'a mut Desk<'d>) -> Self {
-        self.waiting_if(Some(desk))
+    pub(crate) fn waiting(self, front: &'a mut FrontEnd<'d>) -> Self {
+        self.waiting_if(Some(front))
     }
 
     /// Waits for a store that is away, if there is a front end to wait with.
-    pub(crate) fn waiting_if(mut self, desk: Option<&'a mut Desk<'d>>) -> Self {
-        self.waits = desk;
+    pub(crate) fn waiting_if(mut self, front: Option<&'a mut FrontEnd<'d>>) -> Self {
+        self.waits = front;
         self
     }
 }
@@ -139,12 +139,12 @@ impl Ledger {
         if let (Some(row), Some(at)) = (attempt.rows.last_mut(), dated) {
             row.created_at = at;
         }
-        let Some(desk) = waits else {
+        let Some(front) = waits else {
             return self.try_commit(&mut attempt).await;
         };
         for _ in 1..TRIES {
-            match report_silence(self.try_commit(&mut attempt), desk).await {
-                Err(error) if may_return(&error) => pause(&error, desk).await?,
+            match report_silence(self.try_commit(&mut attempt), front).await {
+                Err(error) if may_return(&error) => pause(&error, front).await?,
                 other => return other,
             }
         }

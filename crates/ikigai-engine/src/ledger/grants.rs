@@ -6,7 +6,7 @@ use ikigai_core::{Event, Seq};
 use ikigai_tools::permission::Grant;
 
 use super::Ledger;
-use crate::frontend::{Desk, Update};
+use crate::frontend::{FrontEnd, UiEvent};
 
 impl Ledger {
     /// Mode and rules in force here; `run --approve` replaces the mode for this process.
@@ -35,14 +35,14 @@ impl Ledger {
     }
 
     /// Offers once in this process to grant what the log of a root agent has from elsewhere.
-    pub(crate) fn offer_grants(&self, desk: &mut Desk<'_>) {
+    pub(crate) fn offer_grants(&self, front: &mut FrontEnd<'_>) {
         let is_root = self.agent.state.fork().is_none();
         let Some(foreign) = self.foreign_grants().filter(|_| is_root) else {
             return;
         };
         // A mode for this process leaves nothing open.
         if self.approve.is_none() && self.engine.hub.offers_grants(self.id()) {
-            desk.tell(Update::GrantOffer(format!(
+            front.tell(UiEvent::GrantOffer(format!(
                 "Not in force here: {foreign}, granted by another user or machine. \
                  /approve grant to apply"
             )));

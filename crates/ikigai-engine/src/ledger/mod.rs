@@ -23,11 +23,11 @@ pub(crate) use tally::Tally;
 pub(crate) use turn_starts::is_message;
 
 use crate::environment::CrashPoint;
-use crate::frontend::Errand;
+use crate::frontend::AgentJob;
 use crate::{Engine, EngineError};
 
 /// Starts an agent with a job, or to listen only.
-pub(crate) type Starter = fn(Ledger, Option<Errand>);
+pub(crate) type Starter = fn(Ledger, Option<AgentJob>);
 
 /// Lease, state and commits of one agent of this process.
 pub(crate) struct Ledger {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::Ledger;
 use crate::EngineError;
 use crate::environment::CrashPoint;
-use crate::frontend::{Desk, Intent, Update};
+use crate::frontend::{FrontEnd, UiEvent, UserRequest};
 
 /// Attempts against a store that fails.
 pub(super) const TRIES: u32 = 600;
@@ -26,10 +26,10 @@ impl Ledger {
     pub(crate) async fn put_blob(
         &self,
         bytes: &[u8],
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<String, EngineError> {
         self.crash_point(CrashPoint::BeforeBlobStored);
-        let hash = read_held!(desk, blobs::put_blob(self.engine.store(), bytes));
+        let hash = read_held!(front, blobs::put_blob(self.engine.store(), bytes));
         self.crash_point(CrashPoint::AfterBlobStored);
         Ok(hash.to_string())
     }
@@ -39,10 +39,10 @@ impl Ledger {
 ///
 /// A function would take a closure that lends its future, which cannot be sent to another thread.
 macro_rules! read_held {
-    ($desk:expr, $read:expr) => {{
+    ($front:expr, $read:expr) => {{
         let mut patience = $crate::ledger::Patience::default();
         loop {
-            if let Some(read) = patience.wait($read.await, $desk).await? {
+            if let Some(read) = patience.wait($read.await, $front).await? {
                 break read;
             }
         }
@@ -62,12 +62,12 @@ impl Patience {
     pub(crate) async fn wait<T>(
         &mut self,
         read: Result<T, impl Into<EngineError>>,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<T>, EngineError> {
         self.tries += 1;
         match read.map_err(Into::into) {
             Err(error) if may_return(&error) && self.tries < TRIES => {
-                pause(&error, desk).await?;
+                pause(&error, front).await?;
                 Ok(None)
             }
             read => read.map(Some),
@@ -76,12 +76,15 @@ impl Patience {
 }
 
 /// Awaits the store; tells the front end if that takes long.
-pub(crate) async fn report_silence<T>(work: impl Future<Output = T>, desk: &mut Desk<'_>) -> T {
+pub(crate) async fn report_silence<T>(
+    work: impl Future<Output = T>,
+    front: &mut FrontEnd<'_>,
+) -> T {
     let mut work = pin!(work);
     if let Ok(done) = timeout(SILENCE, &mut work).await {
         return done;
     }
-    desk.tell(Update::StoreAway("the store does not answer".to_owned()));
+    front.tell(UiEvent::StoreAway("the store does not answer".to_owned()));
     work.await
 }
 
@@ -94,22 +97,25 @@ pub(super) fn may_return(error: &EngineError) -> bool {
 ///
 /// Requests that arrive meanwhile are kept for later. A second request to stop ends the wait with
 /// an error, because no user should have to wait for a store that does not come back.
-pub(super) async fn pause(error: &EngineError, desk: &mut Desk<'_>) -> Result<(), EngineError> {
-    desk.tell(Update::StoreAway(error.to_string()));
+pub(super) async fn pause(
+    error: &EngineError,
+    front: &mut FrontEnd<'_>,
+) -> Result<(), EngineError> {
+    front.tell(UiEvent::StoreAway(error.to_string()));
     let end = Instant::now() + PAUSE;
-    let mut heard = std::mem::take(&mut desk.heard);
-    let stops = |heard: &[Intent]| {
-        let is_stop = |intent: &&Intent| matches!(intent, Intent::Stop(_));
+    let mut heard = std::mem::take(&mut front.heard);
+    let stops = |heard: &[UserRequest]| {
+        let is_stop = |request: &&UserRequest| matches!(request, UserRequest::Stop(_));
         heard.iter().filter(is_stop).count()
     };
     loop {
         tokio::select! {
             () = sleep_until(end) => break,
-            intent = desk.next() => heard.push(intent),
+            request = front.next() => heard.push(request),
         }
     }
-    desk.heard = heard;
-    if stops(&desk.heard) > 1 {
+    front.heard = heard;
+    if stops(&front.heard) > 1 {
         return Err(EngineError::StoreAway(error.to_string()));
     }
     Ok(())

@@ -5,7 +5,7 @@ use ikigai_store::AgentRecord;
 
 use super::live::start;
 use crate::commands::{Dispatcher, fork_held_by_line};
-use crate::frontend::Errand;
+use crate::frontend::AgentJob;
 use crate::ledger::Ledger;
 use crate::{Engine, EngineError, Worker};
 
@@ -52,7 +52,7 @@ impl Engine {
         let idle = forked.children.last().filter(|_| !forked.have_work);
         let idle = idle.map(Ledger::id);
         for child in forked.children {
-            start(child, forked.have_work.then_some(Errand::Answer));
+            start(child, forked.have_work.then_some(AgentJob::Answer));
         }
         Ok(Some((forked.output, idle)))
     }

@@ -1,27 +1,31 @@
 //! Typed lines: a message starts a turn, a command runs.
 
 use crate::commands::{Done, Followed, Line, dispatch, follow, parse, preview, store_merge};
-use crate::frontend::{Desk, Errand, MergePreview, Outcome, Stop};
+use crate::frontend::{AgentJob, FrontEnd, MergePreview, Outcome, Stop};
 use crate::{EngineError, Worker};
 
 impl Worker {
     /// Does what a typed line says: a message begins a turn, a command is carried out.
-    pub async fn line(&mut self, line: &str, desk: &mut Desk<'_>) -> Result<Done, EngineError> {
+    pub async fn line(
+        &mut self,
+        line: &str,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Done, EngineError> {
         if let Line::Message(text) = parse(line) {
-            let errand = Errand::Say(text.to_owned());
-            return self.work(errand, desk).await.map(Done::turn);
+            let job = AgentJob::Say(text.to_owned());
+            return self.work(job, front).await.map(Done::turn);
         }
-        self.tell_settled(desk).await?;
-        let carried = dispatch(self, &line.to_owned().into(), desk).await?;
+        self.tell_settled(front).await?;
+        let carried = dispatch(self, &line.to_owned().into(), front).await?;
         let mut warned = carried.warned;
         let mut stopped = carried.stopped.clone();
-        let followed = follow(self, line, carried, desk).await?;
+        let followed = follow(self, line, carried, front).await?;
         warned |= matches!(followed, Followed::Warned | Followed::Stopped(_));
         if let Followed::Stopped(stop) = &followed {
             stopped = Some(stop.clone());
         }
-        let outcome = match followed.errand() {
-            Some(errand) => Some(self.work(errand, desk).await?),
+        let outcome = match followed.job() {
+            Some(job) => Some(self.work(job, front).await?),
             None => stopped.map(|stop| match stop {
                 Stop::Interrupt(cause) => Outcome::Interrupted(cause),
                 Stop::Deadline(after) => {
@@ -36,9 +40,9 @@ impl Worker {
     pub async fn preview(
         &mut self,
         line: &str,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<String>, EngineError> {
-        preview(self, line, desk).await
+        preview(self, line, front).await
     }
 
     /// Stores the merge that a preview shows, in words that a person may have changed.
@@ -46,8 +50,8 @@ impl Worker {
         &mut self,
         preview: &MergePreview,
         text: &str,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
-        store_merge(self, preview, text, desk).await
+        store_merge(self, preview, text, front).await
     }
 }

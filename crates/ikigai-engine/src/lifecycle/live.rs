@@ -12,7 +12,7 @@ use crate::commands::{
     Dispatcher, Line, carry_out_waiting, parse, store_merge, store_terminal_run,
 };
 use crate::family::Started;
-use crate::frontend::{Desk, Errand, Intent, Outcome, Stop, Update, WaitingLine};
+use crate::frontend::{AgentJob, FrontEnd, Outcome, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::hub::Seat;
 use crate::ledger::{CommitPlan, Ledger};
 use crate::response::failure;
@@ -37,17 +37,17 @@ impl Worker {
     /// leave as mail, when the last of them is done, is one more turn.
     pub async fn work(
         &mut self,
-        errand: Errand,
-        desk: &mut Desk<'_>,
+        job: AgentJob,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.ledger.engine.hub.watch(&self.ledger.engine.store);
-        let seat = self.take_seat(desk);
-        let outcome = self.work_seated(errand, desk).await;
+        let seat = self.take_seat(front);
+        let outcome = self.work_seated(job, front).await;
         drop(seat);
         // What was said to it at the last moment is not lost.
         if outcome.is_ok()
             && let Some(Stop::Interrupt(cause @ (Cause::Exit | Cause::Kill))) =
-                self.hear(desk).await?
+                self.hear(front).await?
         {
             return Ok(Outcome::Interrupted(cause));
         }
@@ -55,30 +55,30 @@ impl Worker {
     }
 
     /// An agent that a front end drives can be killed, woken and waited for like one that has none.
-    fn take_seat(&self, desk: &mut Desk<'_>) -> Option<Seat> {
+    fn take_seat(&self, front: &mut FrontEnd<'_>) -> Option<Seat> {
         let agent = self.ledger.agent.state.agent();
         if self.ledger.engine.hub.is_working(agent).is_some() {
             return None;
         }
         let (seat, others) = self.ledger.engine.hub.enlist(agent);
-        desk.listen_to(others);
+        front.listen_to(others);
         Some(seat)
     }
 
     async fn work_seated(
         &mut self,
-        errand: Errand,
-        desk: &mut Desk<'_>,
+        job: AgentJob,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         let own = self.ledger.agent.state.agent();
-        let mut outcome = self.carry_out(errand, desk).await?;
+        let mut outcome = self.carry_out(job, front).await?;
         loop {
             if self.ledger.engine.hub.is_killed(own) {
                 return Ok(Outcome::Interrupted(Cause::Kill));
             }
             // A command may have ended the turn, and may begin another.
-            if let Some(errand) = self.next_errand(desk).await? {
-                outcome = self.carry_out(errand, desk).await?;
+            if let Some(job) = self.next_errand(front).await? {
+                outcome = self.carry_out(job, front).await?;
                 continue;
             }
             if self.children.is_empty() {
@@ -92,7 +92,7 @@ impl Worker {
             if outcome != Outcome::Completed {
                 return Ok(outcome);
             }
-            match self.await_children(desk).await? {
+            match self.await_children(front).await? {
                 Awaited::Stopped(Stop::Interrupt(cause)) => outcome = Outcome::Interrupted(cause),
                 Awaited::Stopped(Stop::Deadline(after)) => {
                     outcome = Outcome::Failed(format!(
@@ -102,7 +102,7 @@ impl Worker {
                 }
                 // Who was forked by a command says what it has to say in its own log.
                 Awaited::Done { reports: true } if self.has_mail().await? => {
-                    outcome = self.carry_out(Errand::Mail, desk).await?;
+                    outcome = self.carry_out(AgentJob::Mail, front).await?;
                 }
                 Awaited::Done { .. } | Awaited::Asked => {}
             }
@@ -110,21 +110,24 @@ impl Worker {
     }
 
     /// What there is to do after a turn: what commands ask for, what others do, what the user says.
-    async fn next_errand(&mut self, desk: &mut Desk<'_>) -> Result<Option<Errand>, EngineError> {
-        if let Some(errand) = carry_out_waiting(self, desk).await? {
-            return Ok(Some(errand));
+    async fn next_errand(
+        &mut self,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Option<AgentJob>, EngineError> {
+        if let Some(job) = carry_out_waiting(self, front).await? {
+            return Ok(Some(job));
         }
-        while let Some(errand) = desk.errands.pop_front() {
-            let is_moot = match errand {
-                Errand::Mail => !self.has_mail().await?,
-                Errand::Resume => matches!(
+        while let Some(job) = front.jobs.pop_front() {
+            let is_moot = match job {
+                AgentJob::Mail => !self.has_mail().await?,
+                AgentJob::Resume => matches!(
                     self.check_resumable().await,
                     Err(EngineError::NothingToResume)
                 ),
                 _ => false,
             };
             if !is_moot {
-                return Ok(Some(errand));
+                return Ok(Some(job));
             }
         }
         Ok(None)
@@ -132,21 +135,21 @@ impl Worker {
 
     /// Stores the lines that were typed before the program leaves. Messages wait as mail; no turn
     /// begins, and no shell command starts.
-    async fn finish_lines(&mut self, desk: &mut Desk<'_>) {
-        let mut finished = self.hear(desk).await.map(drop);
+    async fn finish_lines(&mut self, front: &mut FrontEnd<'_>) {
+        let mut finished = self.hear(front).await.map(drop);
         while finished.is_ok() {
             let starts_shell =
                 |waiting: &WaitingLine| matches!(parse(&waiting.line), Line::Shell { .. });
-            desk.at_break.retain(|waiting| !starts_shell(waiting));
-            desk.after_turn.retain(|waiting| !starts_shell(waiting));
-            match carry_out_waiting(self, desk).await {
+            front.at_break.retain(|waiting| !starts_shell(waiting));
+            front.after_turn.retain(|waiting| !starts_shell(waiting));
+            match carry_out_waiting(self, front).await {
                 Ok(None) => return,
                 Ok(Some(_)) => {}
                 Err(error) => finished = Err(error),
             }
         }
         if let Err(error) = finished {
-            desk.tell(Update::Warning(error.to_string()));
+            front.tell(UiEvent::Warning(error.to_string()));
         }
     }
 
@@ -154,12 +157,12 @@ impl Worker {
     /// why it was told to stop, if it was.
     pub async fn see_children_out(
         &mut self,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         // Whoever kills the agent meanwhile is heard.
-        let _seat = self.take_seat(desk);
+        let _seat = self.take_seat(front);
         loop {
-            match self.await_children(desk).await? {
+            match self.await_children(front).await? {
                 Awaited::Stopped(stop) => return Ok(Some(stop)),
                 Awaited::Done { .. } => return Ok(None),
                 // The front end is about to leave: what it says is mail for the next turn.
@@ -182,39 +185,39 @@ impl Worker {
 
     async fn carry_out(
         &mut self,
-        errand: Errand,
-        desk: &mut Desk<'_>,
+        job: AgentJob,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.stopped = None;
-        match errand {
-            Errand::Say(text) => self.turn(&text, desk).await,
-            Errand::Answer => self.answer(desk).await,
-            Errand::Mail => self.answer_mail(desk).await,
-            Errand::Resume => self.resume(desk).await,
-            Errand::Retry => self.retry(desk).await,
-            Errand::GoOn => self.go_on(desk).await,
-            Errand::Line(line) => {
-                desk.at_break.push_back(line.into());
+        match job {
+            AgentJob::Say(text) => self.turn(&text, front).await,
+            AgentJob::Answer => self.answer(front).await,
+            AgentJob::Mail => self.answer_mail(front).await,
+            AgentJob::Resume => self.resume(front).await,
+            AgentJob::Retry => self.retry(front).await,
+            AgentJob::GoOn => self.go_on(front).await,
+            AgentJob::Line(line) => {
+                front.at_break.push_back(line.into());
                 Ok(Outcome::Completed)
             }
-            Errand::Submit(submission) => {
+            AgentJob::Submit(submission) => {
                 if let Line::Message(_) = parse(&submission.line) {
-                    return self.submitted(submission, desk).await;
+                    return self.submitted(submission, front).await;
                 }
-                desk.at_break.push_back(submission.into());
+                front.at_break.push_back(submission.into());
                 Ok(Outcome::Completed)
             }
-            Errand::TerminalRan(run) => {
-                store_terminal_run(self, run, desk).await?;
+            AgentJob::TerminalRan(run) => {
+                store_terminal_run(self, run, front).await?;
                 Ok(Outcome::Completed)
             }
-            Errand::StoreSummary(draft, edited) => {
-                self.store_edited(*draft, edited, desk).await?;
+            AgentJob::StoreSummary(draft, edited) => {
+                self.store_edited(*draft, edited, front).await?;
                 Ok(Outcome::Completed)
             }
-            Errand::Merge(preview, text) => {
-                match store_merge(self, &preview, &text, desk).await {
-                    Err(EngineError::Refused(reason)) => desk.tell(Update::Warning(reason)),
+            AgentJob::Merge(preview, text) => {
+                match store_merge(self, &preview, &text, front).await {
+                    Err(EngineError::Refused(reason)) => front.tell(UiEvent::Warning(reason)),
                     merged => merged?,
                 }
                 Ok(Outcome::Completed)
@@ -228,7 +231,7 @@ impl Worker {
     }
 
     /// Waits until none of those that it started works any more, unless there is something to do.
-    async fn await_children(&mut self, desk: &mut Desk<'_>) -> Result<Awaited, EngineError> {
+    async fn await_children(&mut self, front: &mut FrontEnd<'_>) -> Result<Awaited, EngineError> {
         let mut changes = self.ledger.engine.hub.changes(&self.ledger.engine.store);
         let reports = self.children.iter().any(|child| child.reports);
         loop {
@@ -241,20 +244,20 @@ impl Worker {
             }
             tokio::select! {
                 biased;
-                intent = desk.next() => {
-                    let stop = self.heed(intent, desk).await?;
+                request = front.next() => {
+                    let stop = self.heed(request, front).await?;
                     // A command that interrupts turns finds none to interrupt.
-                    if !desk.after_turn.is_empty() || !desk.at_break.is_empty() {
+                    if !front.after_turn.is_empty() || !front.at_break.is_empty() {
                         return Ok(Awaited::Asked);
                     }
                     if let Some(stop) = stop {
                         self.stop_others(&stop).await;
                         return Ok(Awaited::Stopped(stop));
                     }
-                    if !desk.queued.is_empty() {
-                        desk.errands.push_back(Errand::Mail);
+                    if !front.queued.is_empty() {
+                        front.jobs.push_back(AgentJob::Mail);
                     }
-                    if !desk.errands.is_empty() {
+                    if !front.jobs.is_empty() {
                         return Ok(Awaited::Asked);
                     }
                 }
@@ -267,7 +270,7 @@ impl Worker {
     async fn stop_others(&mut self, stop: &Stop) {
         let hub = self.ledger.engine.hub.clone();
         for child in &self.children {
-            hub.deliver(child.id, Intent::Stop(stop.clone()));
+            hub.deliver(child.id, UserRequest::Stop(stop.clone()));
         }
         let mut changes = hub.changes(&self.ledger.engine.store);
         let ended = async {
@@ -287,14 +290,14 @@ impl Worker {
 
 /// Starts an agent that has no front end of its own, with something to do or only to listen. A panic is its own affair: it is recorded, and
 /// the others go on.
-pub(crate) fn start(ledger: Ledger, errand: Option<Errand>) {
+pub(crate) fn start(ledger: Ledger, job: Option<AgentJob>) {
     let engine = ledger.engine.clone();
     let agent = ledger.id();
-    let (seat, intents) = engine.hub.enlist(agent);
-    if errand.is_none() {
+    let (seat, requests) = engine.hub.enlist(agent);
+    if job.is_none() {
         engine.hub.set_minding(agent);
     }
-    let task = tokio::spawn(live(Worker::new(ledger, &Dispatcher), errand, intents));
+    let task = tokio::spawn(live(Worker::new(ledger, &Dispatcher), job, requests));
     tokio::spawn(async move {
         if let Err(broken) = task.await
             && let Ok(panicked) = broken.try_into_panic()
@@ -306,48 +309,52 @@ pub(crate) fn start(ledger: Ledger, errand: Option<Errand>) {
     });
 }
 
-async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Receiver<Intent>) {
+async fn live(
+    mut worker: Worker,
+    job: Option<AgentJob>,
+    mut requests: mpsc::Receiver<UserRequest>,
+) {
     let engine = worker.ledger.engine.clone();
     let agent = worker.ledger.agent.state.agent();
     let (observer, answers) = engine.hub.observer();
     let name = worker.ledger.settings().name.clone().unwrap_or_default();
-    let mut tell = |update: Update| {
+    let mut tell = |update: UiEvent| {
         if let Some(observer) = &observer {
             observer(agent, &name, &update);
         }
     };
     let mut next = Next {
-        errand,
+        job,
         ..Next::default()
     };
     loop {
-        let desk = Desk::new(&mut intents, &mut tell);
-        let mut desk = if answers {
-            desk
+        let front = FrontEnd::new(&mut requests, &mut tell);
+        let mut front = if answers {
+            front
         } else {
-            desk.without_answers()
+            front.without_answers()
         };
-        desk.hear_first(next.heard);
-        let has_worked = next.errand.is_some();
-        let said = match &next.errand {
-            Some(Errand::Say(text)) => Some(text.clone()),
+        front.hear_first(next.heard);
+        let has_worked = next.job.is_some();
+        let said = match &next.job {
+            Some(AgentJob::Say(text)) => Some(text.clone()),
             _ => None,
         };
-        let outcome = match next.errand {
-            Some(errand) => {
+        let outcome = match next.job {
+            Some(job) => {
                 engine.hub.set_working(agent, true);
-                worker.work(errand, &mut desk).await
+                worker.work(job, &mut front).await
             }
-            None => worker.greet(&mut desk).await.map(|()| Outcome::Completed),
+            None => worker.greet(&mut front).await.map(|()| Outcome::Completed),
         };
         let is_left = match (outcome, said) {
             // Nothing of the message is stored, so that the agent can continue.
             (Err(error), Some(said)) if error.refuses_message() => {
-                desk.not_stored(said.into(), &error);
+                front.not_stored(said.into(), &error);
                 false
             }
             (Err(error), _) => {
-                desk.end(&error);
+                front.end(&error);
                 break;
             }
             (Ok(outcome), _) => outcome == Outcome::Interrupted(Cause::Exit),
@@ -356,30 +363,30 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
             break;
         }
         if is_left || has_worked && engine.hub.is_dismissed(agent) {
-            worker.finish_lines(&mut desk).await;
+            worker.finish_lines(&mut front).await;
             break;
         }
         // What was said at the last moment is heeded as what is said now.
-        if !desk.queued.is_empty() {
-            desk.errands.push_back(Errand::Mail);
+        if !front.queued.is_empty() {
+            front.jobs.push_back(AgentJob::Mail);
         }
-        match worker.next_errand(&mut desk).await {
+        match worker.next_errand(&mut front).await {
             Ok(None) => {}
-            Ok(Some(errand)) => {
+            Ok(Some(job)) => {
                 next = Next {
-                    errand: Some(errand),
-                    heard: desk.take_waiting(),
+                    job: Some(job),
+                    heard: front.take_waiting(),
                 };
                 continue;
             }
             Err(error) => {
-                desk.end(&error);
+                front.end(&error);
                 break;
             }
         }
         worker.rest().await;
         engine.hub.set_working(agent, false);
-        match listen(&mut worker, &mut desk).await {
+        match listen(&mut worker, &mut front).await {
             Some(heard) => next = heard,
             None => break,
         }
@@ -391,60 +398,60 @@ async fn live(mut worker: Worker, errand: Option<Errand>, mut intents: mpsc::Rec
 /// What an agent does next.
 #[derive(Default)]
 struct Next {
-    errand: Option<Errand>,
+    job: Option<AgentJob>,
     /// What is to be heeded while it does that.
-    heard: Vec<Intent>,
+    heard: Vec<UserRequest>,
 }
 
-impl From<Errand> for Next {
-    fn from(errand: Errand) -> Self {
+impl From<AgentJob> for Next {
+    fn from(job: AgentJob) -> Self {
         Self {
-            errand: Some(errand),
+            job: Some(job),
             heard: Vec::new(),
         }
     }
 }
 
 /// What an idle agent is asked next; none if it is to end.
-async fn listen(worker: &mut Worker, desk: &mut Desk<'_>) -> Option<Next> {
+async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<Next> {
     let agent = worker.ledger.agent.state.agent();
     loop {
-        let intent = if worker.ledger.engine.hub.is_dismissed(agent) {
+        let request = if worker.ledger.engine.hub.is_dismissed(agent) {
             // A command may have swallowed the stop, so nothing more might come.
-            desk.next_said()?
+            front.next_said()?
         } else {
-            desk.next().await
+            front.next().await
         };
-        match intent {
-            Intent::Say(text) => return Some(Errand::Say(text).into()),
-            Intent::Command(line) => {
+        match request {
+            UserRequest::Say(text) => return Some(AgentJob::Say(text).into()),
+            UserRequest::Command(line) => {
                 return Some(match parse(&line) {
-                    Line::Message(text) => Errand::Say(text.to_owned()).into(),
-                    _ => Errand::Line(line).into(),
+                    Line::Message(text) => AgentJob::Say(text.to_owned()).into(),
+                    _ => AgentJob::Line(line).into(),
                 });
             }
-            Intent::Submit(submission) => return Some(Errand::Submit(submission).into()),
-            Intent::Do(errand) => return Some(errand.into()),
-            Intent::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
-            Intent::Preview(line) => {
+            UserRequest::Submit(submission) => return Some(AgentJob::Submit(submission).into()),
+            UserRequest::Do(job) => return Some(job.into()),
+            UserRequest::Stop(Stop::Interrupt(Cause::Kill | Cause::Exit)) => return None,
+            UserRequest::Preview(line) => {
                 worker.ledger.engine.hub.set_minding(agent);
-                if let Err(error) = worker.interpreter.preview(worker, line, desk).await {
-                    desk.tell(Update::Warning(error.to_string()));
+                if let Err(error) = worker.interpreter.preview(worker, line, front).await {
+                    front.tell(UiEvent::Warning(error.to_string()));
                 }
             }
             // The answer to a question of a turn that was stopped has the turn go on (E9d).
-            answer @ Intent::Answer { .. } => {
+            answer @ UserRequest::Answer { .. } => {
                 return Some(Next {
-                    errand: Some(Errand::Resume),
+                    job: Some(AgentJob::Resume),
                     heard: vec![answer],
                 });
             }
-            Intent::TakeBack(mail) => {
+            UserRequest::TakeBack(mail) => {
                 worker.ledger.engine.hub.set_minding(agent);
-                worker.take_back(mail, desk).await;
+                worker.take_back(mail, front).await;
             }
             // There is nothing to stop.
-            Intent::Stop(_) => {}
+            UserRequest::Stop(_) => {}
         }
         worker.ledger.engine.hub.set_working(agent, false);
     }
@@ -460,9 +467,9 @@ impl crate::Engine {
             Err(error) => (agent.to_string(), Err(error)),
         };
         if let (Some(observer), _) = self.hub.observer() {
-            observer(agent, &name, &Update::Warning(text));
+            observer(agent, &name, &UiEvent::Warning(text));
             if let Err(error) = recorded {
-                observer(agent, &name, &Update::Warning(error.to_string()));
+                observer(agent, &name, &UiEvent::Warning(error.to_string()));
             }
         }
     }

@@ -16,8 +16,8 @@ use tokio::sync::watch;
 
 use crate::commands::Dispatcher;
 use crate::family::ForkWish;
-use crate::frontend::Errand;
-use crate::frontend::{Intent, Stop};
+use crate::frontend::AgentJob;
+use crate::frontend::{Stop, UserRequest};
 use crate::hub::{Opening, UseObserver};
 use crate::ledger::Ledger;
 use crate::{Engine, EngineError, Worker};
@@ -76,10 +76,10 @@ impl Engine {
     }
 
     /// Says something to an agent, taking care of it first if nobody does.
-    pub async fn say(&self, agent: AgentId, intent: Intent) -> Result<(), EngineError> {
+    pub async fn say(&self, agent: AgentId, request: UserRequest) -> Result<(), EngineError> {
         if matches!(
-            intent,
-            Intent::Say(_) | Intent::Command(_) | Intent::Submit(_)
+            request,
+            UserRequest::Say(_) | UserRequest::Command(_) | UserRequest::Submit(_)
         ) {
             self.note_use(agent);
         }
@@ -88,7 +88,7 @@ impl Engine {
             let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
             self.attend(&record).await?;
         }
-        if self.hub.deliver(agent, intent) {
+        if self.hub.deliver(agent, request) {
             Ok(())
         } else {
             Err(EngineError::DoesNotListen)
@@ -129,7 +129,7 @@ impl Engine {
         if worked {
             let mut stirs = self.hub.stirs();
             self.hub
-                .deliver(agent, Intent::Stop(Stop::Interrupt(Cause::Exit)));
+                .deliver(agent, UserRequest::Stop(Stop::Interrupt(Cause::Exit)));
             let ended = async {
                 loop {
                     stirs.mark_unchanged();
@@ -162,7 +162,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
             if let Some((_, false)) = self.stop_of(&record).await? {
-                self.hub.deliver(*agent, Intent::Do(Errand::Resume));
+                self.hub.deliver(*agent, UserRequest::Do(AgentJob::Resume));
             }
         }
         Ok(())
@@ -244,7 +244,7 @@ impl Worker {
 
     /// Has another agent that this process holds answer what it was told, beside this one.
     pub fn answer_beside(&mut self, other: Self) {
-        self.family().start(other.ledger, Errand::Answer);
+        self.family().start(other.ledger, AgentJob::Answer);
     }
 
     /// Stores the settings with which the front end wants its first agent to start.

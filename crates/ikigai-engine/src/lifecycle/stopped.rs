@@ -12,7 +12,7 @@ use super::live::start;
 use crate::figures::since;
 use crate::frontend::TurnEnd;
 use crate::limits::Resume;
-use crate::{Engine, EngineError, Errand, Worker};
+use crate::{AgentJob, Engine, EngineError, Worker};
 
 /// How many rows are read at a time, and at most, to find out about one agent.
 const PAGE_ROWS: usize = 64;
@@ -150,7 +150,7 @@ impl Engine {
 /// Has a stopped turn go on. One that cannot waits for its user.
 async fn go_on(mut worker: Worker, mut stopped: Stopped) -> Result<Stopped, EngineError> {
     match worker.check_resumable().await {
-        Ok(()) => start(worker.ledger, Some(Errand::Resume)),
+        Ok(()) => start(worker.ledger, Some(AgentJob::Resume)),
         Err(EngineError::NothingToResume | EngineError::NoModel(_)) => {
             stopped.goes_on = false;
             worker.release().await?;

@@ -5,8 +5,8 @@ use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, Row, Seq, Span};
 use ikigai_store::CommitError;
 
 use crate::environment::draw_mail;
-use crate::frontend::{Intent, Submission};
-use crate::{Engine, EngineError, Errand};
+use crate::frontend::{Submission, UserRequest};
+use crate::{AgentJob, Engine, EngineError};
 
 /// Rows read at a time, and at most, when looking for the row of a submission.
 const PAGE_ROWS: usize = 64;
@@ -46,7 +46,7 @@ impl Engine {
             self.post_as(pending.id, agent, &pending.line).await?;
         }
         // An agent that does not listen takes the mail in with its next turn.
-        self.hub.deliver(agent, Intent::Do(Errand::Mail));
+        self.hub.deliver(agent, UserRequest::Do(AgentJob::Mail));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crate::agent_tools::AgentTool;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
 use crate::family::{Dealt, Moment, Wait, consumed_by_next};
-use crate::frontend::{Desk, Stop, Update};
+use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, Worker};
 
@@ -21,12 +21,12 @@ impl Worker {
         tool: AgentTool,
         open: OpenCall,
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let stage = match self.family().deal(tool, &open, desk).await? {
+        let stage = match self.family().deal(tool, &open, front).await? {
             Dealt::Done => return Ok(None),
             Dealt::Died(stop) => return Ok(Some(stop)),
-            Dealt::Waits(wait) => self.begin_wait(wait, open.at, desk),
+            Dealt::Waits(wait) => self.begin_wait(wait, open.at, front),
         };
         round.calls.push(Call {
             open,
@@ -42,25 +42,25 @@ impl Worker {
         tool: AgentTool,
         index: usize,
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let call = &mut round.calls[index];
-        let dealt = self.family().deal(tool, &call.open, desk).await?;
+        let dealt = self.family().deal(tool, &call.open, front).await?;
         call.stage = Stage::Ended;
         match dealt {
             Dealt::Done => Ok(None),
             Dealt::Died(stop) => Ok(Some(stop)),
             Dealt::Waits(wait) => {
-                call.stage = self.begin_wait(wait, call.open.at, desk);
+                call.stage = self.begin_wait(wait, call.open.at, front);
                 Ok(None)
             }
         }
     }
 
     /// Begins to wait for other agents.
-    fn begin_wait(&self, wait: Wait, call: RowRef, desk: &mut Desk<'_>) -> Stage {
+    fn begin_wait(&self, wait: Wait, call: RowRef, front: &mut FrontEnd<'_>) -> Stage {
         let until = Instant::now() + wait.left(self.ledger.engine.environment.now());
-        desk.tell(Update::Running(call));
+        front.tell(UiEvent::Running(call));
         Stage::Waiting(wait, until)
     }
 
@@ -68,7 +68,7 @@ impl Worker {
     pub(super) async fn answer_waits(
         &mut self,
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         for call in &mut round.calls {
             let Stage::Waiting(wait, until) = &call.stage else {
@@ -79,7 +79,7 @@ impl Worker {
             } else {
                 Moment::Turn
             };
-            let answer = read_held!(desk, self.family().answer_wait(&call.open, wait, moment));
+            let answer = read_held!(front, self.family().answer_wait(&call.open, wait, moment));
             let Some((result, mail)) = answer else {
                 continue;
             };
@@ -91,7 +91,7 @@ impl Worker {
                 .commit(
                     CommitPlan::events(vec![result])
                         .with_at(&consume)
-                        .waiting(desk),
+                        .waiting(front),
                 )
                 .await
             {
@@ -101,7 +101,7 @@ impl Worker {
             };
             self.ledger.crash_point(CrashPoint::AfterWaitAnswered);
             call.stage = Stage::Ended;
-            desk.told(rows);
+            front.told(rows);
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use super::queue::withdrawn;
 use super::{Step, Turn, failed_report};
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
-use crate::frontend::{Desk, Outcome, Stop, Update};
+use crate::frontend::{FrontEnd, Outcome, Stop, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
 use crate::response::{self, failure};
 use crate::{EngineError, Worker};
@@ -34,16 +34,16 @@ impl Worker {
     pub(super) async fn ask(
         &mut self,
         turn: &mut Turn,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Step, EngineError> {
         if turn.requests >= self.ledger.engine.limits.requests {
             let text = format!("the model was asked {} times in one turn", turn.requests);
             let limit = failure(Category::Limit, &text, None, 1);
-            return self.give_up(vec![limit], text, desk).await;
+            return self.give_up(vec![limit], text, front).await;
         }
-        if let Some(text) = read_held!(desk, self.ledger.engine.used_up(&self.ledger.agent)) {
+        if let Some(text) = read_held!(front, self.ledger.engine.used_up(&self.ledger.agent)) {
             let budget = failure(Category::Budget, &text, None, 1);
-            return self.give_up(vec![budget], text, desk).await;
+            return self.give_up(vec![budget], text, front).await;
         }
         turn.requests += 1;
         let Agent { state, view, .. } = &self.ledger.agent;
@@ -52,14 +52,14 @@ impl Worker {
             Err(missing) => {
                 let text = missing.to_string();
                 let limit = failure(Category::Limit, &text, None, 1);
-                return self.give_up(vec![limit], text, desk).await;
+                return self.give_up(vec![limit], text, front).await;
             }
         };
         if turn.requests > 1 && turn.requests == self.ledger.engine.limits.requests {
             // Who cannot call any more has to answer: better than a turn that ends with nothing.
             request.tools.clear();
             let text = "this is the last request of the turn: it is sent without tools";
-            desk.tell(Update::Notice(text.to_owned()));
+            front.tell(UiEvent::Notice(text.to_owned()));
         }
         self.ledger.crash_point(CrashPoint::BeforeRequest);
         let conversation = self.ledger.agent.state.agent().to_string();
@@ -67,12 +67,12 @@ impl Worker {
         self.ledger.crash_point(CrashPoint::AfterRequest);
         let mut draft = Draft::default();
         let ending = self
-            .stream(&mut *answer, turn.deadline, &mut draft, desk)
+            .stream(&mut *answer, turn.deadline, &mut draft, front)
             .await?;
         release(answer);
         if let Ending::Failed(error) = &ending
             && !draft.is_stored()
-            && self.shrink_window(turn, error, desk)
+            && self.shrink_window(turn, error, front)
         {
             return Ok(Step::Ask);
         }
@@ -85,31 +85,31 @@ impl Worker {
                 .commit(
                     CommitPlan::events(vec![omitted])
                         .with(drop.into_iter().collect())
-                        .waiting(desk),
+                        .waiting(front),
                 )
                 .await?;
             self.ledger.crash_point(CrashPoint::AfterFailureStored);
-            desk.told(rows);
+            front.told(rows);
             return Ok(Step::Ask);
         }
         let taken = match &ending {
-            Ending::Stopped(stop) => self.taken_back(stop, desk).await?,
+            Ending::Stopped(stop) => self.taken_back(stop, front).await?,
             Ending::Finished(_) | Ending::Failed(_) => Vec::new(),
         };
         let is_empty = matches!(&ending, Ending::Finished(answer) if is_empty(answer));
         let (rows, outcome) = self
-            .finish(turn, draft, ending, withdrawn(&taken), desk)
+            .finish(turn, draft, ending, withdrawn(&taken), front)
             .await?;
         let calls: Vec<_> = rows.iter().filter_map(OpenCall::of).collect();
-        desk.told(rows);
-        desk.hand_back(taken);
+        front.told(rows);
+        front.hand_back(taken);
         if is_empty {
             let text = "the model returned an empty answer";
-            desk.tell(Update::Warning(text.to_owned()));
+            front.tell(UiEvent::Warning(text.to_owned()));
         }
         match outcome {
             Outcome::Completed if !calls.is_empty() => Ok(Step::RunTools(calls)),
-            Outcome::Completed => self.answered_all(turn, desk).await,
+            Outcome::Completed => self.answered_all(turn, front).await,
             outcome => Ok(Step::Done(outcome)),
         }
     }
@@ -118,30 +118,30 @@ impl Worker {
     async fn answered_all(
         &mut self,
         turn: &mut Turn,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Step, EngineError> {
-        let stop = match self.await_summary(desk).await? {
+        let stop = match self.await_summary(front).await? {
             Some(stop) => Some(stop),
-            None => self.hear(desk).await?,
+            None => self.hear(front).await?,
         };
         if let Some(stop) = stop {
-            let taken = self.taken_back(&stop, desk).await?;
+            let taken = self.taken_back(&stop, front).await?;
             if !taken.is_empty() {
                 self.ledger
-                    .commit(CommitPlan::effects(withdrawn(&taken)).waiting(desk))
+                    .commit(CommitPlan::effects(withdrawn(&taken)).waiting(front))
                     .await?;
-                desk.hand_back(taken);
+                front.hand_back(taken);
             }
             return Ok(Step::Done(Outcome::Completed));
         }
-        if !self.take_in_queued(desk).await? {
+        if !self.take_in_queued(front).await? {
             return Ok(Step::Done(Outcome::Completed));
         }
         turn.starts = true;
         turn.requests = 0;
         turn.calls = 0;
         turn.deadline = Instant::now() + self.ledger.engine.limits.time;
-        self.begin_turn(turn, desk).await?;
+        self.begin_turn(turn, front).await?;
         Ok(Step::Ask)
     }
 
@@ -150,7 +150,7 @@ impl Worker {
         answer: &mut dyn Answer,
         deadline: Instant,
         draft: &mut Draft,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Ending, EngineError> {
         let mut parts = 0_u32;
         let patience = answer.patience();
@@ -158,12 +158,12 @@ impl Worker {
         if hub.requests.available_permits() == 0 {
             let most = self.ledger.engine.crowd.requests;
             let text = format!("waits: {most} requests, as many as are allowed, run already");
-            desk.tell(Update::Notice(text));
+            front.tell(UiEvent::Notice(text));
         }
         let _permit = loop {
             tokio::select! {
                 biased;
-                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
+                request = front.next() => if let Some(stop) = self.heed(request, front).await? {
                     return Ok(Ending::Stopped(stop));
                 },
                 permit = hub.requests.acquire() => break permit,
@@ -174,7 +174,7 @@ impl Worker {
             let due = draft.due.unwrap_or(deadline);
             tokio::select! {
                 biased;
-                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
+                request = front.next() => if let Some(stop) = self.heed(request, front).await? {
                     return Ok(Ending::Stopped(stop));
                 },
                 () = sleep_until(deadline) => {
@@ -182,7 +182,7 @@ impl Worker {
                 }
                 () = sleep_until(due), if draft.due.is_some() => {
                     self.ledger.crash_point(CrashPoint::BeforeDraftStored);
-                    self.store_draft(draft, desk).await?;
+                    self.store_draft(draft, front).await?;
                     self.ledger.crash_point(CrashPoint::AfterDraftStored);
                 }
                 delta = answer.next() => {
@@ -196,16 +196,16 @@ impl Worker {
                         }
                         parts += 1;
                         draft.add(&text);
-                        desk.tell(Update::Text(text));
+                        front.tell(UiEvent::Text(text));
                     }
                     Some(Ok(Delta::Finished(response))) => return Ok(Ending::Finished(response)),
-                    Some(Ok(Delta::Thinking(text))) => desk.tell(Update::Thinking(text)),
+                    Some(Ok(Delta::Thinking(text))) => front.tell(UiEvent::Thinking(text)),
                     Some(Ok(Delta::Progress)) => {}
-                    Some(Ok(Delta::Call(name))) => desk.tell(Update::Calling(name)),
-                    Some(Ok(Delta::Waiting(wait))) => desk.tell(Update::Waiting(wait)),
+                    Some(Ok(Delta::Call(name))) => front.tell(UiEvent::Calling(name)),
+                    Some(Ok(Delta::Waiting(wait))) => front.tell(UiEvent::Waiting(wait)),
                     Some(Ok(Delta::Again)) => {
                         draft.restart();
-                        desk.tell(Update::Again);
+                        front.tell(UiEvent::Again);
                     }
                     Some(Err(error)) => return Ok(Ending::Failed(error)),
                     None => return Ok(Ending::Failed(cut_off())),
@@ -266,7 +266,7 @@ impl Worker {
         draft: Draft,
         ending: Ending,
         mut with: Vec<Effect>,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(Vec<Row>, Outcome), EngineError> {
         let dropped = draft.is_stored().then(|| self.drop_draft());
         with.extend(dropped);
@@ -275,7 +275,7 @@ impl Worker {
         self.ledger.crash_point(CrashPoint::BeforeAnswerStored);
         let rows = self
             .ledger
-            .commit_ending(events, with, report.as_deref(), desk)
+            .commit_ending(events, with, report.as_deref(), front)
             .await?;
         self.ledger.crash_point(CrashPoint::AfterAnswerStored);
         Ok((rows, outcome))

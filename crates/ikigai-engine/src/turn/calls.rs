@@ -23,7 +23,7 @@ use super::{Step, Turn, failed_report};
 use crate::calls::{Came, OpenCall, close};
 use crate::environment::{CrashPoint, cookie_of};
 use crate::family::Wait;
-use crate::frontend::{Desk, Intent, Question, Stop, Update};
+use crate::frontend::{FrontEnd, Question, Stop, UiEvent, UserRequest};
 use crate::hub::OpenQuestion;
 use crate::ledger::read_held;
 use crate::response::failure;
@@ -44,7 +44,7 @@ pub(super) struct Round {
     tasks: JoinSet<Output>,
     /// Which call a task is of.
     running: HashMap<Id, usize>,
-    progress: mpsc::Sender<Update>,
+    progress: mpsc::Sender<UiEvent>,
     /// Results of calls that do not run; one commit stores them.
     pub(super) refused: Vec<Event>,
 }
@@ -79,7 +79,7 @@ impl Worker {
         &mut self,
         turn: &mut Turn,
         open: Vec<OpenCall>,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Step, EngineError> {
         turn.calls += open.len();
         self.share_results(turn, open.len());
@@ -90,7 +90,7 @@ impl Worker {
             );
             let mut rows = close(&open, &format!("not run: {text}"));
             rows.push(failure(Category::Limit, &text, None, 1));
-            return self.give_up(rows, text, desk).await;
+            return self.give_up(rows, text, front).await;
         }
         let (progress, mut lines) = mpsc::channel(PROGRESS_LINES);
         let mut round = Round {
@@ -103,19 +103,19 @@ impl Worker {
         };
         let mut open = open.into_iter();
         while let Some(call) = open.next() {
-            if let Some(stop) = self.admit(call, turn, &mut round, desk).await? {
+            if let Some(stop) = self.admit(call, turn, &mut round, front).await? {
                 round.calls.extend(open.map(Call::unseen));
-                return self.stop_calls(round, &stop, desk).await;
+                return self.stop_calls(round, &stop, front).await;
             }
         }
-        self.store_refusals(&mut round, desk).await?;
+        self.store_refusals(&mut round, front).await?;
         let mut changes = self.ledger.engine.hub.changes(&self.ledger.engine.store);
         loop {
-            if let Some(stop) = self.start_ready(turn, &mut round, desk).await? {
-                return self.stop_calls(round, &stop, desk).await;
+            if let Some(stop) = self.start_ready(turn, &mut round, front).await? {
+                return self.stop_calls(round, &stop, front).await;
             }
             changes.mark_unchanged();
-            self.answer_waits(&mut round, desk).await?;
+            self.answer_waits(&mut round, front).await?;
             if round.is_done() {
                 break;
             }
@@ -124,34 +124,34 @@ impl Worker {
             let since = Instant::now();
             tokio::select! {
                 biased;
-                intent = desk.next() => match intent {
-                    Intent::Answer { call, answer, by } => {
-                        self.answered(turn, (call, answer, by), &mut round, desk).await?;
+                request = front.next() => match request {
+                    UserRequest::Answer { call, answer, by } => {
+                        self.answered(turn, (call, answer, by), &mut round, front).await?;
                     }
-                    other => if let Some(stop) = self.heed(other, desk).await? {
-                        return self.stop_calls(round, &stop, desk).await;
+                    other => if let Some(stop) = self.heed(other, front).await? {
+                        return self.stop_calls(round, &stop, front).await;
                     },
                 },
                 () = sleep_until(turn.deadline), if !only_asked => {
                     let stop = Stop::Deadline(self.ledger.engine.limits.time);
-                    return self.stop_calls(round, &stop, desk).await;
+                    return self.stop_calls(round, &stop, front).await;
                 }
                 _ = changes.changed(), if round.is_waiting() => {}
                 () = sleep_until(round.wait_ends(turn.deadline)), if round.is_waiting() => {}
-                Some(update) = lines.recv() => desk.tell(update),
+                Some(update) = lines.recv() => front.tell(update),
                 Some(ended) = round.tasks.join_next_with_id() => {
                     let ended = round.all_ended(ended);
-                    self.record(ended, &mut round, desk).await?;
+                    self.record(ended, &mut round, front).await?;
                 }
             }
             if only_asked {
                 turn.deadline += since.elapsed();
             }
         }
-        if let Some(stop) = self.hear(desk).await? {
-            return self.stop_here(&stop, desk).await;
+        if let Some(stop) = self.hear(front).await? {
+            return self.stop_here(&stop, front).await;
         }
-        self.take_in_queued(desk).await?;
+        self.take_in_queued(front).await?;
         Ok(Step::Ask)
     }
 
@@ -161,23 +161,23 @@ impl Worker {
         open: OpenCall,
         turn: &Turn,
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let prepared = match read_held!(desk, self.family().prepare_call(&turn.tools, &open)) {
+        let prepared = match read_held!(front, self.family().prepare_call(&turn.tools, &open)) {
             Ok(prepared) => Box::new(prepared),
             Err(reason) => return Ok(round.refuse(&open, reason)),
         };
         let sandbox = self.ledger.engine.sandbox_for(prepared.class).await;
         let decision = self.judge(&open, &prepared, &turn.tools.place, sandbox);
         if let (Decision::Allow, Some(tool)) = (&decision, turn.tools.agent_tool(&open.name)) {
-            self.store_refusals(round, desk).await?;
-            return self.admit_deal(tool, open, round, desk).await;
+            self.store_refusals(round, front).await?;
+            return self.admit_deal(tool, open, round, front).await;
         }
         let stage = match decision {
             Decision::Allow => Stage::Ready(prepared, Freedom::Working),
             Decision::AllowConfined => Stage::Ready(prepared, Freedom::Reading),
             Decision::Refuse(reason) => return Ok(round.refuse(&open, reason)),
-            Decision::Ask { .. } if !desk.answers => {
+            Decision::Ask { .. } if !front.answers => {
                 let reason = format!(
                     "`{}` needs permission, and nobody is there to give it.",
                     open.name
@@ -185,25 +185,25 @@ impl Worker {
                 return Ok(round.refuse(&open, reason));
             }
             // What was answered before the turn went on is not asked again.
-            Decision::Ask { .. } if desk.is_answered(open.at) => Stage::Asked(prepared),
+            Decision::Ask { .. } if front.is_answered(open.at) => Stage::Asked(prepared),
             Decision::Ask { pattern } => {
                 let question = self.question(&open, &prepared, &turn.tools.place, pattern);
                 let preview = (prepared.preview.clone(), prepared.needs.clone());
-                let preview = match Box::pin(self.preview_call(preview, desk)).await? {
+                let preview = match Box::pin(self.preview_call(preview, front)).await? {
                     Ok(preview) => preview,
                     // A call before it may still make it succeed.
                     Err(output) if round.is_touched(&prepared.touches) => {
                         Some(spell_out(&format!("it would fail now: {}", output.shown)))
                     }
-                    Err(output) => return Box::pin(self.fail(&open, *output, desk)).await,
+                    Err(output) => return Box::pin(self.fail(&open, *output, front)).await,
                 };
                 let question = Question {
                     preview,
                     ..question
                 };
-                let open = read_held!(desk, self.register(&question));
+                let open = read_held!(front, self.register(&question));
                 round.open_questions.extend(open);
-                desk.tell(Update::Question(question));
+                front.tell(UiEvent::Question(question));
                 Stage::Asked(prepared)
             }
         };
@@ -225,12 +225,12 @@ impl Worker {
         &mut self,
         turn: &Turn,
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let mut starting = Vec::new();
         for index in round.ready() {
             if let Some(tool) = turn.tools.agent_tool(&round.calls[index].open.name) {
-                if let Some(stop) = self.start_deal(tool, index, round, desk).await? {
+                if let Some(stop) = self.start_deal(tool, index, round, front).await? {
                     return Ok(Some(stop));
                 }
                 continue;
@@ -239,13 +239,13 @@ impl Worker {
                 continue;
             };
             let needs = prepared.needs.clone();
-            let given = read_held!(desk, self.ledger.engine.given(&self.ledger.agent, &needs));
+            let given = read_held!(front, self.ledger.engine.given(&self.ledger.agent, &needs));
             starting.push((index, given));
         }
         let indices: Vec<_> = starting.iter().map(|(index, _)| *index).collect();
-        let runs = self.journal(&indices, round, desk).await?;
+        let runs = self.journal(&indices, round, front).await?;
         for ((index, given), run) in starting.into_iter().zip(runs) {
-            self.start(index, (run, given), turn, round, desk);
+            self.start(index, (run, given), turn, round, front);
         }
         Ok(None)
     }
@@ -257,7 +257,7 @@ impl Worker {
         (run, given): (Option<RunId>, Given),
         turn: &Turn,
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) {
         let call = &mut round.calls[index];
         let stage = std::mem::replace(&mut call.stage, Stage::Ended);
@@ -277,11 +277,11 @@ impl Worker {
             place: place.clone(),
             stop: stop.clone(),
             given,
-            progress: self.listener(&round.progress, move |line| Update::Progress {
+            progress: self.listener(&round.progress, move |line| UiEvent::Progress {
                 call: at,
                 line,
             }),
-            output: self.listener(&round.progress, move |text| Update::Output {
+            output: self.listener(&round.progress, move |text| UiEvent::Output {
                 call: at,
                 text,
             }),
@@ -293,15 +293,15 @@ impl Worker {
             .spawn(carry_out(prepared.run, context, deadline));
         round.running.insert(task.id(), index);
         round.calls[index].stage = Stage::Running { stop, run };
-        desk.tell(Update::Running(at));
+        front.tell(UiEvent::Running(at));
         self.ledger.crash_point(CrashPoint::AfterCallStarted);
     }
 
     /// Forwards what a tool prints to front ends, without secrets.
     fn listener(
         &self,
-        updates: &mpsc::Sender<Update>,
-        update: impl Fn(String) -> Update + Send + Sync + 'static,
+        updates: &mpsc::Sender<UiEvent>,
+        update: impl Fn(String) -> UiEvent + Send + Sync + 'static,
     ) -> OutputListener {
         let blank = self.ledger.engine.safety.blank.clone();
         let updates = updates.clone();
@@ -318,11 +318,11 @@ impl Worker {
         open: &OpenCall,
         run: Option<RunId>,
         mut output: Output,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(Event, Vec<Effect>), EngineError> {
         if let Some(stale) = &output.stale
             && let Some(who) = read_held!(
-                desk,
+                front,
                 self.ledger.engine.who_changed(self.ledger.id(), stale)
             )
         {
@@ -334,7 +334,7 @@ impl Worker {
         let presented = present_within(&output.body, &*blank, self.result_limit(open));
         let blob = match &presented.blob {
             Some(bytes) => Some(BlobRef {
-                hash: Some(self.ledger.put_blob(bytes, desk).await?),
+                hash: Some(self.ledger.put_blob(bytes, front).await?),
                 bytes: Some(bytes.len() as u64),
             }),
             None => None,
@@ -360,12 +360,12 @@ impl Worker {
         &mut self,
         mut round: Round,
         stop: &Stop,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Step, EngineError> {
         for call in &round.calls {
             match &call.stage {
                 Stage::Running { stop, .. } => stop.cancel(),
-                Stage::Asked(..) => desk.tell(Update::Unasked(call.open.at)),
+                Stage::Asked(..) => front.tell(UiEvent::Unasked(call.open.at)),
                 _ => {}
             }
         }
@@ -382,7 +382,7 @@ impl Worker {
             let (index, output) = round.ended(task);
             let call = &mut round.calls[index];
             let (open, run) = (&call.open, call.stage.run());
-            let (event, end) = self.result_of(open, run, output, desk).await?;
+            let (event, end) = self.result_of(open, run, output, front).await?;
             call.stage = Stage::Ended;
             events.push(event);
             ends.extend(end);
@@ -403,17 +403,17 @@ impl Worker {
         }
         let (last, outcome) = self.stopped_by(stop);
         events.push(last);
-        let taken = self.taken_back(stop, desk).await?;
+        let taken = self.taken_back(stop, front).await?;
         ends.extend(withdrawn(&taken));
         let report = failed_report(&outcome);
         self.ledger.crash_point(CrashPoint::BeforeStopStored);
         let rows = self
             .ledger
-            .commit_ending(events, ends, report.as_deref(), desk)
+            .commit_ending(events, ends, report.as_deref(), front)
             .await?;
         self.ledger.crash_point(CrashPoint::AfterStopStored);
-        desk.told(rows);
-        desk.hand_back(taken);
+        front.told(rows);
+        front.hand_back(taken);
         Ok(Step::Done(outcome))
     }
 }

@@ -21,7 +21,7 @@ use super::Turn;
 use super::ask::{priced, release, silent};
 use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
-use crate::frontend::{Desk, Stop, Update};
+use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::hub::Hub;
 use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::{EngineError, Worker, window};
@@ -197,12 +197,15 @@ impl Worker {
     }
 
     /// Stores a summary that was written beside the turn, if it is there.
-    pub(super) async fn take_in_summary(&mut self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+    pub(super) async fn take_in_summary(
+        &mut self,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<(), EngineError> {
         match self
             .summary
             .take_if(|summary| summary.writing.is_finished())
         {
-            Some(summary) => self.end_summary(summary, desk).await,
+            Some(summary) => self.end_summary(summary, front).await,
             None => Ok(()),
         }
     }
@@ -211,15 +214,15 @@ impl Worker {
     /// the turn is to stop, if it is.
     pub(super) async fn finish_summary(
         &mut self,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let Some(mut summary) = self.summary.take() else {
             return Ok(None);
         };
-        match self.summary_response(&mut summary, desk).await? {
+        match self.summary_response(&mut summary, front).await? {
             Ok(response) => {
-                let ended = self.store_summary(&summary, response, desk).await?;
-                self.report_summary(ended, desk);
+                let ended = self.store_summary(&summary, response, front).await?;
+                self.report_summary(ended, front);
                 Ok(None)
             }
             Err(stop) => Ok(Some(stop)),
@@ -230,22 +233,22 @@ impl Worker {
     /// then it is written on. Returns why it is to stop, if it is.
     pub(super) async fn await_summary(
         &mut self,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        while !desk.has_something_to_do()
+        while !front.has_something_to_do()
             && let Some(mut summary) = self.summary.take()
         {
             tokio::select! {
                 biased;
-                intent = desk.next() => {
-                    if let Some(stop) = self.heed(intent, desk).await? {
+                request = front.next() => {
+                    if let Some(stop) = self.heed(request, front).await? {
                         return Ok(Some(stop));
                     }
                     self.summary = Some(summary);
                 }
                 response = summary.response() => {
-                    let ended = self.store_summary(&summary, response, desk).await?;
-                    self.report_summary(ended, desk);
+                    let ended = self.store_summary(&summary, response, front).await?;
+                    self.report_summary(ended, front);
                 }
             }
         }
@@ -255,24 +258,24 @@ impl Worker {
     async fn end_summary(
         &mut self,
         mut summary: Summary,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         let response = summary.response().await;
-        let ended = self.store_summary(&summary, response, desk).await?;
-        self.report_summary(ended, desk);
+        let ended = self.store_summary(&summary, response, front).await?;
+        self.report_summary(ended, front);
         Ok(())
     }
 
-    fn report_summary(&mut self, ended: Result<Shrunk, String>, desk: &mut Desk<'_>) {
+    fn report_summary(&mut self, ended: Result<Shrunk, String>, front: &mut FrontEnd<'_>) {
         match ended {
             Ok(shrunk) => {
                 self.summary_failures = 0;
-                desk.tell(Update::Notice(shrunk.to_string()));
+                front.tell(UiEvent::Notice(shrunk.to_string()));
             }
             Err(reason) => {
                 self.summary_failures += 1;
                 let text = format!("no summary: {reason} · the conversation is sent as before");
-                desk.tell(Update::Warning(text));
+                front.tell(UiEvent::Warning(text));
             }
         }
     }
@@ -281,13 +284,13 @@ impl Worker {
     pub(crate) async fn see_written(
         &mut self,
         mut summary: Summary,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Written, EngineError> {
-        let response = match self.summary_response(&mut summary, desk).await? {
+        let response = match self.summary_response(&mut summary, front).await? {
             Ok(response) => response,
             Err(stop) => return Ok(Written::Stopped(stop)),
         };
-        Ok(match self.store_summary(&summary, response, desk).await? {
+        Ok(match self.store_summary(&summary, response, front).await? {
             Ok(shrunk) => Written::Shrunk(shrunk),
             Err(reason) => Written::Nothing(reason),
         })
@@ -297,12 +300,12 @@ impl Worker {
     pub(super) async fn summary_response(
         &mut self,
         summary: &mut Summary,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Result<Result<Response, String>, Stop>, EngineError> {
         loop {
             tokio::select! {
                 biased;
-                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
+                request = front.next() => if let Some(stop) = self.heed(request, front).await? {
                     return Ok(Err(stop));
                 },
                 response = summary.response() => return Ok(Ok(response)),
@@ -316,14 +319,14 @@ impl Worker {
         &mut self,
         summary: &Summary,
         response: Result<Response, String>,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Result<Shrunk, String>, EngineError> {
         let response = match response {
             Ok(response) => response,
             Err(reason) => return Ok(Err(reason)),
         };
         let usage = self.summary_usage(summary, &response);
-        let judged = self.judge_summary(summary, &response, desk).await?;
+        let judged = self.judge_summary(summary, &response, front).await?;
         let row = judged.as_ref().ok().map(|(text, _)| Event::Summary {
             text: Some(text.clone()),
             data: summary.data(),
@@ -332,10 +335,10 @@ impl Worker {
         let rows = [usage].into_iter().chain(row).collect();
         let rows = self
             .ledger
-            .commit(CommitPlan::events(rows).waiting(desk))
+            .commit(CommitPlan::events(rows).waiting(front))
             .await?;
         self.ledger.crash_point(CrashPoint::AfterSummaryStored);
-        desk.told(rows);
+        front.told(rows);
         Ok(judged.map(|(_, after)| Shrunk {
             turns: summary.range.turns,
             before: summary.scale.counted(summary.range.tokens),
@@ -359,12 +362,12 @@ impl Worker {
         &mut self,
         summary: &Summary,
         response: &Response,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Result<(String, u64), String>, EngineError> {
-        let open = read_held!(desk, self.still_open());
+        let open = read_held!(front, self.still_open());
         Ok(match judge(&summary.range, response, &open) {
             // Rewound or cleared meanwhile.
-            Ok(_) if !read_held!(desk, self.is_on_path(summary.range.to)) => {
+            Ok(_) if !read_held!(front, self.is_on_path(summary.range.to)) => {
                 Err(NOT_ON_PATH.to_owned())
             }
             judged => judged,

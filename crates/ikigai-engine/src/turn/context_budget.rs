@@ -14,7 +14,7 @@ use super::compact::MOST_FAILURES;
 use crate::calls::OpenCall;
 use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
-use crate::frontend::{Desk, Stop, Update};
+use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::ledger::{CommitPlan, Ledger, read_held};
 use crate::recall::is_list;
 use crate::{EngineError, Worker, window};
@@ -65,15 +65,15 @@ impl Worker {
     pub(super) async fn fit_context(
         &mut self,
         turn: &mut Turn,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         loop {
-            self.take_in_summary(desk).await?;
-            read_held!(desk, self.read_window(turn));
+            self.take_in_summary(front).await?;
+            read_held!(front, self.read_window(turn));
             let Agent { state, view, .. } = &self.ledger.agent;
             let limits = self.ledger.engine.context_limits;
             if let Some(elision) = plan_elision(state, view, &turn.target, &turn.window, &limits) {
-                if self.store_elision(elision, turn, desk).await? {
+                if self.store_elision(elision, turn, front).await? {
                     continue;
                 }
                 return Ok(None);
@@ -95,19 +95,19 @@ impl Worker {
                 let is_worth_it = range.fresh.saturating_mul(LEAST_FRESH_PART) >= cap;
                 let starts = (is_needed || is_worth_it) && self.may_summarise(turn);
                 if starts
-                    && read_held!(desk, self.ledger.engine.used_up(&self.ledger.agent)).is_none()
+                    && read_held!(front, self.ledger.engine.used_up(&self.ledger.agent)).is_none()
                 {
-                    self.start_summary(turn, used, range.clone(), desk).await?;
+                    self.start_summary(turn, used, range.clone(), front).await?;
                 }
             }
             if !is_needed {
                 return Ok(None);
             }
             if self.summary.is_some() {
-                if let Some(stop) = self.finish_summary(desk).await? {
+                if let Some(stop) = self.finish_summary(front).await? {
                     return Ok(Some(stop));
                 }
-            } else if !self.store_cut(&range, desk).await? {
+            } else if !self.store_cut(&range, front).await? {
                 return Ok(None);
             }
         }
@@ -118,7 +118,7 @@ impl Worker {
     pub(super) async fn learn_window(
         &mut self,
         turn: &mut Turn,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
         let models = self.ledger.engine.models.clone();
         let mut learned = models.learn_window(&turn.choice);
@@ -126,14 +126,14 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = &mut learned => break,
-                intent = desk.next() => if let Some(stop) = self.heed(intent, desk).await? {
+                request = front.next() => if let Some(stop) = self.heed(request, front).await? {
                     return Ok(Some(stop));
                 },
             }
         }
         drop(learned);
         if self.has_stale_window(turn) {
-            self.renew_turn(turn, desk).await?;
+            self.renew_turn(turn, front).await?;
         }
         Ok(None)
     }
@@ -165,7 +165,7 @@ impl Worker {
         &mut self,
         turn: &mut Turn,
         error: &ProviderError,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> bool {
         if error.kind != FailureKind::TooLong || turn.overflowed {
             return false;
@@ -188,7 +188,7 @@ impl Worker {
             "Request too long for the model: window corrected to {} tokens, sending a shorter one",
             tokens(window)
         );
-        desk.tell(Update::Warning(text));
+        front.tell(UiEvent::Warning(text));
         true
     }
 
@@ -203,7 +203,7 @@ impl Worker {
         turn: &Turn,
         used: u64,
         range: SummaryRange,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         let share = used.saturating_mul(100) / turn.window.cap.max(1);
         let text = format!(
@@ -211,9 +211,9 @@ impl Worker {
             tokens(turn.budget.cap),
             turns(range.turns)
         );
-        let summary = read_held!(desk, self.write_summary(turn, range.clone(), None));
+        let summary = read_held!(front, self.write_summary(turn, range.clone(), None));
         self.summary = Some(summary);
-        desk.tell(Update::Notice(text));
+        front.tell(UiEvent::Notice(text));
         Ok(())
     }
 
@@ -222,7 +222,7 @@ impl Worker {
         &mut self,
         elision: Elision,
         turn: &Turn,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
         let data = SummaryData {
             to: Some(elision.to),
@@ -233,7 +233,7 @@ impl Worker {
             CrashPoint::BeforeElisionStored,
             CrashPoint::AfterElisionStored,
         ];
-        if !self.store_context_row(data, points, desk).await? {
+        if !self.store_context_row(data, points, front).await? {
             return Ok(false);
         }
         let what = match elision.outputs {
@@ -242,7 +242,7 @@ impl Worker {
         };
         let saved = turn.scale.counted(elision.saved);
         let text = format!("Shortened {what}: {} tokens freed", tokens(saved));
-        desk.tell(Update::Notice(text));
+        front.tell(UiEvent::Notice(text));
         Ok(true)
     }
 
@@ -250,7 +250,7 @@ impl Worker {
     async fn store_cut(
         &mut self,
         range: &SummaryRange,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
         let data = SummaryData {
             to: Some(range.to),
@@ -259,7 +259,7 @@ impl Worker {
             ..SummaryData::default()
         };
         let points = [CrashPoint::BeforeWindowCut, CrashPoint::AfterWindowCut];
-        if !self.store_context_row(data, points, desk).await? {
+        if !self.store_context_row(data, points, front).await? {
             return Ok(false);
         }
         self.summary_failures = 0;
@@ -267,7 +267,7 @@ impl Worker {
             "Context full: {} left out without a summary. Your own messages stay. /context undo",
             turns(range.turns)
         );
-        desk.tell(Update::Warning(text));
+        front.tell(UiEvent::Warning(text));
         Ok(true)
     }
 
@@ -278,10 +278,10 @@ impl Worker {
         &mut self,
         data: SummaryData,
         points: [CrashPoint; 2],
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
         let Ledger { agent, engine, .. } = &mut self.ledger;
-        let from = read_held!(desk, window::root_of(engine.store(), agent));
+        let from = read_held!(front, window::root_of(engine.store(), agent));
         if from.is_none() {
             return Ok(false);
         }
@@ -291,10 +291,10 @@ impl Worker {
         self.ledger.crash_point(before);
         let rows = self
             .ledger
-            .commit(CommitPlan::events(vec![row]).waiting(desk))
+            .commit(CommitPlan::events(vec![row]).waiting(front))
             .await?;
         self.ledger.crash_point(after);
-        desk.told(rows);
+        front.told(rows);
         Ok(true)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikigai_store::{CommitError, DraftEffect, Effect};
 use tokio::time::Instant;
 
-use crate::frontend::{Desk, Update};
+use crate::frontend::{FrontEnd, UiEvent};
 use crate::ledger::{CommitPlan, report_silence};
 use crate::{EngineError, Worker};
 
@@ -47,9 +47,9 @@ impl Draft {
     }
 
     /// Says that the store is away, once until it is back: it is tried several times a second.
-    fn tell_away(&mut self, reason: String, desk: &mut Desk<'_>) {
+    fn tell_away(&mut self, reason: String, front: &mut FrontEnd<'_>) {
         if !std::mem::replace(&mut self.away, true) {
-            desk.tell(Update::StoreAway(reason));
+            front.tell(UiEvent::StoreAway(reason));
         }
     }
 
@@ -64,7 +64,7 @@ impl Worker {
     pub(super) async fn store_draft(
         &mut self,
         draft: &mut Draft,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         let append = Effect::Draft(DraftEffect::Append {
             agent: self.ledger.agent.state.agent(),
@@ -74,7 +74,7 @@ impl Worker {
         });
         let drop = draft.stale.then(|| self.drop_draft());
         let with = drop.into_iter().chain([append]).collect();
-        match report_silence(self.ledger.commit(CommitPlan::effects(with)), desk).await {
+        match report_silence(self.ledger.commit(CommitPlan::effects(with)), front).await {
             Ok(_) => {
                 draft.stored_bytes = draft.text.len();
                 draft.stale = false;
@@ -82,11 +82,11 @@ impl Worker {
                 draft.due = None;
             }
             Err(EngineError::Commit(CommitError::Store(error))) => {
-                draft.tell_away(error.to_string(), desk);
+                draft.tell_away(error.to_string(), front);
                 draft.due = Some(Instant::now() + DRAFT_EVERY);
             }
             Err(EngineError::Commit(CommitError::Unknown(error))) => {
-                draft.tell_away(error.to_string(), desk);
+                draft.tell_away(error.to_string(), front);
                 draft.replace();
             }
             Err(error) => return Err(error),

@@ -2,7 +2,7 @@
 
 use ikigai_store::BoxFuture;
 
-use crate::frontend::{Desk, WaitingLine};
+use crate::frontend::{FrontEnd, WaitingLine};
 use crate::{EngineError, Worker};
 
 /// Moment at which a command runs that is typed while the agent works.
@@ -26,7 +26,7 @@ pub(crate) trait Interpreter: Sync {
         &self,
         worker: &'a mut Worker,
         line: WaitingLine,
-        desk: &'a mut Desk<'d>,
+        front: &'a mut FrontEnd<'d>,
     ) -> BoxFuture<'a, ()>
     where
         'd: 'a;
@@ -36,7 +36,7 @@ pub(crate) trait Interpreter: Sync {
         &self,
         worker: &'a mut Worker,
         line: String,
-        desk: &'a mut Desk<'d>,
+        front: &'a mut FrontEnd<'d>,
     ) -> BoxFuture<'a, Result<(), EngineError>>
     where
         'd: 'a;

@@ -37,7 +37,7 @@ use self::queue::{Senders, consumed, withdrawn};
 use crate::calls::OpenCall;
 use crate::engine::target_of;
 use crate::environment::CrashPoint;
-use crate::frontend::{Desk, Outcome, Stop, Submission, Update};
+use crate::frontend::{FrontEnd, Outcome, Stop, Submission, UiEvent};
 use crate::ledger::{CommitPlan, Ledger, is_message, read_held};
 use crate::message_size::check_message_size;
 use crate::response::failure;
@@ -81,9 +81,13 @@ struct Turn {
 
 impl Worker {
     /// Says something to the agent and has it answered.
-    pub async fn turn(&mut self, text: &str, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        let turn = self.store_message(text, None, desk).await?;
-        self.go(turn, Step::Ask, desk).await
+    pub async fn turn(
+        &mut self,
+        text: &str,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let turn = self.store_message(text, None, front).await?;
+        self.go(turn, Step::Ask, front).await
     }
 
     /// Stores a submitted message and has it answered.
@@ -93,18 +97,18 @@ impl Worker {
     pub(crate) async fn submitted(
         &mut self,
         submission: Submission,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         let Submission { id, at, line } = &submission;
-        match self.store_message(line, Some(*at), desk).await {
+        match self.store_message(line, Some(*at), front).await {
             Ok(turn) => {
-                desk.tell(Update::Received(*id));
-                self.go(turn, Step::Ask, desk).await
+                front.tell(UiEvent::Received(*id));
+                self.go(turn, Step::Ask, front).await
             }
             Err(error) => {
                 let is_over = matches!(&error, EngineError::Commit(CommitError::Fenced { .. }));
                 let outcome = Outcome::Failed(error.to_string());
-                desk.not_stored(submission.into(), &error);
+                front.not_stored(submission.into(), &error);
                 if is_over { Err(error) } else { Ok(outcome) }
             }
         }
@@ -115,18 +119,18 @@ impl Worker {
         &mut self,
         text: &str,
         at: Option<Micros>,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Turn, EngineError> {
         if text.trim().is_empty() {
             return Err(EngineError::EmptyMessage);
         }
-        self.tell_settled(desk).await?;
+        self.tell_settled(front).await?;
         let turn = self.prepare_turn().await?;
         let (message, files) = mentions::message_row(&mut self.ledger, text).await?;
         let turn = self.turn_for(&message, turn).await?;
         self.check_message(&message, &turn)?;
         for file in files {
-            desk.tell(Update::Notice(file));
+            front.tell(UiEvent::Notice(file));
         }
         let closed = self.ledger.close_open_calls().await?;
         // What waited was said before.
@@ -141,9 +145,9 @@ impl Worker {
         let rows = self.ledger.commit(plan.with_at(&consume).dated(at)).await?;
         self.ledger.crash_point(CrashPoint::AfterMessageStored);
         for mail in &waiting {
-            desk.tell(Update::Delivered(mail.id));
+            front.tell(UiEvent::Delivered(mail.id));
         }
-        desk.told(rows);
+        front.told(rows);
         Ok(turn)
     }
 
@@ -169,25 +173,28 @@ impl Worker {
     }
 
     /// Answers what is in the log already, such as a fork's prompt.
-    pub(crate) async fn answer(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        self.tell_settled(desk).await?;
+    pub(crate) async fn answer(
+        &mut self,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Outcome, EngineError> {
+        self.tell_settled(front).await?;
         let turn = self.prepare_turn().await?;
-        self.go(turn, Step::Ask, desk).await
+        self.go(turn, Step::Ask, front).await
     }
 
     /// Takes the agent's mail in and answers it.
     pub(crate) async fn answer_mail(
         &mut self,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
-        self.tell_settled(desk).await?;
-        self.take_in(Senders::Anybody, desk).await?;
-        self.answer(desk).await
+        self.tell_settled(front).await?;
+        self.take_in(Senders::Anybody, front).await?;
+        self.answer(front).await
     }
 
     /// Goes on with a turn that was stopped.
-    pub async fn resume(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        self.tell_settled(desk).await?;
+    pub async fn resume(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
+        self.tell_settled(front).await?;
         self.check_resumable().await?;
         self.ledger.crash_point(CrashPoint::BeforeResumptionStored);
         let rows = self
@@ -195,13 +202,13 @@ impl Worker {
             .commit(CommitPlan::events(vec![Event::resume()]))
             .await?;
         self.ledger.crash_point(CrashPoint::AfterResumptionStored);
-        desk.told(rows);
-        self.go_on(desk).await
+        front.told(rows);
+        self.go_on(front).await
     }
 
     /// Sends the last turn again: what came of it is left behind.
-    pub async fn retry(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        self.tell_settled(desk).await?;
+    pub async fn retry(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
+        self.tell_settled(front).await?;
         self.check_model().await?;
         let message = self.ledger.last_message().await?;
         let (data, _) = leave_for(
@@ -217,12 +224,12 @@ impl Worker {
             .commit(CommitPlan::events(vec![Event::Rewind(data)]))
             .await?;
         self.ledger.crash_point(CrashPoint::AfterRetryStored);
-        desk.told(rows);
-        self.answer(desk).await
+        front.told(rows);
+        self.answer(front).await
     }
 
     /// Goes on with what the log says is not done: open calls, or a message without an answer.
-    pub(crate) async fn go_on(&mut self, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
+    pub(crate) async fn go_on(&mut self, front: &mut FrontEnd<'_>) -> Result<Outcome, EngineError> {
         let mut turn = self.prepare_turn().await?;
         turn.starts = false;
         let open = self.ledger.open_calls().await?;
@@ -231,7 +238,7 @@ impl Worker {
         } else {
             Step::RunTools(open)
         };
-        self.go(turn, first, desk).await
+        self.go(turn, first, front).await
     }
 
     /// Says why no stopped turn can go on, if none can. Nothing is stored.
@@ -265,13 +272,16 @@ impl Worker {
     }
 
     /// Tells what was left unfinished and how it was settled, by this worker's own turns too.
-    pub(crate) async fn tell_settled(&mut self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+    pub(crate) async fn tell_settled(
+        &mut self,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<(), EngineError> {
         if self.unsettled {
             self.settle().await?;
             self.unsettled = false;
         }
         for row in std::mem::take(&mut self.ledger.settled) {
-            desk.tell(Update::Settled(row));
+            front.tell(UiEvent::Settled(row));
         }
         Ok(())
     }
@@ -312,26 +322,26 @@ impl Worker {
         &mut self,
         mut turn: Turn,
         first: Step,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         self.unsettled = true;
-        desk.tell(Update::Began);
-        let begun = self.begin_turn(&mut turn, desk).await;
+        front.tell(UiEvent::Began);
+        let begun = self.begin_turn(&mut turn, front).await;
         let ended = match begun {
-            Ok(()) => Box::pin(self.steps(turn, first, desk)).await,
+            Ok(()) => Box::pin(self.steps(turn, first, front)).await,
             Err(error) => Err(error),
         };
         match &ended {
             Ok(outcome) => {
                 self.unsettled = false;
-                desk.tell(Update::Ended(outcome.clone()));
+                front.tell(UiEvent::Ended(outcome.clone()));
                 // What was said too late for this turn waits for the next one.
-                self.hear(desk).await?;
+                self.hear(front).await?;
             }
             Err(error) => {
-                self.gave_up = desk.stop_heard();
-                desk.tell(Update::Ended(Outcome::Failed(error.to_string())));
-                desk.give_back(error);
+                self.gave_up = front.stop_heard();
+                front.tell(UiEvent::Ended(Outcome::Failed(error.to_string())));
+                front.give_back(error);
             }
         }
         ended
@@ -341,10 +351,10 @@ impl Worker {
     async fn begin_turn(
         &mut self,
         turn: &mut Turn,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         if turn.starts {
-            self.read_pins(turn, desk).await?;
+            self.read_pins(turn, front).await?;
         }
         Ok(())
     }
@@ -366,46 +376,50 @@ impl Worker {
         &mut self,
         mut turn: Turn,
         first: Step,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Outcome, EngineError> {
         let mut step = first;
         loop {
             step = match step {
                 Step::Ask => {
-                    while let Some(waiting) = desk.at_break.pop_front() {
-                        self.interpreter.run(self, waiting, desk).await;
+                    while let Some(waiting) = front.at_break.pop_front() {
+                        self.interpreter.run(self, waiting, front).await;
                     }
-                    self.keep_up(&mut turn, desk).await?;
-                    let reason = match Box::pin(self.learn_window(&mut turn, desk)).await? {
+                    self.keep_up(&mut turn, front).await?;
+                    let reason = match Box::pin(self.learn_window(&mut turn, front)).await? {
                         Some(reason) => Some(reason),
-                        None => Box::pin(self.fit_context(&mut turn, desk)).await?,
+                        None => Box::pin(self.fit_context(&mut turn, front)).await?,
                     };
                     match reason {
-                        Some(reason) => self.stop_here(&reason, desk).await?,
-                        None => self.ask(&mut turn, desk).await?,
+                        Some(reason) => self.stop_here(&reason, front).await?,
+                        None => self.ask(&mut turn, front).await?,
                     }
                 }
-                Step::RunTools(calls) => self.run_tools(&mut turn, calls, desk).await?,
+                Step::RunTools(calls) => self.run_tools(&mut turn, calls, front).await?,
                 Step::Done(outcome) => return Ok(outcome),
             };
         }
     }
 
     /// What was set during a turn holds from its next request on.
-    async fn keep_up(&mut self, turn: &mut Turn, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+    async fn keep_up(
+        &mut self,
+        turn: &mut Turn,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<(), EngineError> {
         if turn.settings == *self.ledger.settings() {
             return Ok(());
         }
-        self.renew_turn(turn, desk).await
+        self.renew_turn(turn, front).await
     }
 
     /// Prepares a turn anew, with what it has used up so far.
     async fn renew_turn(
         &mut self,
         turn: &mut Turn,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
-        let fresh = read_held!(desk, self.prepare_turn());
+        let fresh = read_held!(front, self.prepare_turn());
         *turn = Turn {
             starts: turn.starts,
             overflowed: turn.overflowed,
@@ -422,17 +436,17 @@ impl Worker {
         &mut self,
         events: Vec<Event>,
         text: String,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Step, EngineError> {
         let outcome = Outcome::Failed(text);
         let report = failed_report(&outcome);
         self.ledger.crash_point(CrashPoint::BeforeFailureStored);
         let rows = self
             .ledger
-            .commit_ending(events, Vec::new(), report.as_deref(), desk)
+            .commit_ending(events, Vec::new(), report.as_deref(), front)
             .await?;
         self.ledger.crash_point(CrashPoint::AfterFailureStored);
-        desk.told(rows);
+        front.told(rows);
         Ok(Step::Done(outcome))
     }
 
@@ -444,18 +458,22 @@ impl Worker {
     }
 
     /// Ends a turn between two steps.
-    async fn stop_here(&mut self, stop: &Stop, desk: &mut Desk<'_>) -> Result<Step, EngineError> {
-        let taken = self.taken_back(stop, desk).await?;
+    async fn stop_here(
+        &mut self,
+        stop: &Stop,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Step, EngineError> {
+        let taken = self.taken_back(stop, front).await?;
         let (event, outcome) = self.stopped_by(stop);
         let report = failed_report(&outcome);
         self.ledger.crash_point(CrashPoint::BeforeStopStored);
         let rows = self
             .ledger
-            .commit_ending(vec![event], withdrawn(&taken), report.as_deref(), desk)
+            .commit_ending(vec![event], withdrawn(&taken), report.as_deref(), front)
             .await?;
         self.ledger.crash_point(CrashPoint::AfterStopStored);
-        desk.told(rows);
-        desk.hand_back(taken);
+        front.told(rows);
+        front.hand_back(taken);
         Ok(Step::Done(outcome))
     }
 }

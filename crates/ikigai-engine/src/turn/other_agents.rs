@@ -5,18 +5,19 @@ use ikigai_store::{AgentRecord, CommitError};
 use super::Worker;
 use crate::EngineError;
 use crate::family::Started;
-use crate::frontend::{Errand, Intent};
+use crate::frontend::{AgentJob, UserRequest};
 
 impl Worker {
     /// Has another agent, which nobody else holds, do something beside this one.
     pub(crate) async fn start_other(
         &mut self,
         other: &AgentRecord,
-        errand: Errand,
+        job: AgentJob,
     ) -> Result<(), EngineError> {
         let hub = &self.ledger.engine.hub;
         // One of this process is asked: opening it again would settle the turn in which it is.
-        if hub.is_working(other.id).is_some() && hub.deliver(other.id, Intent::Do(errand.clone())) {
+        if hub.is_working(other.id).is_some() && hub.deliver(other.id, UserRequest::Do(job.clone()))
+        {
             self.children.push(Started {
                 id: other.id,
                 reports: false,
@@ -26,7 +27,7 @@ impl Worker {
         let engine = self.ledger.engine.clone();
         let _door = engine.hub.door.acquire().await;
         let worker = self.open_other(other).await?;
-        self.family().start(worker.ledger, errand);
+        self.family().start(worker.ledger, job);
         Ok(())
     }
 
@@ -36,7 +37,7 @@ impl Worker {
             return Ok(false);
         }
         if self.ledger.engine.hub.is_working(other.id).is_some() {
-            self.start_other(other, Errand::Resume).await?;
+            self.start_other(other, AgentJob::Resume).await?;
             return Ok(true);
         }
         let engine = self.ledger.engine.clone();
@@ -58,7 +59,7 @@ impl Worker {
                 };
             }
         }
-        self.family().start(worker.ledger, Errand::Resume);
+        self.family().start(worker.ledger, AgentJob::Resume);
         Ok(true)
     }
 

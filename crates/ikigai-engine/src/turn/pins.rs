@@ -9,7 +9,7 @@ use ikigai_tools::Place;
 
 use super::Turn;
 use crate::documents::Document;
-use crate::frontend::{Desk, Update};
+use crate::frontend::{FrontEnd, UiEvent};
 use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, Worker};
 
@@ -18,7 +18,7 @@ impl Worker {
     pub(super) async fn read_pins(
         &mut self,
         turn: &mut Turn,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         let pins = self.ledger.settings().pins.clone().unwrap_or_default();
         if pins.is_empty() {
@@ -26,7 +26,7 @@ impl Worker {
         }
         let mut fresh = Vec::new();
         for pin in &pins {
-            fresh.push(self.read_pin(pin, desk).await?);
+            fresh.push(self.read_pin(pin, front).await?);
         }
         if fresh != pins {
             let settings = Settings {
@@ -36,18 +36,18 @@ impl Worker {
             let row = Event::set("pin", settings.as_set());
             let rows = self
                 .ledger
-                .commit(CommitPlan::events(vec![row]).waiting(desk))
+                .commit(CommitPlan::events(vec![row]).waiting(front))
                 .await?;
-            desk.told(rows);
+            front.told(rows);
         }
         turn.settings = self.ledger.settings().clone();
-        turn.target.documents = read_held!(desk, async {
+        turn.target.documents = read_held!(front, async {
             Ok::<_, EngineError>(self.ledger.engine.documents(self.ledger.settings()).await?)
         });
         Ok(())
     }
 
-    async fn read_pin(&self, pin: &Pin, desk: &mut Desk<'_>) -> Result<Pin, EngineError> {
+    async fn read_pin(&self, pin: &Pin, front: &mut FrontEnd<'_>) -> Result<Pin, EngineError> {
         let path = pin.path.clone().unwrap_or_default();
         let place = Place {
             workdir: PathBuf::from(self.ledger.settings().workdir.as_deref().unwrap_or("/")),
@@ -57,12 +57,12 @@ impl Worker {
             Ok(document) => {
                 let hash = blobs::hash_of(&document.bytes).to_string();
                 if pin.hash.as_ref() != Some(&hash) {
-                    self.ledger.put_blob(&document.bytes, desk).await?;
+                    self.ledger.put_blob(&document.bytes, front).await?;
                 }
                 Some(hash)
             }
             Err(reason) => {
-                desk.tell(Update::Warning(format!("a pin is left out: {reason}")));
+                front.tell(UiEvent::Warning(format!("a pin is left out: {reason}")));
                 None
             }
         };

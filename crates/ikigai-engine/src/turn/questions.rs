@@ -12,7 +12,7 @@ use super::Turn;
 use super::calls::{Call, Round, Stage};
 use crate::calls::{Came, OpenCall};
 use crate::environment::CrashPoint;
-use crate::frontend::{Answer, Desk, Intent, Question, Stop, Update};
+use crate::frontend::{Answer, FrontEnd, Question, Stop, UiEvent, UserRequest};
 use crate::grants::pending_tag;
 use crate::hub::OpenQuestion;
 use crate::ledger::{CommitPlan, read_held};
@@ -34,12 +34,12 @@ impl Worker {
     }
 
     /// Reports unfinished work and queued messages, and asks open questions again (E9d).
-    pub(crate) async fn greet(&mut self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
-        self.tell_settled(desk).await?;
-        self.offer_grants(desk);
-        self.tell_queued(desk).await?;
+    pub(crate) async fn greet(&mut self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
+        self.tell_settled(front).await?;
+        self.offer_grants(front);
+        self.tell_queued(front).await?;
         let open = self.ledger.open_calls().await?;
-        if open.is_empty() || !desk.answers {
+        if open.is_empty() || !front.answers {
             return Ok(());
         }
         let tools = self.ledger.engine.toolset(self.ledger.settings()).await;
@@ -52,12 +52,12 @@ impl Worker {
             if let Decision::Ask { pattern } = judged {
                 let question = self.question(&call, &prepared, &tools.place, pattern);
                 let preview = (prepared.preview, prepared.needs);
-                let preview = match Box::pin(self.preview_call(preview, desk)).await? {
+                let preview = match Box::pin(self.preview_call(preview, front)).await? {
                     Ok(preview) => preview,
                     // Without a question, nothing would have the stopped turn go on.
                     Err(output) => Some(spell_out(&format!("it will fail: {}", output.shown))),
                 };
-                desk.tell(Update::Question(Question {
+                front.tell(UiEvent::Question(Question {
                     preview,
                     ..question
                 }));
@@ -91,12 +91,12 @@ impl Worker {
     pub(super) async fn preview_call(
         &mut self,
         (preview, needs): (Option<Preview>, Vec<Need>),
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Result<Option<String>, Box<Output>>, EngineError> {
         let Some(make) = preview else {
             return Ok(Ok(None));
         };
-        let given = read_held!(desk, self.ledger.engine.given(&self.ledger.agent, &needs));
+        let given = read_held!(front, self.ledger.engine.given(&self.ledger.agent, &needs));
         let preview = tokio::task::spawn_blocking(move || make(&given)).await;
         Ok(match preview {
             Ok(Ok(text)) => Ok(Some(spell_out(&text)).filter(|text| !text.is_empty())),
@@ -111,16 +111,16 @@ impl Worker {
         &mut self,
         open: &OpenCall,
         output: Output,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        let (result, _) = self.result_of(open, None, output, desk).await?;
+        let (result, _) = self.result_of(open, None, output, front).await?;
         self.ledger.crash_point(CrashPoint::BeforeResultStored);
         let rows = self
             .ledger
-            .commit(CommitPlan::events(vec![result]).waiting(desk))
+            .commit(CommitPlan::events(vec![result]).waiting(front))
             .await?;
         self.ledger.crash_point(CrashPoint::AfterResultStored);
-        desk.told(rows);
+        front.told(rows);
         Ok(None)
     }
 
@@ -130,7 +130,7 @@ impl Worker {
         turn: &Turn,
         (call, answer, by): (RowRef, Answer, AnsweredBy),
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         let Some(index) = round.asked(call) else {
             return Ok(());
@@ -147,23 +147,23 @@ impl Worker {
         self.ledger.crash_point(CrashPoint::BeforePermissionStored);
         let rows = self
             .ledger
-            .commit(CommitPlan::events(events).waiting(desk))
+            .commit(CommitPlan::events(events).waiting(front))
             .await?;
         self.ledger.crash_point(CrashPoint::AfterPermissionStored);
-        desk.told(rows);
+        front.told(rows);
         let covers = self.is_free(turn, &mut round.calls[index]).await;
         if let Answer::Always(pattern) = &answer
             && !covers
         {
             let text = format!("\"{pattern}\" does not fit this call: it runs this once");
-            desk.tell(Update::Warning(text));
+            front.tell(UiEvent::Warning(text));
         }
         round.calls[index].answer(&answer);
         if let Answer::Always(_) = answer {
             if covers {
-                self.answer_siblings(call, &answer, by, desk);
+                self.answer_siblings(call, &answer, by, front);
             }
-            self.ask_no_more(turn, round, desk).await;
+            self.ask_no_more(turn, round, front).await;
         }
         round
             .open_questions
@@ -185,13 +185,19 @@ impl Worker {
     /// Gives the same answer to identical questions of siblings in this process.
     ///
     /// Each sibling stores its own answer, and gets the rule by it.
-    fn answer_siblings(&self, call: RowRef, answer: &Answer, by: AnsweredBy, desk: &mut Desk<'_>) {
+    fn answer_siblings(
+        &self,
+        call: RowRef,
+        answer: &Answer,
+        by: AnsweredBy,
+        front: &mut FrontEnd<'_>,
+    ) {
         let hub = &self.ledger.engine.hub;
         let mut names = Vec::new();
         for (call, name) in hub.open_questions.take_identical(call) {
             let answer = answer.clone();
-            if hub.deliver(call.agent, Intent::Answer { call, answer, by }) {
-                desk.tell(Update::Unasked(call));
+            if hub.deliver(call.agent, UserRequest::Answer { call, answer, by }) {
+                front.tell(UiEvent::Unasked(call));
                 names.push(name);
             }
         }
@@ -201,7 +207,7 @@ impl Worker {
             several => format!("{several} identical questions"),
         };
         let text = format!("also answered {questions}: {}", names.join(", "));
-        desk.tell(Update::Notice(text));
+        front.tell(UiEvent::Notice(text));
     }
 
     /// Whether the rules allow by now a call about which somebody is asked.
@@ -219,11 +225,11 @@ impl Worker {
     }
 
     /// Lets other calls go about which somebody is asked and which the rules allow by now.
-    async fn ask_no_more(&self, turn: &Turn, round: &mut Round, desk: &mut Desk<'_>) {
+    async fn ask_no_more(&self, turn: &Turn, round: &mut Round, front: &mut FrontEnd<'_>) {
         for call in &mut round.calls {
             if self.is_free(turn, call).await {
                 call.answer(&Answer::Once);
-                desk.tell(Update::Unasked(call.open.at));
+                front.tell(UiEvent::Unasked(call.open.at));
             }
         }
     }

@@ -7,7 +7,7 @@ use ikigai_store::{Effect, MailEffect, MailId, MailRecord};
 use super::{During, Worker};
 use crate::environment::{CrashPoint, draw_mail};
 use crate::family::shown_mail;
-use crate::frontend::{Desk, Intent, Stop, Update, WaitingLine};
+use crate::frontend::{FrontEnd, Stop, UiEvent, UserRequest, WaitingLine};
 use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, mentions};
 
@@ -25,33 +25,33 @@ impl Worker {
     /// back.
     pub(crate) async fn heed(
         &mut self,
-        intent: Intent,
-        desk: &mut Desk<'_>,
+        request: UserRequest,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        match intent {
-            Intent::Stop(stop) => return Ok(Some(stop)),
-            Intent::Say(text) => self.queue(text.into(), desk).await,
-            Intent::Command(line) => return Ok(self.heed_line(line.into(), desk).await),
-            Intent::Submit(submission) => {
-                return Ok(self.heed_line(submission.into(), desk).await);
+        match request {
+            UserRequest::Stop(stop) => return Ok(Some(stop)),
+            UserRequest::Say(text) => self.queue(text.into(), front).await,
+            UserRequest::Command(line) => return Ok(self.heed_line(line.into(), front).await),
+            UserRequest::Submit(submission) => {
+                return Ok(self.heed_line(submission.into(), front).await);
             }
-            Intent::Preview(line) => self.interpreter.preview(self, line, desk).await?,
-            Intent::Do(errand) => desk.errands.push_back(errand),
-            Intent::TakeBack(mail) => self.take_back(mail, desk).await,
+            UserRequest::Preview(line) => self.interpreter.preview(self, line, front).await?,
+            UserRequest::Do(job) => front.jobs.push_back(job),
+            UserRequest::TakeBack(mail) => self.take_back(mail, front).await,
             // Answers to what is not asked are too late: the call was closed meanwhile.
-            Intent::Answer { .. } => {}
+            UserRequest::Answer { .. } => {}
         }
         Ok(None)
     }
 
     /// Queues a message or runs a command, now or later; returns a stop if it ends the turn.
-    async fn heed_line(&mut self, waiting: WaitingLine, desk: &mut Desk<'_>) -> Option<Stop> {
+    async fn heed_line(&mut self, waiting: WaitingLine, front: &mut FrontEnd<'_>) -> Option<Stop> {
         match self.interpreter.during(&waiting.line) {
-            None => self.queue(waiting, desk).await,
-            Some(During::AtOnce) => self.interpreter.run(self, waiting, desk).await,
-            Some(During::AtBreak) => desk.at_break.push_back(waiting),
+            None => self.queue(waiting, front).await,
+            Some(During::AtOnce) => self.interpreter.run(self, waiting, front).await,
+            Some(During::AtBreak) => front.at_break.push_back(waiting),
             Some(During::Interrupts) => {
-                desk.after_turn.push_back(waiting);
+                front.after_turn.push_back(waiting);
                 return Some(Stop::Interrupt(Cause::User));
             }
         }
@@ -59,14 +59,14 @@ impl Worker {
     }
 
     /// Stores a message for the next break. If that fails, the front end gets it back.
-    pub(crate) async fn queue(&mut self, waiting: WaitingLine, desk: &mut Desk<'_>) {
+    pub(crate) async fn queue(&mut self, waiting: WaitingLine, front: &mut FrontEnd<'_>) {
         let WaitingLine { line: text, id } = waiting;
         match self.check_waiting(&text).await {
             Ok(()) => {}
             Err(EngineError::NotSent(reason)) => {
-                return desk.tell(Update::NotStored { id, text, reason });
+                return front.tell(UiEvent::NotStored { id, text, reason });
             }
-            Err(error) => return desk.not_stored(WaitingLine { line: text, id }, &error),
+            Err(error) => return front.not_stored(WaitingLine { line: text, id }, &error),
         }
         let mail = id.unwrap_or_else(|| draw_mail(&*self.ledger.engine.environment));
         let send = Effect::Mail(MailEffect::Send {
@@ -87,26 +87,26 @@ impl Worker {
         match stored {
             Ok(()) => {
                 self.ledger.crash_point(CrashPoint::AfterMessageQueued);
-                desk.queued.push((mail, text.clone()));
-                desk.tell(Update::Queued { mail, text });
+                front.queued.push((mail, text.clone()));
+                front.tell(UiEvent::Queued { mail, text });
                 if id.is_some() {
-                    desk.tell(Update::Received(mail));
+                    front.tell(UiEvent::Received(mail));
                 }
             }
-            Err(error) => desk.not_stored(WaitingLine { line: text, id }, &error),
+            Err(error) => front.not_stored(WaitingLine { line: text, id }, &error),
         }
     }
 
     /// Reports messages that a former process queued and never delivered. The next turn sends them.
-    pub(super) async fn tell_queued(&self, desk: &mut Desk<'_>) -> Result<(), EngineError> {
+    pub(super) async fn tell_queued(&self, front: &mut FrontEnd<'_>) -> Result<(), EngineError> {
         for MailRecord { id: mail, text, .. } in self.waiting(Senders::User).await? {
-            desk.tell(Update::Queued { mail, text });
+            front.tell(UiEvent::Queued { mail, text });
         }
         Ok(())
     }
 
     /// Hands a message that waits back to its user; one that was taken in meanwhile is not.
-    pub(crate) async fn take_back(&mut self, mail: MailId, desk: &mut Desk<'_>) {
+    pub(crate) async fn take_back(&mut self, mail: MailId, front: &mut FrontEnd<'_>) {
         let Ok(waiting) = self.waiting(Senders::User).await else {
             return;
         };
@@ -123,7 +123,7 @@ impl Worker {
             },
         };
         if is_gone {
-            desk.hand_back(vec![found]);
+            front.hand_back(vec![found]);
         }
     }
 
@@ -132,21 +132,24 @@ impl Worker {
     pub(super) async fn taken_back(
         &self,
         stop: &Stop,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Vec<MailRecord>, EngineError> {
-        if *stop != Stop::Interrupt(Cause::User) || desk.queued.is_empty() {
+        if *stop != Stop::Interrupt(Cause::User) || front.queued.is_empty() {
             return Ok(Vec::new());
         }
-        let mut waiting = read_held!(desk, self.waiting(Senders::User));
-        waiting.retain(|mail| desk.queued.iter().any(|(queued, _)| *queued == mail.id));
+        let mut waiting = read_held!(front, self.waiting(Senders::User));
+        waiting.retain(|mail| front.queued.iter().any(|(queued, _)| *queued == mail.id));
         Ok(waiting)
     }
 
     /// Heeds what was said so far; hands back the first wish to stop.
-    pub(crate) async fn hear(&mut self, desk: &mut Desk<'_>) -> Result<Option<Stop>, EngineError> {
+    pub(crate) async fn hear(
+        &mut self,
+        front: &mut FrontEnd<'_>,
+    ) -> Result<Option<Stop>, EngineError> {
         let mut first = None;
-        while let Some(intent) = desk.next_said() {
-            let stop = self.heed(intent, desk).await?;
+        while let Some(request) = front.next_said() {
+            let stop = self.heed(request, front).await?;
             first = first.or(stop);
         }
         Ok(first)
@@ -179,35 +182,35 @@ impl Worker {
     /// marks it as delivered. Says whether there was any.
     pub(super) async fn take_in_queued(
         &mut self,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
-        self.take_in(Senders::User, desk).await
+        self.take_in(Senders::User, front).await
     }
 
     /// Takes in what waits from these senders.
     pub(super) async fn take_in(
         &mut self,
         senders: Senders,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
         let agent = self.ledger.agent.state.agent();
-        let waiting = read_held!(desk, self.waiting(senders));
+        let waiting = read_held!(front, self.waiting(senders));
         if waiting.is_empty() {
             return Ok(false);
         }
-        let events = read_held!(desk, self.shown(&waiting));
+        let events = read_held!(front, self.shown(&waiting));
         let consume = |head: Seq| consumed(&waiting, RowRef::new(agent, head));
         self.ledger.crash_point(CrashPoint::BeforeQueueTakenIn);
         let rows = self
             .ledger
-            .commit(CommitPlan::events(events).with_at(&consume).waiting(desk))
+            .commit(CommitPlan::events(events).with_at(&consume).waiting(front))
             .await?;
         self.ledger.crash_point(CrashPoint::AfterQueueTakenIn);
-        desk.queued.clear();
+        front.queued.clear();
         for mail in &waiting {
-            desk.tell(Update::Delivered(mail.id));
+            front.tell(UiEvent::Delivered(mail.id));
         }
-        desk.told(rows);
+        front.told(rows);
         Ok(true)
     }
 }

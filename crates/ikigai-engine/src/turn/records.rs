@@ -10,7 +10,7 @@ use ikigai_tools::Output;
 use super::calls::{Round, Stage};
 use crate::calls::{Came, OpenCall};
 use crate::environment::{CrashPoint, draw_run};
-use crate::frontend::{Desk, Stop};
+use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, Worker};
 
@@ -25,7 +25,7 @@ impl Worker {
         &mut self,
         indices: &[usize],
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Vec<Option<RunId>>, EngineError> {
         let started = self.ledger.engine.environment.now();
         let mut runs = Vec::new();
@@ -51,7 +51,7 @@ impl Worker {
         }
         if let Some(first) = runs.iter().flatten().next() {
             self.ledger.crash_point(CrashPoint::BeforeCallJournalled);
-            self.commit_journal(*first, effects, desk).await?;
+            self.commit_journal(*first, effects, front).await?;
             self.ledger.crash_point(CrashPoint::AfterCallJournalled);
         }
         Ok(runs)
@@ -62,26 +62,26 @@ impl Worker {
         &mut self,
         first: RunId,
         effects: Vec<Effect>,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         let agent = self.ledger.agent.state.agent();
         for _ in 0..MOST_DOUBTS {
             match self
                 .ledger
-                .commit(CommitPlan::effects(effects.clone()).waiting(desk))
+                .commit(CommitPlan::effects(effects.clone()).waiting(front))
                 .await
             {
                 // The journal itself tells whether it was written.
                 Err(EngineError::Commit(CommitError::Unknown(_))) => {}
                 other => return other.map(drop),
             }
-            let open = read_held!(desk, self.ledger.engine.store.open_runs(agent));
+            let open = read_held!(front, self.ledger.engine.store.open_runs(agent));
             if open.iter().any(|open| open.id == first) {
                 return Ok(());
             }
         }
         self.ledger
-            .commit(CommitPlan::effects(effects).waiting(desk))
+            .commit(CommitPlan::effects(effects).waiting(front))
             .await
             .map(drop)
     }
@@ -91,7 +91,7 @@ impl Worker {
         &mut self,
         ended: Vec<(usize, Output)>,
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         self.ledger.crash_point(CrashPoint::BeforeResultStored);
         let mut events = Vec::new();
@@ -100,19 +100,19 @@ impl Worker {
         for (index, output) in ended {
             let call = &mut round.calls[index];
             let (open, run) = (&call.open, call.stage.run());
-            let (event, end) = self.result_of(open, run, output, desk).await?;
+            let (event, end) = self.result_of(open, run, output, front).await?;
             events.push(event);
             ends.extend(end);
         }
         let rows = self
             .ledger
-            .commit(CommitPlan::events(events).with(ends).waiting(desk))
+            .commit(CommitPlan::events(events).with(ends).waiting(front))
             .await?;
         for index in indices {
             round.calls[index].stage = Stage::Ended;
         }
         self.ledger.crash_point(CrashPoint::AfterResultStored);
-        desk.told(rows);
+        front.told(rows);
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Worker {
     pub(super) async fn store_refusals(
         &mut self,
         round: &mut Round,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
         if round.refused.is_empty() {
             return Ok(());
@@ -129,10 +129,10 @@ impl Worker {
         self.ledger.crash_point(CrashPoint::BeforeResultStored);
         let rows = self
             .ledger
-            .commit(CommitPlan::events(refused).waiting(desk))
+            .commit(CommitPlan::events(refused).waiting(front))
             .await?;
         self.ledger.crash_point(CrashPoint::AfterResultStored);
-        desk.told(rows);
+        front.told(rows);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use ikigai_store::Agent;
 use super::compact::{NOT_ON_PATH, Shrunk, Summary, Written};
 use crate::environment::CrashPoint;
 use crate::figures::tokens;
-use crate::frontend::{Desk, SummaryDraft};
+use crate::frontend::{FrontEnd, SummaryDraft};
 use crate::ledger::{CommitPlan, read_held};
 use crate::{EngineError, Worker};
 
@@ -18,18 +18,18 @@ impl Worker {
         &mut self,
         mut summary: Summary,
         command: CommandData,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Result<SummaryDraft, Written>, EngineError> {
-        let response = match self.summary_response(&mut summary, desk).await? {
+        let response = match self.summary_response(&mut summary, front).await? {
             Ok(Ok(response)) => response,
             Ok(Err(reason)) => return Ok(Err(Written::Nothing(reason))),
             Err(stop) => return Ok(Err(Written::Stopped(stop))),
         };
         let usage = self.summary_usage(&summary, &response);
-        let judged = self.judge_summary(&summary, &response, desk).await?;
-        let usage = CommitPlan::events(vec![usage]).waiting(desk);
+        let judged = self.judge_summary(&summary, &response, front).await?;
+        let usage = CommitPlan::events(vec![usage]).waiting(front);
         let rows = self.ledger.commit(usage).await?;
-        desk.told(rows);
+        front.told(rows);
         Ok(match judged {
             Ok((text, _)) => Ok(SummaryDraft {
                 text,
@@ -71,9 +71,9 @@ impl Worker {
         &mut self,
         draft: SummaryDraft,
         edited: Result<String, String>,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<(), EngineError> {
-        let (row, output) = match self.judge_edited(&draft, edited, desk).await? {
+        let (row, output) = match self.judge_edited(&draft, edited, front).await? {
             Ok(text) => {
                 let after = estimate_tokens(&text) + draft.verbatim;
                 let after = draft.scale.counted(after);
@@ -103,10 +103,10 @@ impl Worker {
         };
         self.ledger.crash_point(CrashPoint::BeforeSummaryStored);
         let rows = row.into_iter().chain([late]).collect();
-        let rows = CommitPlan::events(rows).waiting(desk);
+        let rows = CommitPlan::events(rows).waiting(front);
         let rows = self.ledger.commit(rows).await?;
         self.ledger.crash_point(CrashPoint::AfterSummaryStored);
-        desk.told(rows);
+        front.told(rows);
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Worker {
         &mut self,
         draft: &SummaryDraft,
         edited: Result<String, String>,
-        desk: &mut Desk<'_>,
+        front: &mut FrontEnd<'_>,
     ) -> Result<Result<String, String>, EngineError> {
         let unused = |reason: &str| {
             let kept = match draft.edited {
@@ -136,7 +136,7 @@ impl Worker {
         }
         let to = draft.data.to;
         let is_on_path = match to {
-            Some(to) => read_held!(desk, self.is_on_path(to)),
+            Some(to) => read_held!(front, self.is_on_path(to)),
             None => false,
         };
         if !is_on_path {

@@ -10,7 +10,7 @@ use super::{Interpreter, Summary};
 use crate::context::Context;
 use crate::cost::Cap;
 use crate::family::{Family, Started};
-use crate::frontend::{Desk, Stop, Update};
+use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::ledger::{Ledger, Starter};
 use crate::{Engine, EngineError};
 
@@ -93,8 +93,8 @@ impl Worker {
     }
 
     /// Offers once in this process to grant what the log of a root agent has from elsewhere.
-    pub fn offer_grants(&self, desk: &mut Desk<'_>) {
-        self.ledger.offer_grants(desk);
+    pub fn offer_grants(&self, front: &mut FrontEnd<'_>) {
+        self.ledger.offer_grants(front);
     }
 
     /// The caps under which the agent works: its own and those of its ancestors, nearest first.
@@ -125,7 +125,7 @@ impl Worker {
         if let (Some(observer), _) = self.ledger.engine.hub.observer() {
             let name = self.settings().name.clone().unwrap_or_default();
             for row in settled {
-                observer(self.ledger.id(), &name, &Update::Settled(row));
+                observer(self.ledger.id(), &name, &UiEvent::Settled(row));
             }
         }
         self.ledger.release().await

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use ikigai_core::AgentId;
 use ikigai_core::data::AnsweredBy;
-use ikigai_engine::{Answer, Intent, Outcome, Update};
+use ikigai_engine::{Answer, Outcome, UiEvent, UserRequest};
 use ikigai_store::ReadLog as _;
 use ikigai_testkit::Step;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
 use crate::fakes::{Deed, calling};
-use crate::support::{Errand, World, dies_after};
+use crate::support::{TestJob, World, dies_after};
 
 /// Everything that a screen is told.
-fn screen(world: &World) -> UnboundedReceiver<(AgentId, Update)> {
+fn screen(world: &World) -> UnboundedReceiver<(AgentId, UiEvent)> {
     let (sender, told) = unbounded_channel();
-    let observer = move |agent, _: &str, update: &Update| {
+    let observer = move |agent, _: &str, update: &UiEvent| {
         let _ = sender.send((agent, update.clone()));
     };
     world.engine.observe(Arc::new(observer), true);
@@ -25,11 +25,11 @@ fn screen(world: &World) -> UnboundedReceiver<(AgentId, Update)> {
 }
 
 /// Reads what a screen is told until it has been told how a turn ended.
-async fn until_ended(told: &mut UnboundedReceiver<(AgentId, Update)>) -> (Outcome, Vec<Update>) {
+async fn until_ended(told: &mut UnboundedReceiver<(AgentId, UiEvent)>) -> (Outcome, Vec<UiEvent>) {
     let mut before = Vec::new();
     loop {
         match told.recv().await.unwrap().1 {
-            Update::Ended(outcome) => return (outcome, before),
+            UiEvent::Ended(outcome) => return (outcome, before),
             update => before.push(update),
         }
     }
@@ -42,13 +42,13 @@ async fn an_attended_agent_answers_what_is_typed_and_is_left() {
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     world.provider.will_say("hello yourself");
 
-    let typed = Intent::Command("hello".to_owned());
+    let typed = UserRequest::Command("hello".to_owned());
     world.engine.say(agent, typed).await.unwrap();
     let (outcome, before) = until_ended(&mut told).await;
     world.engine.leave().await;
 
     assert_eq!(outcome, Outcome::Completed);
-    assert!(before.contains(&Update::Text("hello yourself".to_owned())));
+    assert!(before.contains(&UiEvent::Text("hello yourself".to_owned())));
     let record = world.engine.find("src").await.unwrap();
     assert!(record.owner.is_none(), "the lease is given back");
 }
@@ -59,20 +59,20 @@ async fn a_question_is_asked_again_after_a_restart_and_its_answer_resumes() {
     let mut worker = world.root().await;
     let agent = worker.agent().state.agent();
     world.provider.will(calling(&[Deed::new("act", "asked")]));
-    dies_after(100, &mut worker, Errand::Say("go")).await;
+    dies_after(100, &mut worker, TestJob::Say("go")).await;
     let world = world.restarted();
     let mut told = screen(&world);
 
     let record = world.engine.agents().await.unwrap().remove(0);
     world.engine.attend(&record).await.unwrap();
     let call = loop {
-        if let Update::Question(question) = told.recv().await.unwrap().1 {
+        if let UiEvent::Question(question) = told.recv().await.unwrap().1 {
             break question.call;
         }
     };
     let asked_only = world.provider.requests().len();
     world.provider.will_say("done");
-    let answer = Intent::Answer {
+    let answer = UserRequest::Answer {
         call,
         answer: Answer::Once,
         by: AnsweredBy::User,
@@ -80,7 +80,7 @@ async fn a_question_is_asked_again_after_a_restart_and_its_answer_resumes() {
     world.engine.say(agent, answer).await.unwrap();
     let (outcome, before) = until_ended(&mut told).await;
 
-    let is_question = |update: &Update| matches!(update, Update::Question(_));
+    let is_question = |update: &UiEvent| matches!(update, UiEvent::Question(_));
     assert!(!before.iter().any(is_question), "it is answered already");
     assert_eq!(asked_only, 1, "nothing is sent by itself");
     assert_eq!(outcome, Outcome::Completed);
@@ -94,12 +94,12 @@ async fn what_only_shows_something_leaves_no_row() {
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     let rows = world.kinds(agent).await;
 
-    let preview = Intent::Preview("/help".to_owned());
+    let preview = UserRequest::Preview("/help".to_owned());
     world.engine.say(agent, preview).await.unwrap();
     let update = told.recv().await.unwrap().1;
 
     assert!(
-        matches!(&update, Update::Preview { line, output } if line == "/help" && output.contains("/rewind"))
+        matches!(&update, UiEvent::Preview { line, output } if line == "/help" && output.contains("/rewind"))
     );
     assert_eq!(world.kinds(agent).await, rows);
 }
@@ -111,7 +111,7 @@ async fn what_was_just_said_does_not_keep_anybody_from_leaving() {
     let _told = screen(&world);
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     world.provider.will([Step::Hang]);
-    let typed = Intent::Command("hello".to_owned());
+    let typed = UserRequest::Command("hello".to_owned());
     world.engine.say(agent, typed).await.unwrap();
 
     let left = timeout(Duration::from_mins(1), world.engine.leave()).await;
@@ -131,11 +131,11 @@ async fn what_an_agent_is_told_counts_as_work_until_it_has_seen_to_it() {
     let is_idle = || world.engine.is_idle() && world.engine.has_heard(agent);
     stirs.wait_for(|_| is_idle()).await.unwrap();
 
-    for intent in [
-        Intent::Command("/mark".to_owned()),
-        Intent::Preview("/help".to_owned()),
+    for request in [
+        UserRequest::Command("/mark".to_owned()),
+        UserRequest::Preview("/help".to_owned()),
     ] {
-        world.engine.say(agent, intent).await.unwrap();
+        world.engine.say(agent, request).await.unwrap();
         assert!(!is_idle());
         stirs.wait_for(|_| is_idle()).await.unwrap();
     }
@@ -149,9 +149,9 @@ async fn an_agent_that_is_let_go_of_is_stopped_and_can_be_taken_over() {
     let mut told = screen(&world);
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     world.provider.will([Step::Hang]);
-    let typed = Intent::Command("hello".to_owned());
+    let typed = UserRequest::Command("hello".to_owned());
     world.engine.say(agent, typed).await.unwrap();
-    while told.recv().await.unwrap().1 != Update::Began {}
+    while told.recv().await.unwrap().1 != UiEvent::Began {}
 
     let worked = world.engine.release(agent).await;
     let released = world.engine.find("src").await.unwrap();
@@ -179,7 +179,7 @@ async fn a_command_and_leaving_in_one_burst_store_the_command_and_end() {
         let _told = screen(&world);
         let agent = world.engine.attend_new("/src", "/src").await.unwrap();
         for line in &lines {
-            let typed = Intent::Command((*line).to_owned());
+            let typed = UserRequest::Command((*line).to_owned());
             world.engine.say(agent, typed).await.unwrap();
         }
 
@@ -202,7 +202,7 @@ async fn a_message_after_a_command_waits_as_mail_when_the_program_leaves() {
     let _told = screen(&world);
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     for line in ["/mark x", "hello"] {
-        let typed = Intent::Command(line.to_owned());
+        let typed = UserRequest::Command(line.to_owned());
         world.engine.say(agent, typed).await.unwrap();
     }
 
@@ -223,7 +223,7 @@ async fn a_screen_gets_the_rows_of_a_settlement_once_in_either_order() {
         let agent = worker.agent().state.agent();
         let partial = Step::Say("so far".to_owned());
         world.provider.will([partial, Step::Hang]);
-        dies_after(100, &mut worker, Errand::Say("go")).await;
+        dies_after(100, &mut worker, TestJob::Say("go")).await;
         let world = world.restarted();
         let mut told = screen(&world);
         let record = world.engine.agents().await.unwrap().remove(0);
@@ -239,7 +239,7 @@ async fn a_screen_gets_the_rows_of_a_settlement_once_in_either_order() {
 
         let mut settled = Vec::new();
         while let Ok((of, update)) = told.try_recv() {
-            if let Update::Settled(row) = update {
+            if let UiEvent::Settled(row) = update {
                 assert_eq!(of, agent);
                 settled.push(row);
             }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use ikigai_core::data::Verdict;
 use ikigai_core::settings::Approve;
 use ikigai_core::{Block, EffectClass, Request, Role, Settings};
-use ikigai_engine::{Outcome, Update};
+use ikigai_engine::{Outcome, UiEvent};
 use ikigai_store::ReadLog;
 use ikigai_testkit::{CommitFault, block_on, check_request};
 
 use crate::fakes::{Deed, Moment, calling};
 use crate::support::{
-    Errand, Given, World, all_rows, attended, dies_after, is_stored, say, target_of,
+    Given, TestJob, World, all_rows, attended, dies_after, is_stored, say, target_of,
 };
 
 /// What the results at the end of a request say, in their order.
@@ -173,14 +173,14 @@ async fn calls_are_shown_as_they_begin_print_and_end() {
     world.provider.will(calling(&deeds));
     world.provider.will_say("done");
 
-    let (_, told) = attended(&mut worker, Errand::Say("go"), |_| Vec::new()).await;
+    let (_, told) = attended(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
 
     let steps: Vec<String> = told
         .iter()
         .filter_map(|update| match update {
-            Update::Running(call) => Some(format!("running {}", call.seq)),
-            Update::Progress { call, line } => Some(format!("{} prints {line}", call.seq)),
-            Update::Stored(_) if is_stored(update, "tool_result") => Some("result".to_owned()),
+            UiEvent::Running(call) => Some(format!("running {}", call.seq)),
+            UiEvent::Progress { call, line } => Some(format!("{} prints {line}", call.seq)),
+            UiEvent::Stored(_) if is_stored(update, "tool_result") => Some("result".to_owned()),
             _ => None,
         })
         .collect();
@@ -261,7 +261,7 @@ async fn requests_of_a_turn_extend_each_other_across_a_restart_at_any_commit() {
         let mut worker = world.root().await;
         worker.approve_for_now(Approve::All).await.unwrap();
         world.store.fail_commit(nth, CommitFault::WrittenAndSilent);
-        dies_after(1000, &mut worker, Errand::Say("go")).await;
+        dies_after(1000, &mut worker, TestJob::Say("go")).await;
         let sent = world.provider.requests();
         let restarted = world.restarted();
         let mut worker = restarted.reopened().await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ikigai_core::data::{self, ToolResultData};
 use ikigai_core::settings::Approve;
 use ikigai_core::{AgentId, Micros};
-use ikigai_engine::{Outcome, Safety, Tools, Update, Worker};
+use ikigai_engine::{Outcome, Safety, Tools, UiEvent, Worker};
 use ikigai_store::ReadLog;
 use ikigai_testkit::Step;
 use ikigai_tools::{builtin, process};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::fakes::{Deed, Diary, KEY, KEY_HERE, call, calling};
-use crate::support::{Errand, World, attended, say};
+use crate::support::{TestJob, World, attended, say};
 
 fn with_real_tools() -> World {
     World::with_tools(builtin::all(process::Environment::default()))
@@ -40,7 +40,7 @@ async fn output_of(world: &World, worker: &mut Worker, tool: &str, arguments: &V
 }
 
 async fn retried(worker: &mut Worker) {
-    let (outcome, _) = attended(worker, Errand::Retry, |_| Vec::new()).await;
+    let (outcome, _) = attended(worker, TestJob::Retry, |_| Vec::new()).await;
     assert_eq!(outcome.unwrap(), Outcome::Completed);
 }
 
@@ -219,7 +219,7 @@ async fn credentials_never_stored() {
         .will([Step::FinishWith(vec![short.block(), long.block()])]);
     world.provider.will_say("done");
 
-    let (_, told) = attended(&mut worker, Errand::Say("go"), |_| Vec::new()).await;
+    let (_, told) = attended(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
 
     let rows = world.rows(id).await;
     assert!(!format!("{rows:?}").contains(KEY));
@@ -240,7 +240,7 @@ async fn credentials_never_stored() {
     assert!(!String::from_utf8_lossy(&kept).contains(KEY));
     let printed = told
         .iter()
-        .filter(|update| matches!(update, Update::Progress { .. } | Update::Output { .. }));
+        .filter(|update| matches!(update, UiEvent::Progress { .. } | UiEvent::Output { .. }));
     let printed: Vec<_> = printed.map(|update| format!("{update:?}")).collect();
     assert_eq!(printed.len(), 4);
     assert!(

@@ -3,45 +3,45 @@
 use ikigai_core::data::{self, AnsweredBy, CommandData, ForkContext, ForkData};
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, Event, Micros, Settings};
-use ikigai_engine::{Answer, Desk, ForkWish, INTENTS, Intent, Update, Worker};
+use ikigai_engine::{Answer, ForkWish, FrontEnd, USER_REQUESTS, UiEvent, UserRequest, Worker};
 use ikigai_testkit::CommitFault;
 use tokio::sync::mpsc;
 
 use crate::fakes::{Deed, calling};
-use crate::support::{Errand, World, attended};
+use crate::support::{TestJob, World, attended};
 
 /// Has the model act once; says whether the user was asked about it.
 async fn is_asked(world: &World, worker: &mut Worker, label: &str) -> bool {
     world.provider.will(calling(&[Deed::new("act", label)]));
     world.provider.will_say("done");
-    let refuse = |update: &Update| match update {
-        Update::Question(question) => vec![Intent::Answer {
+    let refuse = |update: &UiEvent| match update {
+        UiEvent::Question(question) => vec![UserRequest::Answer {
             call: question.call,
             answer: Answer::No(None),
             by: AnsweredBy::User,
         }],
         _ => Vec::new(),
     };
-    let (outcome, told) = attended(worker, Errand::Say("go"), refuse).await;
+    let (outcome, told) = attended(worker, TestJob::Say("go"), refuse).await;
     outcome.unwrap();
-    let is_question = |update: &Update| matches!(update, Update::Question(_));
+    let is_question = |update: &UiEvent| matches!(update, UiEvent::Question(_));
     told.iter().any(is_question)
 }
 
 /// Types a line; returns the offers that came, and the output.
 async fn type_line(worker: &mut Worker, line: &str) -> (Vec<String>, String) {
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
     let mut tell = |update| told.push(update);
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     worker.offer_grants(&mut desk);
     worker.line(line, &mut desk).await.unwrap();
     let mut offers = Vec::new();
     let mut output = String::new();
     for update in told {
         match update {
-            Update::GrantOffer(text) => offers.push(text),
-            Update::Stored(row) => output = row.content.unwrap_or_default(),
+            UiEvent::GrantOffer(text) => offers.push(text),
+            UiEvent::Stored(row) => output = row.content.unwrap_or_default(),
             _ => {}
         }
     }
@@ -117,15 +117,15 @@ async fn an_answer_grants_its_own_rule_and_nothing_from_elsewhere() {
         .provider
         .will(calling(&[Deed::new("act", "test one")]));
     other.provider.will_say("done");
-    let always = |update: &Update| match update {
-        Update::Question(question) => vec![Intent::Answer {
+    let always = |update: &UiEvent| match update {
+        UiEvent::Question(question) => vec![UserRequest::Answer {
             call: question.call,
             answer: Answer::Always("test*".to_owned()),
             by: AnsweredBy::User,
         }],
         _ => Vec::new(),
     };
-    let (outcome, _) = attended(&mut worker, Errand::Say("go"), always).await;
+    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), always).await;
     outcome.unwrap();
 
     assert!(!is_asked(&other, &mut worker, "test two").await);

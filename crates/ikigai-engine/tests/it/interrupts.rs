@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use ikigai_core::data::{Cause, Verdict};
 use ikigai_core::settings::Approve;
-use ikigai_engine::{Outcome, Update};
+use ikigai_engine::{Outcome, UiEvent};
 use ikigai_testkit::{Step, check_request};
 use tokio::time::Instant;
 
 use crate::fakes::{Deed, Moment, calling};
-use crate::support::{Errand, Given, World, attended, interrupt, is_stored, say, target_of};
+use crate::support::{Given, TestJob, World, attended, interrupt, is_stored, say, target_of};
 
 /// N2c: at an interrupt the partial text is stored, and each stopped call gets a result with its
 /// verdict, both before the `interrupted` row; what was done stays done.
@@ -28,8 +28,8 @@ async fn while_it_speaks() {
         .will([Step::Say("I was about".to_owned()), Step::Hang]);
     world.provider.will_say("to say hello");
 
-    let (outcome, _) = attended(&mut worker, Errand::Say("go"), |update| match update {
-        Update::Text(_) => vec![interrupt()],
+    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+        UiEvent::Text(_) => vec![interrupt()],
         _ => Vec::new(),
     })
     .await;
@@ -59,7 +59,7 @@ async fn while_tools_run() {
     ]));
     world.provider.will_say("I see");
 
-    let (outcome, _) = attended(&mut worker, Errand::Say("go"), |update| {
+    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| {
         let first_result = is_stored(update, "tool_result");
         first_result.then(interrupt).into_iter().collect()
     })
@@ -111,8 +111,8 @@ async fn a_call_that_does_not_stop_is_given_up_within_a_second() {
     ]));
     let mut begun = None;
 
-    let (outcome, _) = attended(&mut worker, Errand::Say("go"), |update| match update {
-        Update::Running(_) => {
+    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+        UiEvent::Running(_) => {
             begun.get_or_insert_with(Instant::now);
             vec![interrupt()]
         }
@@ -155,7 +155,7 @@ async fn an_interrupt_at_the_break_is_heeded_before_the_next_request() {
     world.provider.will(calling(&[Deed::new("look", "one")]));
     world.provider.will_say("never asked for");
 
-    let (outcome, _) = attended(&mut worker, Errand::Say("go"), |update| {
+    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| {
         let result = is_stored(update, "tool_result");
         result.then(interrupt).into_iter().collect()
     })

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, Category, ErrorData, Verdict};
 use ikigai_core::settings::Approve;
-use ikigai_engine::{Answer, Intent, Limits, Outcome, Update};
+use ikigai_engine::{Answer, Limits, Outcome, UiEvent, UserRequest};
 
 use crate::fakes::{Deed, calling};
-use crate::support::{Errand, World, attended, say};
+use crate::support::{TestJob, World, attended, say};
 
 fn limited(limits: Limits) -> (World, crate::fakes::Diary) {
     let (world, diary) = World::with_fakes();
@@ -149,17 +149,17 @@ async fn a_question_may_wait_longer_than_a_turn() {
             let by = ikigai_core::data::AnsweredBy::User;
             let answer = Answer::Once;
             sender
-                .send(Intent::Answer { call, answer, by })
+                .send(UserRequest::Answer { call, answer, by })
                 .await
                 .unwrap();
         }
     };
     let mut tell = |update| {
-        if let Update::Question(question) = update {
+        if let UiEvent::Question(question) = update {
             asked.send(question.call).unwrap();
         }
     };
-    let mut desk = ikigai_engine::Desk::new(&mut receiver, &mut tell);
+    let mut desk = ikigai_engine::FrontEnd::new(&mut receiver, &mut tell);
     let outcome = tokio::select! {
         outcome = worker.turn("go", &mut desk) => outcome.unwrap(),
         () = person => unreachable!("the turn ends first"),
@@ -184,9 +184,9 @@ async fn a_queued_message_begins_a_turn_with_limits_of_its_own() {
     world.provider.will_say("done again");
     let mut said = false;
 
-    let (outcome, _) = attended(&mut worker, Errand::Say("go"), |update| match update {
-        Update::Text(_) if !std::mem::replace(&mut said, true) => {
-            vec![Intent::Say("once more".to_owned())]
+    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+        UiEvent::Text(_) if !std::mem::replace(&mut said, true) => {
+            vec![UserRequest::Say("once more".to_owned())]
         }
         _ => Vec::new(),
     })

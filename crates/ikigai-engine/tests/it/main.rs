@@ -6,7 +6,6 @@
 )]
 
 mod agents;
-mod asked;
 mod attending;
 mod calls;
 mod commands;
@@ -20,6 +19,7 @@ mod interrupts;
 mod limits;
 mod matrix;
 mod memory;
+mod past_request;
 mod questions;
 mod queue;
 mod restarts;

@@ -3,13 +3,13 @@
 use ikigai_core::data::{self, SummaryData};
 use ikigai_core::project::estimate_request;
 use ikigai_core::{Block, Kind, Request, Row};
-use ikigai_engine::{Outcome, Update, Worker};
+use ikigai_engine::{Outcome, UiEvent, Worker};
 use ikigai_providers::{AnswerBlock, WindowSource};
 use ikigai_testkit::{Step, is_summary_request};
 use serde_json::json;
 
 use crate::fakes::{Deed, calling};
-use crate::support::{Errand, World, attended, attended_line, say};
+use crate::support::{TestJob, World, attended, attended_line, say};
 
 const RULE: &str = "Never touch prod.db. Find out why rows are doubled.";
 const FIX: &str = "Fix: dedupe in loader.rs:88";
@@ -450,10 +450,10 @@ async fn a_cut_leaves_a_note_and_the_users_messages() {
     }
     world.provider.will_say("the last");
 
-    let (_, told) = attended(&mut worker, Errand::Say("question 4"), |_| Vec::new()).await;
+    let (_, told) = attended(&mut worker, TestJob::Say("question 4"), |_| Vec::new()).await;
 
     let warned = told.iter().any(
-        |update| matches!(update, Update::Warning(text) if text.starts_with("Context full: ")),
+        |update| matches!(update, UiEvent::Warning(text) if text.starts_with("Context full: ")),
     );
     assert!(warned, "{told:?}");
     let rows = world.rows(id).await;

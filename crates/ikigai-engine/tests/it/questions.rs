@@ -6,33 +6,33 @@ use ikigai_core::data::{AnsweredBy, Verdict};
 use ikigai_core::grants::GrantScope;
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, RowRef, Settings};
-use ikigai_engine::{Answer, Desk, Intent, Outcome, Question, Update};
+use ikigai_engine::{Answer, FrontEnd, Outcome, Question, UiEvent, UserRequest};
 use ikigai_store::{ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, block_on, check_request};
 
 use crate::fakes::{Deed, calling};
 use crate::support::{
-    Errand, OWN_KEY, World, all_rows, attended, dies_after, interrupt, say, target_of,
+    OWN_KEY, TestJob, World, all_rows, attended, dies_after, interrupt, say, target_of,
 };
 
-fn answer(call: RowRef, answer: Answer) -> Vec<Intent> {
+fn answer(call: RowRef, answer: Answer) -> Vec<UserRequest> {
     let by = AnsweredBy::User;
-    vec![Intent::Answer { call, answer, by }]
+    vec![UserRequest::Answer { call, answer, by }]
 }
 
 /// Answers the question about each call, by its label, and ignores all else.
 fn answering<'a>(
     answers: impl Fn(&str) -> Answer + Send + 'a,
-) -> impl FnMut(&Update) -> Vec<Intent> + Send + 'a {
+) -> impl FnMut(&UiEvent) -> Vec<UserRequest> + Send + 'a {
     move |update| match update {
-        Update::Question(question) => answer(question.call, answers(&question.shown)),
+        UiEvent::Question(question) => answer(question.call, answers(&question.shown)),
         _ => Vec::new(),
     }
 }
 
-fn asked(told: &[Update]) -> Vec<&Question> {
+fn asked(told: &[UiEvent]) -> Vec<&Question> {
     let questions = told.iter().filter_map(|update| match update {
-        Update::Question(question) => Some(question),
+        UiEvent::Question(question) => Some(question),
         _ => None,
     });
     questions.collect()
@@ -84,7 +84,7 @@ async fn permission_answer_durable_before_the_call() {
 
     let (outcome, told) = attended(
         &mut worker,
-        Errand::Say("go"),
+        TestJob::Say("go"),
         answering(|label| match label {
             "look around" => Answer::Once,
             "test one" => Answer::Always("test*".to_owned()),
@@ -150,12 +150,12 @@ async fn always_lets_go_what_else_waits_and_fits() {
     let deeds = ["test one", "test two", "other"].map(|label| Deed::new("act", label));
     world.provider.will(calling(&deeds));
 
-    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
-        Update::Question(question) if question.shown == "other" => {
+    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+        UiEvent::Question(question) if question.shown == "other" => {
             let first = RowRef::new(question.call.agent, ikigai_core::Seq(4));
             answer(first, Answer::Always("test*".to_owned()))
         }
-        Update::Progress { line, .. } if line == "test two" => vec![interrupt()],
+        UiEvent::Progress { line, .. } if line == "test two" => vec![interrupt()],
         _ => Vec::new(),
     })
     .await;
@@ -163,7 +163,7 @@ async fn always_lets_go_what_else_waits_and_fits() {
     assert!(matches!(outcome.unwrap(), Outcome::Interrupted(_)));
     assert_eq!(diary.began(), ["test one", "test two"]);
     let moot = told.iter().filter_map(|update| match update {
-        Update::Unasked(call) => Some(call.seq.0),
+        UiEvent::Unasked(call) => Some(call.seq.0),
         _ => None,
     });
     assert_eq!(
@@ -185,7 +185,7 @@ async fn a_pattern_that_does_not_fit_lets_the_call_run_once_and_says_so() {
 
     let (outcome, told) = attended(
         &mut worker,
-        Errand::Say("go"),
+        TestJob::Say("go"),
         answering(|_| Answer::Always("two*".to_owned())),
     )
     .await;
@@ -194,7 +194,7 @@ async fn a_pattern_that_does_not_fit_lets_the_call_run_once_and_says_so() {
     assert_eq!(diary.began(), ["one", "two"]);
     assert_eq!(asked(&told).len(), 1);
     let warned = told.iter().filter_map(|update| match update {
-        Update::Warning(text) => Some(text.as_str()),
+        UiEvent::Warning(text) => Some(text.as_str()),
         _ => None,
     });
     assert_eq!(
@@ -211,12 +211,12 @@ async fn an_answer_that_is_not_stored_lets_nothing_run() {
     world.provider.will(calling(&[Deed::new("act", "asked")]));
     let store = world.store.clone();
 
-    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
-        Update::Question(question) => {
+    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+        UiEvent::Question(question) => {
             store.go_away(|| StoreError::Full("no room".into()));
             answer(question.call, Answer::Once)
         }
-        Update::StoreAway(_) => vec![interrupt()],
+        UiEvent::StoreAway(_) => vec![interrupt()],
         _ => Vec::new(),
     })
     .await;
@@ -224,7 +224,7 @@ async fn an_answer_that_is_not_stored_lets_nothing_run() {
     assert!(outcome.is_err());
     assert!(
         told.iter()
-            .any(|update| matches!(update, Update::StoreAway(_)))
+            .any(|update| matches!(update, UiEvent::StoreAway(_)))
     );
     assert!(diary.began().is_empty());
 }
@@ -239,16 +239,16 @@ async fn permission_question_survives_restart() {
     let id = worker.agent().state.agent();
     let deeds = [Deed::new("look", "free"), Deed::new("act", "asked")];
     world.provider.will(calling(&deeds));
-    dies_after(100, &mut worker, Errand::Say("go")).await;
+    dies_after(100, &mut worker, TestJob::Say("go")).await;
     let once = world.restarted();
     let mut worker = once.reopened().await;
-    dies_after(100, &mut worker, Errand::Resume).await;
+    dies_after(100, &mut worker, TestJob::Resume).await;
     let twice = once.restarted();
     let mut worker = twice.reopened().await;
     let open = twice.results(id).await;
 
     twice.provider.will_say("done");
-    let (outcome, told) = attended(&mut worker, Errand::Resume, answering(|_| Answer::Once)).await;
+    let (outcome, told) = attended(&mut worker, TestJob::Resume, answering(|_| Answer::Once)).await;
 
     assert_eq!(open.len(), 1, "only the free call has a result: {open:?}");
     assert_eq!(
@@ -274,7 +274,7 @@ async fn permission_question_survives_restart() {
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     world.provider.will(calling(&[Deed::new("act", "asked")]));
-    dies_after(100, &mut worker, Errand::Say("go")).await;
+    dies_after(100, &mut worker, TestJob::Say("go")).await;
     let restarted = world.restarted();
     let mut worker = restarted.reopened().await;
     restarted.provider.will_say("as you like");
@@ -305,7 +305,7 @@ async fn an_answered_call_that_had_not_started_is_closed() {
     world.provider.will(calling(&[Deed::new("act", "asked")]));
     // The message, the answer of the model, the answer of the user.
     world.store.fail_commit(3, CommitFault::WrittenAndSilent);
-    let turn = attended(&mut worker, Errand::Say("go"), answering(|_| Answer::Once));
+    let turn = attended(&mut worker, TestJob::Say("go"), answering(|_| Answer::Once));
     tokio::time::timeout(Duration::from_secs(100), turn)
         .await
         .unwrap_err();
@@ -331,7 +331,7 @@ async fn where_nobody_can_answer_what_would_be_asked_is_refused() {
     world.provider.will_say("I see");
     let (_sender, mut receiver) = tokio::sync::mpsc::channel(1);
     let mut tell = |_| {};
-    let mut desk = Desk::new(&mut receiver, &mut tell).without_answers();
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell).without_answers();
 
     let turn = worker.turn("go", &mut desk);
     let ended = tokio::time::timeout(Duration::from_hours(1000), turn).await;
@@ -374,7 +374,7 @@ async fn a_mode_decides_what_is_asked() {
         world.provider.will_say("done");
 
         let no = answering(|_| Answer::No(None));
-        let (outcome, told) = attended(&mut worker, Errand::Say("go"), no).await;
+        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), no).await;
 
         assert_eq!(outcome.unwrap(), Outcome::Completed);
         let questions: Vec<_> = asked(&told)
@@ -406,7 +406,7 @@ async fn approval_for_now_leaves_a_row_and_ends_with_the_worker() {
     world.provider.will_say("done");
 
     let no = answering(|_| Answer::No(None));
-    let (_, told) = attended(&mut worker, Errand::Say("again"), no).await;
+    let (_, told) = attended(&mut worker, TestJob::Say("again"), no).await;
 
     assert_eq!(diary.began(), ["free"]);
     assert_eq!(asked(&told).len(), 1);

@@ -4,38 +4,38 @@ use std::time::Duration;
 
 use ikigai_core::Role;
 use ikigai_core::data::{self, UserData, UserOrigin};
-use ikigai_engine::{Intent, Outcome, Update};
+use ikigai_engine::{Outcome, UiEvent, UserRequest};
 use ikigai_store::{MailState, ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, Step, check_request};
 
 use crate::fakes::{Deed, calling};
-use crate::support::{Errand, World, attended, interrupt, is_stored, say, target_of};
+use crate::support::{TestJob, World, attended, interrupt, is_stored, say, target_of};
 
-fn says(text: &str) -> Intent {
-    Intent::Say(text.to_owned())
+fn says(text: &str) -> UserRequest {
+    UserRequest::Say(text.to_owned())
 }
 
 /// What is said once, when `when` is told for the first time.
 fn once(
-    when: impl Fn(&Update) -> bool + Send,
-    intents: Vec<Intent>,
-) -> impl FnMut(&Update) -> Vec<Intent> + Send {
-    let mut intents = Some(intents);
+    when: impl Fn(&UiEvent) -> bool + Send,
+    requests: Vec<UserRequest>,
+) -> impl FnMut(&UiEvent) -> Vec<UserRequest> + Send {
+    let mut requests = Some(requests);
     move |update| {
         let now = when(update);
-        now.then(|| intents.take()).flatten().unwrap_or_default()
+        now.then(|| requests.take()).flatten().unwrap_or_default()
     }
 }
 
 /// Says whether something was told.
-type Told = fn(&Update) -> bool;
+type Told = fn(&UiEvent) -> bool;
 
-fn is_running(update: &Update) -> bool {
-    matches!(update, Update::Running(_))
+fn is_running(update: &UiEvent) -> bool {
+    matches!(update, UiEvent::Running(_))
 }
 
-fn is_text(update: &Update) -> bool {
-    matches!(update, Update::Text(_))
+fn is_text(update: &UiEvent) -> bool {
+    matches!(update, UiEvent::Text(_))
 }
 
 /// Texts of the user's messages in the newest request.
@@ -69,7 +69,7 @@ async fn queued_input_is_mail_from_the_user() {
     let mut first = once(is_running, vec![says("a"), says("b")]);
     let mut second = once(is_text, vec![says("c")]);
 
-    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| {
+    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| {
         [first(update), second(update)].concat()
     })
     .await;
@@ -110,7 +110,7 @@ async fn queued_input_is_mail_from_the_user() {
     assert_eq!(said_in_last_request(&world), ["go", "a", "b", "c"]);
     let queued: Vec<_> = told
         .iter()
-        .filter(|update| matches!(update, Update::Queued { .. }))
+        .filter(|update| matches!(update, UiEvent::Queued { .. }))
         .collect();
     assert_eq!(queued.len(), 3);
     let request = world.provider.requests().pop().unwrap();
@@ -130,7 +130,7 @@ async fn a_queued_message_survives_a_crash_and_goes_with_the_next_turn() {
         world.store.fail_commit(nth, CommitFault::WrittenAndSilent);
         let turn = attended(
             &mut worker,
-            Errand::Say("go"),
+            TestJob::Say("go"),
             once(is_running, vec![says("queued")]),
         );
         tokio::time::timeout(Duration::from_secs(100), turn)
@@ -162,10 +162,10 @@ async fn open_calls_are_closed_before_what_waited_is_taken_in() {
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     world.provider.will(calling(&[Deed::new("act", "asked")]));
-    let is_question = |update: &Update| matches!(update, Update::Question(_));
+    let is_question = |update: &UiEvent| matches!(update, UiEvent::Question(_));
     let turn = attended(
         &mut worker,
-        Errand::Say("go"),
+        TestJob::Say("go"),
         once(is_question, vec![says("queued")]),
     );
     tokio::time::timeout(Duration::from_secs(100), turn)
@@ -199,9 +199,9 @@ async fn a_message_that_is_taken_back_is_not_sent() {
     world.provider.will(calling(&[Deed::new("look", "one")]));
     world.provider.will_say("done");
 
-    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
-        Update::Running(_) => vec![says("keep"), says("drop")],
-        Update::Queued { mail, text } if text == "drop" => vec![Intent::TakeBack(*mail)],
+    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+        UiEvent::Running(_) => vec![says("keep"), says("drop")],
+        UiEvent::Queued { mail, text } if text == "drop" => vec![UserRequest::TakeBack(*mail)],
         _ => Vec::new(),
     })
     .await;
@@ -225,7 +225,7 @@ async fn a_message_of_a_former_process_can_be_taken_back() {
         .will([Step::Say("hm".to_owned()), Step::Hang]);
     let turn = attended(
         &mut worker,
-        Errand::Say("go"),
+        TestJob::Say("go"),
         once(is_text, vec![says("queued")]),
     );
     tokio::time::timeout(Duration::from_secs(9), turn)
@@ -238,8 +238,8 @@ async fn a_message_of_a_former_process_can_be_taken_back() {
         .provider
         .will([Step::Say("on".to_owned()), Step::Finish]);
 
-    let take_back = once(is_text, vec![Intent::TakeBack(mail)]);
-    let (outcome, told) = attended(&mut worker, Errand::Resume, take_back).await;
+    let take_back = once(is_text, vec![UserRequest::TakeBack(mail)]);
+    let (outcome, told) = attended(&mut worker, TestJob::Resume, take_back).await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert!(told.iter().any(|update| is_taken_back(update, "queued")));
@@ -251,7 +251,7 @@ async fn a_message_of_a_former_process_can_be_taken_back() {
 /// speaks, tools run, or the last result has just come.
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_hands_back_what_waited() {
-    let is_result = |update: &Update| is_stored(update, "tool_result");
+    let is_result = |update: &UiEvent| is_stored(update, "tool_result");
     let moments: [(&str, Told); 3] = [
         ("streaming", is_text),
         ("running", is_running),
@@ -270,7 +270,7 @@ async fn an_interrupt_hands_back_what_waited() {
         }
         let said = vec![says("a"), says("b"), interrupt()];
 
-        let (outcome, told) = attended(&mut worker, Errand::Say("go"), once(moment, said)).await;
+        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), once(moment, said)).await;
 
         assert!(
             matches!(outcome.unwrap(), Outcome::Interrupted(_)),
@@ -279,7 +279,7 @@ async fn an_interrupt_hands_back_what_waited() {
         let back: Vec<_> = told
             .iter()
             .filter_map(|update| match update {
-                Update::TakenBack { text, .. } => Some(&**text),
+                UiEvent::TakenBack { text, .. } => Some(&**text),
                 _ => None,
             })
             .collect();
@@ -314,11 +314,11 @@ async fn a_message_that_is_not_stored_is_handed_back() {
         world.store.fail_commit(3, fault);
 
         let said = once(is_running, vec![says("said meanwhile")]);
-        let (outcome, told) = attended(&mut worker, Errand::Say("go"), said).await;
+        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), said).await;
 
         assert_eq!(outcome.unwrap(), Outcome::Completed, "{shown}");
         let back = told.iter().any(|update| {
-            matches!(update, Update::NotStored { text, reason, .. } if text == "said meanwhile" && !reason.is_empty())
+            matches!(update, UiEvent::NotStored { text, reason, .. } if text == "said meanwhile" && !reason.is_empty())
         });
         assert_eq!(back, !is_stored, "{shown}");
         let sent = said_in_last_request(&world).contains(&"said meanwhile".to_owned());
@@ -337,13 +337,13 @@ async fn what_waited_for_a_turn_that_failed_goes_with_the_next() {
     world.provider.will_say("done");
 
     let said = once(is_text, vec![says("queued")]);
-    let (outcome, _) = attended(&mut worker, Errand::Say("go"), said).await;
+    let (outcome, _) = attended(&mut worker, TestJob::Say("go"), said).await;
     say(&mut worker, "typed").await.unwrap();
 
     assert!(matches!(outcome.unwrap(), Outcome::Failed(_)));
     assert_eq!(said_in_last_request(&world), ["go", "queued", "typed"]);
 }
 
-fn is_taken_back(update: &Update, message: &str) -> bool {
-    matches!(update, Update::TakenBack { text, .. } if text == message)
+fn is_taken_back(update: &UiEvent, message: &str) -> bool {
+    matches!(update, UiEvent::TakenBack { text, .. } if text == message)
 }

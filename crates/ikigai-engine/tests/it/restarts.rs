@@ -3,7 +3,7 @@
 use ikigai_core::Row;
 use ikigai_core::data::{self, AssistantData, Cause, ErrorData};
 use ikigai_core::load::Loaded;
-use ikigai_engine::{Engine, Outcome, Update};
+use ikigai_engine::{Engine, Outcome, UiEvent};
 use ikigai_providers::AnswerBlock;
 use ikigai_store::{Agent, Batch, Effect, Log, ReadLog};
 use ikigai_testkit::Step;
@@ -268,7 +268,7 @@ async fn a_provider_failure_is_a_row_and_the_partial_text_is_kept() {
     assert_eq!(rows[4].content.as_deref(), Some("overloaded"));
     let stored = told
         .iter()
-        .filter(|update| matches!(update, Update::Stored(_)))
+        .filter(|update| matches!(update, UiEvent::Stored(_)))
         .count();
     assert_eq!(stored, 3);
     assert_eq!(say(&mut worker, "again").await.unwrap(), Outcome::Completed);
@@ -428,9 +428,9 @@ async fn an_answer_that_begins_anew_is_stored_once() {
     assert_eq!(rows[3].content.as_deref(), Some("second try"));
     assert!(
         told.iter()
-            .any(|update| matches!(update, Update::Waiting(wait) if wait.attempt == 2))
+            .any(|update| matches!(update, UiEvent::Waiting(wait) if wait.attempt == 2))
     );
-    assert!(told.contains(&Update::Again));
+    assert!(told.contains(&UiEvent::Again));
 }
 
 /// E21: what a provider's refusal names is listed in an error row's `omit`, later requests leave it

@@ -3,19 +3,19 @@
 use ikigai_core::data::{self, Cause, CommandData, ErrorData, RewindData, Verdict, Via};
 use ikigai_core::settings::Approve;
 use ikigai_core::{Row, RowRef, Seq};
-use ikigai_engine::{EngineError, Outcome, Resume, Update};
+use ikigai_engine::{EngineError, Outcome, Resume, UiEvent};
 use ikigai_testkit::{Step, check_request};
 use serde_json::json;
 
 use crate::fakes::{Deed, call, calling};
-use crate::support::{Errand, World, attended, dies_after, interrupt, is_stored, say, target_of};
+use crate::support::{TestJob, World, attended, dies_after, interrupt, is_stored, say, target_of};
 
 /// Has an errand done to which a front end says nothing.
 async fn done(
     worker: &mut ikigai_engine::Worker,
-    errand: Errand<'_>,
+    job: TestJob<'_>,
 ) -> Result<Outcome, EngineError> {
-    attended(worker, errand, |_| Vec::new()).await.0
+    attended(worker, job, |_| Vec::new()).await.0
 }
 
 /// E9b: `resume` goes on with a settled turn and writes a `command` row that says so; where
@@ -29,14 +29,14 @@ async fn resume_goes_on_with_a_settled_turn() {
     world
         .provider
         .will(calling(&[Deed::new("look", "short"), long]));
-    dies_after(100, &mut worker, Errand::Say("go")).await;
+    dies_after(100, &mut worker, TestJob::Say("go")).await;
     let restarted = world.restarted();
     let mut worker = restarted.reopened().await;
     let settled = restarted.kinds(id).await;
 
     restarted.provider.will_say("done");
-    let outcome = done(&mut worker, Errand::Resume).await.unwrap();
-    let again = done(&mut worker, Errand::Resume).await;
+    let outcome = done(&mut worker, TestJob::Resume).await.unwrap();
+    let again = done(&mut worker, TestJob::Resume).await;
 
     assert_eq!(settled.last().unwrap(), "interrupted");
     assert_eq!(outcome, Outcome::Completed);
@@ -72,7 +72,7 @@ async fn the_tree_tells_who_stopped_in_the_middle() {
     let mut worker = world.root().await;
     let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
     world.provider.will(calling(&[long]));
-    dies_after(100, &mut worker, Errand::Say("go")).await;
+    dies_after(100, &mut worker, TestJob::Say("go")).await;
     let restarted = world.restarted();
     let state = async || restarted.engine.tree().await.unwrap()[0].state();
 
@@ -81,7 +81,7 @@ async fn the_tree_tells_who_stopped_in_the_middle() {
     let settled = state().await;
     worker = restarted.reopened().await;
     restarted.provider.will_say("done");
-    done(&mut worker, Errand::Resume).await.unwrap();
+    done(&mut worker, TestJob::Resume).await.unwrap();
     worker.release().await.unwrap();
 
     assert_eq!(settled, "⏸ stopped");
@@ -112,15 +112,15 @@ async fn auto_goes_on_with_what_a_program_left() {
         world
             .provider
             .will([Step::Say("so far".to_owned()), Step::Hang]);
-        let stop = |update: &Update| match update {
-            Update::Text(_) => vec![interrupt()],
+        let stop = |update: &UiEvent| match update {
+            UiEvent::Text(_) => vec![interrupt()],
             _ => Vec::new(),
         };
-        let stopped = attended(&mut other, Errand::Say("mine"), stop).await.0;
+        let stopped = attended(&mut other, TestJob::Say("mine"), stop).await.0;
         assert_eq!(stopped.unwrap(), Outcome::Interrupted(Cause::User));
         let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
         world.provider.will(calling(&[long]));
-        dies_after(100, &mut worker, Errand::Say("go")).await;
+        dies_after(100, &mut worker, TestJob::Say("go")).await;
 
         let restarted = world.restarted();
         let engine = restarted.engine.clone().with_resume(resume);
@@ -165,7 +165,7 @@ async fn auto_leaves_an_unknown_outcome_to_the_user() {
     worker.approve_for_now(Approve::All).await.unwrap();
     let long = Deed::new("act", "long").taking(std::time::Duration::from_hours(1));
     world.provider.will(calling(&[long]));
-    dies_after(100, &mut worker, Errand::Say("go")).await;
+    dies_after(100, &mut worker, TestJob::Say("go")).await;
 
     let restarted = world.restarted();
     let engine = restarted.engine.clone().with_resume(Resume::Auto);
@@ -185,7 +185,7 @@ async fn auto_leaves_an_unknown_outcome_to_the_user() {
     restarted
         .provider
         .will([Step::Say("so far".to_owned()), Step::Hang]);
-    dies_after(100, &mut worker, Errand::Resume).await;
+    dies_after(100, &mut worker, TestJob::Resume).await;
     let third = restarted.restarted();
     let engine = third.engine.clone().with_resume(Resume::Auto);
     third.provider.will_say("done");
@@ -200,21 +200,21 @@ async fn auto_leaves_an_unknown_outcome_to_the_user() {
 /// user's `resume` goes on with it, `retry` sends it again.
 #[tokio::test(start_paused = true)]
 async fn unknown_outcome_waits_for_the_user() {
-    for errand in [Errand::Resume, Errand::Retry] {
+    for job in [TestJob::Resume, TestJob::Retry] {
         let (world, diary) = World::with_fakes();
         let mut worker = world.root().await;
         let id = worker.agent().state.agent();
         worker.approve_for_now(Approve::All).await.unwrap();
         let long = Deed::new("act", "long").taking(std::time::Duration::from_hours(1));
         world.provider.will(calling(&[long]));
-        dies_after(100, &mut worker, Errand::Say("go")).await;
+        dies_after(100, &mut worker, TestJob::Say("go")).await;
 
         let restarted = world.restarted();
         let mut worker = restarted.reopened().await;
         let sent = restarted.provider.requests().len();
         let came = restarted.results(id).await;
         restarted.provider.will_say("done");
-        let outcome = done(&mut worker, errand).await.unwrap();
+        let outcome = done(&mut worker, job).await.unwrap();
 
         assert_eq!(sent, 1, "nothing is sent by itself");
         assert_eq!(came.len(), 1);
@@ -241,12 +241,12 @@ async fn provider_failure_is_an_event_and_repeatable() {
     ];
     world.provider.will(fails);
 
-    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |_| Vec::new()).await;
+    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
     let restarted = world.restarted();
     let mut worker = restarted.reopened().await;
     let rows = restarted.rows(id).await;
     restarted.provider.will_say("now");
-    let again = done(&mut worker, Errand::Retry).await.unwrap();
+    let again = done(&mut worker, TestJob::Retry).await.unwrap();
 
     assert_eq!(outcome.unwrap(), Outcome::Failed("overloaded".to_owned()));
     assert!(told.iter().any(|update| is_stored(update, "error")));
@@ -302,7 +302,7 @@ async fn retry_rewinds_to_last_user_row_and_sends() {
         .at;
 
     world.provider.will_say("once more");
-    let outcome = done(&mut worker, Errand::Retry).await.unwrap();
+    let outcome = done(&mut worker, TestJob::Retry).await.unwrap();
 
     assert_eq!(outcome, Outcome::Completed);
     let after = world.rows(id).await;
@@ -344,9 +344,9 @@ async fn retry_keeps_all_messages_that_started_the_turn() {
         .provider
         .will([Step::Say("hm".to_owned()), Step::Hang]);
     let mut said = false;
-    let turn = attended(&mut worker, Errand::Say("first"), |update| match update {
-        ikigai_engine::Update::Text(_) if !std::mem::replace(&mut said, true) => {
-            vec![ikigai_engine::Intent::Say("queued".to_owned())]
+    let turn = attended(&mut worker, TestJob::Say("first"), |update| match update {
+        ikigai_engine::UiEvent::Text(_) if !std::mem::replace(&mut said, true) => {
+            vec![ikigai_engine::UserRequest::Say("queued".to_owned())]
         }
         _ => Vec::new(),
     });
@@ -361,7 +361,7 @@ async fn retry_keeps_all_messages_that_started_the_turn() {
     say(&mut worker, "typed").await.unwrap();
 
     restarted.provider.will_say("done");
-    let outcome = done(&mut worker, Errand::Retry).await.unwrap();
+    let outcome = done(&mut worker, TestJob::Retry).await.unwrap();
 
     assert_eq!(outcome, Outcome::Completed);
     let requests = restarted.provider.requests();
@@ -381,17 +381,17 @@ async fn an_interrupted_turn_can_be_resumed() {
     let id = worker.agent().state.agent();
     let long = Deed::new("look", "long").taking(std::time::Duration::from_hours(1));
     world.provider.will(calling(&[long]));
-    let stop = |update: &ikigai_engine::Update| match update {
-        ikigai_engine::Update::Running(_) => vec![interrupt()],
+    let stop = |update: &ikigai_engine::UiEvent| match update {
+        ikigai_engine::UiEvent::Running(_) => vec![interrupt()],
         _ => Vec::new(),
     };
-    attended(&mut worker, Errand::Say("go"), stop)
+    attended(&mut worker, TestJob::Say("go"), stop)
         .await
         .0
         .unwrap();
 
     world.provider.will_say("then not");
-    let outcome = done(&mut worker, Errand::Resume).await.unwrap();
+    let outcome = done(&mut worker, TestJob::Resume).await.unwrap();
 
     assert_eq!(outcome, Outcome::Completed);
     assert_eq!(diary.began(), ["long"]);

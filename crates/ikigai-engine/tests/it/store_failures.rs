@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
-use ikigai_engine::{EngineError, Intent, Outcome, Update, Worker};
+use ikigai_engine::{EngineError, Outcome, UiEvent, UserRequest, Worker};
 use ikigai_store::{ReadLog, StoreError};
 use ikigai_testkit::{CommitFault, Step, block_on, check_request};
 
 use crate::fakes::{Deed, Diary, calling};
 use crate::support::{
-    Errand, World, all_rows, attended, interrupt, is_stored, say, say_until, target_of,
+    TestJob, World, all_rows, attended, interrupt, is_stored, say, say_until, target_of,
 };
 
 fn full() -> StoreError {
@@ -65,7 +65,7 @@ async fn work_resumes_when_store_returns() {
         assert_eq!(kinds[2..], turns, "{shown}");
         let away = told
             .iter()
-            .any(|update| matches!(update, Update::StoreAway(_)));
+            .any(|update| matches!(update, UiEvent::StoreAway(_)));
         assert_eq!(away, shown.starts_with("Refused"), "{shown}");
         let rows = world.rows(id).await;
         assert_eq!(rows[3].content.as_deref(), Some("an answer"));
@@ -86,7 +86,7 @@ async fn a_store_that_does_not_answer_is_told_of() {
         let (outcome, told) = say_until(&mut worker, "hello", std::future::pending()).await;
 
         assert_eq!(outcome.unwrap(), Outcome::Completed);
-        let away = |update: &&Update| matches!(update, Update::StoreAway(_));
+        let away = |update: &&UiEvent| matches!(update, UiEvent::StoreAway(_));
         assert_eq!(told.iter().filter(away).count(), usize::from(is_told));
         assert_eq!(world.kinds(id).await[2..], ["user", "assistant", "usage"]);
     }
@@ -204,14 +204,14 @@ async fn a_setting_that_is_not_stored_is_not_set() {
     assert!(model.is_err() && approval.is_err());
     assert_eq!(*worker.agent().state.settings(), before);
     world.provider.will(calling(&[Deed::new("act", "asked")]));
-    let (_, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
-        Update::Question(_) => vec![interrupt()],
+    let (_, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+        UiEvent::Question(_) => vec![interrupt()],
         _ => Vec::new(),
     })
     .await;
     assert!(
         told.iter()
-            .any(|update| matches!(update, Update::Question(_)))
+            .any(|update| matches!(update, UiEvent::Question(_)))
     );
     assert!(diary.began().is_empty());
 }
@@ -224,10 +224,10 @@ async fn failed_insert_is_shown() {
         let (world, _, mut worker) = about_to_call().await;
         world.store.fail_commit(nth, CommitFault::Refused(full()));
 
-        let (outcome, told) = attended(&mut worker, Errand::Say("go"), |_| Vec::new()).await;
+        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |_| Vec::new()).await;
 
         let shown = told.iter().find_map(|update| match update {
-            Update::StoreAway(reason) => Some(reason.clone()),
+            UiEvent::StoreAway(reason) => Some(reason.clone()),
             _ => None,
         });
         let shown = shown.or_else(|| outcome.err().map(|error| error.to_string()));
@@ -256,15 +256,15 @@ async fn failed_insert_loses_no_input() {
     world.provider.will(calling(&[Deed::new("look", "one")]));
     let store = world.store.clone();
     let mut pauses = 0;
-    let (gave_up, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
-        Update::Running(_) => {
+    let (gave_up, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+        UiEvent::Running(_) => {
             store.go_away(full);
-            vec![Intent::Say("said first".to_owned())]
+            vec![UserRequest::Say("said first".to_owned())]
         }
-        Update::StoreAway(_) => {
+        UiEvent::StoreAway(_) => {
             pauses += 1;
             match pauses {
-                1 => vec![interrupt(), Intent::Say("said later".to_owned())],
+                1 => vec![interrupt(), UserRequest::Say("said later".to_owned())],
                 2 => vec![interrupt()],
                 _ => Vec::new(),
             }
@@ -280,7 +280,7 @@ async fn failed_insert_loses_no_input() {
     let back: Vec<_> = told
         .iter()
         .filter_map(|update| match update {
-            Update::NotStored { text, .. } => Some(&**text),
+            UiEvent::NotStored { text, .. } => Some(&**text),
             _ => None,
         })
         .collect();
@@ -310,8 +310,8 @@ async fn an_outage_is_told_once() {
     let store = world.store.clone();
     let mut heard = 0;
 
-    let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| {
-        if let Update::Text(_) = update {
+    let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| {
+        if let UiEvent::Text(_) = update {
             heard += 1;
             match heard {
                 5 | 30 => store.go_away(full),
@@ -326,7 +326,7 @@ async fn an_outage_is_told_once() {
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     let away = told
         .iter()
-        .filter(|update| matches!(update, Update::StoreAway(_)));
+        .filter(|update| matches!(update, UiEvent::StoreAway(_)));
     assert_eq!(away.count(), 2);
 }
 
@@ -392,12 +392,12 @@ async fn interrupts_are_heard_while_the_store_is_away() {
         let store = world.store.clone();
         let mut pauses = 0;
 
-        let (outcome, told) = attended(&mut worker, Errand::Say("go"), |update| match update {
-            Update::Progress { .. } => {
+        let (outcome, told) = attended(&mut worker, TestJob::Say("go"), |update| match update {
+            UiEvent::Progress { .. } => {
                 store.go_away(full);
                 Vec::new()
             }
-            Update::StoreAway(_) => {
+            UiEvent::StoreAway(_) => {
                 pauses += 1;
                 if pauses > interrupts {
                     store.come_back();

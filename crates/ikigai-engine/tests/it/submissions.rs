@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::AgentId;
-use ikigai_engine::{Intent, Submission, Update};
+use ikigai_engine::{Submission, UiEvent, UserRequest};
 use ikigai_store::{MailState, ReadLog as _, StoreError};
 use ikigai_testkit::{CommitFault, Step};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::support::World;
 
-type Updates = UnboundedReceiver<Update>;
+type Updates = UnboundedReceiver<UiEvent>;
 
 /// Deadline for each update.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -23,14 +23,14 @@ fn full() -> StoreError {
 
 fn observed(world: &World) -> Updates {
     let (sender, updates) = unbounded_channel();
-    let observer = move |_: AgentId, _: &str, update: &Update| {
+    let observer = move |_: AgentId, _: &str, update: &UiEvent| {
         let _ = sender.send(update.clone());
     };
     world.engine.observe(Arc::new(observer), true);
     updates
 }
 
-async fn until(updates: &mut Updates, is_it: impl Fn(&Update) -> bool) -> Vec<Update> {
+async fn until(updates: &mut Updates, is_it: impl Fn(&UiEvent) -> bool) -> Vec<UiEvent> {
     let mut seen = Vec::new();
     loop {
         let update = timeout(PATIENCE, updates.recv()).await;
@@ -44,8 +44,8 @@ async fn until(updates: &mut Updates, is_it: impl Fn(&Update) -> bool) -> Vec<Up
 
 async fn submit(world: &World, agent: AgentId, line: &str) -> Submission {
     let submission = world.engine.submission(line);
-    let intent = Intent::Submit(submission.clone());
-    world.engine.say(agent, intent).await.unwrap();
+    let request = UserRequest::Submit(submission.clone());
+    world.engine.say(agent, request).await.unwrap();
     submission
 }
 
@@ -82,7 +82,7 @@ async fn a_message_that_could_not_be_stored_is_stored_once_when_the_store_is_bac
         let submission = submit(&world, agent, "hello").await;
         let unstored = until(
             &mut updates,
-            |update| matches!(update, Update::Unstored { id, .. } if *id == submission.id),
+            |update| matches!(update, UiEvent::Unstored { id, .. } if *id == submission.id),
         );
         let seen = unstored.await;
         world.provider.will_say("hi");
@@ -93,10 +93,13 @@ async fn a_message_that_could_not_be_stored_is_stored_once_when_the_store_is_bac
         // The next message shows that the agent goes on.
         world.provider.will_say("yes");
         let again = submit(&world, agent, "again").await;
-        until(&mut updates, |update| *update == Update::Received(again.id)).await;
+        until(&mut updates, |update| {
+            *update == UiEvent::Received(again.id)
+        })
+        .await;
 
         assert!(
-            !seen.contains(&Update::Received(submission.id)),
+            !seen.contains(&UiEvent::Received(submission.id)),
             "fault {nth}"
         );
         let mut said = messages(&world, agent).await;
@@ -116,7 +119,7 @@ async fn a_pending_message_is_stored_once_after_a_restart() {
         fail(&world);
         let submission = submit(&world, agent, "hello").await;
         until(&mut updates, |update| {
-            matches!(update, Update::Unstored { .. })
+            matches!(update, UiEvent::Unstored { .. })
         })
         .await;
 
@@ -142,11 +145,11 @@ async fn a_command_that_could_not_be_stored_is_handed_back_and_its_agent_lives()
 
     let submission = submit(&world, agent, "/mark x").await;
     let seen = until(&mut updates, |update| {
-        matches!(update, Update::NotStored { .. })
+        matches!(update, UiEvent::NotStored { .. })
     })
     .await;
 
-    let back = Update::NotStored {
+    let back = UiEvent::NotStored {
         id: Some(submission.id),
         text: "/mark x".to_owned(),
         reason: "there is no room for the event log".to_owned(),
@@ -155,7 +158,7 @@ async fn a_command_that_could_not_be_stored_is_handed_back_and_its_agent_lives()
     world.store.come_back();
     let submission = submit(&world, agent, "/mark x").await;
     until(&mut updates, |update| {
-        *update == Update::Received(submission.id)
+        *update == UiEvent::Received(submission.id)
     })
     .await;
     assert_eq!(world.kinds(agent).await[2..], ["mark", "command"]);
@@ -170,24 +173,24 @@ async fn a_message_queued_during_a_turn_is_received_under_its_id() {
         .provider
         .will([Step::Say("hm".to_owned()), Step::Hang]);
     submit(&world, agent, "go").await;
-    until(&mut updates, |update| matches!(update, Update::Text(_))).await;
+    until(&mut updates, |update| matches!(update, UiEvent::Text(_))).await;
 
     let twins = [
         submit(&world, agent, "same").await,
         submit(&world, agent, "same").await,
     ];
     until(&mut updates, |update| {
-        *update == Update::Received(twins[1].id)
+        *update == UiEvent::Received(twins[1].id)
     })
     .await;
-    let take_back = Intent::TakeBack(twins[0].id);
+    let take_back = UserRequest::TakeBack(twins[0].id);
     world.engine.say(agent, take_back).await.unwrap();
     let seen = until(&mut updates, |update| {
-        matches!(update, Update::TakenBack { .. })
+        matches!(update, UiEvent::TakenBack { .. })
     })
     .await;
 
-    let taken = Update::TakenBack {
+    let taken = UiEvent::TakenBack {
         mail: twins[0].id,
         text: "same".to_owned(),
     };
@@ -210,12 +213,12 @@ async fn a_message_sent_while_a_shell_command_runs_is_queued_and_not_sent_while_
     let mut updates = observed(&world);
     let agent = world.engine.attend_new(here, here).await.unwrap();
     submit(&world, agent, "!echo ready; sleep 60").await;
-    until(&mut updates, |update| matches!(update, Update::Printed(_))).await;
+    until(&mut updates, |update| matches!(update, UiEvent::Printed(_))).await;
 
     let message = submit(&world, agent, "after that").await;
     submit(&world, agent, "!echo later > later").await;
     until(&mut updates, |update| {
-        *update == Update::Received(message.id)
+        *update == UiEvent::Received(message.id)
     })
     .await;
     world.engine.leave().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ikigai_core::data::{self, SummaryData, UsageData};
 use ikigai_core::summary::SUMMARY_REQUEST;
 use ikigai_core::{AgentId, Block, Request};
-use ikigai_engine::{Desk, Errand, INTENTS, Intent, Outcome, Update, Worker};
+use ikigai_engine::{AgentJob, FrontEnd, Outcome, USER_REQUESTS, UiEvent, UserRequest, Worker};
 use ikigai_providers::AnswerBlock;
 use ikigai_testkit::{Step, is_summary_request};
 use tokio::sync::mpsc;
@@ -52,7 +52,7 @@ fn texts(request: &Request) -> Vec<&str> {
 async fn printed(worker: &mut Worker, line: &str) -> String {
     let (_, told) = attended_line(worker, line, |_| Vec::new()).await;
     let rows = told.into_iter().filter_map(|update| match update {
-        Update::Stored(row) if row.kind.name() == "command" => row.content,
+        UiEvent::Stored(row) if row.kind.name() == "command" => row.content,
         _ => None,
     });
     rows.collect::<Vec<_>>().join("\n")
@@ -253,9 +253,9 @@ async fn a_summary_that_is_none_leaves_everything_as_it_was() {
 }
 
 /// What commands printed.
-fn outputs(told: &[Update]) -> Vec<&str> {
+fn outputs(told: &[UiEvent]) -> Vec<&str> {
     let rows = told.iter().filter_map(|update| match update {
-        Update::Stored(row) if row.kind.name() == "command" => row.content.as_deref(),
+        UiEvent::Stored(row) if row.kind.name() == "command" => row.content.as_deref(),
         _ => None,
     });
     rows.collect()
@@ -296,12 +296,12 @@ async fn a_summary_is_interrupted() {
     let before = request(&world, &worker).await;
     world.provider.will_summarise([Step::Hang]);
     let is_begun =
-        |update: &Update| matches!(update, Update::Stored(row) if row.kind.name() == "command");
+        |update: &UiEvent| matches!(update, UiEvent::Stored(row) if row.kind.name() == "command");
     let mut said = false;
 
     let (_, told) = attended_line(&mut worker, "/compact", |update| {
         if is_begun(update) && !std::mem::replace(&mut said, true) {
-            return vec![Intent::Say("later".to_owned()), interrupt()];
+            return vec![UserRequest::Say("later".to_owned()), interrupt()];
         }
         Vec::new()
     })
@@ -309,9 +309,9 @@ async fn a_summary_is_interrupted() {
 
     let queued = told
         .iter()
-        .any(|update| matches!(update, Update::Queued { text, .. } if text == "later"));
+        .any(|update| matches!(update, UiEvent::Queued { text, .. } if text == "later"));
     assert!(queued, "{told:?}");
-    let Some(Update::Stored(last)) = told.last() else {
+    let Some(UiEvent::Stored(last)) = told.last() else {
         panic!("{told:?}")
     };
     assert_eq!(
@@ -359,7 +359,7 @@ async fn a_full_window_is_summarised_beside_the_turn() {
     let notices: Vec<_> = told
         .iter()
         .filter_map(|update| match update {
-            Update::Notice(text) => Some(text.as_str()),
+            UiEvent::Notice(text) => Some(text.as_str()),
             _ => None,
         })
         .collect();
@@ -412,11 +412,11 @@ async fn turns_go_on_while_a_summary_is_written() {
     let mut said = false;
 
     let (done, _) = attended_line(&mut worker, "question 5", |update| match update {
-        Update::Stored(row) if row.content.as_deref() == Some("answer 5") => {
+        UiEvent::Stored(row) if row.content.as_deref() == Some("answer 5") => {
             assert!(!std::mem::replace(&mut said, true));
-            vec![Intent::Say("question 6".to_owned())]
+            vec![UserRequest::Say("question 6".to_owned())]
         }
-        Update::Stored(row) if row.content.as_deref() == Some("answer 6") => {
+        UiEvent::Stored(row) if row.content.as_deref() == Some("answer 6") => {
             world.provider.go_on();
             Vec::new()
         }
@@ -445,13 +445,13 @@ async fn leave_a_summary_behind(world: &World, worker: &mut Worker) {
         .provider
         .will_summarise([sleep, Step::Say("five".to_owned()), Step::Finish]);
     world.provider.will_say("answer 5");
-    let (sender, mut receiver) = mpsc::channel(INTENTS);
-    let mut tell = |update: Update| {
-        if matches!(update, Update::Notice(_)) {
-            sender.try_send(Intent::Do(Errand::Mail)).unwrap();
+    let (sender, mut receiver) = mpsc::channel(USER_REQUESTS);
+    let mut tell = |update: UiEvent| {
+        if matches!(update, UiEvent::Notice(_)) {
+            sender.try_send(UserRequest::Do(AgentJob::Mail)).unwrap();
         }
     };
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     worker.turn("question 5", &mut desk).await.unwrap();
 }
 

@@ -11,8 +11,8 @@ use ikigai_core::{
 };
 use ikigai_engine::commands::Done;
 use ikigai_engine::{
-    Desk, Engine, EngineError, Environment, GrantKey, INTENTS, Intent, Outcome, Safety, Stop,
-    Tools, Update, Worker,
+    Engine, EngineError, Environment, FrontEnd, GrantKey, Outcome, Safety, Stop, Tools,
+    USER_REQUESTS, UiEvent, UserRequest, Worker,
 };
 use ikigai_providers::Models;
 use ikigai_store::{AgentRecord, Batch, HeadClaim, LeaseClaim, Log, ReadLog};
@@ -304,31 +304,35 @@ pub(crate) async fn say_until(
     worker: &mut Worker,
     text: &str,
     stop: impl Future<Output = Stop> + Send,
-) -> (Result<Outcome, EngineError>, Vec<Update>) {
-    let stop = async { vec![Intent::Stop(stop.await)] };
-    front_end(worker, Errand::Say(text), stop).await
+) -> (Result<Outcome, EngineError>, Vec<UiEvent>) {
+    let stop = async { vec![UserRequest::Stop(stop.await)] };
+    front_end(worker, TestJob::Say(text), stop).await
 }
 
 /// Longer than anything takes: a question that nobody answers waits for ever.
 const PATIENCE: Duration = Duration::from_hours(10_000);
 
 /// What is asked of an agent.
-pub(crate) enum Errand<'a> {
+pub(crate) enum TestJob<'a> {
     Say(&'a str),
     Resume,
     Retry,
 }
 
-impl Errand<'_> {
-    async fn of(self, worker: &mut Worker, desk: &mut Desk<'_>) -> Result<Outcome, EngineError> {
-        let errand = async {
+impl TestJob<'_> {
+    async fn of(
+        self,
+        worker: &mut Worker,
+        desk: &mut FrontEnd<'_>,
+    ) -> Result<Outcome, EngineError> {
+        let job = async {
             match self {
-                Errand::Say(text) => worker.turn(text, desk).await,
-                Errand::Resume => worker.resume(desk).await,
-                Errand::Retry => worker.retry(desk).await,
+                TestJob::Say(text) => worker.turn(text, desk).await,
+                TestJob::Resume => worker.resume(desk).await,
+                TestJob::Retry => worker.retry(desk).await,
             }
         };
-        let ended = tokio::time::timeout(PATIENCE, errand).await;
+        let ended = tokio::time::timeout(PATIENCE, job).await;
         ended.unwrap_or_else(|_| panic!("nobody answers, and nothing ends by itself"))
     }
 }
@@ -336,21 +340,21 @@ impl Errand<'_> {
 /// Has an errand done, says what comes of `intents` meanwhile, and returns what it was told.
 pub(crate) async fn front_end(
     worker: &mut Worker,
-    errand: Errand<'_>,
-    intents: impl Future<Output = Vec<Intent>> + Send,
-) -> (Result<Outcome, EngineError>, Vec<Update>) {
-    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    job: TestJob<'_>,
+    requests: impl Future<Output = Vec<UserRequest>> + Send,
+) -> (Result<Outcome, EngineError>, Vec<UiEvent>) {
+    let (sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
     let mut tell = |update| told.push(update);
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     let say = async {
-        for intent in intents.await {
-            sender.send(intent).await.unwrap();
+        for request in requests.await {
+            sender.send(request).await.unwrap();
         }
         std::future::pending::<()>().await;
     };
     let outcome = tokio::select! {
-        outcome = errand.of(worker, &mut desk) => outcome,
+        outcome = job.of(worker, &mut desk) => outcome,
         () = say => unreachable!("it never ends"),
     };
     (outcome, told)
@@ -360,36 +364,36 @@ pub(crate) async fn front_end(
 /// what it was told.
 pub(crate) async fn attended(
     worker: &mut Worker,
-    errand: Errand<'_>,
-    mut react: impl FnMut(&Update) -> Vec<Intent> + Send,
-) -> (Result<Outcome, EngineError>, Vec<Update>) {
-    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    job: TestJob<'_>,
+    mut react: impl FnMut(&UiEvent) -> Vec<UserRequest> + Send,
+) -> (Result<Outcome, EngineError>, Vec<UiEvent>) {
+    let (sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
-    let mut tell = |update: Update| {
-        for intent in react(&update) {
-            sender.try_send(intent).unwrap();
+    let mut tell = |update: UiEvent| {
+        for request in react(&update) {
+            sender.try_send(request).unwrap();
         }
         told.push(update);
     };
-    let mut desk = Desk::new(&mut receiver, &mut tell);
-    let outcome = errand.of(worker, &mut desk).await;
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
+    let outcome = job.of(worker, &mut desk).await;
     (outcome, told)
 }
 
 /// The process dies after so many seconds of an errand: it is dropped where it is.
-pub(crate) async fn dies_after(seconds: u64, worker: &mut Worker, errand: Errand<'_>) {
-    let errand = attended(worker, errand, |_| Vec::new());
-    let ended = tokio::time::timeout(Duration::from_secs(seconds), errand).await;
+pub(crate) async fn dies_after(seconds: u64, worker: &mut Worker, job: TestJob<'_>) {
+    let job = attended(worker, job, |_| Vec::new());
+    let ended = tokio::time::timeout(Duration::from_secs(seconds), job).await;
     assert!(ended.is_err(), "it ended before: {ended:?}");
 }
 
-pub(crate) fn interrupt() -> Intent {
-    Intent::Stop(Stop::Interrupt(Cause::User))
+pub(crate) fn interrupt() -> UserRequest {
+    UserRequest::Stop(Stop::Interrupt(Cause::User))
 }
 
 /// Whether an update is a row of this kind.
-pub(crate) fn is_stored(update: &Update, kind: &str) -> bool {
-    matches!(update, Update::Stored(row) if row.kind.name() == kind)
+pub(crate) fn is_stored(update: &UiEvent, kind: &str) -> bool {
+    matches!(update, UiEvent::Stored(row) if row.kind.name() == kind)
 }
 
 /// An interrupt by the user after so many seconds.
@@ -402,17 +406,17 @@ pub(crate) async fn interrupt_after(seconds: u64) -> Stop {
 pub(crate) async fn attended_line(
     worker: &mut Worker,
     line: &str,
-    mut react: impl FnMut(&Update) -> Vec<Intent> + Send,
-) -> (Done, Vec<Update>) {
-    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    mut react: impl FnMut(&UiEvent) -> Vec<UserRequest> + Send,
+) -> (Done, Vec<UiEvent>) {
+    let (sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
-    let mut tell = |update: Update| {
-        for intent in react(&update) {
-            sender.try_send(intent).unwrap();
+    let mut tell = |update: UiEvent| {
+        for request in react(&update) {
+            sender.try_send(request).unwrap();
         }
         told.push(update);
     };
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     let done = worker.line(line, &mut desk).await.unwrap();
     (done, told)
 }

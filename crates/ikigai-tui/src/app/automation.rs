@@ -2,7 +2,7 @@
 
 use ikigai_core::data::AnsweredBy;
 use ikigai_core::{AgentId, RowRef};
-use ikigai_engine::{Answer, Intent, Question};
+use ikigai_engine::{Answer, Question, UserRequest};
 
 use super::{App, EngineRequest, Live};
 
@@ -17,7 +17,7 @@ impl App {
         if agent == self.ctx.current {
             self.submit(text);
         } else {
-            let command = EngineRequest::Send(agent, Intent::Command(text));
+            let command = EngineRequest::Send(agent, UserRequest::Command(text));
             self.ctx.effects.push(command);
         }
     }

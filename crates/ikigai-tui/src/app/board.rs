@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use ikigai_core::{AgentId, RowRef};
-use ikigai_engine::{Answer, Intent};
+use ikigai_engine::{Answer, UserRequest};
 
 use super::layer::{Area, Handled, Layer};
 use super::line_prompt::{LinePrompt, PromptOutcome};
@@ -188,7 +188,7 @@ impl Board {
             Action::BoardMerge => merge(agent, name, ctx),
             Action::BoardFork => {
                 ctx.effects.push(EngineRequest::Show(agent));
-                let fork = Intent::Command("/fork".to_owned());
+                let fork = UserRequest::Command("/fork".to_owned());
                 ctx.effects.push(EngineRequest::Send(agent, fork));
             }
             Action::BoardKill => self.ask_to_kill(agent, name, ctx),
@@ -462,7 +462,7 @@ fn run(line: String, ctx: &mut UiContext) {
         }
     }
     ctx.effects
-        .push(EngineRequest::Send(speaker, Intent::Command(line)));
+        .push(EngineRequest::Send(speaker, UserRequest::Command(line)));
 }
 
 /// Reports whether an action is about the marked agent.

@@ -1,6 +1,6 @@
 //! Runs typed lines: commands that only a screen can carry out, or requests to the agent.
 
-use ikigai_engine::Intent;
+use ikigai_engine::UserRequest;
 use ikigai_engine::commands::{Command, Line, parse};
 
 use super::board::Board;
@@ -27,11 +27,11 @@ pub(super) fn submit(ctx: &mut UiContext, text: String) {
         let command = command.to_owned();
         return ctx.effects.push(TerminalAction::Run { command, sent });
     }
-    let intent = match parse(&text) {
-        Line::Command(command, rest) if command.only_shows(rest) => Intent::Preview(text),
-        _ => Intent::Command(text),
+    let request = match parse(&text) {
+        Line::Command(command, rest) if command.only_shows(rest) => UserRequest::Preview(text),
+        _ => UserRequest::Command(text),
     };
-    ctx.effects.push(EngineRequest::Send(ctx.current, intent));
+    ctx.effects.push(EngineRequest::Send(ctx.current, request));
 }
 
 /// Carries out a command of the screen; returns whether it is one.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ikigai_core::data::{AnsweredBy, Cause};
 use ikigai_core::settings::Approve;
 use ikigai_core::{AgentId, AgentState, RowRef};
-use ikigai_engine::{Answer, Intent, Question, Status, Stop};
+use ikigai_engine::{Answer, Question, Status, Stop, UserRequest};
 
 use super::draw::ItemLayout;
 use super::effect::Effects;
@@ -217,14 +217,16 @@ impl UiContext {
 
     /// Interrupts an agent.
     pub(super) fn interrupt_agent(&mut self, agent: AgentId) {
-        let stop = Intent::Stop(Stop::Interrupt(Cause::User));
+        let stop = UserRequest::Stop(Stop::Interrupt(Cause::User));
         self.effects.push(EngineRequest::Send(agent, stop));
     }
 
     /// Runs a command line of the current agent.
     pub(super) fn command(&mut self, line: String) {
-        self.effects
-            .push(EngineRequest::Send(self.current, Intent::Command(line)));
+        self.effects.push(EngineRequest::Send(
+            self.current,
+            UserRequest::Command(line),
+        ));
     }
 
     /// Shows another agent, or says why not.
@@ -254,7 +256,7 @@ impl UiContext {
 
     /// Answers a question.
     pub(super) fn give_answer(&mut self, call: RowRef, answer: Answer, by: AnsweredBy) {
-        let answer = Intent::Answer { call, answer, by };
+        let answer = UserRequest::Answer { call, answer, by };
         self.roster
             .live_mut(call.agent)
             .questions

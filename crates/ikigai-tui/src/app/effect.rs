@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ikigai_core::{AgentId, RowRef};
 use ikigai_engine::search::SearchCursor;
-use ikigai_engine::{Intent, SummaryDraft, TypedKey};
+use ikigai_engine::{SummaryDraft, TypedKey, UserRequest};
 
 use super::PickerKind;
 use crate::outbox::OutboxAction;
@@ -24,7 +24,7 @@ pub enum UiEffect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineRequest {
     /// Sends a request of the user to an agent.
-    Send(AgentId, Intent),
+    Send(AgentId, UserRequest),
     /// Shows another agent and takes its lease.
     Show(AgentId),
     /// Takes an agent over from another process.

@@ -1,7 +1,7 @@
 //! Hits of a search in the log: a list, and the way to each of them and back.
 
 use ikigai_core::{AgentId, Micros, RowRef};
-use ikigai_engine::search::{Found, Named, SearchCursor};
+use ikigai_engine::search::{Named, SearchCursor, SearchResults};
 use ikigai_engine::since;
 
 use super::browse::Browse;
@@ -24,7 +24,7 @@ pub struct Hits {
     /// Time of the search.
     pub now: Micros,
     /// Hits and notes.
-    pub found: Found,
+    pub found: SearchResults,
 }
 
 /// Hits of the newest search, and the one that is on the screen.

@@ -2,7 +2,7 @@
 
 use ikigai_core::settings::Approve;
 use ikigai_engine::commands::{Candidate, Line as Parsed, parse};
-use ikigai_engine::{Answer, Errand, Intent, looks_like_key};
+use ikigai_engine::{AgentJob, Answer, UserRequest, looks_like_key};
 
 use super::board::Board;
 use super::browse::Browse;
@@ -206,7 +206,7 @@ impl InputLayer {
             self.send(ctx);
         } else if is_left_over {
             // A message that an earlier process queued is sent in a turn of its own.
-            let answer = Intent::Do(Errand::Mail);
+            let answer = UserRequest::Do(AgentJob::Mail);
             ctx.effects.push(EngineRequest::Send(ctx.current, answer));
         }
         match phase {

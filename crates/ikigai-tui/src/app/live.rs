@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ikigai_core::data::{self, CommandData, ToolCallData, ToolResultData};
 use ikigai_core::{Kind, Row, RowRef};
-use ikigai_engine::{MailId, Question, Update};
+use ikigai_engine::{MailId, Question, UiEvent};
 
 use super::tool_output::ToolOutput;
 use crate::line::TextLine;
@@ -145,12 +145,12 @@ impl Live {
     }
 
     /// Handles an event.
-    pub fn handle_event(&mut self, update: &Update, now: Instant) {
+    pub fn handle_event(&mut self, update: &UiEvent, now: Instant) {
         if let Some(doing) = &mut self.turn {
             doing.heard = now;
         }
         match update {
-            Update::Began => {
+            UiEvent::Began => {
                 self.turn = Some(RunningTurn {
                     since: now,
                     heard: now,
@@ -158,7 +158,7 @@ impl Live {
                     letters: 0,
                 });
             }
-            Update::Ended(_) => {
+            UiEvent::Ended(_) => {
                 self.turn = None;
                 self.text.clear();
                 self.thinking.clear();
@@ -166,81 +166,81 @@ impl Live {
                 self.questions.clear();
                 self.store_away = None;
             }
-            Update::Text(text) => {
+            UiEvent::Text(text) => {
                 self.text.push(text);
                 self.goes_on(Phase::Says, text.len());
             }
-            Update::Thinking(text) => {
+            UiEvent::Thinking(text) => {
                 self.thinking.push_str(text);
                 self.goes_on(Phase::Thinks, text.len());
             }
-            Update::Calling(name) => self.goes_on(Phase::Calls(name.clone()), 0),
-            Update::Again => {
+            UiEvent::Calling(name) => self.goes_on(Phase::Calls(name.clone()), 0),
+            UiEvent::Again => {
                 self.text.clear();
                 self.thinking.clear();
                 self.goes_on(Phase::Asked, 0);
             }
-            Update::Waiting(wait) => {
+            UiEvent::Waiting(wait) => {
                 let text = format!("{}, try {} of {}", wait.error, wait.attempt, wait.attempts);
                 let at = now + wait.pause;
                 self.goes_on(Phase::Retries { text, at }, 0);
             }
-            Update::Running(call) => {
+            UiEvent::Running(call) => {
                 if let Some(running) = self.running.iter_mut().find(|one| one.call == *call) {
                     running.since = now;
                 }
                 self.goes_on(Phase::Runs, 0);
             }
-            Update::Progress { call, line } => {
+            UiEvent::Progress { call, line } => {
                 if let Some(running) = self.running.iter_mut().find(|one| one.call == *call) {
                     running.line.clone_from(line);
                 }
             }
-            Update::Output { call, text } => {
+            UiEvent::Output { call, text } => {
                 if let Some(running) = self.running.iter_mut().find(|one| one.call == *call) {
                     running.output.push(text);
                 }
             }
-            Update::Question(question) => {
+            UiEvent::Question(question) => {
                 self.questions.retain(|one| one.call != question.call);
                 self.questions.push(question.clone());
             }
-            Update::Unasked(call) => self.questions.retain(|one| one.call != *call),
-            Update::Queued { mail, text } => {
+            UiEvent::Unasked(call) => self.questions.retain(|one| one.call != *call),
+            UiEvent::Queued { mail, text } => {
                 // A process that begins to look after the agent reports what was queued before.
                 self.queued.retain(|(queued, _)| queued != mail);
                 self.queued.push((*mail, text.clone()));
             }
-            Update::TakenBack { mail, .. } | Update::Delivered(mail) => {
+            UiEvent::TakenBack { mail, .. } | UiEvent::Delivered(mail) => {
                 self.queued.retain(|(queued, _)| queued != mail);
             }
-            Update::ShellStarted { command, .. } => {
+            UiEvent::ShellStarted { command, .. } => {
                 self.shell = Some(ShellRun {
                     command: command.clone(),
                     since: now,
                 });
             }
-            Update::ShellEnded => {
+            UiEvent::ShellEnded => {
                 self.shell = None;
                 self.printed.clear();
                 self.store_away = None;
             }
-            Update::Printed(line) => {
+            UiEvent::Printed(line) => {
                 self.printed.push(line.clone());
                 let surplus = self.printed.len().saturating_sub(PRINTED_LINES);
                 self.printed.drain(..surplus);
             }
-            Update::StoreAway(reason) => self.store_away = Some(reason.clone()),
-            Update::Stored(row) => self.stored(row, now),
-            Update::Settled(_)
-            | Update::NotStored { .. }
-            | Update::Received(_)
-            | Update::Unstored { .. }
-            | Update::Next(_)
-            | Update::Preview { .. }
-            | Update::Notice(_)
-            | Update::Warning(_)
-            | Update::GrantOffer(_) => {}
+            UiEvent::StoreAway(reason) => self.store_away = Some(reason.clone()),
+            UiEvent::Stored(row) => self.stored(row, now),
+            UiEvent::Settled(_)
+            | UiEvent::NotStored { .. }
+            | UiEvent::Received(_)
+            | UiEvent::Unstored { .. }
+            | UiEvent::Next(_)
+            | UiEvent::Preview { .. }
+            | UiEvent::Notice(_)
+            | UiEvent::Warning(_)
+            | UiEvent::GrantOffer(_) => {}
         }
     }
 

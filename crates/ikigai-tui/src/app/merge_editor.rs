@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use ikigai_core::AgentId;
-use ikigai_engine::{Errand, Intent, MergePreview};
+use ikigai_engine::{AgentJob, MergePreview, UserRequest};
 
 use super::hints::Hints;
 use super::layer::{Area, Handled, Layer};
@@ -73,9 +73,9 @@ impl MergeEditor {
             let name = ctx.name_of(self.into).unwrap_or_default();
             ctx.toast(format!("it is merged as soon as {name} has ended its turn"));
         }
-        let merge = Errand::Merge(Box::new(preview), text);
+        let merge = AgentJob::Merge(Box::new(preview), text);
         ctx.effects
-            .push(EngineRequest::Send(self.into, Intent::Do(merge)));
+            .push(EngineRequest::Send(self.into, UserRequest::Do(merge)));
     }
 
     fn cancel(&self, ctx: &mut UiContext) {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ikigai_core::data::{self, Amounts, ErrorData, ToolCallData, UsageData};
 use ikigai_core::{AgentId, Kind, Row};
-use ikigai_engine::{AgentRecord, Branch, Outcome, Status, TurnEnd, Update};
+use ikigai_engine::{AgentRecord, Branch, Outcome, Status, TurnEnd, UiEvent};
 
 use crate::app::live::Live;
 
@@ -78,7 +78,7 @@ struct Early {
 
 /// An event before the tree is read.
 struct EarlyEvent {
-    update: Update,
+    update: UiEvent,
     at: Instant,
     is_looked_at: bool,
 }
@@ -192,7 +192,7 @@ impl Roster {
     pub fn handle_event(
         &mut self,
         agent: AgentId,
-        update: &Update,
+        update: &UiEvent,
         now: Instant,
         is_looked_at: bool,
     ) {
@@ -317,15 +317,15 @@ impl KnownAgent {
         self.heard = Some(note.at);
         match &note.update {
             // Only agents of this process take lines in.
-            Update::ShellStarted { .. } | Update::ShellEnded | Update::Received(_) => {
+            UiEvent::ShellStarted { .. } | UiEvent::ShellEnded | UiEvent::Received(_) => {
                 self.is_ours = true;
             }
-            Update::Began => {
+            UiEvent::Began => {
                 self.is_ours = true;
                 self.is_news = false;
                 self.branch.last_turn = TurnEnd::Other;
             }
-            Update::Ended(outcome) => {
+            UiEvent::Ended(outcome) => {
                 self.is_news = !note.is_looked_at;
                 self.branch.last_turn = match outcome {
                     _ if self.branch.agent.parent.is_none() => TurnEnd::Other,
@@ -334,8 +334,8 @@ impl KnownAgent {
                     Outcome::Failed(_) => TurnEnd::Failed,
                 };
             }
-            Update::Stored(row) | Update::Settled(row) => self.stored(row),
-            Update::Text(text) => append_last(&mut self.last, text),
+            UiEvent::Stored(row) | UiEvent::Settled(row) => self.stored(row),
+            UiEvent::Text(text) => append_last(&mut self.last, text),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ikigai_engine::Intent;
+use ikigai_engine::UserRequest;
 use ikigai_engine::commands::Candidate;
 
 use super::input_layer::InputLayer;
@@ -246,7 +246,7 @@ impl InputLayer {
         let live = ctx.roster.live(ctx.current);
         let queued = live.and_then(|live| live.queued.last());
         if let Some((mail, _)) = queued.filter(|_| ctx.input_is_empty()) {
-            let take_back = Intent::TakeBack(*mail);
+            let take_back = UserRequest::TakeBack(*mail);
             ctx.effects
                 .push(EngineRequest::Send(ctx.current, take_back));
         } else if !ctx.input_is_empty() || !ctx.take_back_pending() {

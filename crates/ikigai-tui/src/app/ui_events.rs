@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, Next, parse};
-use ikigai_engine::{Intent, MailId, Outcome, Question, Update};
+use ikigai_engine::{MailId, Outcome, Question, UiEvent, UserRequest};
 
 use super::overlay::Overlay;
 use super::quit::QuitPrompt;
@@ -19,9 +19,9 @@ const LONG_TURN: Duration = Duration::from_secs(10);
 
 impl App {
     /// Handles an event of an agent. The driver has applied stored rows to its pane before.
-    pub fn handle_event(&mut self, agent: AgentId, update: Update, now: Instant) {
+    pub fn handle_event(&mut self, agent: AgentId, update: UiEvent, now: Instant) {
         self.tick(now);
-        let has_ended = matches!(update, Update::Ended(_) | Update::Received(_));
+        let has_ended = matches!(update, UiEvent::Ended(_) | UiEvent::Received(_));
         self.ctx.handle_event(agent, update);
         self.apply_changes();
         // Nothing may be left to ask about before quitting.
@@ -40,7 +40,7 @@ impl App {
 }
 
 impl UiContext {
-    fn handle_event(&mut self, agent: AgentId, update: Update) {
+    fn handle_event(&mut self, agent: AgentId, update: UiEvent) {
         let is_current = agent == self.current;
         self.notice(agent, &update);
         self.roster
@@ -49,24 +49,24 @@ impl UiContext {
             self.effects.push(LoadRequest::Tree);
         }
         match update {
-            Update::Stored(row) | Update::Settled(row) if changes_tree(&row) => {
+            UiEvent::Stored(row) | UiEvent::Settled(row) if changes_tree(&row) => {
                 self.effects.push(LoadRequest::Tree);
             }
-            Update::TakenBack { text, .. } if self.sends_now => {
+            UiEvent::TakenBack { text, .. } if self.sends_now => {
                 self.effects
-                    .push(EngineRequest::Send(agent, Intent::Say(text)));
+                    .push(EngineRequest::Send(agent, UserRequest::Say(text)));
             }
-            Update::TakenBack { text, .. } => self.hand_back(agent, &text),
-            Update::Received(id) => {
+            UiEvent::TakenBack { text, .. } => self.hand_back(agent, &text),
+            UiEvent::Received(id) => {
                 self.received(id);
             }
-            Update::Unstored { id, reason } => self.unstored(id, &reason),
-            Update::ShellStarted { id, .. } => self.shell_runs(id),
-            Update::Next(Next::Input(text)) => self.put_back(agent, text),
-            Update::Next(Next::EditSummary(draft)) => {
+            UiEvent::Unstored { id, reason } => self.unstored(id, &reason),
+            UiEvent::ShellStarted { id, .. } => self.shell_runs(id),
+            UiEvent::Next(Next::Input(text)) => self.put_back(agent, text),
+            UiEvent::Next(Next::EditSummary(draft)) => {
                 self.effects.push(TerminalAction::EditSummary(agent, draft));
             }
-            Update::NotStored { id, text, reason } => {
+            UiEvent::NotStored { id, text, reason } => {
                 self.hand_back(agent, &text);
                 if let Some(id) = id {
                     self.returned(id, &reason);
@@ -80,15 +80,15 @@ impl UiContext {
                 };
                 self.toast(warning);
             }
-            Update::Ended(_) => self.sends_now = false,
-            Update::Next(next) if is_current => self.do_next(next),
-            Update::Next(Next::Quit) => quit::leave(self),
-            Update::Preview { line, output } if is_current => {
+            UiEvent::Ended(_) => self.sends_now = false,
+            UiEvent::Next(next) if is_current => self.do_next(next),
+            UiEvent::Next(Next::Quit) => quit::leave(self),
+            UiEvent::Preview { line, output } if is_current => {
                 self.open(Overlay::of_text(&line, &output));
             }
-            Update::Notice(text) if is_current => self.toast(text),
-            Update::GrantOffer(text) if is_current => self.grant_offer = Some(format!("⚠ {text}")),
-            Update::Warning(text) => {
+            UiEvent::Notice(text) if is_current => self.toast(text),
+            UiEvent::GrantOffer(text) if is_current => self.grant_offer = Some(format!("⚠ {text}")),
+            UiEvent::Warning(text) => {
                 let name = self.name_of(agent).unwrap_or_default();
                 let whose = if is_current {
                     String::new()
@@ -144,17 +144,17 @@ impl UiContext {
     }
 
     /// Notifies a user whose terminal has no focus.
-    fn notice(&mut self, agent: AgentId, update: &Update) {
+    fn notice(&mut self, agent: AgentId, update: &UiEvent) {
         if self.is_focused {
             return;
         }
         let name = self.name_of(agent).unwrap_or_default();
         let live = self.roster.live(agent);
         let text = match update {
-            Update::Question(question) => {
+            UiEvent::Question(question) => {
                 format!("{name} asks: {}: {}", question.tool, preview(question))
             }
-            Update::Ended(outcome) => {
+            UiEvent::Ended(outcome) => {
                 let doing = live.and_then(|live| live.turn.as_ref());
                 let is_long = doing.is_some_and(|doing| self.now - doing.since > LONG_TURN);
                 match outcome {

@@ -8,7 +8,7 @@ use ikigai_core::data::Amounts;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Direction, PageQuery, Row, Span};
 use ikigai_engine::commands::Candidate;
-use ikigai_engine::search::{Asked, SearchCursor};
+use ikigai_engine::search::{SearchCursor, SearchOptions};
 use ikigai_engine::{Branch, CommitError, Engine, EngineError, MergePreview, Pulse, Submission};
 
 use super::choices;
@@ -252,11 +252,11 @@ impl Loader {
     ) {
         let engine = self.engine.clone();
         self.send(async move {
-            let asked = Asked {
+            let asked = SearchOptions {
                 limit: MOST_HITS,
                 cursor: after,
                 workdir: Some(Path::new(&workdir)),
-                ..Asked::default()
+                ..SearchOptions::default()
             };
             match engine.search(&typed, asked).await {
                 Ok(Ok(found)) => {

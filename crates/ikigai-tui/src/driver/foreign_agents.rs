@@ -7,7 +7,7 @@ use std::time::Instant;
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, parse};
 use ikigai_engine::{
-    CommitError, Engine, EngineError, ProcessRecord, StoreError, Submission, Update,
+    CommitError, Engine, EngineError, ProcessRecord, StoreError, Submission, UiEvent,
 };
 
 use super::Driver;
@@ -53,7 +53,7 @@ impl Driver {
             Ok(Some(next)) => {
                 self.app.received(id);
                 self.app
-                    .handle_event(agent, Update::Next(next), Instant::now());
+                    .handle_event(agent, UiEvent::Next(next), Instant::now());
                 return true;
             }
             Ok(None) => {}

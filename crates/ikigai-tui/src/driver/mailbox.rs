@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ikigai_core::AgentId;
-use ikigai_engine::{Observer, Update};
+use ikigai_engine::{Observer, UiEvent};
 use tokio::sync::Notify;
 
 use super::background::LoadResult;
@@ -21,7 +21,7 @@ const MOST_LOOKED_BACK: usize = 64;
 #[derive(Debug)]
 pub(crate) enum MailboxItem {
     /// Event of an agent.
-    Told(AgentId, Update),
+    Told(AgentId, UiEvent),
     /// Result of a background load.
     Found(LoadResult),
 }
@@ -43,7 +43,7 @@ impl Mailbox {
         Arc::new(move |agent, _, update| mailbox.put(agent, update))
     }
 
-    fn put(&self, agent: AgentId, update: &Update) {
+    fn put(&self, agent: AgentId, update: &UiEvent) {
         let mut waiting = self.lock();
         // Several calls print by turns, each lines and a newest line.
         for letter in waiting.iter_mut().rev().take(MOST_LOOKED_BACK) {
@@ -107,35 +107,35 @@ impl Mailbox {
 }
 
 /// Reports whether a user waits for an event: the end of a turn, or the effect of a command.
-fn is_urgent(update: &Update) -> bool {
+fn is_urgent(update: &UiEvent) -> bool {
     matches!(
         update,
-        Update::Ended(_)
-            | Update::Next(_)
-            | Update::Preview { .. }
-            | Update::Question(_)
-            | Update::NotStored { .. }
-            | Update::TakenBack { .. }
-            | Update::Unstored { .. }
-            | Update::ShellStarted { .. }
+        UiEvent::Ended(_)
+            | UiEvent::Next(_)
+            | UiEvent::Preview { .. }
+            | UiEvent::Question(_)
+            | UiEvent::NotStored { .. }
+            | UiEvent::TakenBack { .. }
+            | UiEvent::Unstored { .. }
+            | UiEvent::ShellStarted { .. }
     )
 }
 
-fn is_output(update: &Update) -> bool {
-    matches!(update, Update::Progress { .. } | Update::Output { .. })
+fn is_output(update: &UiEvent) -> bool {
+    matches!(update, UiEvent::Progress { .. } | UiEvent::Output { .. })
 }
 
 /// Joins an event to an earlier one, if one can stand for both.
-fn is_joined(before: &mut Update, update: &Update) -> bool {
+fn is_joined(before: &mut UiEvent, update: &UiEvent) -> bool {
     match (before, update) {
-        (Update::Text(text), Update::Text(more))
-        | (Update::Thinking(text), Update::Thinking(more)) => {
+        (UiEvent::Text(text), UiEvent::Text(more))
+        | (UiEvent::Thinking(text), UiEvent::Thinking(more)) => {
             text.push_str(more);
             true
         }
         (
-            Update::Progress { call, line },
-            Update::Progress {
+            UiEvent::Progress { call, line },
+            UiEvent::Progress {
                 call: same,
                 line: newer,
             },
@@ -144,8 +144,8 @@ fn is_joined(before: &mut Update, update: &Update) -> bool {
             true
         }
         (
-            Update::Output { call, text },
-            Update::Output {
+            UiEvent::Output { call, text },
+            UiEvent::Output {
                 call: same,
                 text: more,
             },
@@ -171,7 +171,7 @@ mod tests {
         AgentId::from_random([byte; 16]).unwrap()
     }
 
-    fn is_urgent_after(updates: &[Update]) -> bool {
+    fn is_urgent_after(updates: &[UiEvent]) -> bool {
         let mailbox = Mailbox::default();
         for update in updates {
             mailbox.put(agent(1), update);
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn only_updates_that_a_user_waits_for_are_urgent() {
-        let text = Update::Text("words".to_owned());
-        let ended = Update::Ended(Outcome::Completed);
-        let switch = Update::Next(Next::Switch(agent(2)));
+        let text = UiEvent::Text("words".to_owned());
+        let ended = UiEvent::Ended(Outcome::Completed);
+        let switch = UiEvent::Next(Next::Switch(agent(2)));
 
         assert!(!is_urgent_after(&[text.clone(), text.clone()]));
         assert!(is_urgent_after(&[text.clone(), ended]));
@@ -199,7 +199,7 @@ mod tests {
         });
         tokio::task::yield_now().await;
 
-        mailbox.put(agent(1), &Update::Ended(Outcome::Completed));
+        mailbox.put(agent(1), &UiEvent::Ended(Outcome::Completed));
 
         waiting.await.unwrap();
         assert_eq!(mailbox.take().len(), 1);

@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Kind, RowRef};
-use ikigai_engine::{Engine, EngineError, Errand, Follow, Followed, Intent, Status, Update};
+use ikigai_engine::{
+    AgentJob, Engine, EngineError, Follow, Followed, Status, UiEvent, UserRequest,
+};
 
 pub(crate) use self::background::LoadResult;
 use self::background::Loader;
@@ -204,7 +206,7 @@ impl Driver {
         match followed {
             Followed::Rows(rows) => {
                 for row in rows {
-                    self.handle_event(row.at.agent, Update::Stored(row)).await;
+                    self.handle_event(row.at.agent, UiEvent::Stored(row)).await;
                 }
                 self.want_tree();
             }
@@ -214,23 +216,23 @@ impl Driver {
                 let said = live.map_or("", |live| live.text.as_str());
                 let more = text.strip_prefix(said).map(str::to_owned);
                 if more.is_none() {
-                    self.handle_event(agent, Update::Again).await;
+                    self.handle_event(agent, UiEvent::Again).await;
                 }
-                let more = Update::Text(more.unwrap_or(text));
+                let more = UiEvent::Text(more.unwrap_or(text));
                 self.handle_event(agent, more).await;
             }
             Followed::Closed => {}
         }
     }
 
-    async fn handle_event(&mut self, agent: AgentId, update: Update) {
-        if let Update::Stored(row) | Update::Settled(row) = &update
+    async fn handle_event(&mut self, agent: AgentId, update: UiEvent) {
+        if let UiEvent::Stored(row) | UiEvent::Settled(row) = &update
             && let Some(pane) = self.app.pane_mut(agent)
             && let Err(error) = pane.apply(&self.engine, row).await
         {
             self.app.toast(format!("⚠ {error}"));
         }
-        let is_other = matches!(update, Update::Ended(_)) || moves_window(&update);
+        let is_other = matches!(update, UiEvent::Ended(_)) || moves_window(&update);
         self.app.handle_event(agent, update, Instant::now());
         if is_other && agent == self.app.current() {
             self.load_status();
@@ -258,13 +260,13 @@ impl Driver {
 
     async fn request(&mut self, request: EngineRequest) {
         match request {
-            EngineRequest::Send(agent, intent) => self.send(agent, intent).await,
+            EngineRequest::Send(agent, request) => self.send(agent, request).await,
             EngineRequest::Show(agent) => self.show(agent).await,
             EngineRequest::TakeOver(agent) => self.take(agent).await,
             EngineRequest::SetKey { provider, key } => {
                 self.engine.set_typed_key(&provider, key);
                 let agent = self.app.current();
-                let command = Intent::Command(format!("/key {provider}"));
+                let command = UserRequest::Command(format!("/key {provider}"));
                 self.send(agent, command).await;
             }
             EngineRequest::Outbox(action) => self.do_outbox(action),
@@ -298,22 +300,24 @@ impl Driver {
         }
     }
 
-    pub(super) async fn send(&mut self, agent: AgentId, intent: Intent) {
-        let merged = match intent {
-            Intent::Say(line) | Intent::Command(line) => return self.submit(agent, line).await,
-            Intent::Do(Errand::Merge(_, ref text) | Errand::StoreSummary(_, Ok(ref text))) => {
-                Some(text.clone())
+    pub(super) async fn send(&mut self, agent: AgentId, request: UserRequest) {
+        let merged = match request {
+            UserRequest::Say(line) | UserRequest::Command(line) => {
+                return self.submit(agent, line).await;
             }
+            UserRequest::Do(
+                AgentJob::Merge(_, ref text) | AgentJob::StoreSummary(_, Ok(ref text)),
+            ) => Some(text.clone()),
             _ => None,
         };
-        let Err(error) = self.engine.say(agent, intent).await else {
+        let Err(error) = self.engine.say(agent, request).await else {
             return;
         };
         let Some(text) = merged else {
             return self.app.toast(format!("⚠ {error}"));
         };
         let reason = error.to_string();
-        let update = Update::NotStored {
+        let update = UiEvent::NotStored {
             id: None,
             text,
             reason,
@@ -521,8 +525,8 @@ impl Driver {
 }
 
 /// Reports whether an event changes the next request without ending a turn.
-fn moves_window(update: &Update) -> bool {
-    let (Update::Stored(row) | Update::Settled(row)) = update else {
+fn moves_window(update: &UiEvent) -> bool {
+    let (UiEvent::Stored(row) | UiEvent::Settled(row)) = update else {
         return false;
     };
     match row.kind.read_as() {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, EngineError, Intent, Submission, Update};
+use ikigai_engine::{CommitError, EngineError, Submission, UiEvent, UserRequest};
 use tokio::sync::oneshot;
 
 use super::Driver;
@@ -50,9 +50,9 @@ impl Driver {
         }
         self.app.ctx.submitted(agent, submission.clone());
         let engine = self.engine.clone();
-        let intent = Intent::Submit(submission.clone());
+        let request = UserRequest::Submit(submission.clone());
         // A store that does not answer must not keep keys from being seen.
-        let mut delivery = tokio::spawn(async move { engine.say(agent, intent).await });
+        let mut delivery = tokio::spawn(async move { engine.say(agent, request).await });
         match tokio::time::timeout(DELIVERY, &mut delivery).await {
             Ok(Ok(delivered)) => self.delivered(agent, submission, delivered).await,
             Ok(Err(_)) => {}
@@ -95,9 +95,9 @@ impl Driver {
         let (id, reason) = (submission.id, error.to_string());
         let is_message = matches!(parse(&submission.line), Line::Message(_));
         let update = if is_message && error.may_pass() {
-            Update::Unstored { id, reason }
+            UiEvent::Unstored { id, reason }
         } else {
-            Update::NotStored {
+            UiEvent::NotStored {
                 id: Some(id),
                 text: submission.line.clone(),
                 reason,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_engine::commands::{Line, parse};
-use ikigai_engine::{CommitError, EngineError, Intent, MailId, Submission, Update};
+use ikigai_engine::{CommitError, EngineError, MailId, Submission, UiEvent, UserRequest};
 use tokio::sync::oneshot;
 
 use super::Plain;
@@ -36,8 +36,8 @@ impl<W: Write> Plain<W> {
             return self.report_pending(submission.id);
         }
         self.outbox.send(agent, submission.clone(), Instant::now());
-        let intent = Intent::Submit(submission.clone());
-        let error = match self.engine.say(agent, intent).await {
+        let request = UserRequest::Submit(submission.clone());
+        let error = match self.engine.say(agent, request).await {
             Ok(()) => return self.outbox.delivered(submission.id),
             Err(error) => error,
         };
@@ -89,20 +89,20 @@ impl<W: Write> Plain<W> {
     }
 
     /// Takes in what the engine reports of lines.
-    pub(super) fn take_update(&mut self, update: &Update) {
+    pub(super) fn take_update(&mut self, update: &UiEvent) {
         match update {
-            Update::Received(id) => {
+            UiEvent::Received(id) => {
                 self.outbox.received(*id);
             }
-            Update::Unstored { id, reason } => self.unstored(*id, reason),
-            Update::NotStored {
+            UiEvent::Unstored { id, reason } => self.unstored(*id, reason),
+            UiEvent::NotStored {
                 id: Some(id),
                 reason,
                 ..
             } => {
                 self.outbox.returned(*id, reason);
             }
-            Update::ShellStarted { id: Some(id), .. } => self.outbox.running(*id),
+            UiEvent::ShellStarted { id: Some(id), .. } => self.outbox.running(*id),
             _ => {}
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
-use ikigai_engine::{Engine, EngineError, Intent};
+use ikigai_engine::{Engine, EngineError, UserRequest};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, Termios};
 use thiserror::Error;
@@ -187,7 +187,7 @@ impl<W: Write> Plain<W> {
     async fn carry_out(&mut self) -> Result<bool, PlainError> {
         for want in self.talk.take_wants() {
             match want {
-                Want::Say(agent, intent) => self.say(agent, intent).await,
+                Want::Say(agent, request) => self.say(agent, request).await,
                 Want::Show(agent) => {
                     self.engine.note_use(agent);
                     self.begin(agent).await?;
@@ -203,7 +203,7 @@ impl<W: Write> Plain<W> {
                 Want::Unhide => self.hidden = None,
                 Want::TakeKey(provider, key) => {
                     self.engine.set_typed_key(&provider, key);
-                    let command = Intent::Command(format!("/key {provider}"));
+                    let command = UserRequest::Command(format!("/key {provider}"));
                     self.say(self.talk.current(), command).await;
                 }
                 Want::Quit => return Ok(false),
@@ -212,12 +212,14 @@ impl<W: Write> Plain<W> {
         Ok(true)
     }
 
-    async fn say(&mut self, agent: AgentId, intent: Intent) {
-        let intent = match intent {
-            Intent::Say(line) | Intent::Command(line) => return self.submit(agent, line).await,
-            intent => intent,
+    async fn say(&mut self, agent: AgentId, request: UserRequest) {
+        let request = match request {
+            UserRequest::Say(line) | UserRequest::Command(line) => {
+                return self.submit(agent, line).await;
+            }
+            request => request,
         };
-        if let Err(error) = self.engine.say(agent, intent).await {
+        if let Err(error) = self.engine.say(agent, request).await {
             self.talk.not_said(&format!("warning: {error}"));
         }
     }

@@ -8,7 +8,9 @@ use ikigai_core::render::Names;
 use ikigai_core::settings::Settings;
 use ikigai_core::{AgentId, Kind, Row, data};
 use ikigai_engine::commands::{Line, Next, parse};
-use ikigai_engine::{Answer, Intent, Outcome, Question, Stop, TypedKey, Update, looks_like_key};
+use ikigai_engine::{
+    Answer, Outcome, Question, Stop, TypedKey, UiEvent, UserRequest, looks_like_key,
+};
 
 use super::words::{in_words, told};
 use crate::app::{Live, Phase};
@@ -28,7 +30,7 @@ pub(super) const NOT_STORED_CHARS: usize = 500;
 /// What is to be done.
 pub(super) enum Want {
     /// Say this.
-    Say(AgentId, Intent),
+    Say(AgentId, UserRequest),
     /// Go to another agent.
     Show(AgentId),
     /// Read what agents are called.
@@ -150,8 +152,8 @@ impl Talk {
         self.current
     }
 
-    fn say(&mut self, intent: Intent) {
-        self.wants.push(Want::Say(self.current, intent));
+    fn say(&mut self, request: UserRequest) {
+        self.wants.push(Want::Say(self.current, request));
     }
 
     /// Takes in a line that was typed.
@@ -176,18 +178,18 @@ impl Talk {
             return self.add("looks like an API key: the same line again sends it");
         }
         self.held = None;
-        let intent = match parse(line) {
+        let request = match parse(line) {
             Line::Command(command, provider) if command.name == "key" && is_word(provider) => {
                 self.secret = Some(provider.to_owned());
                 return self.wants.push(Want::Hide);
             }
             Line::Command(command, rest) if command.only_shows(rest) => {
-                Intent::Preview(line.to_owned())
+                UserRequest::Preview(line.to_owned())
             }
-            _ => Intent::Command(line.to_owned()),
+            _ => UserRequest::Command(line.to_owned()),
         };
         self.is_said = true;
-        self.say(intent);
+        self.say(request);
     }
 
     /// Takes what was typed hidden.
@@ -207,12 +209,12 @@ impl Talk {
         let Some(question) = self.questions.pop_front() else {
             return;
         };
-        let intent = Intent::Answer {
+        let request = UserRequest::Answer {
             call: question.call,
             answer,
             by: AnsweredBy::User,
         };
-        self.wants.push(Want::Say(question.call.agent, intent));
+        self.wants.push(Want::Say(question.call.agent, request));
         self.ask_next();
     }
 
@@ -227,17 +229,17 @@ impl Talk {
             self.wants.push(Want::Quit);
         } else if self.is_busy() {
             self.add("interrupting; Ctrl-C again leaves");
-            self.say(Intent::Stop(Stop::Interrupt(Cause::User)));
+            self.say(UserRequest::Stop(Stop::Interrupt(Cause::User)));
         } else {
             self.add("Ctrl-C again leaves");
         }
     }
 
     /// Takes in what the engine tells.
-    pub(super) fn told(&mut self, agent: AgentId, update: &Update, now: Instant) {
+    pub(super) fn told(&mut self, agent: AgentId, update: &UiEvent, now: Instant) {
         match update {
-            Update::Question(question) => self.asked(question),
-            Update::Unasked(call) => {
+            UiEvent::Question(question) => self.asked(question),
+            UiEvent::Unasked(call) => {
                 let was_first = self.questions.front().map(|asked| asked.call) == Some(*call);
                 self.questions.retain(|asked| asked.call != *call);
                 if was_first {
@@ -253,62 +255,62 @@ impl Talk {
         self.live.handle_event(update, now);
         // The row of a message comes before its turn begins, what a command did before its output.
         self.is_said &= match update {
-            Update::Stored(row) => is_typed(row) || is_deed(row),
-            Update::Printed(_)
-            | Update::ShellStarted { .. }
-            | Update::Received(_)
-            | Update::Delivered(_) => true,
+            UiEvent::Stored(row) => is_typed(row) || is_deed(row),
+            UiEvent::Printed(_)
+            | UiEvent::ShellStarted { .. }
+            | UiEvent::Received(_)
+            | UiEvent::Delivered(_) => true,
             _ => false,
         };
         match update {
-            Update::Text(text) => self.speak(text),
-            Update::Again => {
+            UiEvent::Text(text) => self.speak(text),
+            UiEvent::Again => {
                 self.coming.clear();
                 if std::mem::take(&mut self.is_speaking) {
                     self.add("the answer begins anew");
                 }
             }
-            Update::Stored(row) | Update::Settled(row) => self.stored(row),
-            Update::Waiting(wait) => self.add(&format!(
+            UiEvent::Stored(row) | UiEvent::Settled(row) => self.stored(row),
+            UiEvent::Waiting(wait) => self.add(&format!(
                 "waiting: {}, try {} of {} in {}",
                 wait.error,
                 wait.attempt,
                 wait.attempts,
                 duration(wait.pause)
             )),
-            Update::Ended(_) => self.end_speech(),
-            Update::Queued { text, .. } => self.add(&format!("queued: {}", clean_line(text))),
-            Update::TakenBack { text, .. } => self.add(&format!("not sent: {}", clean_line(text))),
-            Update::NotStored { text, reason, .. } => {
+            UiEvent::Ended(_) => self.end_speech(),
+            UiEvent::Queued { text, .. } => self.add(&format!("queued: {}", clean_line(text))),
+            UiEvent::TakenBack { text, .. } => self.add(&format!("not sent: {}", clean_line(text))),
+            UiEvent::NotStored { text, reason, .. } => {
                 let text = beginning(text, NOT_STORED_CHARS);
                 self.add(&format!("not stored, nothing was done ({reason}): {text}"));
             }
-            Update::Printed(line) => {
+            UiEvent::Printed(line) => {
                 self.is_printed = true;
                 self.add(line);
             }
-            Update::Preview { output, .. } => self.add(output),
-            Update::Notice(text) => self.add(text),
-            Update::Warning(text) | Update::GrantOffer(text) => {
+            UiEvent::Preview { output, .. } => self.add(output),
+            UiEvent::Notice(text) => self.add(text),
+            UiEvent::Warning(text) | UiEvent::GrantOffer(text) => {
                 self.add(&format!("warning: {text}"));
             }
-            Update::StoreAway(reason) => {
+            UiEvent::StoreAway(reason) => {
                 self.add(&format!("the store is away, nothing is lost: {reason}"));
             }
-            Update::Next(next) => self.next(next),
+            UiEvent::Next(next) => self.next(next),
             _ => {}
         }
     }
 
-    fn told_of_other(&mut self, agent: AgentId, update: &Update) {
+    fn told_of_other(&mut self, agent: AgentId, update: &UiEvent) {
         let name = self.name_of(agent);
         match update {
-            Update::Ended(Outcome::Completed) => self.add(&format!("agent {name}: done")),
-            Update::Ended(Outcome::Failed(reason)) => {
+            UiEvent::Ended(Outcome::Completed) => self.add(&format!("agent {name}: done")),
+            UiEvent::Ended(Outcome::Failed(reason)) => {
                 self.add(&format!("agent {name}: failed: {reason}"));
             }
-            Update::Warning(text) => self.add(&format!("agent {name}: warning: {text}")),
-            Update::Stored(row) if row.kind.read_as() == Some(Kind::Fork) => {
+            UiEvent::Warning(text) => self.add(&format!("agent {name}: warning: {text}")),
+            UiEvent::Stored(row) if row.kind.read_as() == Some(Kind::Fork) => {
                 self.wants.push(Want::ReadNames);
             }
             _ => {}

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ikigai_core::AgentId;
 use ikigai_core::data::Cause;
-use ikigai_engine::{Errand, Intent, Stop, SummaryDraft, TerminalRun};
+use ikigai_engine::{AgentJob, Stop, SummaryDraft, TerminalRun, UserRequest};
 
 pub use external_programs::Notify;
 
@@ -344,7 +344,7 @@ impl Screen {
     /// Pauses what works before the process itself is stopped.
     fn stop_agents(&self) {
         for agent in self.stage.driver.engine.working() {
-            let stop = Intent::Stop(Stop::Interrupt(Cause::User));
+            let stop = UserRequest::Stop(Stop::Interrupt(Cause::User));
             self.stage.driver.engine.tell(agent, stop);
         }
     }
@@ -374,7 +374,7 @@ impl Screen {
                     exit,
                     sent,
                 };
-                let store = Intent::Do(Errand::TerminalRan(run));
+                let store = UserRequest::Do(AgentJob::TerminalRan(run));
                 self.stage.driver.send(agent, store).await;
             }
             Err(error) => {
@@ -412,7 +412,7 @@ impl Screen {
         let edited = external_programs::edit(&draft.text, secrets).await;
         self.take_terminal()?;
         let edited = edited.map_err(|error| error.to_string());
-        let store = Intent::Do(Errand::StoreSummary(draft, edited));
+        let store = UserRequest::Do(AgentJob::StoreSummary(draft, edited));
         self.stage.driver.send(agent, store).await;
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ikigai_engine::{StoreError, Update};
+use ikigai_engine::{StoreError, UiEvent};
 use ikigai_testkit::Step;
 use ikigai_tui::app::{EngineRequest, TerminalAction, UiEffect};
 use ikigai_tui::key::TerminalEvent;
@@ -210,21 +210,21 @@ async fn of_two_equal_queued_messages_only_the_one_taken_back_goes() {
         stage
             .driver
             .app
-            .handle_event(agent, Update::Queued { mail, text }, now);
+            .handle_event(agent, UiEvent::Queued { mail, text }, now);
     }
 
     let (mail, text) = (mails[0], "same".to_owned());
     stage
         .driver
         .app
-        .handle_event(agent, Update::TakenBack { mail, text }, now);
+        .handle_event(agent, UiEvent::TakenBack { mail, text }, now);
 
     let seen = stage.text();
     assert_eq!(seen.matches("queued: same").count(), 1, "{seen}");
     stage
         .driver
         .app
-        .handle_event(agent, Update::Delivered(mails[1]), now);
+        .handle_event(agent, UiEvent::Delivered(mails[1]), now);
     assert!(!stage.text().contains("queued"));
 }
 

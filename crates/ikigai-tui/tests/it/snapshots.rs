@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ikigai_core::render::{Shown, render};
-use ikigai_engine::Update;
+use ikigai_engine::UiEvent;
 use ikigai_testkit::{Step, assert_golden};
 use ikigai_tui::key::TerminalEvent;
 use tokio::time::timeout;
@@ -281,7 +281,7 @@ async fn overlays_look_as_before() {
 
     let agent = stage.current();
     let (line, output) = ("/context".to_owned(), "model  demo\nused   12".to_owned());
-    stage.told(agent, Update::Preview { line, output });
+    stage.told(agent, UiEvent::Preview { line, output });
     stage.matches("overlay").await;
 }
 

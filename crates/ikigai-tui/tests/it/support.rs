@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ikigai_core::data::{self, CommandData};
 use ikigai_core::spelling::spell_out;
 use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
-use ikigai_engine::{Engine, Environment, GrantKey, Question, Update};
+use ikigai_engine::{Engine, Environment, GrantKey, Question, UiEvent};
 use ikigai_providers::Models;
 use ikigai_providers::registry::Registry;
 use ikigai_providers::transport::{Client, Deadlines};
@@ -382,7 +382,7 @@ impl Stage {
     }
 
     /// The engine tells this of an agent.
-    pub(crate) fn told(&mut self, agent: AgentId, update: Update) {
+    pub(crate) fn told(&mut self, agent: AgentId, update: UiEvent) {
         let now = self.now();
         self.driver.app.handle_event(agent, update, now);
     }
@@ -401,7 +401,7 @@ impl Stage {
         let (now, agent) = (self.now(), question.call.agent);
         self.driver
             .app
-            .handle_event(agent, Update::Question(question), now);
+            .handle_event(agent, UiEvent::Question(question), now);
     }
 
     /// Open questions of an agent.

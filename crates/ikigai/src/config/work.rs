@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ikigai_core::settings::Rule;
-use ikigai_engine::{Crowd, Limits};
+use ikigai_engine::{AgentLimits, Limits};
 use serde::Deserialize;
 
 /// The longest turn: a month, after which nobody waits any more.
@@ -93,9 +93,9 @@ pub(crate) struct AgentsSection {
 }
 
 impl AgentsSection {
-    pub(crate) fn crowd(&self) -> Crowd {
-        let usual = Crowd::default();
-        Crowd {
+    pub(crate) fn crowd(&self) -> AgentLimits {
+        let usual = AgentLimits::default();
+        AgentLimits {
             depth: self.depth.unwrap_or(usual.depth),
             children: self.children.unwrap_or(usual.children),
             family: self.family.unwrap_or(usual.family),

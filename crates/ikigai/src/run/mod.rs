@@ -15,7 +15,8 @@ use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_engine::commands::{Done, Line, parse};
 use ikigai_engine::{
-    Desk, Engine, EngineError, Errand, INTENTS, Intent, Outcome, Stop, Update, Worker,
+    AgentJob, Engine, EngineError, FrontEnd, Outcome, Stop, USER_REQUESTS, UiEvent, UserRequest,
+    Worker,
 };
 use ikigai_store::{AgentRecord, CommitError, ProcessRecord};
 use ikigai_tui::driver::Neighbours as _;
@@ -31,7 +32,7 @@ use crate::last_agent::LastAgent;
 use crate::output::{print, tell, visible};
 use crate::place::Here;
 use crate::run::question::Asker;
-use crate::run::show::{FrontEnd, children};
+use crate::run::show::{RunView, children};
 use crate::world::{World, nothing_to_continue};
 
 /// Time for a stopped turn to store how it ended, of the two seconds that leaving may take.
@@ -50,13 +51,13 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     if let Some(seconds) = order.timeout {
         enforce_timeout(Duration::from_secs(seconds))?;
     }
-    let errand = errand_of(order)?;
+    let job = errand_of(order)?;
     enforce_exit_deadline().context(NO_EXIT_THREAD)?;
     let world = World::open(db)?;
-    if let Errand::Say(line) = &errand {
+    if let AgentJob::Say(line) = &job {
         hidden::ask_key(&world.engine, line)?;
     }
-    let outcome = world.block_on(errand_in(&world, errand, order));
+    let outcome = world.block_on(errand_in(&world, job, order));
     let Some(Done { warned, outcome }) = outcome? else {
         return Ok(exit::AGENT.into());
     };
@@ -77,9 +78,9 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
 }
 
 /// None if another process holds the agent and the message was left there.
-async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Option<Done>> {
+async fn errand_in(world: &World, job: AgentJob, order: &RunOrder) -> Result<Option<Done>> {
     // Heard from the beginning, so that nothing that is stored is left without an end.
-    let (sender, mut intents) = mpsc::channel(INTENTS);
+    let (sender, mut requests) = mpsc::channel(USER_REQUESTS);
     let (late, mut overdue) = mpsc::channel(1);
     let stops = Stops::listen()?;
     // A signal may have come before this listened to any.
@@ -89,7 +90,7 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Op
     let stops = tokio::spawn(stop_at_signal(stops, sender.clone(), late.clone()));
     let deadline = order.timeout.map(Duration::from_secs);
     let deadline = tokio::spawn(stop_at(deadline, sender.clone(), late));
-    let work = work_in(world, errand, order, sender, &mut intents);
+    let work = work_in(world, job, order, sender, &mut requests);
     let outcome = tokio::select! {
         biased;
         outcome = work => outcome,
@@ -103,19 +104,19 @@ async fn errand_in(world: &World, errand: Errand, order: &RunOrder) -> Result<Op
 
 async fn work_in(
     world: &World,
-    errand: Errand,
+    job: AgentJob,
     order: &RunOrder,
-    sender: Sender<Intent>,
-    intents: &mut Receiver<Intent>,
+    sender: Sender<UserRequest>,
+    requests: &mut Receiver<UserRequest>,
 ) -> Result<Option<Done>> {
     let choice = order
         .model
         .as_deref()
         .map(|name| world.registry.choose(name));
     let choice = choice.transpose().map_err(EngineError::from)?;
-    let (mut worker, errand, beside) = match open(world, order, errand).await? {
-        Opened::Here(worker, errand) => (worker, errand, Vec::new()),
-        Opened::Children(worker, beside) => (worker, Errand::Answer, beside),
+    let (mut worker, job, beside) = match open(world, order, job).await? {
+        Opened::Here(worker, job) => (worker, job, Vec::new()),
+        Opened::Children(worker, beside) => (worker, AgentJob::Answer, beside),
         Opened::Posted => return Ok(None),
         Opened::Forked => return Ok(Some(Done::command())),
     };
@@ -125,10 +126,10 @@ async fn work_in(
             carry_out(
                 &world.engine,
                 (&mut worker, beside),
-                errand,
+                job,
                 order,
                 sender,
-                intents,
+                requests,
             )
             .await
         }
@@ -172,7 +173,7 @@ fn given_up(stop: &Stop) -> Done {
 /// What became of the agent that is meant.
 enum Opened {
     /// This process holds it, and it has this to do.
-    Here(Worker, Errand),
+    Here(Worker, AgentJob),
     /// Another process holds it; these are children of it, with something to answer.
     Children(Worker, Vec<Worker>),
     /// Another process holds it, and has the message or finds it as mail.
@@ -181,7 +182,7 @@ enum Opened {
     Forked,
 }
 
-async fn open(world: &World, order: &RunOrder, errand: Errand) -> Result<Opened> {
+async fn open(world: &World, order: &RunOrder, job: AgentJob) -> Result<Opened> {
     let agent = match &order.agent {
         _ if order.new => None,
         Some(name) => Some(world.engine.find(name).await?),
@@ -193,7 +194,7 @@ async fn open(world: &World, order: &RunOrder, errand: Errand) -> Result<Opened>
     let worker = if let Some(agent) = agent {
         match world.engine.open(&agent).await {
             Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
-                return without_lease(world, errand, &agent, owner).await;
+                return without_lease(world, job, &agent, owner).await;
             }
             opened => opened?,
         }
@@ -203,19 +204,19 @@ async fn open(world: &World, order: &RunOrder, errand: Errand) -> Result<Opened>
         world.engine.create_root(session, workdir).await?
     };
     if order.fresh {
-        return Ok(Opened::Here(worker.into_fresh_child().await?, errand));
+        return Ok(Opened::Here(worker.into_fresh_child().await?, job));
     }
     if let Some(last) = LastAgent::of(&world.place, &Here::find()?.session) {
         last.write(worker.agent().state.agent());
     }
-    Ok(Opened::Here(worker, errand))
+    Ok(Opened::Here(worker, job))
 }
 
 /// Does what can be done with an agent that another process holds: a message is handed to that
 /// process, or left as mail, and `/fork` makes children of it that are this process's.
 async fn without_lease(
     world: &World,
-    errand: Errand,
+    job: AgentJob,
     agent: &AgentRecord,
     owner: ProcessRecord,
 ) -> Result<Opened> {
@@ -225,7 +226,7 @@ async fn without_lease(
             owner: owner.clone(),
         })
     };
-    let Errand::Say(typed) = errand else {
+    let AgentJob::Say(typed) = job else {
         return Err(refused().into());
     };
     if let Line::Message(text) = parse(&typed) {
@@ -284,10 +285,10 @@ async fn prepare(
 async fn carry_out(
     engine: &Engine,
     (worker, beside): (&mut Worker, Vec<Worker>),
-    errand: Errand,
+    job: AgentJob,
     order: &RunOrder,
-    sender: Sender<Intent>,
-    intents: &mut Receiver<Intent>,
+    sender: Sender<UserRequest>,
+    requests: &mut Receiver<UserRequest>,
 ) -> Result<Done> {
     let own = worker.agent().state.agent();
     let asker = Asker::find(engine.clone(), own, sender).map(Arc::new);
@@ -296,25 +297,25 @@ async fn carry_out(
     for other in beside {
         worker.answer_beside(other);
     }
-    let mut front = FrontEnd::new(order.json, asker);
-    let mut show = |update: Update| front.show(&update);
-    let desk = Desk::new(intents, &mut show);
-    let mut desk = if can_ask {
-        desk
+    let mut view = RunView::new(order.json, asker);
+    let mut show = |update: UiEvent| view.show(&update);
+    let front = FrontEnd::new(requests, &mut show);
+    let mut front = if can_ask {
+        front
     } else {
-        desk.without_answers()
+        front.without_answers()
     };
-    worker.offer_grants(&mut desk);
-    let outcome = match errand {
-        Errand::Say(text) => worker.line(&text, &mut desk).await,
-        errand => worker.work(errand, &mut desk).await.map(Done::turn),
+    worker.offer_grants(&mut front);
+    let outcome = match job {
+        AgentJob::Say(text) => worker.line(&text, &mut front).await,
+        job => worker.work(job, &mut front).await.map(Done::turn),
     };
     // What a command started beside the agent is not cut off by leaving.
     let left = match &outcome {
-        Ok(_) => worker.see_children_out(&mut desk).await,
+        Ok(_) => worker.see_children_out(&mut front).await,
         Err(_) => Ok(None),
     };
-    front.finish();
+    view.finish();
     let outcome = match left? {
         Some(Stop::Interrupt(cause)) => Done::turn(Outcome::Interrupted(cause)),
         Some(Stop::Deadline(after)) => {
@@ -323,16 +324,16 @@ async fn carry_out(
         }
         None => outcome?,
     };
-    if let Some(failure) = front.failure {
+    if let Some(failure) = view.failure {
         return Err(failure).context("the turn is stored, but its answer cannot be printed");
     }
     Ok(outcome)
 }
 
-fn errand_of(order: &RunOrder) -> Result<Errand> {
+fn errand_of(order: &RunOrder) -> Result<AgentJob> {
     match &order.prompt {
-        _ if order.retry => Ok(Errand::Retry),
-        _ if order.resume => Ok(Errand::Resume),
+        _ if order.retry => Ok(AgentJob::Retry),
+        _ if order.resume => Ok(AgentJob::Resume),
         Some(prompt) => {
             let is_read = prompt == "-";
             let prompt = prompt_of(prompt)?;
@@ -341,9 +342,9 @@ fn errand_of(order: &RunOrder) -> Result<Errand> {
             }
             hidden::hold_key_back(&prompt)?;
             if is_read || !matches!(parse(&prompt), Line::Message(_)) {
-                return Ok(Errand::Say(prompt));
+                return Ok(AgentJob::Say(prompt));
             }
-            Ok(Errand::Say(piped_input::append_to(prompt)))
+            Ok(AgentJob::Say(piped_input::append_to(prompt)))
         }
         None => bail!("there is nothing to say\nhint: ikigai run \"hello\""),
     }
@@ -397,22 +398,22 @@ impl Stops {
 }
 
 /// Stops the turn at the first signal. At the second the exit deadline ends the program.
-async fn stop_at_signal(mut signals: Stops, sender: Sender<Intent>, late: Sender<Stop>) {
+async fn stop_at_signal(mut signals: Stops, sender: Sender<UserRequest>, late: Sender<Stop>) {
     let cause = signals.next().await;
     stop(Stop::Interrupt(cause), exit::INTERRUPTED, &sender, &late).await;
 }
 
-async fn stop_at(deadline: Option<Duration>, sender: Sender<Intent>, late: Sender<Stop>) {
+async fn stop_at(deadline: Option<Duration>, sender: Sender<UserRequest>, late: Sender<Stop>) {
     let Some(after) = deadline else { return };
     tokio::time::sleep(after).await;
     stop(Stop::Deadline(after), exit::FAILED, &sender, &late).await;
 }
 
 /// Tells the agent to stop, and after a while that it has not.
-async fn stop(stop: Stop, code: u8, sender: &Sender<Intent>, late: &Sender<Stop>) {
+async fn stop(stop: Stop, code: u8, sender: &Sender<UserRequest>, late: &Sender<Stop>) {
     begin_exit(code);
     // An agent that does not listen is stopped by giving it up.
-    let _ = sender.try_send(Intent::Stop(stop.clone()));
+    let _ = sender.try_send(UserRequest::Stop(stop.clone()));
     tokio::time::sleep(STOP_WITHIN).await;
     let _ = late.send(stop).await;
 }

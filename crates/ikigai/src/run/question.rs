@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ikigai_core::data::AnsweredBy;
 use ikigai_core::spelling::clean_line;
 use ikigai_core::{AgentId, RowRef};
-use ikigai_engine::{Answer, Engine, Intent, Question};
+use ikigai_engine::{Answer, Engine, Question, UserRequest};
 use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::Sender;
 
@@ -24,7 +24,7 @@ pub(crate) struct Asker {
 impl Asker {
     /// Somebody who can be asked, if there is a terminal. Answers go to the agent whose call it is:
     /// `own` hears them over a channel.
-    pub(crate) fn find(engine: Engine, own: AgentId, answers: Sender<Intent>) -> Option<Self> {
+    pub(crate) fn find(engine: Engine, own: AgentId, answers: Sender<UserRequest>) -> Option<Self> {
         if !io::stderr().is_terminal() {
             return None;
         }
@@ -40,15 +40,15 @@ impl Asker {
                     continue;
                 }
                 let answer = ask(&question, &mut lines);
-                let intent = Intent::Answer {
+                let request = UserRequest::Answer {
                     call: question.call,
                     answer,
                     by: AnsweredBy::User,
                 };
                 let agent = question.call.agent;
                 if agent != own {
-                    engine.tell_waiting(agent, intent);
-                } else if answers.blocking_send(intent).is_err() {
+                    engine.tell_waiting(agent, request);
+                } else if answers.blocking_send(request).is_err() {
                     return;
                 }
             }

@@ -9,7 +9,7 @@ use ikigai_core::data::{self, CommandData, UserData};
 use ikigai_core::render::{Shown, render};
 use ikigai_core::spelling::one_line;
 use ikigai_core::{Kind, Row};
-use ikigai_engine::{Observer, Update};
+use ikigai_engine::{Observer, UiEvent};
 use ikigai_providers::Wait;
 use ikigai_tui::text::beginning;
 use rustix::fs::{Stat, fstat};
@@ -43,7 +43,7 @@ fn waiting(wait: &Wait) -> String {
 }
 
 /// Shows a turn as it goes on.
-pub(crate) struct FrontEnd {
+pub(crate) struct RunView {
     json: bool,
     /// Who is asked what tools may do.
     asker: Option<Arc<Asker>>,
@@ -60,7 +60,7 @@ pub(crate) struct FrontEnd {
     pub(crate) failure: Option<io::Error>,
 }
 
-impl FrontEnd {
+impl RunView {
     pub(crate) fn new(json: bool, asker: Option<Arc<Asker>>) -> Self {
         Self {
             json,
@@ -74,59 +74,59 @@ impl FrontEnd {
         }
     }
 
-    pub(crate) fn show(&mut self, update: &Update) {
+    pub(crate) fn show(&mut self, update: &UiEvent) {
         match update {
-            Update::Text(text) if !self.json => self.say(text),
-            Update::Stored(row) => self.stored(row),
-            Update::Settled(row) if self.json => self.print_json(row),
-            Update::Settled(row) => self.tell(&tool_line(&render(row))),
-            Update::Again => self.again = Some(String::new()),
-            Update::Waiting(wait) => self.tell(&waiting(wait)),
+            UiEvent::Text(text) if !self.json => self.say(text),
+            UiEvent::Stored(row) => self.stored(row),
+            UiEvent::Settled(row) if self.json => self.print_json(row),
+            UiEvent::Settled(row) => self.tell(&tool_line(&render(row))),
+            UiEvent::Again => self.again = Some(String::new()),
+            UiEvent::Waiting(wait) => self.tell(&waiting(wait)),
             // It is tried again every second; once is enough for a person.
-            Update::StoreAway(_) if std::mem::replace(&mut self.away, true) => {}
-            Update::StoreAway(reason) => {
+            UiEvent::StoreAway(_) if std::mem::replace(&mut self.away, true) => {}
+            UiEvent::StoreAway(reason) => {
                 self.tell(&format!("⏸ {}; trying again", visible(reason)));
             }
-            Update::Question(question) => {
+            UiEvent::Question(question) => {
                 self.begin_line();
                 if let Some(asker) = &self.asker {
                     asker.ask(question);
                 }
             }
-            Update::Unasked(call) => {
+            UiEvent::Unasked(call) => {
                 if let Some(asker) = &self.asker {
                     asker.drop_question(*call);
                 }
             }
-            Update::Progress { line, .. } | Update::Printed(line) => self.progress(line),
-            Update::Queued { text, .. } => self.tell(&format!("⋯ queued: {}", visible(text))),
-            Update::TakenBack { text, .. } => self.tell(&format!("not sent: {}", visible(text))),
-            Update::NotStored { text, reason, .. } => {
+            UiEvent::Progress { line, .. } | UiEvent::Printed(line) => self.progress(line),
+            UiEvent::Queued { text, .. } => self.tell(&format!("⋯ queued: {}", visible(text))),
+            UiEvent::TakenBack { text, .. } => self.tell(&format!("not sent: {}", visible(text))),
+            UiEvent::NotStored { text, reason, .. } => {
                 self.tell(&format!(
                     "⚠ not stored ({}): {}",
                     visible(reason),
                     visible(&beginning(text, NOT_STORED_CHARS))
                 ));
             }
-            Update::Notice(text) => self.tell(&visible(text)),
-            Update::Warning(text) | Update::GrantOffer(text) => {
+            UiEvent::Notice(text) => self.tell(&visible(text)),
+            UiEvent::Warning(text) | UiEvent::GrantOffer(text) => {
                 self.tell(&format!("⚠ {}", visible(text)));
             }
             // There is no input to put a text into, and nothing to leave.
-            Update::Text(_)
-            | Update::Thinking(_)
-            | Update::Calling(_)
-            | Update::Running(_)
-            | Update::Output { .. }
-            | Update::Began
-            | Update::Ended(_)
-            | Update::Delivered(_)
-            | Update::Received(_)
-            | Update::Unstored { .. }
-            | Update::ShellStarted { .. }
-            | Update::ShellEnded
-            | Update::Preview { .. }
-            | Update::Next(_) => {}
+            UiEvent::Text(_)
+            | UiEvent::Thinking(_)
+            | UiEvent::Calling(_)
+            | UiEvent::Running(_)
+            | UiEvent::Output { .. }
+            | UiEvent::Began
+            | UiEvent::Ended(_)
+            | UiEvent::Delivered(_)
+            | UiEvent::Received(_)
+            | UiEvent::Unstored { .. }
+            | UiEvent::ShellStarted { .. }
+            | UiEvent::ShellEnded
+            | UiEvent::Preview { .. }
+            | UiEvent::Next(_) => {}
         }
     }
 
@@ -266,25 +266,25 @@ fn is_one_output() -> bool {
 /// Shows what children do: their rows as JSON, or a line for each call, answer and failure.
 pub(crate) fn children(json: bool, asker: Option<Arc<Asker>>) -> Observer {
     Arc::new(move |_, name, update| match update {
-        Update::Question(question) => {
+        UiEvent::Question(question) => {
             if let Some(asker) = &asker {
                 asker.ask(question);
             }
         }
-        Update::Unasked(call) => {
+        UiEvent::Unasked(call) => {
             if let Some(asker) = &asker {
                 asker.drop_question(*call);
             }
         }
         // The turn goes on and is stored, whether or not somebody reads it.
-        Update::Stored(row) if json => drop(print_json(&json_of(row))),
-        Update::Stored(row) => {
+        UiEvent::Stored(row) if json => drop(print_json(&json_of(row))),
+        UiEvent::Stored(row) => {
             if let Some(line) = child_line(row) {
                 tell(&visible(&format!("  {name}  {line}")));
             }
         }
-        Update::Notice(text) => tell(&visible(&format!("  {name}  {text}"))),
-        Update::Warning(text) => tell(&visible(&format!("  {name}  ⚠ {text}"))),
+        UiEvent::Notice(text) => tell(&visible(&format!("  {name}  {text}"))),
+        UiEvent::Warning(text) => tell(&visible(&format!("  {name}  ⚠ {text}"))),
         _ => {}
     })
 }

@@ -1,7 +1,7 @@
 //! The tools that deal with agents commit their effect and their result together, so that a store
 //! that fails leaves both or neither.
 
-use ikigai_engine::{Errand, Outcome, Worker};
+use ikigai_engine::{AgentJob, Outcome, Worker};
 use ikigai_providers::AnswerBlock;
 use ikigai_store::{MailState, ReadLog, Status, StoreError};
 use ikigai_testkit::CommitFault;
@@ -146,8 +146,8 @@ async fn agent_tools_without_a_store_do_nothing() {
                 let refused = CommitFault::Refused(full());
                 world.store.fail_commit(nth + later, refused);
             }
-            let errand = Errand::Say("go".to_owned());
-            let (_, told) = work_and_say(&mut worker, errand, std::future::pending()).await;
+            let job = AgentJob::Say("go".to_owned());
+            let (_, told) = work_and_say(&mut worker, job, std::future::pending()).await;
 
             let is_done = case.is_done(&world).await;
             let shown = format!("{case:?}, commit {nth}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, AgentKilledData, AnsweredBy, Cause, KilledBy};
 use ikigai_core::{AgentId, RowRef, Seq};
-use ikigai_engine::{Answer, Desk, Errand, INTENTS, Intent, Outcome, Stop};
+use ikigai_engine::{AgentJob, Answer, FrontEnd, Outcome, Stop, USER_REQUESTS, UserRequest};
 use ikigai_store::{MailState, Status};
 use ikigai_testkit::Step;
 use tokio::sync::mpsc;
@@ -222,8 +222,8 @@ async fn an_agent_driven_by_a_front_end_is_stopped_by_a_kill() {
         std::future::pending().await
     };
 
-    let errand = Errand::Say("hello".to_owned());
-    let (outcome, _) = work_and_say(&mut driven, errand, Box::pin(killing)).await;
+    let job = AgentJob::Say("hello".to_owned());
+    let (outcome, _) = work_and_say(&mut driven, job, Box::pin(killing)).await;
 
     assert_eq!(outcome.unwrap(), Outcome::Interrupted(Cause::Kill));
     assert_eq!(world.texts(one.id, "assistant").await, ["half"]);
@@ -252,8 +252,8 @@ async fn a_kill_by_another_process_stops_the_holder() {
         std::future::pending().await
     };
 
-    let errand = Errand::Say("go".to_owned());
-    let (outcome, _) = work_and_say(&mut worker, errand, Box::pin(killing)).await;
+    let job = AgentJob::Say("go".to_owned());
+    let (outcome, _) = work_and_say(&mut worker, job, Box::pin(killing)).await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert!(
@@ -277,9 +277,9 @@ async fn a_kill_is_heard_while_children_are_seen_out() {
     let mut middle = world.engine.open(&middle).await.unwrap();
     world.provider.will_to("long", after(3600, "never"));
     typed(&mut middle, "/fork --fresh --name low long").await;
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut tell = |_| {};
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     let killing = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         typed(&mut root, "/kill middle").await;
@@ -302,12 +302,12 @@ async fn an_answer_is_not_lost_when_much_is_said_before_it() {
     let say = || {
         world
             .engine
-            .tell(low, Intent::Stop(Stop::Interrupt(Cause::User)))
+            .tell(low, UserRequest::Stop(Stop::Interrupt(Cause::User)))
     };
     let said = std::iter::repeat_with(say)
         .take_while(|heard| *heard)
         .count();
-    let answer = Intent::Answer {
+    let answer = UserRequest::Answer {
         call: RowRef::new(low, Seq(1)),
         answer: Answer::Once,
         by: AnsweredBy::User,
@@ -317,6 +317,6 @@ async fn an_answer_is_not_lost_when_much_is_said_before_it() {
     let engine = world.engine.clone();
     let told = tokio::task::spawn_blocking(move || engine.tell_waiting(low, answer));
 
-    assert_eq!(said, INTENTS);
+    assert_eq!(said, USER_REQUESTS);
     assert!(told.await.unwrap());
 }

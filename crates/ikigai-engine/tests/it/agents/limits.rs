@@ -1,12 +1,12 @@
 //! Bounds on families of agents, and that they are said when hit.
 
-use ikigai_engine::{Crowd, Errand, Outcome, Update};
+use ikigai_engine::{AgentJob, AgentLimits, Outcome, UiEvent};
 use ikigai_store::Status;
 
 use super::support::{after, calls, fork, kill, typed, work, work_and_say};
 use crate::support::World;
 
-fn small(crowd: Crowd) -> World {
+fn small(crowd: AgentLimits) -> World {
     World::new().equipped(move |engine| engine.with_crowd(crowd))
 }
 
@@ -14,7 +14,7 @@ fn small(crowd: Crowd) -> World {
 /// there is no room, nothing is made, and a death makes room.
 #[tokio::test(start_paused = true)]
 async fn families_are_bounded_and_it_is_said() {
-    let crowd = Crowd {
+    let crowd = AgentLimits {
         depth: 2,
         children: 2,
         family: 4,
@@ -70,15 +70,15 @@ async fn families_are_bounded_and_it_is_said() {
 /// So many requests run at the same time and no more; who has to wait says so.
 #[tokio::test(start_paused = true)]
 async fn requests_are_bounded_and_it_is_said() {
-    let crowd = Crowd {
+    let crowd = AgentLimits {
         requests: 2,
-        ..Crowd::default()
+        ..AgentLimits::default()
     };
     let world = small(crowd);
     let told = std::sync::Arc::new(std::sync::Mutex::new(0));
     let counted = told.clone();
-    let observer = move |_, _: &str, update: &Update| {
-        if matches!(update, Update::Notice(text) if text.contains("2 requests")) {
+    let observer = move |_, _: &str, update: &UiEvent| {
+        if matches!(update, UiEvent::Notice(text) if text.contains("2 requests")) {
             *counted.lock().unwrap() += 1;
         }
     };
@@ -96,8 +96,8 @@ async fn requests_are_bounded_and_it_is_said() {
     }
     let begun = tokio::time::Instant::now();
 
-    let errand = Errand::Say("go".to_owned());
-    let (outcome, _) = work_and_say(&mut worker, errand, std::future::pending()).await;
+    let job = AgentJob::Say("go".to_owned());
+    let (outcome, _) = work_and_say(&mut worker, job, std::future::pending()).await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert_eq!(begun.elapsed().as_secs(), 20, "two by two");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, UserData, UserOrigin};
 use ikigai_core::{AgentId, RowRef};
-use ikigai_engine::{Errand, Intent, Outcome};
+use ikigai_engine::{AgentJob, Outcome, UserRequest};
 use ikigai_store::{MailState, ReadLog};
 use ikigai_testkit::Step;
 
@@ -229,11 +229,11 @@ async fn a_message_meanwhile_is_not_kept_until_the_children_are_done() {
     world.provider.will_to("stroll", after(50, "at last"));
     let asking = async {
         tokio::time::sleep(Duration::from_secs(10)).await;
-        vec![Intent::Say("what time is it?".to_owned())]
+        vec![UserRequest::Say("what time is it?".to_owned())]
     };
 
-    let errand = Errand::Say("go".to_owned());
-    let (outcome, _) = work_and_say(&mut worker, errand, asking).await;
+    let job = AgentJob::Say("go".to_owned());
+    let (outcome, _) = work_and_say(&mut worker, job, asking).await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     let said = world.texts(root, "user").await;
@@ -252,8 +252,8 @@ async fn a_panic_in_one_agent_is_contained_recorded_and_reported() {
     let world = World::new();
     let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = told.clone();
-    let observer = move |_, name: &str, update: &ikigai_engine::Update| {
-        if let ikigai_engine::Update::Warning(text) = update {
+    let observer = move |_, name: &str, update: &ikigai_engine::UiEvent| {
+        if let ikigai_engine::UiEvent::Warning(text) = update {
             heard.lock().unwrap().push(format!("{name}: {text}"));
         }
     };

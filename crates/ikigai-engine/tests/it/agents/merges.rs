@@ -1,6 +1,6 @@
 //! Merging: what children came to, once, in their parent's conversation.
 
-use ikigai_engine::{Desk, INTENTS, MergeOf, Outcome, Update};
+use ikigai_engine::{FrontEnd, MergeOf, Outcome, USER_REQUESTS, UiEvent};
 use ikigai_testkit::Step;
 use tokio::sync::mpsc;
 
@@ -8,9 +8,9 @@ use super::support::{see_out, typed, work};
 use crate::support::World;
 
 /// What the last command printed.
-fn output(told: &[Update]) -> String {
+fn output(told: &[UiEvent]) -> String {
     let mut rows = told.iter().rev().filter_map(|update| match update {
-        Update::Stored(row) if row.kind.name() == "command" => row.content.clone(),
+        UiEvent::Stored(row) if row.kind.name() == "command" => row.content.clone(),
         _ => None,
     });
     rows.next().unwrap_or_else(|| panic!("a command has a row"))
@@ -99,9 +99,9 @@ async fn a_child_that_went_on_is_merged_from_where_it_was() {
         .await;
     let turns = world.engine.merge_preview(&child, MergeOf::Turns).await;
     let (last, turns) = (last.unwrap().unwrap(), turns.unwrap().unwrap());
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut tell = |_| {};
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     worker
         .merge(&turns, "in my words", &mut desk)
         .await

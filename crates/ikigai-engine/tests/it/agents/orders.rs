@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ikigai_core::data::{self, ToolCallData, ToolResultData};
 use ikigai_core::{AgentId, Row, RowRef};
-use ikigai_engine::{Errand, Outcome, Update};
+use ikigai_engine::{AgentJob, Outcome, UiEvent};
 use ikigai_providers::AnswerBlock;
 use ikigai_store::{AgentRecord, MailRecord, MailState, ReadLog, Status};
 use ikigai_testkit::{IdSource, Step, cases};
@@ -81,8 +81,8 @@ async fn after_order(seed: u64) -> After {
     let dice = Dice(IdSource::new(seed));
     let times = Times::default();
     let noted = times.clone();
-    let note = move |update: &Update| {
-        if let Update::Stored(row) = update {
+    let note = move |update: &UiEvent| {
+        if let UiEvent::Stored(row) = update {
             noted.lock().unwrap().insert(row.at, Instant::now());
         }
     };
@@ -106,14 +106,14 @@ async fn after_order(seed: u64) -> After {
     }
     world.store.hesitate(seed);
 
-    let errand = Errand::Say("go".to_owned());
-    let working = work_and_say(&mut worker, errand, std::future::pending());
+    let job = AgentJob::Say("go".to_owned());
+    let working = work_and_say(&mut worker, job, std::future::pending());
     let ended = tokio::time::timeout(LATEST, working).await;
 
     let (outcome, told) = ended.unwrap_or_else(|_| panic!("order {seed} never ends"));
     assert_eq!(outcome.unwrap(), Outcome::Completed, "order {seed}");
     let rows_told = told.iter().filter_map(|update| match update {
-        Update::Stored(row) => Some(row.at),
+        UiEvent::Stored(row) => Some(row.at),
         _ => None,
     });
     let rows_told: Vec<_> = rows_told.collect();

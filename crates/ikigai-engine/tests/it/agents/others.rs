@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_core::settings::Approve;
 use ikigai_core::{Row, Seq};
-use ikigai_engine::{EngineError, Errand, Outcome};
+use ikigai_engine::{AgentJob, EngineError, Outcome};
 use ikigai_store::{AgentRecord, CommitError, MailState};
 use tokio::time::Instant;
 
@@ -34,8 +34,8 @@ async fn only_supervisors_take_over_agents() {
         .provider
         .will_to("go", calls([fork("one", "begin"), wait(3600, &["one"])]));
     world.provider.will_to("begin", after(3000, "never said"));
-    let errand = Errand::Say("go".to_owned());
-    let dying = work_and_say(&mut worker, errand, std::future::pending());
+    let job = AgentJob::Say("go".to_owned());
+    let dying = work_and_say(&mut worker, job, std::future::pending());
     assert!(
         tokio::time::timeout(Duration::from_secs(5), dying)
             .await
@@ -93,8 +93,8 @@ async fn another_process_reads_and_mails_and_does_not_write() {
         std::future::pending().await
     };
 
-    let errand = Errand::Say("go".to_owned());
-    let (outcome, _) = work_and_say(&mut worker, errand, Box::pin(writing)).await;
+    let job = AgentJob::Say("go".to_owned());
+    let (outcome, _) = work_and_say(&mut worker, job, Box::pin(writing)).await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert_eq!(
@@ -136,7 +136,7 @@ async fn a_held_agent_is_forked_and_followed() {
         );
         let mut child = forked.children.pop().unwrap();
         assert_eq!(forked.output, "├ one · look at it\n");
-        let (done, _) = work_and_say(&mut child, Errand::Answer, std::future::pending()).await;
+        let (done, _) = work_and_say(&mut child, AgentJob::Answer, std::future::pending()).await;
         assert_eq!(done.unwrap(), Outcome::Completed);
         std::future::pending().await
     };
@@ -149,8 +149,8 @@ async fn a_held_agent_is_forked_and_followed() {
         }
     };
 
-    let errand = Errand::Say("go".to_owned());
-    let working = work_and_say(&mut worker, errand, Box::pin(forking));
+    let job = AgentJob::Say("go".to_owned());
+    let working = work_and_say(&mut worker, job, Box::pin(forking));
     let ((outcome, _), ()) = tokio::join!(working, following);
     while let Ok(more) = tokio::time::timeout(Duration::from_secs(1), follow.next()).await {
         seen.extend(more.unwrap());
@@ -181,8 +181,8 @@ async fn a_wait_ends_when_the_process_of_whom_it_waits_for_has_died() {
     world.provider.will_to("go", calls([wait(600, &["far"])]));
     world.provider.will_say_to("go", "so it is");
     let works = tokio::spawn(async move {
-        let errand = Errand::Say("begin".to_owned());
-        let _ = work_and_say(&mut stranger, errand, std::future::pending()).await;
+        let job = AgentJob::Say("begin".to_owned());
+        let _ = work_and_say(&mut stranger, job, std::future::pending()).await;
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     let begun = Instant::now();
@@ -194,7 +194,7 @@ async fn a_wait_ends_when_the_process_of_whom_it_waits_for_has_died() {
         std::future::pending().await
     };
 
-    let go = Errand::Say("go".to_owned());
+    let go = AgentJob::Say("go".to_owned());
     let (outcome, _) = work_and_say(&mut worker, go, Box::pin(dying)).await;
 
     assert_eq!(outcome.unwrap(), Outcome::Completed);

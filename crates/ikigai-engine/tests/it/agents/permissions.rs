@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ikigai_core::data::{AnsweredBy, ForkContext, Verdict};
 use ikigai_core::settings::{Approve, Rule};
 use ikigai_core::{AgentId, Settings};
-use ikigai_engine::{Answer, ForkWish, Intent, Safety, Tools, Update, Worker};
+use ikigai_engine::{Answer, ForkWish, Safety, Tools, UiEvent, UserRequest, Worker};
 use ikigai_providers::AnswerBlock;
 use ikigai_store::Status;
 use ikigai_testkit::docs::table_of;
@@ -13,14 +13,14 @@ use serde_json::json;
 
 use super::support::{calls, fork, kill, send, wait};
 use crate::fakes::{Diary, call};
-use crate::support::{Errand, World, attended, dies_after, say};
+use crate::support::{TestJob, World, attended, dies_after, say};
 
 /// The columns of the table.
 const MODES: [Approve; 4] = [Approve::Read, Approve::Ask, Approve::Edits, Approve::All];
 
-fn answering(answer: Answer) -> impl FnMut(&Update) -> Vec<Intent> + Send {
+fn answering(answer: Answer) -> impl FnMut(&UiEvent) -> Vec<UserRequest> + Send {
     move |update| match update {
-        Update::Question(question) => vec![Intent::Answer {
+        UiEvent::Question(question) => vec![UserRequest::Answer {
             call: question.call,
             answer: answer.clone(),
             by: AnsweredBy::User,
@@ -38,11 +38,11 @@ async fn make(
 ) -> (bool, Verdict, String) {
     world.provider.will(calls([block]));
     world.provider.will_say("done");
-    let (outcome, told) = attended(worker, Errand::Say("go"), answering(answer)).await;
+    let (outcome, told) = attended(worker, TestJob::Say("go"), answering(answer)).await;
     outcome.unwrap();
     let is_asked = told
         .iter()
-        .any(|update| matches!(update, Update::Question(_)));
+        .any(|update| matches!(update, UiEvent::Question(_)));
     let results = world.results(worker.agent().state.agent()).await;
     let result = results.into_iter().next_back().unwrap();
     (is_asked, result.verdict, result.output)
@@ -217,7 +217,7 @@ async fn a_question_about_another_family_survives_a_restart() {
     let world = World::new();
     let mut worker = two_families(&world, &Settings::default()).await;
     world.provider.will(calls([send("stranger", "hello")]));
-    dies_after(100, &mut worker, Errand::Say("go")).await;
+    dies_after(100, &mut worker, TestJob::Say("go")).await;
     let stranger = world.id_of("stranger").await;
     assert_eq!(world.mail_of(stranger).await, []);
 
@@ -225,10 +225,10 @@ async fn a_question_about_another_family_survives_a_restart() {
     let mut worker = world.reopened().await;
     world.provider.will_say("done");
     let once = answering(Answer::Once);
-    let (outcome, told) = attended(&mut worker, Errand::Resume, once).await;
+    let (outcome, told) = attended(&mut worker, TestJob::Resume, once).await;
 
     outcome.unwrap();
-    let is_question = |update: &&Update| matches!(update, Update::Question(_));
+    let is_question = |update: &&UiEvent| matches!(update, UiEvent::Question(_));
     assert_eq!(told.iter().filter(is_question).count(), 1);
     assert_eq!(world.mail_of(stranger).await.len(), 1);
 }

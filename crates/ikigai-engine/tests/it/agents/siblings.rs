@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::data::AnsweredBy;
-use ikigai_engine::{Answer, Intent, Question, Update};
+use ikigai_engine::{Answer, Question, UiEvent, UserRequest};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::support::typed;
@@ -14,7 +14,7 @@ use crate::support::World;
 /// Nothing in this test takes as long, unless it never comes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-async fn next(told: &mut UnboundedReceiver<Update>) -> Update {
+async fn next(told: &mut UnboundedReceiver<UiEvent>) -> UiEvent {
     let update = tokio::time::timeout(PATIENCE, told.recv()).await;
     update.unwrap().unwrap()
 }
@@ -30,7 +30,7 @@ async fn answer_rows(world: &World, name: &str) -> usize {
 async fn always_settles_identical_questions_of_siblings() {
     let (world, diary) = World::with_fakes();
     let (sender, mut told) = tokio::sync::mpsc::unbounded_channel();
-    let observer = move |_, _: &str, update: &Update| drop(sender.send(update.clone()));
+    let observer = move |_, _: &str, update: &UiEvent| drop(sender.send(update.clone()));
     world.engine.observe(Arc::new(observer), true);
     let mut root = world.root().await;
     let children = [
@@ -46,14 +46,14 @@ async fn always_settles_identical_questions_of_siblings() {
     }
     let mut questions: Vec<Question> = Vec::new();
     while questions.len() < 3 {
-        if let Update::Question(question) = next(&mut told).await {
+        if let UiEvent::Question(question) = next(&mut told).await {
             questions.push(question);
         }
     }
 
     let alpha = questions.iter().find(|question| question.agent == "alpha");
     let alpha = alpha.unwrap();
-    let answer = Intent::Answer {
+    let answer = UserRequest::Answer {
         call: alpha.call,
         answer: Answer::Always(alpha.pattern.clone()),
         by: AnsweredBy::User,
@@ -63,8 +63,8 @@ async fn always_settles_identical_questions_of_siblings() {
     let mut ended = 0;
     while ended < 2 {
         match next(&mut told).await {
-            Update::Notice(text) => notices.push(text),
-            Update::Ended(_) => ended += 1,
+            UiEvent::Notice(text) => notices.push(text),
+            UiEvent::Ended(_) => ended += 1,
             _ => {}
         }
     }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use ikigai_core::AgentId;
-use ikigai_engine::{Desk, EngineError, Errand, INTENTS, Intent, Outcome, Update, Worker};
+use ikigai_engine::{
+    AgentJob, EngineError, FrontEnd, Outcome, USER_REQUESTS, UiEvent, UserRequest, Worker,
+};
 use ikigai_providers::AnswerBlock;
 use ikigai_store::{AgentRecord, MailState, ReadLog, Status};
 use ikigai_testkit::Step;
@@ -50,21 +52,21 @@ pub(super) fn after(seconds: u64, text: &str) -> [Step; 3] {
 /// Has an agent do something, says what comes of `intents` meanwhile, and returns what was told.
 pub(super) async fn work_and_say(
     worker: &mut Worker,
-    errand: Errand,
-    intents: impl Future<Output = Vec<Intent>> + Send,
-) -> (Result<Outcome, EngineError>, Vec<Update>) {
-    let (sender, mut receiver) = mpsc::channel(INTENTS);
+    job: AgentJob,
+    requests: impl Future<Output = Vec<UserRequest>> + Send,
+) -> (Result<Outcome, EngineError>, Vec<UiEvent>) {
+    let (sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
     let mut tell = |update| told.push(update);
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     let say = async {
-        for intent in intents.await {
-            sender.send(intent).await.unwrap();
+        for request in requests.await {
+            sender.send(request).await.unwrap();
         }
         std::future::pending::<()>().await;
     };
     let outcome = tokio::select! {
-        outcome = worker.work(errand, &mut desk) => outcome,
+        outcome = worker.work(job, &mut desk) => outcome,
         () = say => unreachable!("it never ends"),
     };
     (outcome, told)
@@ -72,26 +74,26 @@ pub(super) async fn work_and_say(
 
 /// Says something to an agent and lets it and its children work to their end.
 pub(super) async fn work(worker: &mut Worker, text: &str) -> Outcome {
-    let errand = Errand::Say(text.to_owned());
-    let (outcome, _) = work_and_say(worker, errand, std::future::pending()).await;
+    let job = AgentJob::Say(text.to_owned());
+    let (outcome, _) = work_and_say(worker, job, std::future::pending()).await;
     outcome.unwrap()
 }
 
 /// Types a line, and lets what it starts go on beside.
-pub(super) async fn typed(worker: &mut Worker, line: &str) -> Vec<Update> {
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+pub(super) async fn typed(worker: &mut Worker, line: &str) -> Vec<UiEvent> {
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
     let mut tell = |update| told.push(update);
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     worker.line(line, &mut desk).await.unwrap();
     told
 }
 
 /// Waits for what lines started.
 pub(super) async fn see_out(worker: &mut Worker) {
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut tell = |_| {};
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     worker.see_children_out(&mut desk).await.unwrap();
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ikigai_core::data::Verdict;
 use ikigai_core::settings::Approve;
-use ikigai_engine::{Errand, Outcome};
+use ikigai_engine::{AgentJob, Outcome};
 use ikigai_testkit::Step;
 use tokio::time::Instant;
 
@@ -78,8 +78,8 @@ async fn open_wait_resumes_with_what_is_left() {
         let world = World::new();
         let mut worker = world.root().await;
         world.provider.will_to("go", calls([wait(60, &[])]));
-        let errand = Errand::Say("go".to_owned());
-        let work = work_and_say(&mut worker, errand, std::future::pending());
+        let job = AgentJob::Say("go".to_owned());
+        let work = work_and_say(&mut worker, job, std::future::pending());
         let ended = tokio::time::timeout(Duration::from_secs(5), work).await;
         assert!(ended.is_err(), "it waits");
         let restarted = world.restarted();
@@ -101,7 +101,7 @@ async fn open_wait_resumes_with_what_is_left() {
     assert!(world.results(root).await.is_empty(), "it stays open");
     world.provider.will_say("nobody wrote");
     let begun = Instant::now();
-    let (outcome, _) = work_and_say(&mut worker, Errand::Resume, std::future::pending()).await;
+    let (outcome, _) = work_and_say(&mut worker, AgentJob::Resume, std::future::pending()).await;
     assert_eq!(outcome.unwrap(), Outcome::Completed);
     assert_eq!(world.outputs(root).await, ["no message within 60 s"]);
     let left = begun.elapsed().as_secs();
@@ -217,8 +217,8 @@ async fn a_fan_in_outlasts_a_restart_together_with_its_children() {
         .provider
         .will_to("go", calls([fork("one", "begin"), wait(600, &["one"])]));
     world.provider.will_to("begin", after(3600, "never said"));
-    let errand = Errand::Say("go".to_owned());
-    let dying = work_and_say(&mut worker, errand, std::future::pending());
+    let job = AgentJob::Say("go".to_owned());
+    let dying = work_and_say(&mut worker, job, std::future::pending());
     let ended = tokio::time::timeout(Duration::from_secs(5), dying).await;
     assert!(ended.is_err(), "it waits");
 

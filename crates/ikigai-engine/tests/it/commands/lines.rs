@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use ikigai_core::data::{self, Cause, CommandData, Shell, UserData};
-use ikigai_engine::{EngineError, Intent, Outcome, Safety, Stop, Update};
+use ikigai_engine::{EngineError, Outcome, Safety, Stop, UiEvent, UserRequest};
 use ikigai_testkit::Step;
 
 use super::support::{agent_in_a_directory, line, seen, survives, texts, typed};
@@ -26,7 +26,7 @@ async fn shell_line_reaches_model_double_bang_does_not() {
         (true, None),
         "exit 3 is a warning"
     );
-    let is_printed = |update: &Update| matches!(update, Update::Printed(_));
+    let is_printed = |update: &UiEvent| matches!(update, UiEvent::Printed(_));
     assert!(told.iter().any(is_printed), "{told:?}");
     assert_eq!(world.provider.requests().len(), 0);
     assert_eq!(hidden.output, "$ echo secret\nsecret\n(exit 0)");
@@ -60,7 +60,7 @@ async fn a_shell_line_is_stopped_by_an_interrupt_and_what_it_printed_is_kept() {
         &mut worker,
         "!echo begun; sleep 1000",
         |update| match update {
-            Update::Printed(_) => vec![interrupt()],
+            UiEvent::Printed(_) => vec![interrupt()],
             _ => Vec::new(),
         },
     )
@@ -79,11 +79,11 @@ async fn whoever_leaves_during_a_shell_line_leaves_the_turn_too() {
     let quick = Deed::new("change", "quick").taking(Duration::ZERO);
     world.provider.will(calling(&[quick]));
     world.provider.will([Step::Hang]);
-    let leave = Intent::Stop(Stop::Interrupt(Cause::Exit));
+    let leave = UserRequest::Stop(Stop::Interrupt(Cause::Exit));
 
     let (done, _) = attended_line(&mut worker, "hello", |update| match update {
-        Update::Running(_) => vec![Intent::Command("!echo begun; sleep 1000".to_owned())],
-        Update::Printed(_) => vec![leave.clone()],
+        UiEvent::Running(_) => vec![UserRequest::Command("!echo begun; sleep 1000".to_owned())],
+        UiEvent::Printed(_) => vec![leave.clone()],
         _ => Vec::new(),
     })
     .await;
@@ -149,7 +149,7 @@ async fn a_message_brings_the_files_that_it_names() {
         world.provider.will_say("ok");
         let (_, told) = typed(&mut worker, text).await;
         assert!(
-            told.contains(&Update::Notice(notice.to_owned())),
+            told.contains(&UiEvent::Notice(notice.to_owned())),
             "{told:#?}"
         );
         let said = texts(&world, &worker).await;
@@ -231,14 +231,14 @@ async fn a_message_that_waits_brings_its_files_or_is_handed_back() {
     world.provider.will_say("done");
 
     let (_, told) = attended_line(&mut worker, "work", |update| match update {
-        Update::Running(_) => ["see @a.md", "see @./b.md"]
-            .map(|text| Intent::Say(text.to_owned()))
+        UiEvent::Running(_) => ["see @a.md", "see @./b.md"]
+            .map(|text| UserRequest::Say(text.to_owned()))
             .into(),
         _ => Vec::new(),
     })
     .await;
 
-    let refused = Update::NotStored {
+    let refused = UiEvent::NotStored {
         id: None,
         text: "see @./b.md".to_owned(),
         reason: "b.md cannot be read: No such file or directory (os error 2)".to_owned(),

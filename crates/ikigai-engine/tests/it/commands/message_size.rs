@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use ikigai_core::AgentId;
-use ikigai_engine::{EngineError, Intent, Update, Worker};
+use ikigai_engine::{EngineError, UiEvent, UserRequest, Worker};
 use ikigai_store::ReadLog as _;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -21,8 +21,8 @@ fn text_of(tokens: usize) -> String {
 }
 
 async fn refused_line(worker: &mut Worker, line: &str) -> EngineError {
-    let (mut intents, mut tell) = (tokio::sync::mpsc::channel(1).1, |_| {});
-    let mut desk = ikigai_engine::Desk::new(&mut intents, &mut tell);
+    let (mut requests, mut tell) = (tokio::sync::mpsc::channel(1).1, |_| {});
+    let mut desk = ikigai_engine::FrontEnd::new(&mut requests, &mut tell);
     worker.line(line, &mut desk).await.unwrap_err()
 }
 
@@ -89,13 +89,13 @@ async fn a_long_message_during_a_turn_is_handed_back() {
     world.provider.will_say("done");
 
     let (_, told) = attended_line(&mut worker, "work", |update| match update {
-        Update::Running(_) => vec![Intent::Say(long.clone())],
+        UiEvent::Running(_) => vec![UserRequest::Say(long.clone())],
         _ => Vec::new(),
     })
     .await;
 
-    let is_back = |update: &Update| {
-        matches!(update, Update::NotStored { text, reason, .. }
+    let is_back = |update: &UiEvent| {
+        matches!(update, UiEvent::NotStored { text, reason, .. }
             if *text == long && reason.contains("half of the budget"))
     };
     assert!(told.iter().any(is_back), "{told:#?}");
@@ -136,34 +136,34 @@ async fn long_mail_and_fork_prompts_are_refused_and_leave_no_row() {
 async fn an_agent_without_a_front_end_hands_a_long_message_back_and_listens_on() {
     let world = World::with_window(WINDOW);
     let (sender, mut updates) = unbounded_channel();
-    let observer = move |_: AgentId, _: &str, update: &Update| {
+    let observer = move |_: AgentId, _: &str, update: &UiEvent| {
         let _ = sender.send(update.clone());
     };
     world.engine.observe(Arc::new(observer), true);
     let agent = world.engine.attend_new("/src", "/src").await.unwrap();
     let long = text_of(5_100);
     let submission = world.engine.submission(long.clone());
-    for intent in [
-        Intent::Say(long.clone()),
-        Intent::Command(format!("/fork {long}")),
-        Intent::Submit(submission),
+    for request in [
+        UserRequest::Say(long.clone()),
+        UserRequest::Command(format!("/fork {long}")),
+        UserRequest::Submit(submission),
     ] {
-        world.engine.say(agent, intent).await.unwrap();
+        world.engine.say(agent, request).await.unwrap();
         loop {
             match updates.recv().await.unwrap() {
-                Update::NotStored { text, reason, .. } => {
+                UiEvent::NotStored { text, reason, .. } => {
                     assert!(text.ends_with(&long), "{text}");
                     assert!(reason.contains("half of the budget"), "{reason}");
                     break;
                 }
-                Update::Warning(text) => panic!("the agent ended: {text}"),
+                UiEvent::Warning(text) => panic!("the agent ended: {text}"),
                 _ => {}
             }
         }
     }
     world.provider.will_say("here");
-    let hello = Intent::Say("hello".to_owned());
+    let hello = UserRequest::Say("hello".to_owned());
     world.engine.say(agent, hello).await.unwrap();
-    while !matches!(updates.recv().await.unwrap(), Update::Ended(_)) {}
+    while !matches!(updates.recv().await.unwrap(), UiEvent::Ended(_)) {}
     assert_eq!(world.provider.requests().len(), 1);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use ikigai_core::settings::Pin;
-use ikigai_engine::{Intent, Safety, Update};
+use ikigai_engine::{Safety, UiEvent, UserRequest};
 use ikigai_store::{ReadLog, blobs};
 
 use super::support::{agent_in_a_directory, line, printed, seen, survives, typed};
@@ -30,10 +30,10 @@ async fn pins_are_read_when_a_turn_starts() {
     world.provider.will_say("done");
 
     attended_line(&mut worker, "hello", |update| {
-        if let Update::Running(_) = update {
+        if let UiEvent::Running(_) = update {
             fs::write(&file, "third").unwrap();
         }
-        Vec::<Intent>::new()
+        Vec::<UserRequest>::new()
     })
     .await;
 
@@ -79,7 +79,7 @@ async fn a_pin_that_cannot_be_read_is_left_out_and_said() {
         let said =
             "a pin is left out: style.md cannot be read: No such file or directory (os error 2)";
         assert!(
-            told.contains(&Update::Warning(said.to_owned())),
+            told.contains(&UiEvent::Warning(said.to_owned())),
             "{told:#?}"
         );
         assert!(!system_of(&world).contains("style.md"));
@@ -170,7 +170,7 @@ async fn agents_md_that_links_out_of_the_project_is_left_out_and_said() {
         let said = format!("a pin is left out: {name} is a link out of the project");
         assert!(
             told.iter()
-                .any(|update| matches!(update, Update::Warning(text) if *text == said)),
+                .any(|update| matches!(update, UiEvent::Warning(text) if *text == said)),
             "{said}: {told:?}"
         );
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ikigai_engine::Worker;
-use ikigai_engine::search::{Asked, Found};
+use ikigai_engine::search::{SearchOptions, SearchResults};
 
 use ikigai_testkit::Step;
 use serde_json::json;
@@ -14,8 +14,8 @@ use crate::support::{World, say};
 
 const A_DAY: Duration = Duration::from_hours(24);
 
-async fn found(world: &World, typed: &str) -> Found {
-    let found = world.engine.search(typed, Asked::default()).await;
+async fn found(world: &World, typed: &str) -> SearchResults {
+    let found = world.engine.search(typed, SearchOptions::default()).await;
     found.unwrap().unwrap()
 }
 

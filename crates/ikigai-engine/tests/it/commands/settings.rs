@@ -2,7 +2,7 @@
 
 use ikigai_core::Settings;
 use ikigai_core::settings::Rule;
-use ikigai_engine::{Desk, INTENTS};
+use ikigai_engine::{FrontEnd, USER_REQUESTS};
 use tokio::sync::mpsc;
 
 use super::support::{line, printed, seen, survives};
@@ -92,10 +92,10 @@ async fn overlays_leave_no_row() {
     let mut worker = world.root().await;
     let id = worker.agent().state.agent();
     let before = world.rows(id).await;
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
     let mut tell = |update| told.push(update);
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     let shown = [
         "/help",
         "/help mark",

@@ -2,7 +2,7 @@
 
 use ikigai_core::{Block, Request};
 use ikigai_engine::commands::Next;
-use ikigai_engine::{Desk, Errand, SummaryDraft, Update, Worker};
+use ikigai_engine::{AgentJob, FrontEnd, SummaryDraft, UiEvent, Worker};
 use tokio::sync::mpsc;
 
 use super::support::{line, survives};
@@ -42,16 +42,16 @@ async fn opened(worker: &mut Worker, typed: &str) -> Box<SummaryDraft> {
 async fn edited(worker: &mut Worker, draft: Box<SummaryDraft>, text: Result<&str, &str>) -> String {
     let text = text.map(str::to_owned).map_err(str::to_owned);
     let mut printed = String::new();
-    let mut tell = |update: Update| {
-        if let Update::Stored(row) = update
+    let mut tell = |update: UiEvent| {
+        if let UiEvent::Stored(row) = update
             && row.kind.name() == "command"
         {
             printed = row.content.unwrap_or_default();
         }
     };
     let (_sender, mut receiver) = mpsc::channel(1);
-    let mut desk = Desk::new(&mut receiver, &mut tell);
-    let store = Errand::StoreSummary(draft, text);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
+    let store = AgentJob::StoreSummary(draft, text);
     worker.work(store, &mut desk).await.unwrap();
     printed
 }

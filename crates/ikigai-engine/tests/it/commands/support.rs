@@ -4,7 +4,7 @@ use ikigai_core::render::{Shown, render};
 use ikigai_core::settings::Approve;
 use ikigai_core::{Block, Request};
 use ikigai_engine::commands::{Done, Next};
-use ikigai_engine::{Desk, INTENTS, Update, Worker};
+use ikigai_engine::{FrontEnd, USER_REQUESTS, UiEvent, Worker};
 use ikigai_store::Agent;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -30,13 +30,13 @@ pub(super) async fn line(worker: &mut Worker, line: &str) -> Came {
     let mut notices = Vec::new();
     for update in told {
         match update {
-            Update::Stored(row) => {
+            UiEvent::Stored(row) => {
                 if let Shown::Command { output: text, .. } = render(&row) {
                     output.push(text);
                 }
             }
-            Update::Next(what) => next = Some(what),
-            Update::Notice(text) | Update::Warning(text) => notices.push(text),
+            UiEvent::Next(what) => next = Some(what),
+            UiEvent::Notice(text) | UiEvent::Warning(text) => notices.push(text),
             _ => {}
         }
     }
@@ -54,11 +54,11 @@ pub(super) async fn printed(worker: &mut Worker, text: &str) -> String {
 }
 
 /// Types a line, with all that a front end is told.
-pub(super) async fn typed(worker: &mut Worker, line: &str) -> (Done, Vec<Update>) {
-    let (_sender, mut receiver) = mpsc::channel(INTENTS);
+pub(super) async fn typed(worker: &mut Worker, line: &str) -> (Done, Vec<UiEvent>) {
+    let (_sender, mut receiver) = mpsc::channel(USER_REQUESTS);
     let mut told = Vec::new();
     let mut tell = |update| told.push(update);
-    let mut desk = Desk::new(&mut receiver, &mut tell);
+    let mut desk = FrontEnd::new(&mut receiver, &mut tell);
     let done = worker.line(line, &mut desk).await.unwrap();
     (done, told)
 }

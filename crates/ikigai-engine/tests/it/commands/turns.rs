@@ -1,15 +1,15 @@
 //! Commands while a turn goes on, and who owns what they leave.
 
 use ikigai_core::data::{self, CommandData};
-use ikigai_engine::{Intent, Outcome, Update};
+use ikigai_engine::{Outcome, UiEvent, UserRequest};
 use ikigai_testkit::Step;
 
 use super::support::{line, printed, survives, texts};
 use crate::fakes::{Deed, calling};
 use crate::support::{World, attended_line, is_stored, say};
 
-fn command(line: &str) -> Vec<Intent> {
-    vec![Intent::Command(line.to_owned())]
+fn command(line: &str) -> Vec<UserRequest> {
+    vec![UserRequest::Command(line.to_owned())]
 }
 
 /// E11a: at the first words, and while a call runs.
@@ -37,7 +37,7 @@ async fn path_commands_interrupt_a_running_turn() {
         world.provider.will_summarise_as("x");
 
         let (done, _) = attended_line(&mut worker, "two", |update| match update {
-            Update::Running(_) => command(typed),
+            UiEvent::Running(_) => command(typed),
             _ => Vec::new(),
         })
         .await;
@@ -69,20 +69,20 @@ async fn looking_at_a_summary_leaves_the_turn_alone() {
     say(&mut worker, "one").await.unwrap();
     world.provider.will_summarise_as("in short");
     line(&mut worker, "/compact").await;
-    for intent in [Intent::Command, Intent::Preview] {
+    for request in [UserRequest::Command, UserRequest::Preview] {
         world.provider.will(calling(&[Deed::new("change", "slow")]));
         world.provider.will_say("done");
 
         let (done, told) = attended_line(&mut worker, "two", |update| match update {
-            Update::Running(_) => vec![intent("/compact --show".to_owned())],
+            UiEvent::Running(_) => vec![request("/compact --show".to_owned())],
             _ => Vec::new(),
         })
         .await;
 
         assert_eq!(done.outcome, Some(Outcome::Completed));
         let shown = told.iter().any(|update| match update {
-            Update::Preview { output, .. } => output.contains("in short"),
-            Update::Stored(row) => row
+            UiEvent::Preview { output, .. } => output.contains("in short"),
+            UiEvent::Stored(row) => row
                 .content
                 .as_deref()
                 .is_some_and(|it| it.contains("in short")),
@@ -103,7 +103,7 @@ async fn a_retry_of_a_running_turn_stops_it_and_asks_again() {
     world.provider.will_say("whole");
 
     let (done, _) = attended_line(&mut worker, "say it", |update| match update {
-        Update::Text(text) if text == "half" => command("/retry"),
+        UiEvent::Text(text) if text == "half" => command("/retry"),
         _ => Vec::new(),
     })
     .await;
@@ -123,7 +123,7 @@ async fn setting_applies_from_next_request() {
     world.provider.will_say("done");
 
     let (done, told) = attended_line(&mut worker, "work", |update| match update {
-        Update::Running(_) => [command("/system Be kind."), command("/tools only look")].concat(),
+        UiEvent::Running(_) => [command("/system Be kind."), command("/tools only look")].concat(),
         _ => Vec::new(),
     })
     .await;
@@ -153,7 +153,7 @@ async fn a_message_and_a_shell_line_wait_for_the_break() {
     world.provider.will_say("done");
 
     let (done, _) = attended_line(&mut worker, "work", |update| match update {
-        Update::Running(_) => [command("and be quick"), command("!echo hi")].concat(),
+        UiEvent::Running(_) => [command("and be quick"), command("!echo hi")].concat(),
         _ => Vec::new(),
     })
     .await;

@@ -14,8 +14,8 @@ use ikigai_core::{
     AgentId, Block, Direction, Epoch, Event, Micros, PageQuery, Request, Row, Seq, Settings, Span,
 };
 use ikigai_engine::{
-    CrashPoint, Desk, Engine, EngineError, Environment, ForkWish, GrantKey, INTENTS, Outcome,
-    Safety, System, Update, Worker,
+    CrashPoint, Engine, EngineError, Environment, ForkWish, FrontEnd, GrantKey, Outcome, Safety,
+    System, USER_REQUESTS, UiEvent, Worker,
 };
 use ikigai_store::{
     AgentRecord, Batch, CommitError, HeadClaim, LeaseClaim, Log, ProcessRecord, StoreError,
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What a process is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Errand {
+pub(crate) enum AgentJob {
     /// To make the agent and say something to it.
     Say,
     /// To take the agent over, no more.
@@ -45,7 +45,7 @@ pub(crate) enum Errand {
     Retry,
 }
 
-impl Errand {
+impl AgentJob {
     /// The one of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let all = [Self::Say, Self::Open, Self::Resume, Self::Retry];
@@ -56,7 +56,7 @@ impl Errand {
 /// What a process does, and where it dies: at the nth passing of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
-    pub(crate) errand: Errand,
+    pub(crate) job: AgentJob,
     pub(crate) point: Option<CrashPoint>,
     pub(crate) nth: usize,
 }
@@ -70,15 +70,15 @@ pub(crate) struct Told {
 
 impl Life {
     /// One that ends at the first passing of a point.
-    pub(crate) const fn until(errand: Errand, point: CrashPoint) -> Self {
+    pub(crate) const fn until(job: AgentJob, point: CrashPoint) -> Self {
         let (point, nth) = (Some(point), 1);
-        Self { errand, point, nth }
+        Self { job, point, nth }
     }
 
     /// One that ends by itself.
-    pub(crate) const fn whole(errand: Errand) -> Self {
+    pub(crate) const fn whole(job: AgentJob) -> Self {
         let (point, nth) = (None, 1);
-        Self { errand, point, nth }
+        Self { job, point, nth }
     }
 
     /// Lives it in a process of its own, and demands that it was killed where it was to be.
@@ -102,7 +102,7 @@ impl Life {
             "{} {} {:?} {index} {}",
             directory.display(),
             scenario.name(),
-            self.errand,
+            self.job,
             self.nth
         );
         let (lines, status) = Player::start("matrix::life::plays_a_life", &part).end();
@@ -352,18 +352,18 @@ pub(crate) async fn go(
     scenario: Scenario,
     what: Go<'_>,
 ) -> Result<Outcome, EngineError> {
-    let (sender, mut receiver) = mpsc::channel(INTENTS);
-    let mut told = |update: Update| {
+    let (sender, mut receiver) = mpsc::channel(USER_REQUESTS);
+    let mut told = |update: UiEvent| {
         match &update {
-            Update::Stored(row) => tell(&format!("stored {}", spelled(row))),
-            Update::Queued { text, .. } => tell(&format!("queued {text}")),
+            UiEvent::Stored(row) => tell(&format!("stored {}", spelled(row))),
+            UiEvent::Queued { text, .. } => tell(&format!("queued {text}")),
             _ => {}
         }
-        if let Some(intent) = scenario.reply(&update) {
-            sender.try_send(intent).unwrap();
+        if let Some(request) = scenario.reply(&update) {
+            sender.try_send(request).unwrap();
         }
     };
-    let mut desk = Desk::new(&mut receiver, &mut told);
+    let mut desk = FrontEnd::new(&mut receiver, &mut told);
     match what {
         Go::Say(text) => worker.turn(text, &mut desk).await,
         Go::Resume => worker.resume(&mut desk).await,
@@ -378,7 +378,7 @@ fn plays_a_life() {
     let Some(part) = part() else { return };
     let directory = PathBuf::from(&part[0]);
     let scenario = Scenario::named(&part[1]).unwrap();
-    let errand = Errand::named(&part[2]).unwrap();
+    let job = AgentJob::named(&part[2]).unwrap();
     let point = part[3]
         .parse::<usize>()
         .ok()
@@ -400,7 +400,7 @@ fn plays_a_life() {
         let mut world = World::with(&directory, provider, mortal.clone()).unwrap();
         let engine = world.engine.with_limits(scenario.limits());
         world.engine = engine.with_summaries_at(scenario.summaries_at());
-        let mut worker = if errand == Errand::Say {
+        let mut worker = if job == AgentJob::Say {
             fs::write(directory.join(NOTES), "a note\n").unwrap();
             world.begin(scenario).await
         } else {
@@ -409,11 +409,11 @@ fn plays_a_life() {
         };
         mortal.is_armed.store(true, Ordering::Relaxed);
         scenario.answers(&world.provider);
-        let what = match errand {
-            Errand::Say => Go::Say(&scenario.message()),
-            Errand::Open => return,
-            Errand::Resume => Go::Resume,
-            Errand::Retry => Go::Retry,
+        let what = match job {
+            AgentJob::Say => Go::Say(&scenario.message()),
+            AgentJob::Open => return,
+            AgentJob::Resume => Go::Resume,
+            AgentJob::Retry => Go::Retry,
         };
         go(&mut worker, scenario, what).await.unwrap();
         for request in world.provider.requests() {

@@ -15,7 +15,7 @@ use ikigai_engine::CrashPoint;
 use ikigai_testkit::cases;
 use ikigai_testkit::postgres::Database;
 
-use life::{Errand, Life, Told, said_in};
+use life::{AgentJob, Life, Told, said_in};
 use restart::{Ground, Restart, is};
 use scenario::Scenario;
 use table::{Case, Then};
@@ -112,7 +112,7 @@ async fn a_process_killed_at_any_passing_is_followed_by_one_that_knows_all() {
             lives = vec![lives[lives.len() / 2]];
         }
         for life in lives {
-            let again = Life::until(Errand::Open, CrashPoint::BeforeSettlementStored);
+            let again = Life::until(AgentJob::Open, CrashPoint::BeforeSettlementStored);
             let ground = Ground::new();
             let mut told = vec![life.live(ground.path(), scenario)];
             // There is not always something to settle.
@@ -138,7 +138,7 @@ async fn a_process_killed_at_a_context_row_is_followed_by_the_same_request() {
     ];
     for (scenario, point) in scenarios {
         let ground = Ground::new();
-        let unbroken = Life::whole(Errand::Say).play(ground.path(), scenario);
+        let unbroken = Life::whole(AgentJob::Say).play(ground.path(), scenario);
         let expected = *unbroken.asked().last().unwrap();
         let moments = [
             "before the request".to_owned(),
@@ -155,7 +155,7 @@ async fn a_process_killed_at_a_context_row_is_followed_by_the_same_request() {
                 .filter(|one| **one == moment)
                 .count();
             let life = Life {
-                errand: Errand::Say,
+                job: AgentJob::Say,
                 point: Some(point),
                 nth: last,
             };
@@ -173,7 +173,7 @@ async fn a_process_killed_at_a_context_row_is_followed_by_the_same_request() {
 /// Every place where a process can be killed in a scenario.
 fn passings(scenario: Scenario) -> Vec<Life> {
     let ground = Ground::new();
-    let told = Life::whole(Errand::Say).play(ground.path(), scenario);
+    let told = Life::whole(AgentJob::Say).play(ground.path(), scenario);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut lives = Vec::new();
     for passed in told.passed() {
@@ -181,7 +181,7 @@ fn passings(scenario: Scenario) -> Vec<Life> {
         *nth += 1;
         let point = passed.parse().ok();
         lives.push(Life {
-            errand: Errand::Say,
+            job: AgentJob::Say,
             point,
             nth: *nth,
         });
@@ -207,7 +207,7 @@ async fn restart_settles_and_sends_nothing() {
         (Scenario::Call, CrashPoint::AfterResultStored),
     ];
     for (scenario, point) in stages {
-        let (ground, told) = live(scenario, &[Life::until(Errand::Say, point)]);
+        let (ground, told) = live(scenario, &[Life::until(AgentJob::Say, point)]);
         let before = ground.effects();
 
         let restart = Restart::on(&ground, scenario, &told).await;
@@ -225,7 +225,7 @@ async fn restart_settles_and_sends_nothing() {
 /// is of unknown outcome, every other one was interrupted, and none is run again by itself.
 #[tokio::test]
 async fn journalled_call_is_settled_as_unknown() {
-    let journalled = Life::until(Errand::Say, CrashPoint::AfterCallJournalled);
+    let journalled = Life::until(AgentJob::Say, CrashPoint::AfterCallJournalled);
     let (ground, told) = live(Scenario::Parallel, &[journalled]);
 
     let mut restart = Restart::on(&ground, Scenario::Parallel, &told).await;
@@ -252,7 +252,7 @@ async fn journalled_call_is_settled_as_unknown() {
 #[tokio::test]
 async fn settlement_ends_cookie_processes() {
     let ground = Ground::new();
-    let told = Life::whole(Errand::Say).play(ground.path(), Scenario::Murder);
+    let told = Life::whole(AgentJob::Say).play(ground.path(), Scenario::Murder);
     assert_eq!(told.status().signal(), Some(9));
     let left = ground.living().len();
 
@@ -266,7 +266,7 @@ async fn settlement_ends_cookie_processes() {
     );
     let (ground, told) = live(
         Scenario::Call,
-        &[Life::until(Errand::Say, CrashPoint::BeforeResultStored)],
+        &[Life::until(AgentJob::Say, CrashPoint::BeforeResultStored)],
     );
     let restart = Restart::on(&ground, Scenario::Call, &told).await;
     let said = results(&restart)[0].output.clone().unwrap();

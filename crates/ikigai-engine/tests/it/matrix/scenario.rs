@@ -11,7 +11,7 @@ use ikigai_core::data::{AnsweredBy, Cause};
 use ikigai_core::project::ToolSpec;
 use ikigai_core::settings::Approve;
 use ikigai_engine::CrashPoint;
-use ikigai_engine::{Answer, Intent, Limits, Stop, Update};
+use ikigai_engine::{Answer, Limits, Stop, UiEvent, UserRequest};
 use ikigai_providers::AnswerBlock;
 use ikigai_testkit::{ScriptedProvider, Step};
 use ikigai_tools::builtin;
@@ -249,18 +249,18 @@ impl Scenario {
     }
 
     /// What the front end says when it is told something.
-    pub(crate) fn reply(self, update: &Update) -> Option<Intent> {
+    pub(crate) fn reply(self, update: &UiEvent) -> Option<UserRequest> {
         match (self, update) {
-            (_, Update::Question(question)) => Some(Intent::Answer {
+            (_, UiEvent::Question(question)) => Some(UserRequest::Answer {
                 call: question.call,
                 answer: Answer::Once,
                 by: AnsweredBy::User,
             }),
-            (Self::Queue, Update::Text(text)) if text == "Yes. " => {
-                Some(Intent::Say(ALSO.to_owned()))
+            (Self::Queue, UiEvent::Text(text)) if text == "Yes. " => {
+                Some(UserRequest::Say(ALSO.to_owned()))
             }
-            (Self::Stop, Update::Progress { line, .. }) if line == "begun" => {
-                Some(Intent::Stop(Stop::Interrupt(Cause::User)))
+            (Self::Stop, UiEvent::Progress { line, .. }) if line == "begun" => {
+                Some(UserRequest::Stop(Stop::Interrupt(Cause::User)))
             }
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! Where processes are killed, and what must be found and made of it.
 
-use super::life::{Errand, Life};
+use super::life::{AgentJob, Life};
 use super::scenario::Scenario;
 
 /// One or more lives on one ground, each killed, and what the next process finds and does.
@@ -115,9 +115,9 @@ fn case(line: &str) -> Case {
 }
 
 fn life(text: &str) -> Life {
-    let (errand, point) = text.split_once(' ').unwrap();
+    let (job, point) = text.split_once(' ').unwrap();
     let point = point.parse().unwrap();
-    Life::until(Errand::named(errand).unwrap(), point)
+    Life::until(AgentJob::named(job).unwrap(), point)
 }
 
 fn spelled_out(rows: &str) -> String {

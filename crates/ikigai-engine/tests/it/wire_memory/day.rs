@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ikigai_core::project::estimate_tokens;
 use ikigai_core::{Kind, Row};
-use ikigai_engine::{Outcome, Update};
+use ikigai_engine::{Outcome, UiEvent};
 use ikigai_testkit::mock::{Asked, Said};
 use ikigai_testkit::wire::prompt::{Prompt, prompt_parts};
 use ikigai_testkit::{Dice, cases, tell};
 
 use super::summariser::{is_summary_prompt, write_summary};
 use super::support::{MAX_OUTPUT, Wire, is_kind, overflow, run, say, tokens_of};
-use crate::support::{Errand, attended, is_stored};
+use crate::support::{TestJob, attended, is_stored};
 
 const WINDOW: u64 = 100_000;
 
@@ -172,7 +172,7 @@ async fn play(dialect: &str, turns: usize) {
     };
     for turn in 0..turns {
         let text = format!("Question {turn}: {}", questions.text(40, 900));
-        let (outcome, _) = attended(&mut worker, Errand::Say(&text), |update: &Update| {
+        let (outcome, _) = attended(&mut worker, TestJob::Say(&text), |update: &UiEvent| {
             context_rows.fetch_add(usize::from(is_stored(update, "summary")), Ordering::SeqCst);
             Vec::new()
         })

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use ikigai_core::Kind;
-use ikigai_engine::{Intent, Outcome, Update, Worker};
+use ikigai_engine::{Outcome, UiEvent, UserRequest, Worker};
 use ikigai_testkit::mock::Said;
 use ikigai_testkit::{cases, tell};
 
 use super::support::{DIALECTS, MAX_OUTPUT, Sent, SentRequest, Wire, is_kind, run, say};
-use crate::support::{Errand, attended, is_stored};
+use crate::support::{TestJob, attended, is_stored};
 
 const RULE: &str = "Never touch prod.db. Find out why rows are doubled.";
 const FIX: &str = "Fix: dedupe in loader.rs:88";
@@ -50,10 +50,10 @@ fn wire(dialect: &str, window: u64, groups: &[Vec<String>]) -> (Wire, Sent) {
 /// Says the rule, and another thing as soon as so many results are stored.
 async fn long_turn(worker: &mut Worker, add_after: Option<usize>) {
     let mut results = 0;
-    let (outcome, _) = attended(worker, Errand::Say(RULE), |update: &Update| {
+    let (outcome, _) = attended(worker, TestJob::Say(RULE), |update: &UiEvent| {
         results += usize::from(is_stored(update, "tool_result"));
         let adds = is_stored(update, "tool_result") && Some(results) == add_after;
-        adds.then(|| Intent::Say(ADDED.to_owned()))
+        adds.then(|| UserRequest::Say(ADDED.to_owned()))
             .into_iter()
             .collect()
     })

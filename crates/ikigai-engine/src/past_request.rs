@@ -1,4 +1,4 @@
-//! What was asked, or would be: the request of the next turn, and of any past one.
+//! Rebuilds requests to the provider: a past one, or the next.
 
 use ikigai_core::data::{self, AssistantData, ErrorData};
 use ikigai_core::project::assemble;
@@ -8,55 +8,56 @@ use ikigai_store::{Agent, StoreError, history};
 
 use crate::{Engine, EngineError};
 
-/// How many rows are looked at in one go.
+/// Rows read at a time.
 const PAGE_ROWS: usize = 64;
 
-/// A request, and who would be asked.
+/// A rebuilt request with its model and agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
-    /// What is sent.
+pub struct PastRequest {
+    /// Request as the provider gets it.
     pub request: Request,
-    /// Who is asked.
+    /// Model that gets it.
     pub choice: ModelChoice,
-    /// Whose request it is.
+    /// Agent that sends it.
     pub agent: AgentId,
 }
 
 impl Engine {
-    /// What the agent's next turn would send, as far as it is known before the user speaks.
+    /// Builds the agent's next request, without the message that the user has yet to send.
     pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
         let agent = Agent::restore(self.store(), agent).await?;
-        Ok(self.asked_by(agent).await?.request)
+        Ok(self.request_of(agent).await?.request)
     }
 
-    /// The request that was made at a row: the one that it answers, if it is part of an answer, else
-    /// the next one after it. With the settings, documents and the prompt of then; what tools say of
-    /// themselves is not stored, so they are told as they are now.
-    pub async fn asked_at(&self, at: RowRef) -> Result<Asked, EngineError> {
+    /// Rebuilds the request that a row answers, else the first request after the row.
+    ///
+    /// Settings, documents and prompt are those of that time. Tool descriptions are not stored, so
+    /// they are today's.
+    pub async fn request_at(&self, at: RowRef) -> Result<PastRequest, EngineError> {
         let moment = self.moment_of(at).await?;
         let agent = Agent::restore_at(self.store(), moment).await?;
-        self.asked_by(agent).await
+        self.request_of(agent).await
     }
 
-    /// The request that the agent would make now.
-    pub async fn asked_next(&self, agent: AgentId) -> Result<Asked, EngineError> {
-        self.asked_by(Agent::restore(self.store(), agent).await?)
+    /// Builds the agent's next request, with its model.
+    pub async fn pending_request(&self, agent: AgentId) -> Result<PastRequest, EngineError> {
+        self.request_of(Agent::restore(self.store(), agent).await?)
             .await
     }
 
-    async fn asked_by(&self, agent: Agent) -> Result<Asked, EngineError> {
+    async fn request_of(&self, agent: Agent) -> Result<PastRequest, EngineError> {
         let choice = self.choice(agent.state.settings())?;
         // An agent is large, and this is awaited in many places.
         let ready = Box::pin(self.ready(agent, &choice)).await?;
         let Agent { state, view, .. } = &ready.agent;
-        Ok(Asked {
+        Ok(PastRequest {
             request: assemble(state, view, &ready.target, &ready.budget)?,
             agent: state.agent(),
             choice,
         })
     }
 
-    /// The row up to which the log went when the request was made that belongs to a row.
+    /// Finds the last row of the log at the time of the request.
     async fn moment_of(&self, at: RowRef) -> Result<RowRef, EngineError> {
         let found = history::row_at(self.store(), at).await?;
         let row = found.ok_or(EngineError::NoSuchRow(at))?;

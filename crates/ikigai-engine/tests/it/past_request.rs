@@ -23,9 +23,9 @@ async fn every_request_that_was_made_can_be_made_again() {
     let id = worker.agent().state.agent();
     let long = "word ".repeat(60);
     let typed = async |worker: &mut _, line: &str| {
-        let (_sender, mut receiver) = tokio::sync::mpsc::channel(ikigai_engine::INTENTS);
+        let (_sender, mut receiver) = tokio::sync::mpsc::channel(ikigai_engine::USER_REQUESTS);
         let mut tell = |_| {};
-        let mut desk = ikigai_engine::Desk::new(&mut receiver, &mut tell);
+        let mut desk = ikigai_engine::FrontEnd::new(&mut receiver, &mut tell);
         ikigai_engine::Worker::line(worker, line, &mut desk)
             .await
             .unwrap();
@@ -65,7 +65,7 @@ async fn every_request_that_was_made_can_be_made_again() {
     assert_eq!(numbers.len(), sent.len());
     for (number, request) in numbers.iter().zip(&sent) {
         for row in rows.iter().filter(|row| response_of(row) == Some(*number)) {
-            let asked = elsewhere.engine.asked_at(row.at).await.unwrap();
+            let asked = elsewhere.engine.request_at(row.at).await.unwrap();
             assert_eq!(
                 &asked.request, request,
                 "response {number}, row {}",
@@ -75,11 +75,11 @@ async fn every_request_that_was_made_can_be_made_again() {
     }
     // Of a message it is the request that it led to.
     let first = rows.iter().find(|row| row.kind.name() == "user").unwrap();
-    let asked = elsewhere.engine.asked_at(first.at).await.unwrap();
+    let asked = elsewhere.engine.request_at(first.at).await.unwrap();
     assert_eq!(asked.request, sent[0]);
     let next = elsewhere
         .engine
-        .asked_at(rows.last().unwrap().at)
+        .request_at(rows.last().unwrap().at)
         .await
         .unwrap();
     assert_eq!(next.request, world.engine.next_request(id).await.unwrap());
@@ -91,7 +91,7 @@ async fn a_row_that_is_not_there_is_refused() {
     let worker = world.root().await;
     let nowhere = RowRef::new(worker.agent().state.agent(), Seq(99));
 
-    let refused = world.engine.asked_at(nowhere).await;
+    let refused = world.engine.request_at(nowhere).await;
 
     assert!(matches!(refused, Err(EngineError::NoSuchRow(row)) if row == nowhere));
 }

@@ -1,4 +1,4 @@
-//! What agents are called that rows mention, whether they live or are reaped.
+//! Cache of the names of agents that rows mention, reaped ones included.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,13 +9,13 @@ use ikigai_store::StoreError;
 
 use crate::Engine;
 
-/// Names that were asked for; each is asked for once.
+/// Names of agents; each is read once.
 #[derive(Debug, Default)]
-pub struct Called(HashMap<AgentId, Option<String>>);
+pub struct NameCache(HashMap<AgentId, Option<String>>);
 
-impl Called {
-    /// Finds out what the agents are called.
-    pub async fn learn(
+impl NameCache {
+    /// Reads the names of agents that are not cached.
+    pub async fn load(
         &mut self,
         engine: &Engine,
         agents: impl IntoIterator<Item = AgentId>,
@@ -29,19 +29,19 @@ impl Called {
         Ok(())
     }
 
-    /// What an agent is called, if that was learnt.
+    /// The agent's name, if it is cached and the agent exists.
     pub fn name_of(&self, agent: AgentId) -> Option<String> {
         self.0.get(&agent).cloned().flatten()
     }
 
-    /// An event in the form for a plain terminal, as one agent sees it.
+    /// Formats an event for a plain terminal, as one agent sees it.
     pub async fn told(
         &mut self,
         engine: &Engine,
         own: AgentId,
         shown: &Shown,
     ) -> Result<String, StoreError> {
-        self.learn(engine, shown.mentions()).await?;
+        self.load(engine, shown.mentions()).await?;
         let name_of = |agent| self.name_of(agent);
         Ok(shown.told(names(own, &name_of)).to_string())
     }
@@ -54,7 +54,7 @@ impl Called {
         row: RowRef,
     ) -> Result<String, StoreError> {
         if row.agent != own {
-            self.learn(engine, [row.agent]).await?;
+            self.load(engine, [row.agent]).await?;
         }
         let name_of = |agent| self.name_of(agent);
         Ok(names(own, &name_of).row(row))
