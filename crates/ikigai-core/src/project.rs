@@ -21,7 +21,7 @@ use crate::state::AgentState;
 use crate::view::View;
 
 pub use budget::{Budget, Fixed, block_tokens, estimate_request, estimate_tokens};
-pub use filling::{Filling, TurnSize};
+pub use filling::{Filling, FillingParts, PartSize, TurnSize};
 pub use plan::{
     ContextLimits, Elision, Keep, SummaryRange, messages_up_to, plan_elision, plan_summary,
     used_tokens,

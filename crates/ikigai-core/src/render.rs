@@ -404,9 +404,29 @@ impl fmt::Display for Told<'_> {
             Shown::Summary {
                 text: Some(text), ..
             } => write!(f, "── summary ──\n{text}"),
-            Shown::Summary { elides: true, .. } => f.write_str("── old tool output shortened ──"),
+            Shown::Summary {
+                elides: true,
+                range: Some((_, to)),
+                ..
+            } => {
+                let to = names.row(*to);
+                write!(
+                    f,
+                    "── old tool output up to {to} shortened · /context undo ──"
+                )
+            }
             Shown::Summary { range: None, .. } => f.write_str("── context, as it was before ──"),
-            Shown::Summary { text: None, .. } => f.write_str("── context ──"),
+            Shown::Summary {
+                range: Some((_, to)),
+                text: None,
+                ..
+            } => {
+                let to = names.row(*to);
+                write!(
+                    f,
+                    "── context cut: rows up to {to} left out · /context undo ──"
+                )
+            }
             Shown::Warning(text) => write!(f, "⚠ {text}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{self, UserData};
 use ikigai_core::load::Loaded;
-use ikigai_core::project::{Filling, Fixed, Scale, TurnSize, expected_tokens};
+use ikigai_core::project::{Filling, FillingParts, Fixed, Scale, TurnSize, expected_tokens};
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Budget, Kind, RowRef, Target};
@@ -36,6 +36,8 @@ pub struct Context {
     pub tools: Vec<(String, u64)>,
     /// The turns that are sent, oldest first, and summaries, which stand for others.
     pub turns: Vec<ContextTurn>,
+    /// The same messages by kinds of content.
+    pub parts: FillingParts,
     /// How many messages of the user came before the first turn that is sent as it was.
     pub start_index: u64,
     /// Beyond this a turn starts with a cut.
@@ -174,6 +176,7 @@ impl Engine {
             pins: Vec::new(),
             tools: Vec::new(),
             turns: Vec::new(),
+            parts: filling.parts.map(|tokens| scale.counted(tokens)),
             start_index: 0,
             budget: counted.cap,
             window: counted.window,

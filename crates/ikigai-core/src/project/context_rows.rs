@@ -189,6 +189,17 @@ pub(super) fn row_name(row: RowRef, own: AgentId) -> String {
     }
 }
 
+/// End of the note in an elided output.
+fn note_end(row: &str) -> String {
+    format!(" left out: recall {row}]")
+}
+
+/// Says whether an output was elided; `row` is the name of its row.
+pub(super) fn is_elided(output: &str, row: &str) -> bool {
+    let end = note_end(row);
+    output.lines().any(|line| line.ends_with(&end))
+}
+
 /// Keeps the first and last lines of an output, with a note that names the row; none if that
 /// saves less than half.
 pub(super) fn elided(output: &str, lines: &Elide, row: &str) -> Option<String> {
@@ -211,7 +222,7 @@ pub(super) fn elided(output: &str, lines: &Elide, row: &str) -> Option<String> {
     } else {
         format!("{} KB", left_out.div_ceil(1024))
     };
-    let note = format!("[{size} left out: recall {row}]");
+    let note = format!("[{size}{}", note_end(row));
     let (first, last) = kept.split_at(head);
     let parts = first.iter().copied().chain([note.as_str()]);
     let parts: Vec<&str> = parts.chain(last.iter().copied()).collect();

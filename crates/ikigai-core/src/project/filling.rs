@@ -7,6 +7,54 @@ use crate::project::{Fixed, Target};
 use crate::state::AgentState;
 use crate::view::View;
 
+/// Number of things and the tokens that they have together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartSize {
+    /// Number of things.
+    pub number: usize,
+    /// Tokens of all of them.
+    pub tokens: u64,
+}
+
+impl PartSize {
+    pub(crate) fn add(&mut self, tokens: u64) {
+        self.number += 1;
+        self.tokens += tokens;
+    }
+}
+
+/// The conversation of a request by kinds of content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FillingParts {
+    /// Texts of summaries, and notes in the place of what was cut.
+    pub summaries: PartSize,
+    /// The user's own messages that stay word for word beside a summary.
+    pub verbatim: PartSize,
+    /// All other messages of the user and the model, with calls.
+    pub messages: PartSize,
+    /// Tool outputs that are sent as stored.
+    pub whole_outputs: PartSize,
+    /// Tool outputs of which the first and last lines are sent.
+    pub elided_outputs: PartSize,
+}
+
+impl FillingParts {
+    /// The same with other numbers of tokens.
+    #[must_use]
+    pub fn map(mut self, tokens: impl Fn(u64) -> u64) -> Self {
+        for part in [
+            &mut self.summaries,
+            &mut self.verbatim,
+            &mut self.messages,
+            &mut self.whole_outputs,
+            &mut self.elided_outputs,
+        ] {
+            part.tokens = tokens(part.tokens);
+        }
+        self
+    }
+}
+
 /// What a request would hold now, in estimated tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
@@ -14,6 +62,8 @@ pub struct Filling {
     pub fixed: Vec<(Fixed, u64)>,
     /// The turns that are sent, oldest first, and the texts that stand for others.
     pub turns: Vec<TurnSize>,
+    /// The same messages by kinds of content.
+    pub parts: FillingParts,
 }
 
 /// One turn of a request.
@@ -38,6 +88,7 @@ impl Filling {
         Self {
             fixed,
             turns: window.sizes(view),
+            parts: window.parts(view, state.agent()),
         }
     }
 

@@ -4,16 +4,16 @@ use std::collections::HashSet;
 
 use crate::cut::cut_middle;
 use crate::data::{self, ErrorData, SummaryData};
-use crate::ids::RowRef;
+use crate::ids::{AgentId, RowRef};
 use crate::kind::Kind;
 use crate::message::{Message, Role};
 use crate::project::Target;
 use crate::project::budget::{Budget, TOKENS_PER_BLOCK, estimate_tokens, fixed_tokens};
-use crate::project::context_rows::{ContextRows, replacement};
-use crate::project::filling::TurnSize;
+use crate::project::context_rows::{ContextRows, is_elided, replacement, row_name};
+use crate::project::filling::{FillingParts, TurnSize};
 use crate::project::pairing::{CallIds, Exchange, Pairing, Response, Sent};
 use crate::state::AgentState;
-use crate::view::{View, turn_starts};
+use crate::view::{Entry, View, turn_starts};
 
 /// No tool output is cut below this, so that something can still be read.
 const SHORTEST_OUTPUT_BYTES: usize = 512;
@@ -177,6 +177,39 @@ impl Window {
             })
         });
         sizes.collect()
+    }
+
+    /// Sizes of the messages by kinds of content.
+    pub(crate) fn parts(&self, view: &View, own: AgentId) -> FillingParts {
+        let context_rows = view.entries().iter();
+        let context_rows = context_rows.filter(|entry| entry.kind() == Some(Kind::Summary));
+        let context_rows: HashSet<RowRef> = context_rows.map(Entry::at).collect();
+        let mut parts = FillingParts::default();
+        for exchange in self.turns.iter().flat_map(|turn| &turn.exchanges) {
+            let tokens = tokens_of(exchange);
+            match exchange {
+                Exchange::Quoted(_, row) if context_rows.contains(row) => {
+                    parts.summaries.add(tokens);
+                }
+                Exchange::Quoted(..) => parts.verbatim.add(tokens),
+                Exchange::User(..) | Exchange::Note(_) => parts.messages.add(tokens),
+                Exchange::Response(response) if response.speaks() => {
+                    let mut rest = tokens;
+                    for (row, content) in response.results() {
+                        let tokens = estimate_tokens(content) + TOKENS_PER_BLOCK;
+                        rest = rest.saturating_sub(tokens);
+                        if is_elided(content, &row_name(row, own)) {
+                            parts.elided_outputs.add(tokens);
+                        } else {
+                            parts.whole_outputs.add(tokens);
+                        }
+                    }
+                    parts.messages.add(rest);
+                }
+                Exchange::Response(_) => {}
+            }
+        }
+        parts
     }
 
     /// The last turn in which the user says anything: without it there would be no request.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use ikigai_core::Settings;
+use ikigai_core::project::FillingParts;
 use ikigai_providers::WindowSource;
 use serde_json::{Map, Value};
 
@@ -10,7 +11,7 @@ use super::compact::{Newest, undo};
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
 use crate::Worker;
 use crate::context::{Context, ContextTurn};
-use crate::figures::{read_tokens, tokens};
+use crate::figures::{read_tokens, tokens, turns};
 
 pub(super) const CONTEXT: Command = Command {
     arguments: "[undo | budget N]",
@@ -83,47 +84,122 @@ async fn budget(worker: &mut Worker, typed: &str) -> Result<Reply, Trouble> {
     Ok(Reply::sets(&settings, output))
 }
 
+/// Characters beside the figures of a row, so that the table fits 80 columns.
+const NOTE_CHARS: usize = 58;
+
+/// Lines of the table: a name, tokens, and what is in it.
+struct ContextTable(String);
+
+impl ContextTable {
+    fn row(&mut self, name: &str, size: u64, more: &str) {
+        let line = format!("{name:<10} {:>7}  {more}", tokens(size));
+        let _ = write!(self.0, "\n{}", line.trim_end());
+    }
+
+    /// A row with as many of these notes as fit.
+    fn row_of(&mut self, name: &str, size: u64, notes: Vec<String>) {
+        let mut more = String::new();
+        for note in notes {
+            let gap = if more.is_empty() { "" } else { " · " };
+            let length = more.chars().count() + gap.len() + note.chars().count();
+            if length > NOTE_CHARS {
+                let room = NOTE_CHARS.saturating_sub(more.chars().count() + 2);
+                match gap {
+                    "" => more.extend(note.chars().take(room).chain(['…'])),
+                    _ => more.push_str(" …"),
+                }
+                break;
+            }
+            more.push_str(gap);
+            more.push_str(&note);
+        }
+        self.row(name, size, &more);
+    }
+}
+
 fn table(worker: &Worker, context: &Context) -> String {
     let used = context.fixed_tokens() + context.total_tokens();
     let full = (used.saturating_mul(BAR) / context.budget.max(1)).min(BAR);
     let bar: String = (0..BAR)
         .map(|at| if at < full { '█' } else { '░' })
         .collect();
-    let mut text = format!("{bar} {}% of {}", context.percent(), tokens(context.budget));
-    let mut row = |name: &str, size: u64, more: &str| {
-        let line = format!("{name:<10} {:>7}  {more}", tokens(size));
-        let _ = write!(text, "\n{}", line.trim_end());
-    };
-    row("system", context.system, "");
-    row("pins", sum(&context.pins), &largest(&context.pins));
-    row("tools", sum(&context.tools), &largest(&context.tools));
-    let (summaries, turns): (Vec<_>, Vec<_>) =
-        context.turns.iter().partition(|turn| turn.is_summary);
-    let size = |turns: &[&ContextTurn]| turns.iter().map(|turn| turn.tokens).sum();
-    row("summaries", size(&summaries), "");
-    row("turns", size(&turns), &named(worker, &turns));
-    row("free", context.budget.saturating_sub(used), "");
+    let mut table = ContextTable(format!(
+        "{bar} {}% of {}",
+        context.percent(),
+        tokens(context.budget)
+    ));
+    table.row("system", context.system, "");
+    table.row_of("pins", sum(&context.pins), largest(&context.pins));
+    table.row_of("tools", sum(&context.tools), largest(&context.tools));
+    let FillingParts {
+        summaries,
+        verbatim,
+        messages,
+        whole_outputs,
+        elided_outputs,
+    } = context.parts;
+    table.row("summary", summaries.tokens, &replaced(context));
+    let kept = counted(
+        verbatim.number,
+        "message of yours word for word",
+        "messages of yours word for word",
+    );
+    table.row("verbatim", verbatim.tokens, &kept);
+    let whole: Vec<_> = context
+        .turns
+        .iter()
+        .filter(|turn| !turn.is_summary)
+        .collect();
+    table.row_of("messages", messages.tokens, named(worker, &whole));
+    let outputs = counted(
+        whole_outputs.number,
+        "tool output whole",
+        "tool outputs whole",
+    );
+    table.row("outputs", whole_outputs.tokens, &outputs);
+    if elided_outputs.number > 0 {
+        let shortened = counted(
+            elided_outputs.number,
+            "tool output shortened · /context undo",
+            "tool outputs shortened · /context undo",
+        );
+        table.row("shortened", elided_outputs.tokens, &shortened);
+    }
+    table.row("free", context.budget.saturating_sub(used), "");
     if let Some(reserve) = context.reserve {
-        row("reserve", reserve, "kept for the answer, beside the budget");
+        table.row("reserve", reserve, "kept for the answer, beside the budget");
     }
-    let source = match context.source {
-        WindowSource::Known => None,
-        WindowSource::Served => Some("as the server states it"),
-        WindowSource::Assumed => Some("assumed; set context_window if the model has another"),
-        WindowSource::Refusal => Some("corrected: the server refused a longer request"),
-    };
-    if let Some(source) = source {
-        let window = context.window + context.reserve.unwrap_or(0);
-        row("window", window, source);
+    let window = context.window + context.reserve.unwrap_or(0);
+    table.row("window", window, source(context.source));
+    table.0
+}
+
+/// `1 tool output`, `12 tool outputs`; nothing if there is none.
+fn counted(number: usize, one: &str, many: &str) -> String {
+    match number {
+        0 => String::new(),
+        1 => format!("1 {one}"),
+        number => format!("{number} {many}"),
     }
+}
+
+/// Where the window of the model is known from.
+fn source(source: WindowSource) -> &'static str {
+    match source {
+        WindowSource::Known => "from the table of models or the configuration",
+        WindowSource::Served => "as the server states it",
+        WindowSource::Assumed => "assumed; set context_window if the model has another",
+        WindowSource::Refusal => "corrected: the server refused a longer request",
+    }
+}
+
+/// The number of earlier turns that are replaced, and how to bring them back.
+fn replaced(context: &Context) -> String {
     match context.start_index {
-        0 => {}
-        1 => text.push_str("\n1 earlier turn is replaced · /context undo"),
-        some => {
-            let _ = write!(text, "\n{some} earlier turns are replaced · /context undo");
-        }
+        0 => String::new(),
+        1 => "replaces 1 earlier turn · /context undo".to_owned(),
+        some => format!("replaces {some} earlier turns · /context undo"),
     }
-    text
 }
 
 fn sum(parts: &[(String, u64)]) -> u64 {
@@ -131,32 +207,34 @@ fn sum(parts: &[(String, u64)]) -> u64 {
 }
 
 /// The largest parts by name.
-fn largest(parts: &[(String, u64)]) -> String {
+fn largest(parts: &[(String, u64)]) -> Vec<String> {
     let mut parts: Vec<_> = parts.iter().collect();
     parts.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
-    let named: Vec<_> = parts
-        .iter()
-        .take(NAMED)
+    let more = if parts.len() > NAMED { " …" } else { "" };
+    let named = parts.iter().take(NAMED);
+    let mut named: Vec<_> = named
         .map(|(name, size)| format!("{name} {}", tokens(*size)))
         .collect();
-    let more = if parts.len() > NAMED { " …" } else { "" };
-    format!("{}{more}", named.join(" · "))
+    if let Some(last) = named.last_mut() {
+        last.push_str(more);
+    }
+    named
 }
 
 /// How many turns there are, and the largest of them by their first words.
-fn named(worker: &Worker, turns: &[&ContextTurn]) -> String {
+fn named(worker: &Worker, whole: &[&ContextTurn]) -> Vec<String> {
     let own = worker.ledger.agent.state.agent();
-    let count = crate::figures::turns(turns.len());
-    let mut turns = turns.to_vec();
-    turns.sort_by_key(|turn| std::cmp::Reverse(turn.tokens));
-    let named = turns.iter().take(NAMED).map(|turn| {
+    let count = turns(whole.len());
+    let mut largest = whole.to_vec();
+    largest.sort_by_key(|turn| std::cmp::Reverse(turn.tokens));
+    let named = largest.iter().take(NAMED).map(|turn| {
         // An ancestor's row has a long name; its words tell enough.
         let place = if turn.from.agent == own {
             format!("#{} ", turn.from.seq)
         } else {
             String::new()
         };
-        format!(" · {place}\"{}\" {}", turn.title, tokens(turn.tokens))
+        format!("{place}\"{}\" {}", turn.title, tokens(turn.tokens))
     });
-    format!("{count}{}", named.collect::<String>())
+    [count].into_iter().chain(named).collect()
 }

@@ -90,3 +90,37 @@ async fn outputs_are_shortened_above_the_configured_share() {
         assert_eq!(summaries.count(), elisions, "{elide_above}");
     }
 }
+
+/// The parts of `/context` are all of what is sent, outputs whole and shortened apart.
+#[tokio::test]
+async fn parts_of_the_context_add_up_to_what_is_sent() {
+    let limits = ContextLimits {
+        elide_above: 30,
+        elide_to: 20,
+        newest_outputs: 15,
+        ..ContextLimits::default()
+    };
+    let world = world(40_000, limits);
+    let mut worker = world.root().await;
+    for _ in 0..4 {
+        look(&world, &mut worker, &"line\n".repeat(4_000)).await;
+    }
+
+    let context = worker.context().await.unwrap();
+
+    let parts = context.parts;
+    let sum = [
+        parts.summaries,
+        parts.verbatim,
+        parts.messages,
+        parts.whole_outputs,
+        parts.elided_outputs,
+    ];
+    let sum: u64 = sum.iter().map(|part| part.tokens).sum();
+    assert_eq!(sum, context.total_tokens());
+    let outputs = (parts.whole_outputs.number, parts.elided_outputs.number);
+    assert_eq!(outputs.0 + outputs.1, 4);
+    assert!(outputs.0 >= 1 && outputs.1 >= 1, "{outputs:?}");
+    assert!(parts.elided_outputs.tokens < 200 * outputs.1 as u64);
+    assert_eq!(parts.messages.number, 12, "4 questions, 4 calls, 4 answers");
+}

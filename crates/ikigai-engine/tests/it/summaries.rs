@@ -116,7 +116,10 @@ async fn a_conversation_is_compacted_and_brought_back() {
         (&before.system, &before.tools)
     );
     let context = printed(&mut worker, "/context").await;
-    assert!(context.contains("summaries"), "{context}");
+    assert!(
+        context.contains("3 messages of yours word for word"),
+        "{context}"
+    );
     let shown = printed(&mut worker, "/compact --show").await;
     assert!(shown.ends_with(&first), "{shown}");
 

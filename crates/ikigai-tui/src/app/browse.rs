@@ -503,7 +503,7 @@ fn leave(ctx: &mut UiContext) {
 pub(super) fn row_of(item: &ScrollbackItem) -> Option<&Row> {
     match &item.what {
         ItemContent::Row { row, .. } => Some(row),
-        ItemContent::Turn(_) | ItemContent::Context => None,
+        ItemContent::Turn(_) | ItemContent::Context { .. } => None,
     }
 }
 

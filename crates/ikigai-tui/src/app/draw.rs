@@ -84,14 +84,8 @@ impl ItemRenderer for ItemLayout<'_> {
                 };
                 vec![rows::turn_line(&turn, manner.symbols)]
             }
-            ItemContent::Context => {
-                let cut = Shown::Summary {
-                    range: None,
-                    text: None,
-                    elides: false,
-                    undo: None,
-                };
-                rows::block(&cut, fold, &manner).lines
+            ItemContent::Context { by, replaced } => {
+                rows::context_start(*by, *replaced, &manner).lines
             }
         };
         if is_left {

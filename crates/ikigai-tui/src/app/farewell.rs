@@ -43,7 +43,7 @@ impl App {
             .rev()
             .filter_map(|item| match &item.what {
                 ItemContent::Row { row, .. } => Some(row),
-                ItemContent::Turn(_) | ItemContent::Context => None,
+                ItemContent::Turn(_) | ItemContent::Context { .. } => None,
             });
         let is_answer = |row: &&std::sync::Arc<Row>| {
             let text = row.content.as_deref().unwrap_or_default();

@@ -125,7 +125,7 @@ impl Pane {
         let rows = self.scrollback.items().iter();
         let rows = rows.filter_map(|item| match &item.what {
             ItemContent::Row { row, .. } => Some(row),
-            ItemContent::Turn(_) | ItemContent::Context => None,
+            ItemContent::Turn(_) | ItemContent::Context { .. } => None,
         });
         let mentioned = rows
             .filter(names_agents)

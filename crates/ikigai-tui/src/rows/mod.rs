@@ -155,8 +155,16 @@ pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Rend
         Shown::Summary {
             elides: true,
             undo: None,
+            range,
             ..
-        } => rule("old tool output shortened", manner),
+        } => {
+            let up_to = up_to(*range, manner);
+            hinted_rule(
+                &format!("old tool output{up_to} shortened"),
+                "/context undo",
+                manner,
+            )
+        }
         Shown::Summary {
             range, text, undo, ..
         } => summary(*range, text.as_deref(), *undo, fold, manner),
@@ -405,6 +413,49 @@ fn failed(
     block
 }
 
+/// The line above which rows are not sent: a summary replaces them, or they were cut.
+pub fn context_start(by: RowRef, replaced: Replaced, manner: &RenderContext<'_>) -> RenderedBlock {
+    let by = manner.row(by);
+    match replaced {
+        Replaced::BySummary => hinted_rule(
+            &format!("above: replaced by summary {by}"),
+            "/compact --show",
+            manner,
+        ),
+        Replaced::ByCut => hinted_rule(
+            &format!("above: left out of context by {by}"),
+            "/context undo",
+            manner,
+        ),
+    }
+}
+
+/// Replacement of the rows above the start of the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// The text of a summary.
+    BySummary,
+    /// A note, or nothing.
+    ByCut,
+}
+
+/// ` up to #12`, if the range is known.
+fn up_to(range: Option<(RowRef, RowRef)>, manner: &RenderContext<'_>) -> String {
+    range.map_or_else(String::new, |(_, to)| format!(" up to {}", manner.row(to)))
+}
+
+/// A rule with a hint, which is left out where it does not fit.
+fn hinted_rule(word: &str, hint: &str, manner: &RenderContext<'_>) -> RenderedBlock {
+    let dot = manner.sign(Sign::Dot);
+    let hinted = format!("{word} {dot} {hint}");
+    let dashes = 2 * (crate::width::width(manner.sign(Sign::Rule)) + 1);
+    if crate::width::width(&hinted) + dashes <= usize::from(manner.width) {
+        rule(&hinted, manner)
+    } else {
+        rule(word, manner)
+    }
+}
+
 fn summary(
     range: Option<(RowRef, RowRef)>,
     text: Option<&str>,
@@ -416,7 +467,12 @@ fn summary(
         return rule("summary taken back", manner);
     }
     let Some(text) = text else {
-        return rule("context", manner);
+        let up_to = up_to(range, manner);
+        return hinted_rule(
+            &format!("context full: rows{up_to} left out"),
+            "/context undo",
+            manner,
+        );
     };
     let of = range.map_or_else(String::new, |(from, to)| {
         format!(" of {} to {}", manner.row(from), manner.row(to))

@@ -9,6 +9,8 @@ use ikigai_core::view::Entry;
 use ikigai_core::{AgentState, Kind, Row, RowRef, View};
 use ikigai_engine::{Agent, TurnFigures};
 
+use crate::rows::Replaced;
+
 /// Names an item, whatever else comes and goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Id {
@@ -77,8 +79,13 @@ pub enum ItemContent {
     },
     /// Usage of a turn.
     Turn(TurnFigures),
-    /// The window begins below.
-    Context,
+    /// The context begins below: rows above are not sent.
+    Context {
+        /// Row of the summary or cut.
+        by: RowRef,
+        /// Replacement of the rows above.
+        replaced: Replaced,
+    },
 }
 
 /// Builds the items, oldest first.
@@ -103,7 +110,7 @@ fn add_page(
     beside: Option<ExtraRows<'_>>,
 ) {
     let mut starts = view.turn_starts(state.path()).into_iter().peekable();
-    let window = window_begins_after(state, view);
+    let window = context_start(state, view);
     let mut turn: Option<(RowRef, TurnFigures)> = None;
     // Behind the newest row of the turn: what was said beside it comes below what it used.
     let mut end = items.len();
@@ -136,10 +143,10 @@ fn add_page(
                 .flatten()
                 .filter_map(|entry| left_by(at, entry)),
         );
-        if window == Some(at) {
+        if let Some((_, what)) = window.as_ref().filter(|(to, _)| *to == at) {
             items.push(ScrollbackItem {
                 id: Id::Context(at),
-                what: ItemContent::Context,
+                what: what.clone(),
             });
         }
     }
@@ -195,8 +202,11 @@ fn is_drawn(entry: &Entry) -> bool {
     match entry.kind() {
         Some(Kind::Usage) => false,
         Some(Kind::Command) => data::read::<CommandData>(data).echo.is_some(),
-        // A cut is seen where the window begins.
-        Some(Kind::Summary) => entry.row.content.is_some() || elides(entry),
+        // Cuts of older stores are seen where the context begins.
+        Some(Kind::Summary) => {
+            let summary: SummaryData = data::read(data);
+            entry.row.content.is_some() || summary.elide.is_some() || summary.cut == Some(true)
+        }
         _ => true,
     }
 }
@@ -207,14 +217,19 @@ fn elides(entry: &Entry) -> bool {
     summary.elide.is_some()
 }
 
-/// Last row that the newest summary or cut in force replaces.
-fn window_begins_after(state: &AgentState, view: &View) -> Option<RowRef> {
+/// Last row that the newest summary or cut in force replaces, and the line below it.
+fn context_start(state: &AgentState, view: &View) -> Option<(RowRef, ItemContent)> {
     let summaries = state.summaries();
     let newest_first = view.entries().iter().rev();
-    let replacing =
+    let mut replacing =
         newest_first.filter(|entry| entry.kind() == Some(Kind::Summary) && !elides(entry));
-    replacing
-        .filter_map(|entry| summaries.iter().find(|(row, _, _)| *row == entry.at()))
-        .map(|(_, _, to)| *to)
-        .next()
+    replacing.find_map(|entry| {
+        let by = entry.at();
+        let (_, _, to) = summaries.iter().find(|(row, _, _)| *row == by)?;
+        let replaced = match entry.row.content {
+            Some(_) => Replaced::BySummary,
+            None => Replaced::ByCut,
+        };
+        Some((*to, ItemContent::Context { by, replaced }))
+    })
 }

@@ -322,3 +322,40 @@ fn selected_rows_are_copied_without_signs_and_joined_where_they_were_broken() {
     assert_eq!(select::joined(all), "a word and more\nend");
     assert_eq!(select::text_between(&rows[0], 4, 6), "wo");
 }
+
+/// Elisions and cuts are lines of the scrollback; a cut also marks where the context begins.
+#[test]
+fn context_rows_without_text_are_lines() {
+    let mut log = TestLog::default();
+    let agent = log.root();
+    let at = |seq| ikigai_core::RowRef::new(agent, ikigai_core::Seq(seq));
+    log.append(agent, user("hello"));
+    log.append(agent, assistant("hi"));
+    let row = |data| Event::Summary { text: None, data };
+    let range = ikigai_core::data::SummaryData {
+        from: Some(at(1)),
+        to: Some(at(2)),
+        ..Default::default()
+    };
+    let elides = ikigai_core::data::SummaryData {
+        elide: Some(ikigai_core::data::Elide::default()),
+        ..range.clone()
+    };
+    log.append(agent, row(elides));
+    let cuts = ikigai_core::data::SummaryData {
+        cut: Some(true),
+        ..range
+    };
+    log.append(agent, row(cuts));
+    let mut scrollback = Scrollback::default();
+    take_in(&log, agent, &mut scrollback);
+
+    assert!(scrollback.item(Id::Row(at(3))).is_some());
+    assert!(scrollback.item(Id::Row(at(4))).is_some());
+    let mark = scrollback.item(Id::Context(at(2))).map(|item| &item.what);
+    let expected = ItemContent::Context {
+        by: at(4),
+        replaced: crate::rows::Replaced::ByCut,
+    };
+    assert_eq!(mark, Some(&expected));
+}

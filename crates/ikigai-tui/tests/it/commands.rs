@@ -196,3 +196,30 @@ async fn a_fork_shows_the_child_by_its_name_at_once() {
 
     assert!(first.contains("[docs"), "{first}");
 }
+
+/// The rows above the line are not sent; the line is there after a restart, and goes with the summary.
+#[tokio::test]
+async fn the_scrollback_marks_where_a_summary_replaces_the_rows_above() {
+    let mut stage = Stage::new((80, 40)).await;
+    for turn in 0..3 {
+        let answer = format!("Answer {turn} {}", "word ".repeat(60));
+        stage.talk(&format!("question {turn}"), answer.trim()).await;
+    }
+    stage.provider.will_summarise_as("They talked.");
+
+    stage.line("/compact").await;
+    stage.sees("turns summarised").await;
+    let mark = "── above: replaced by summary #";
+    let screen = stage.sees(mark).await;
+    assert!(screen.contains(" · /compact --show ──"), "{screen}");
+    let line = screen.lines().position(|line| line.contains(mark));
+    let question = screen.lines().position(|line| line.contains("question 2"));
+    let answer = screen.lines().position(|line| line.contains("Answer 2"));
+    assert!(question < line && line < answer, "{screen}");
+
+    stage.line("/refresh").await;
+    stage.sees(mark).await;
+    stage.line("/compact --undo").await;
+    let screen = stage.until(|screen| !screen.contains(mark)).await;
+    assert!(screen.contains("taken back"), "{screen}");
+}

@@ -90,11 +90,14 @@ async fn context_is_shown_as_a_bar_and_a_table() {
 system           3
 pins             0
 tools          707  recall 227 · fork 182 · wait 144 …
-summaries      164
-turns          130  3 turns · #38 \"question 10\" 47 · #42 \"question 11\" 47 · #36 \"…\" 36
+summary         54  replaces 10 earlier turns · /context undo
+verbatim       110  10 messages of yours word for word
+messages       130  3 turns · #38 \"question 10\" 47 · #42 \"question 11\" 47 …
+outputs          0
 free             0
-10 earlier turns are replaced · /context undo";
+window        1.0M  from the table of models or the configuration";
     assert_eq!(shown, expected);
+    assert!(shown.lines().all(|line| line.chars().count() <= 80));
     let row = line(&mut worker, "/context sideways").await;
     assert!(row.warned);
 }
