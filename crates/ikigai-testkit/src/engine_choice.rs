@@ -47,6 +47,25 @@ impl ChosenEngine {
     }
 }
 
+/// Factor by which a case takes longer on an engine than in memory.
+const SLOWER: u32 = 8;
+
+/// Returns the number of cases to run: `long` with `IKIGAI_TEST_LONG=1`, else `short`.
+///
+/// On an engine it is an eighth of that.
+pub fn cases(short: u32, long: u32) -> u32 {
+    let cases = if env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1") {
+        long
+    } else {
+        short
+    };
+    if ChosenEngine::here() == ChosenEngine::Memory {
+        cases
+    } else {
+        cases.div_ceil(SLOWER)
+    }
+}
+
 /// A handle of one process on a log of the chosen engine.
 ///
 /// Its futures are ready immediately on every engine, so that a paused clock does not advance while

@@ -1,14 +1,11 @@
-//! Running futures in plain tests, and how many cases a test runs.
+//! Runs futures in plain tests, without a runtime.
 
-use std::env;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
-
-use crate::ChosenEngine;
 
 /// How long a future may take in all; far longer than any test needs on a busy machine, so that
 /// only one that would never end is given up.
@@ -45,23 +42,5 @@ pub(crate) fn block_on_for<F: Future>(patience: Duration, future: F) -> F::Outpu
             "the future has not ended within {patience:?}"
         );
         thread::park_timeout(left);
-    }
-}
-
-/// An engine takes so many times as long for a case as memory.
-const SLOWER: u32 = 8;
-
-/// Says how many cases to run: `long` of them if `IKIGAI_TEST_LONG=1`, else `short`; an eighth of
-/// that where the log is on an engine.
-pub fn cases(short: u32, long: u32) -> u32 {
-    let cases = if env::var_os("IKIGAI_TEST_LONG").is_some_and(|value| value == "1") {
-        long
-    } else {
-        short
-    };
-    if ChosenEngine::here() == ChosenEngine::Memory {
-        cases
-    } else {
-        cases.div_ceil(SLOWER)
     }
 }

@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 
-use crate::permission::literal_pattern;
 use crate::{BadArguments, Place, files};
 
 /// More links than this on one path are a loop, as for the kernel.
@@ -83,17 +82,6 @@ pub fn shown(place: &Place, path: &Path) -> String {
         Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
         Ok(inside) => inside.to_string_lossy().into_owned(),
         Err(_) => path.to_string_lossy().into_owned(),
-    }
-}
-
-/// What *always* allows for a call that touches this file: its directory and what is below, or
-/// the file alone if it is directly in the working directory or in the root.
-pub(crate) fn pattern(place: &Place, path: &Path) -> String {
-    let alone = || literal_pattern(&shown(place, path));
-    match path.parent() {
-        Some(parent) if parent == place.workdir || parent.parent().is_none() => alone(),
-        Some(parent) => format!("{}/**", literal_pattern(&shown(place, parent))),
-        None => alone(),
     }
 }
 

@@ -26,6 +26,7 @@ use patterns::literal;
 use rules::Call;
 
 pub use grants::GrantKey;
+pub(crate) use patterns::directory_pattern;
 pub use patterns::literal as literal_pattern;
 pub use proposal::pattern_for;
 pub use reading::reading_commands;

@@ -11,18 +11,18 @@ use ikigai_store::AgentRecord;
 use serde_json::{Value, json};
 
 use crate::arguments::AgentsOrder;
+use crate::context::ProgramContext;
 use crate::output::{local_time, print, print_exact, print_json, tell};
-use crate::world::World;
 
 /// How often a tree that is watched is drawn at most.
 const EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) fn agents(db: Option<String>, order: &AgentsOrder) -> Result<ExitCode> {
-    let world = World::open_reading(db)?;
-    world.block_on(async {
-        show(&world.engine, order).await?;
+    let program = ProgramContext::open_reading(db)?;
+    program.block_on(async {
+        show(&program.engine, order).await?;
         if order.watch {
-            watch(&world.engine, order).await?;
+            watch(&program.engine, order).await?;
         }
         anyhow::Ok(())
     })?;

@@ -9,13 +9,13 @@ use ikigai_core::AgentId;
 use ikigai_tui::terminal::exit_time_left;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::place::Place;
+use crate::store_location::StoreLocation;
 
 /// Part of the time for leaving that is kept for the last words on the terminal.
 const EXIT_MARGIN: Duration = Duration::from_millis(100);
 
 /// Starts it on the same store, and waits until it has the agents, as long as leaving may take.
-pub(crate) fn hand_over(store: &Place, agents: &[AgentId]) -> Result<()> {
+pub(crate) fn hand_over(store: &StoreLocation, agents: &[AgentId]) -> Result<()> {
     let Some(first) = agents.first() else {
         return Ok(());
     };

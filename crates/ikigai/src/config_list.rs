@@ -13,9 +13,9 @@ use toml::{Table, Value};
 
 use crate::arguments::ConfigOrder;
 use crate::config::{self, KEYS, Key, Project};
+use crate::context::configuration;
 use crate::output::{print, visible};
-use crate::place::{self, Here};
-use crate::world::configuration;
+use crate::store_location::{self, Here};
 
 /// What is told of a secret.
 const SECRET: &str = "[secret]";
@@ -262,7 +262,7 @@ impl Sources {
 /// What holds if nobody says anything.
 fn usual(key: &Key) -> (Option<Value>, String) {
     if key.path == "store"
-        && let Ok(file) = place::database(None, None)
+        && let Ok(file) = store_location::database(None, None)
     {
         return (Some(Value::String(file.to_string())), "default".to_owned());
     }

@@ -12,10 +12,11 @@ use ikigai_store::tally::LogTally;
 use tokio::sync::mpsc;
 
 use crate::arguments::{CopyOrder, exit};
+use crate::context::this_process;
 use crate::output::{print, tell};
-use crate::place::{self, Place};
+use crate::runtime::runtime;
 use crate::store::{AnyStore, StoreUse};
-use crate::world::{runtime, this_process};
+use crate::store_location::{self, StoreLocation};
 
 /// How many lines may be on their way.
 const LINES: usize = 256;
@@ -24,7 +25,10 @@ const LINES: usize = 256;
 const TELL_EVERY: u64 = 1000;
 
 pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
-    let (from, to) = (place::parse(&order.from)?, place::parse(&order.to)?);
+    let (from, to) = (
+        store_location::parse(&order.from)?,
+        store_location::parse(&order.to)?,
+    );
     if from.to_string() == to.to_string() {
         tell("error: the store cannot be copied to itself\nhint: name another with --to");
         return Ok(exit::USAGE.into());
@@ -68,7 +72,7 @@ pub(crate) fn copy(order: &CopyOrder) -> Result<ExitCode> {
 }
 
 /// Takes away the empty file that was made for the copy, with what lies beside it.
-fn remove_new(place: &Place) {
+fn remove_new(place: &StoreLocation) {
     for path in place.file().into_iter().flat_map(crate::tools::files_of) {
         let _ = std::fs::remove_file(&path);
         let _ = std::fs::remove_dir_all(&path);

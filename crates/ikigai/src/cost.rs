@@ -8,17 +8,17 @@ use ikigai_engine::{Cost, CostBy, Engine, Share, figures};
 use serde_json::{Value, json};
 
 use crate::arguments::{CostKey, CostOrder};
+use crate::context::ProgramContext;
 use crate::output::{print, print_json, tell, visible};
-use crate::world::World;
 
 pub(crate) fn cost(db: Option<String>, order: &CostOrder) -> Result<ExitCode> {
-    let world = World::open_reading(db)?;
+    let program = ProgramContext::open_reading(db)?;
     let named = match &order.agent {
-        Some(name) => world.find(Some(name))?,
+        Some(name) => program.find(Some(name))?,
         None => None,
     };
-    world.block_on(async {
-        let engine = &world.engine;
+    program.block_on(async {
+        let engine = &program.engine;
         let mut costs = engine.costs().await?;
         if let Some(agent) = named {
             let family = engine.family_of(agent.id).await?;

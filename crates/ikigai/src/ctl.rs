@@ -9,7 +9,7 @@ use ikigai_tui::protocol::{ApprovalWord, ControlAnswer, ControlOutput, ControlRe
 use crate::arguments::{CtlOrder, CtlVerb, exit};
 use crate::control::{Client, check, directory, instances, socket_of};
 use crate::output::{print, print_json, tell, visible};
-use crate::world::runtime;
+use crate::runtime::runtime;
 
 pub(crate) fn ctl(order: &CtlOrder) -> Result<ExitCode> {
     let socket = match socket(order)? {

@@ -17,13 +17,14 @@ use rustix::fs::{Access, access, statvfs};
 
 use crate::arguments::{DoctorOrder, exit};
 use crate::config::{self, Config};
+use crate::context::{ProgramContext, configuration, registry};
 use crate::control;
 use crate::index;
 use crate::output::{print, visible};
-use crate::place::{self, Here, Place};
+use crate::runtime::runtime;
 use crate::store::StoreUse;
+use crate::store_location::{self, Here, StoreLocation};
 use crate::tools;
-use crate::world::{World, configuration, registry, runtime};
 
 /// Less free space than this is worth a word.
 const LITTLE_SPACE_BYTES: u64 = 256 * 1024 * 1024;
@@ -43,10 +44,10 @@ enum Finding {
 
 pub(crate) fn doctor(db: Option<String>, order: &DoctorOrder) -> Result<ExitCode> {
     if order.reindex {
-        return index::make_again(&World::open(db)?);
+        return index::make_again(&ProgramContext::open(db)?);
     }
     let config = configuration()?;
-    let place = place::database(db, config.store.as_deref())?;
+    let place = store_location::database(db, config.store.as_deref())?;
     let mut findings = place.file().map(check_place).unwrap_or_default();
     if place.file().is_none_or(Path::exists) {
         findings.extend(check_store(&place, &config)?);
@@ -152,7 +153,7 @@ fn check_sandbox(config: &Config) -> Result<Finding> {
 }
 
 /// Which tools there are, and which cannot be used.
-fn check_tools(store: &Place, config: &Config) -> Result<Vec<Finding>> {
+fn check_tools(store: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
     let work = config.work();
     let hidden = tools::hidden(store, &work);
     let all = tools::all(&registry(config)?, &work, hidden.into());
@@ -239,9 +240,9 @@ fn check_mode(path: &Path, wanted: u32) -> Finding {
 }
 
 /// Opens the store, checks the file for damage, and restores every agent.
-fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
-    let world = match World::open_for(place, config, StoreUse::Reading) {
-        Ok(world) => world,
+fn check_store(place: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
+    let program = match ProgramContext::open_for(place, config, StoreUse::Reading) {
+        Ok(program) => program,
         Err(error) => match error.downcast::<StoreError>() {
             Ok(error) => {
                 let found = format!("store: {place} cannot be opened: {error}");
@@ -256,8 +257,8 @@ fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
     } else {
         "log"
     };
-    world.block_on(async {
-        findings.push(match world.store.integrity().await {
+    program.block_on(async {
+        findings.push(match program.store.integrity().await {
             Ok(faults) if faults.is_empty() => Finding::Good(format!("store: the {what} is sound")),
             Ok(faults) => Finding::Bad(
                 format!("store: the {what} is damaged: {}", faults.join("; ")),
@@ -265,7 +266,7 @@ fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
             ),
             Err(error) => Finding::Bad(format!("store: {error}"), error.advice().to_owned()),
         });
-        if let Some(report) = world.store.report().await.transpose() {
+        if let Some(report) = program.store.report().await.transpose() {
             findings.extend(match report {
                 Ok(report) => server::findings(&report),
                 Err(error) => vec![Finding::Bad(
@@ -274,15 +275,15 @@ fn check_store(place: &Place, config: &Config) -> Result<Vec<Finding>> {
                 )],
             });
         }
-        findings.push(match world.engine.store().watch() {
+        findings.push(match program.engine.store().watch() {
             Ok(_) => Finding::Good("store: other processes are noticed at once".to_owned()),
             Err(error) => Finding::Warning(
                 format!("store: other processes are not noticed: {error}"),
                 error.advice().to_owned(),
             ),
         });
-        match world.engine.agents().await {
-            Ok(agents) => findings.extend(check_agents(world.engine.store(), &agents).await),
+        match program.engine.agents().await {
+            Ok(agents) => findings.extend(check_agents(program.engine.store(), &agents).await),
             Err(error) => findings.push(Finding::Bad(
                 format!("agents: they cannot be listed: {error}"),
                 "run `ikigai doctor` again; if it stays so, restore a backup".to_owned(),

@@ -11,20 +11,20 @@ use ikigai_engine::export::{ExportError, Format, Whose};
 use ikigai_store::portable::{RestoreError, RestoreMode};
 
 use crate::arguments::{ExportOrder, ImportOrder, exit};
-use crate::counted::Counted;
-use crate::older;
+use crate::context::ProgramContext;
+use crate::legacy_import;
 use crate::output::{print, print_exact, tell, visible};
-use crate::world::World;
+use crate::progress_reader::ProgressReader;
 
 /// After so many rows it is told how far it is.
 const TELL_EVERY: u64 = 1000;
 
 pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode> {
-    let world = World::open_reading(db)?;
+    let program = ProgramContext::open_reading(db)?;
     let whose = if order.all {
         Whose::All
     } else {
-        let Some(agent) = world.find(order.agent.as_deref())? else {
+        let Some(agent) = program.find(order.agent.as_deref())? else {
             tell("error: this directory has no agent yet\nhint: ikigai run \"hello\"");
             return Ok(exit::AGENT.into());
         };
@@ -54,10 +54,10 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
             let _ = write!(io::stderr(), "\r{done} of {all} rows\x1b[K");
         }
     };
-    let exported = world
+    let exported = program
         .engine
         .export(whose, format, &mut *out, &mut tell_progress);
-    let exported = world.block_on(exported);
+    let exported = program.block_on(exported);
     if tells {
         let _ = writeln!(io::stderr());
     }
@@ -69,21 +69,21 @@ pub(crate) fn export(db: Option<String>, order: &ExportOrder) -> Result<ExitCode
 }
 
 pub(crate) fn import(db: Option<String>, order: &ImportOrder) -> Result<ExitCode> {
-    let world = World::open(db)?;
+    let program = ProgramContext::open(db)?;
     if let Some(url) = &order.from {
-        return older::take_in(&world, url);
+        return legacy_import::import(&program, url);
     }
     let told = io::stderr().is_terminal().then(io::stderr);
     let restored = match order.file.as_deref() {
         None | Some("-") => {
-            let lines = Counted::new(io::stdin().lock(), None, told);
-            world.store.restore(lines, RestoreMode::Merge)
+            let lines = ProgressReader::new(io::stdin().lock(), None, told);
+            program.store.restore(lines, RestoreMode::Merge)
         }
         Some(path) => {
             let file = File::open(path).with_context(|| format!("cannot read `{path}`"))?;
             let all = file.metadata().ok().map(|about| about.len());
-            let lines = Counted::new(BufReader::new(file), all, told);
-            world.store.restore(lines, RestoreMode::Merge)
+            let lines = ProgressReader::new(BufReader::new(file), all, told);
+            program.store.restore(lines, RestoreMode::Merge)
         }
     };
     match restored {

@@ -13,11 +13,11 @@ use ikigai_tui::driver::Driver;
 use ikigai_tui::terminal::{SignalEvent, Signals, enforce_exit_deadline, is_exiting};
 
 use crate::arguments::ScreenOrder;
+use crate::context::{ProgramContext, configuration};
 use crate::control::{Clients, Server};
 use crate::output::print_exact;
-use crate::place;
 use crate::screen::Manner;
-use crate::world::{World, configuration};
+use crate::store_location;
 
 pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCode> {
     let config = configuration()?;
@@ -27,9 +27,9 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
         mut around,
     } = Manner::of(&config)?;
     enforce_exit_deadline().context("cannot start the thread that ends the program")?;
-    let store = place::database(db, config.store.as_deref())?;
-    let world = World::open_at(&store, &config)?;
-    around.secrets = world.registry.secret_variables();
+    let store = store_location::database(db, config.store.as_deref())?;
+    let program = ProgramContext::open_at(&store, &config)?;
+    around.secrets = program.registry.secret_variables();
     let mode = if order.until_idle {
         // It must outlive the terminal; one that a shell has started as a job is its own already.
         let _ = rustix::process::setsid();
@@ -37,11 +37,11 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
     } else {
         RunMode::Headless
     };
-    world.block_on(Box::pin(async {
+    program.block_on(Box::pin(async {
         // Before anything else, so that whoever starts it may end it at any time.
         let signals = Signals::new().context("cannot listen to signals")?;
-        let (whom, row) = crate::screen::whom(&world, order).await?;
-        let engine = world.engine.clone();
+        let (whom, row) = crate::screen::whom(&program, order).await?;
+        let engine = program.engine.clone();
         let size = order.size.unwrap_or_default();
         let mut driver = Driver::open(engine, whom, around, bindings, size.0).await?;
         if let Some(row) = row {
@@ -50,18 +50,18 @@ pub(crate) fn headless(db: Option<String>, order: &ScreenOrder) -> Result<ExitCo
         driver.set_neighbours(Arc::new(Clients::here()?));
         // One that ends by itself has no input, and must not take the drafts of a screen.
         if mode == RunMode::Headless
-            && let Some(directory) = place::drafts(&store)
+            && let Some(directory) = store_location::drafts(&store)
         {
             driver.set_drafts(DraftFiles::at(directory));
         }
         let (sender, orders) = RequestQueue::new(theme, mode);
-        let server = Server::start(sender, world.engine.clone())?;
+        let server = Server::start(sender, program.engine.clone())?;
         let mut stage = ControlledScreen::new(driver, orders);
         stage.driver.take_back().await;
         stage.driver.start();
         for name in &order.take_over {
-            let agent = world.engine.find(name).await?;
-            world.engine.take_over(&[agent.id]).await?;
+            let agent = program.engine.find(name).await?;
+            program.engine.take_over(&[agent.id]).await?;
         }
         if let Some(prompt) = &order.prompt {
             stage.driver.app.submit(prompt.clone());

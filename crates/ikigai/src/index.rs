@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use ikigai_store::Log;
 
+use crate::context::ProgramContext;
 use crate::output::print;
-use crate::world::World;
 
 /// Fewer rows than this are indexed before anybody could read about it.
 const WORTH_TELLING: u64 = 20_000;
@@ -33,10 +33,10 @@ pub(crate) async fn catch_up(store: &dyn Log) -> Result<()> {
 }
 
 /// `ikigai doctor --reindex`.
-pub(crate) fn make_again(world: &World) -> Result<ExitCode> {
-    world.block_on(async {
-        let rows = world.store.reset_index().await?;
-        catch_up(world.engine.store()).await?;
+pub(crate) fn make_again(program: &ProgramContext) -> Result<ExitCode> {
+    program.block_on(async {
+        let rows = program.store.reset_index().await?;
+        catch_up(program.engine.store()).await?;
         print(&format!("the search index was made again of {rows} rows\n"))?;
         Ok(ExitCode::SUCCESS)
     })

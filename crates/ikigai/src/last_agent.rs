@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use ikigai_core::AgentId;
 
 use crate::config;
-use crate::place::Place;
+use crate::store_location::StoreLocation;
 
 /// Larger than any file that this module writes.
 const MOST_BYTES: u64 = 64 * 1024;
@@ -26,7 +26,7 @@ pub(crate) struct LastAgent {
 
 impl LastAgent {
     /// None where this machine has no directory for state.
-    pub(crate) fn of(store: &Place, session: &str) -> Option<Self> {
+    pub(crate) fn of(store: &StoreLocation, session: &str) -> Option<Self> {
         let directory = config::state_home()?.join("last-agents");
         Some(Self::in_directory(
             &directory,

@@ -12,8 +12,8 @@ use ikigai_engine::{Engine, NameCache};
 use ikigai_store::Agent;
 
 use crate::arguments::{LogOrder, exit};
+use crate::context::ProgramContext;
 use crate::output::{json_of, local_time, print, print_json, tell};
-use crate::world::World;
 
 /// How many rows are read at a time.
 const PAGE_ROWS: usize = 256;
@@ -22,22 +22,22 @@ const PAGE_ROWS: usize = 256;
 const ROWS_AROUND: u64 = 10;
 
 pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
-    let world = World::open_reading(db)?;
-    let agent = world.find(order.agent.as_deref())?;
+    let program = ProgramContext::open_reading(db)?;
+    let agent = program.find(order.agent.as_deref())?;
     if let Some(name) = &order.around {
         let own = agent.map(|agent| agent.id);
-        world.block_on(print_around(&world.engine, own, name, order))?;
+        program.block_on(print_around(&program.engine, own, name, order))?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(agent) = agent else {
         tell("error: this directory has no agent yet\nhint: ikigai run \"hello\"");
         return Ok(exit::AGENT.into());
     };
-    world.block_on(async {
+    program.block_on(async {
         if order.request {
-            print_request(&world, agent.id, order).await
+            print_request(&program, agent.id, order).await
         } else {
-            let mut printer = Printer::new(&world.engine, agent.id, order);
+            let mut printer = Printer::new(&program.engine, agent.id, order);
             let newest = printer.print_rows().await?;
             if order.follow {
                 printer.follow(newest).await?;
@@ -48,8 +48,8 @@ pub(crate) fn log(db: Option<String>, order: &LogOrder) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn print_request(world: &World, agent: AgentId, order: &LogOrder) -> Result<()> {
-    let engine = &world.engine;
+async fn print_request(program: &ProgramContext, agent: AgentId, order: &LogOrder) -> Result<()> {
+    let engine = &program.engine;
     let asked = match &order.at {
         None => engine.pending_request(agent).await?,
         Some(name) => {
@@ -59,12 +59,12 @@ async fn print_request(world: &World, agent: AgentId, order: &LogOrder) -> Resul
         }
     };
     let dialect = order.dialect.as_deref();
-    let dialect = dialect.and_then(|name| world.registry.dialect(name, &asked.choice));
+    let dialect = dialect.and_then(|name| program.registry.dialect(name, &asked.choice));
     let text = match dialect {
         None => serde_json::to_string_pretty(&asked.request)?,
         Some(dialect) => {
             let conversation = asked.agent.to_string();
-            let registry = &world.registry;
+            let registry = &program.registry;
             let body = registry.spelled(&asked.choice, &asked.request, &conversation, dialect);
             serde_json::to_string_pretty(&body)?
         }

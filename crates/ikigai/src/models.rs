@@ -11,8 +11,9 @@ use ikigai_providers::transport::{Client, Deadlines};
 use serde_json::{Value, json};
 
 use crate::arguments::ModelsOrder;
+use crate::context::{configuration, registry};
 use crate::output::{print, print_json, tell, visible};
-use crate::world::{configuration, registry, runtime};
+use crate::runtime::runtime;
 
 pub(crate) fn models(order: &ModelsOrder) -> Result<ExitCode> {
     let registry = registry(&configuration()?)?;

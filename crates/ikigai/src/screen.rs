@@ -22,13 +22,13 @@ use ikigai_tui::terminal::{Terminal, enforce_exit_deadline, hold_panics};
 use crate::arguments::{ScreenOrder, approve_mode};
 use crate::background;
 use crate::config::Config;
+use crate::context::{ProgramContext, configuration, nothing_to_continue};
 use crate::control::{Clients, Server};
 use crate::last_agent::LastAgent;
 use crate::log::row_named;
 use crate::output::print;
-use crate::place::{self, Here, Place};
 use crate::run::hidden::hold_key_back;
-use crate::world::{World, configuration, nothing_to_continue};
+use crate::store_location::{self, Here, StoreLocation};
 
 const PROGRAM: &str = concat!("ikigai ", env!("CARGO_PKG_VERSION"));
 
@@ -50,35 +50,35 @@ fn show(
         bindings,
         mut around,
     } = manner;
-    let store = place::database(db, config.store.as_deref())?;
+    let store = store_location::database(db, config.store.as_deref())?;
     enforce_exit_deadline().context("cannot start the thread that ends the program")?;
-    let world = World::open_at(&store, config)?;
+    let program = ProgramContext::open_at(&store, config)?;
     if is_plain(order) {
         if order.at.is_some() {
             bail!("--at needs a screen\nhint: ikigai log --around");
         }
-        return plain(&world, &store, order);
+        return plain(&program, &store, order);
     }
-    around.secrets = world.registry.secret_variables();
+    around.secrets = program.registry.secret_variables();
     hold_panics();
     // Before anything is read, so that what is typed meanwhile is not lost on the screen before.
     let terminal = Terminal::open(config.mouse.unwrap_or(true))
         .context("the screen cannot be shown\nhint: `ikigai run PROMPT` needs none")?;
-    let left = world.block_on(Box::pin(async {
-        let (whom, row) = whom(&world, order).await?;
+    let left = program.block_on(Box::pin(async {
+        let (whom, row) = whom(&program, order).await?;
         let size = terminal.size();
-        let mut driver = Driver::open(world.engine.clone(), whom, around, bindings, size).await?;
+        let mut driver = Driver::open(program.engine.clone(), whom, around, bindings, size).await?;
         if let Some(row) = row {
             driver.go_to(row).await;
         }
         let (sender, orders) = RequestQueue::new(theme, RunMode::Screen);
         // A screen is of use without a socket too.
-        let server = Server::start(sender, world.engine.clone());
+        let server = Server::start(sender, program.engine.clone());
         if let Err(error) = &server {
             driver.app.toast(format!("⚠ {error:#}"));
         }
         driver.set_neighbours(Arc::new(Clients::here()?));
-        if let Some(directory) = place::drafts(&store) {
+        if let Some(directory) = store_location::drafts(&store) {
             driver.set_drafts(DraftFiles::at(directory));
         }
         let stage = ControlledScreen::new(driver, orders);
@@ -91,7 +91,7 @@ fn show(
         anyhow::Ok(left)
     }));
     let ScreenExit { farewell, handed } = left?;
-    drop(world);
+    drop(program);
     background::hand_over(&store, &handed)
         .context("the agents are paused: nobody could take them over")?;
     let Farewell { answer, line } = farewell;
@@ -126,34 +126,34 @@ fn is_plain(order: &ScreenOrder) -> bool {
     order.plain || is_dumb || is_piped
 }
 
-fn plain(world: &World, store: &Place, order: &ScreenOrder) -> Result<ExitCode> {
+fn plain(program: &ProgramContext, store: &StoreLocation, order: &ScreenOrder) -> Result<ExitCode> {
     let talk = async {
-        let (whom, _) = whom(world, order).await?;
-        let (engine, prompt) = (world.engine.clone(), order.prompt.clone());
-        let drafts = place::drafts(store).map(DraftFiles::at);
+        let (whom, _) = whom(program, order).await?;
+        let (engine, prompt) = (program.engine.clone(), order.prompt.clone());
+        let drafts = store_location::drafts(store).map(DraftFiles::at);
         let talk = plain::run(engine, whom, prompt, PROGRAM, drafts, io::stdout());
         anyhow::Ok(Box::pin(talk).await?)
     };
-    world.block_on(talk)?;
+    program.block_on(talk)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Who is shown first, and which row if it is not the end.
 pub(crate) async fn whom(
-    world: &World,
+    program: &ProgramContext,
     order: &ScreenOrder,
 ) -> Result<(FirstAgent, Option<RowRef>)> {
     let choice = order.model.as_deref();
-    let choice = choice.map(|name| world.registry.choose(name));
+    let choice = choice.map(|name| program.registry.choose(name));
     let model = choice.transpose().map_err(EngineError::from)?;
     let approve = approve_mode(order.approve.as_deref());
-    let whom = named(world, order).await?;
+    let whom = named(program, order).await?;
     if model.is_some() || approve.is_some() {
         let agent = match whom {
             FirstAgent::Agent(agent) => Some(agent),
             FirstAgent::New { .. } => None,
         };
-        world.engine.set_opening(Opening {
+        program.engine.set_opening(Opening {
             agent,
             model,
             approve,
@@ -166,27 +166,27 @@ pub(crate) async fn whom(
         FirstAgent::Agent(agent) => Some(agent),
         FirstAgent::New { .. } => None,
     };
-    let row = row_named(&world.engine, own, typed).await?;
+    let row = row_named(&program.engine, own, typed).await?;
     Ok((FirstAgent::Agent(row.agent), Some(row)))
 }
 
-async fn named(world: &World, order: &ScreenOrder) -> Result<FirstAgent> {
+async fn named(program: &ProgramContext, order: &ScreenOrder) -> Result<FirstAgent> {
     let Here { session, workdir } = Here::find()?;
-    let last = LastAgent::of(&world.place, &session);
+    let last = LastAgent::of(&program.place, &session);
     if let Some(name) = &order.agent {
-        let agent = world.engine.find(name).await?.id;
+        let agent = program.engine.find(name).await?.id;
         if let Some(last) = &last {
             last.write(agent);
         }
-        remember_use(world, last);
+        remember_use(program, last);
         return Ok(FirstAgent::Agent(agent));
     }
     let found = if order.new {
         None
     } else {
-        used_last(world, last.as_ref(), &session).await?
+        used_last(program, last.as_ref(), &session).await?
     };
-    remember_use(world, last);
+    remember_use(program, last);
     match found {
         Some(agent) => Ok(FirstAgent::Agent(agent)),
         None if order.continues => Err(nothing_to_continue(&session)),
@@ -197,24 +197,24 @@ async fn named(world: &World, order: &ScreenOrder) -> Result<FirstAgent> {
 /// The agent that the user talked or switched to last, children included, if it lives; else the
 /// root that was used last.
 async fn used_last(
-    world: &World,
+    program: &ProgramContext,
     last: Option<&LastAgent>,
     session: &str,
 ) -> Result<Option<AgentId>> {
     if let Some(agent) = last.and_then(LastAgent::read)
-        && let Some(record) = world.engine.store().agent(agent).await?
+        && let Some(record) = program.engine.store().agent(agent).await?
         && record.status == Status::Running
     {
         return Ok(Some(agent));
     }
-    let root = world.engine.latest(session).await?;
+    let root = program.engine.latest(session).await?;
     Ok(root.map(|root| root.id))
 }
 
-fn remember_use(world: &World, last: Option<LastAgent>) {
+fn remember_use(program: &ProgramContext, last: Option<LastAgent>) {
     if let Some(last) = last {
         let observer = move |agent: AgentId| last.write(agent);
-        world.engine.observe_use(Arc::new(observer));
+        program.engine.observe_use(Arc::new(observer));
     }
 }
 

@@ -12,13 +12,13 @@ use ikigai_store::{SearchCursor, SortOrder};
 use serde_json::{Value, json};
 
 use crate::arguments::{SearchOrder, exit};
+use crate::context::ProgramContext;
 use crate::index;
 use crate::output::{local_time, print_exact, print_json, tell, visible};
-use crate::place::Here;
-use crate::world::World;
+use crate::store_location::Here;
 
 pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode> {
-    let world = World::open_reading(db)?;
+    let program = ProgramContext::open_reading(db)?;
     let here = Here::find()?;
     let asked = SearchOptions {
         limit: order.limit,
@@ -32,10 +32,10 @@ pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode
         ..SearchOptions::default()
     };
     let typed = order.text.join(" ");
-    let found = world.block_on(async {
+    let found = program.block_on(async {
         // A store that cannot be written is searched as far as its index goes.
-        let _ = index::catch_up(world.engine.store()).await;
-        world.engine.search(&typed, asked).await
+        let _ = index::catch_up(program.engine.store()).await;
+        program.engine.search(&typed, asked).await
     })?;
     let found = match found {
         Ok(found) => found,

@@ -9,19 +9,19 @@ use ikigai_store::sql::{QueryError, QueryLimits, QueryTable, QueryValue};
 use serde_json::{Map, Value};
 
 use crate::arguments::{SqlOrder, exit};
+use crate::context::ProgramContext;
 use crate::output::{print, print_json, tell, visible};
-use crate::world::World;
 
 /// How wide a column of a table is at most.
 const MOST_WIDTH: usize = 60;
 
 pub(crate) fn sql(db: Option<String>, order: &SqlOrder) -> Result<ExitCode> {
-    let world = World::open_reading(db)?;
+    let program = ProgramContext::open_reading(db)?;
     let limits = QueryLimits {
         rows: order.limit,
         time: Duration::from_secs(order.timeout),
     };
-    let table = match world.store.query(&order.statement, limits) {
+    let table = match program.store.query(&order.statement, limits) {
         Ok(table) => table,
         Err(error @ QueryError::TimedOut(_)) => {
             tell(&format!("error: {error}"));

@@ -12,8 +12,8 @@ use ikigai_store::{
 };
 use ikigai_store::{history, postgres, sqlite};
 
-use crate::place::Place;
-use crate::world::runtime;
+use crate::runtime::runtime;
+use crate::store_location::StoreLocation;
 
 /// An open store of either engine.
 #[derive(Clone)]
@@ -41,19 +41,19 @@ impl AnyStore {
     ///
     /// For reading, a file that cannot be written will do.
     pub(crate) fn open(
-        place: &Place,
+        place: &StoreLocation,
         process: ProcessRecord,
         store_use: StoreUse,
     ) -> Result<Self, StoreError> {
         Ok(match place {
-            Place::File(path) => {
+            StoreLocation::File(path) => {
                 let mut options = sqlite::SqliteOptions::new(path, process);
                 if store_use == StoreUse::Reading {
                     options = options.reading();
                 }
                 Self(Arc::new(SqliteStore::open(options)?))
             }
-            Place::Server { url, .. } => {
+            StoreLocation::Server { url, .. } => {
                 let options = postgres::PostgresOptions::new(url.clone(), process);
                 Self(Arc::new(PostgresStore::open(options)?))
             }

@@ -8,14 +8,15 @@ use ikigai_core::spelling::clean_line;
 use serde_json::json;
 
 use crate::arguments::ToolsOrder;
+use crate::context::{configuration, registry};
 use crate::output::{print, print_json, tell};
-use crate::place::Here;
+use crate::runtime::runtime;
+use crate::store_location::Here;
 use crate::tools;
-use crate::world::{configuration, registry, runtime};
 
 pub(crate) fn tools(db: Option<String>, order: &ToolsOrder) -> Result<ExitCode> {
     let config = configuration()?;
-    let store = crate::place::database(db, config.store.as_deref())?;
+    let store = crate::store_location::database(db, config.store.as_deref())?;
     let here = Here::find()?;
     let workdir = Path::new(&here.workdir);
     let work = config.work();

@@ -17,8 +17,8 @@ use ikigai_tools::{Tool, builtin, sandbox};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::config::{self, Work};
-use crate::place::{self, Place};
 use crate::secret_paths::secret_paths;
+use crate::store_location::{self, StoreLocation};
 
 /// What is written in place of a secret.
 const BLANKED: &[u8] = b"[blanked]";
@@ -66,7 +66,7 @@ fn withholding(registry: &Registry) -> Environment {
     Environment::default()
         .withholding(registry.secret_variables())
         .withholding([SEARCH_KEY.to_owned()])
-        .withholding(place::secret_variable())
+        .withholding(store_location::secret_variable())
 }
 
 /// The key of `web_search`, without which it is not offered.
@@ -76,7 +76,7 @@ fn search_key() -> Option<SecretString> {
 }
 
 /// What tools are kept from: the store, keys, and whatever else is private.
-pub(crate) fn safety(store: &Place, registry: &Arc<Registry>, work: &Work) -> Safety {
+pub(crate) fn safety(store: &StoreLocation, registry: &Arc<Registry>, work: &Work) -> Safety {
     let probe: Probe = Arc::new(|| {
         if sandbox::in_force().makes_reading_safe() {
             Sandbox::InForce
@@ -96,7 +96,7 @@ pub(crate) fn safety(store: &Place, registry: &Arc<Registry>, work: &Work) -> Sa
 }
 
 /// What no tool may read or write.
-pub(crate) fn hidden(store: &Place, work: &Work) -> Vec<PathBuf> {
+pub(crate) fn hidden(store: &StoreLocation, work: &Work) -> Vec<PathBuf> {
     let home = env::home_dir().filter(|home| home.is_absolute());
     let also = work.sandbox.hidden(home.as_deref());
     let workdir = env::current_dir().ok();
@@ -123,7 +123,7 @@ pub(crate) fn files_of(store: &Path) -> [PathBuf; 5] {
 }
 
 /// Blanks every key that is known here. They are looked up when something is blanked first.
-fn blank(registry: Arc<Registry>, store: &Place) -> Blank {
+fn blank(registry: Arc<Registry>, store: &StoreLocation) -> Blank {
     let password = store.password().cloned();
     let keys: OnceLock<Vec<SecretString>> = OnceLock::new();
     Arc::new(move |bytes| {

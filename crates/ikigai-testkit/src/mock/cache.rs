@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 
 use serde_json::Value;
 
-use super::Spoken;
+use crate::wire::WireDialect;
 use crate::wire::prompt::{is_marked, prompt_parts};
 
 /// Bytes of a token.
@@ -35,11 +35,13 @@ pub(super) struct CacheUse {
 
 impl PromptCache {
     /// Looks a request up, and remembers it.
-    pub(super) fn look_up(&mut self, spoken: Spoken, body: &Value) -> CacheUse {
+    pub(super) fn look_up(&mut self, spoken: WireDialect, body: &Value) -> CacheUse {
         let parts = prompt_parts(spoken, body);
         match spoken {
-            Spoken::Messages => self.look_up_marked(&parts, &is_marked(body)),
-            Spoken::Chat | Spoken::Responses | Spoken::Gemini => self.look_up_steps(&parts),
+            WireDialect::Messages => self.look_up_marked(&parts, &is_marked(body)),
+            WireDialect::Chat | WireDialect::Responses | WireDialect::Gemini => {
+                self.look_up_steps(&parts)
+            }
         }
     }
 

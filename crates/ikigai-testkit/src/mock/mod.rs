@@ -17,23 +17,10 @@ use serde_json::{Value, json};
 use self::cache::PromptCache;
 use self::speak::Usage;
 use crate::server::{Received, Script, read_request};
-use crate::wire;
+use crate::wire::WireDialect;
 
 /// How long anything is waited for; only a test that would never end gets there.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How a model server is talked to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spoken {
-    /// OpenAI Chat Completions.
-    Chat,
-    /// OpenAI Responses.
-    Responses,
-    /// Anthropic Messages.
-    Messages,
-    /// Gemini.
-    Gemini,
-}
 
 /// What the model says to one request.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,7 +43,7 @@ pub struct Asked {
     /// Method and path.
     pub line: String,
     /// In which dialect.
-    pub spoken: Spoken,
+    pub spoken: WireDialect,
     /// What was sent.
     pub body: Value,
 }
@@ -239,7 +226,7 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     let Some(request) = read_request(&mut stream)? else {
         return Ok(());
     };
-    let Some(spoken) = Spoken::of(&request) else {
+    let Some(spoken) = dialect_of(&request) else {
         let documents = held(&shared.documents);
         let found = documents.get(&request.line).cloned();
         drop(documents);
@@ -288,35 +275,25 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-fn failure(spoken: Spoken, message: &str) -> String {
+fn failure(spoken: WireDialect, message: &str) -> String {
     let error = json!({ "type": "scripted", "message": message });
     let failure = match spoken {
-        Spoken::Messages => json!({ "type": "error", "error": error }),
+        WireDialect::Messages => json!({ "type": "error", "error": error }),
         _ => json!({ "error": error }),
     };
     failure.to_string()
 }
 
-impl Spoken {
-    fn of(request: &Received) -> Option<Self> {
-        let path = request.line.strip_prefix("POST ")?;
-        let path = path.split('?').next().unwrap_or_default();
-        let known = [
-            ("/chat/completions", Self::Chat),
-            ("/responses", Self::Responses),
-            ("/messages", Self::Messages),
-            (":streamGenerateContent", Self::Gemini),
-        ];
-        let found = known.into_iter().find(|(end, _)| path.ends_with(end));
-        found.map(|(_, spoken)| spoken)
-    }
-
-    fn check(self, body: &Value) -> Result<(), String> {
-        match self {
-            Self::Chat => wire::chat::check(body),
-            Self::Responses => wire::responses::check(body),
-            Self::Messages => wire::messages::check(body),
-            Self::Gemini => wire::gemini::check(body),
-        }
-    }
+/// Dialect of a request, by its path.
+fn dialect_of(request: &Received) -> Option<WireDialect> {
+    let path = request.line.strip_prefix("POST ")?;
+    let path = path.split('?').next().unwrap_or_default();
+    let known = [
+        ("/chat/completions", WireDialect::Chat),
+        ("/responses", WireDialect::Responses),
+        ("/messages", WireDialect::Messages),
+        (":streamGenerateContent", WireDialect::Gemini),
+    ];
+    let found = known.into_iter().find(|(end, _)| path.ends_with(end));
+    found.map(|(_, dialect)| dialect)
 }

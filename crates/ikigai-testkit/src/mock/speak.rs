@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
+use super::Said;
 use super::cache::CacheUse;
-use super::{Said, Spoken};
+use crate::wire::WireDialect;
 
 /// Ids are different in all answers of a test run, as those of real servers are.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -19,7 +20,7 @@ pub(super) struct Usage {
 }
 
 /// What is sent, one part after the other. An answer that stalls lacks its end.
-pub(super) fn parts(spoken: Spoken, said: &Said, usage: Usage) -> Vec<String> {
+pub(super) fn parts(spoken: WireDialect, said: &Said, usage: Usage) -> Vec<String> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let answer = Answer {
         said,
@@ -29,10 +30,10 @@ pub(super) fn parts(spoken: Spoken, said: &Said, usage: Usage) -> Vec<String> {
         output: tokens_of(said),
     };
     let (mut parts, end) = match spoken {
-        Spoken::Chat => answer.chat(),
-        Spoken::Responses => answer.responses(),
-        Spoken::Messages => answer.messages(),
-        Spoken::Gemini => answer.gemini(),
+        WireDialect::Chat => answer.chat(),
+        WireDialect::Responses => answer.responses(),
+        WireDialect::Messages => answer.messages(),
+        WireDialect::Gemini => answer.gemini(),
     };
     if !said.stalls {
         parts.extend(end);

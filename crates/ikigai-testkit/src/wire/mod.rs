@@ -14,6 +14,31 @@ use serde_json::Value;
 pub use requests::requests_of;
 pub use successive::successive_requests;
 
+/// Wire format of a model server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireDialect {
+    /// OpenAI Chat Completions.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
+    /// Anthropic Messages.
+    Messages,
+    /// Gemini.
+    Gemini,
+}
+
+impl WireDialect {
+    /// Checks the body of a request by the dialect's published rules.
+    pub(crate) fn check(self, body: &Value) -> Result<(), String> {
+        match self {
+            Self::Chat => chat::check(body),
+            Self::Responses => responses::check(body),
+            Self::Messages => messages::check(body),
+            Self::Gemini => gemini::check(body),
+        }
+    }
+}
+
 /// Refuses fields that are not known: a provider may, and we send nothing by accident.
 fn fields(value: &Value, known: &[&str]) -> Result<(), String> {
     let object = value.as_object().ok_or(format!("{value} is no object"))?;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::WireDialect;
 use super::messages::unmarked;
-use crate::mock::Spoken;
 
 /// One block of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,17 +31,17 @@ pub struct Prompt {
 
 impl Prompt {
     /// Reads the body of a request.
-    pub fn read(spoken: Spoken, body: &Value) -> Self {
+    pub fn read(spoken: WireDialect, body: &Value) -> Self {
         let tools = tools_part(spoken, body);
         let mut prompt = Self {
             tools,
             ..Self::default()
         };
         match spoken {
-            Spoken::Chat => prompt.read_chat(body),
-            Spoken::Responses => prompt.read_responses(body),
-            Spoken::Messages => prompt.read_messages(body),
-            Spoken::Gemini => prompt.read_gemini(body),
+            WireDialect::Chat => prompt.read_chat(body),
+            WireDialect::Responses => prompt.read_responses(body),
+            WireDialect::Messages => prompt.read_messages(body),
+            WireDialect::Gemini => prompt.read_gemini(body),
         }
         prompt
     }
@@ -176,19 +176,19 @@ impl Prompt {
 
 /// The parts of a request in the order in which a model reads them: tools, system, blocks of the
 /// conversation. Each is as it was sent, without the cache marks of Anthropic, which move.
-pub fn prompt_parts(spoken: Spoken, body: &Value) -> Vec<String> {
+pub fn prompt_parts(spoken: WireDialect, body: &Value) -> Vec<String> {
     let mut parts = vec![tools_part(spoken, body)];
     match spoken {
-        Spoken::Chat => parts.extend(list(&body["messages"]).map(Value::to_string)),
-        Spoken::Responses => {
+        WireDialect::Chat => parts.extend(list(&body["messages"]).map(Value::to_string)),
+        WireDialect::Responses => {
             parts.push(body["instructions"].to_string());
             parts.extend(list(&body["input"]).map(Value::to_string));
         }
-        Spoken::Gemini => {
+        WireDialect::Gemini => {
             parts.push(body["systemInstruction"].to_string());
             parts.extend(list(&body["contents"]).map(Value::to_string));
         }
-        Spoken::Messages => {
+        WireDialect::Messages => {
             parts.push(unmarked(&body["system"]).to_string());
             let blocks = blocks_of(body);
             parts.extend(blocks.map(|(role, block)| format!("{role}{}", unmarked(block))));
@@ -208,10 +208,10 @@ pub(crate) fn is_marked(body: &Value) -> Vec<bool> {
     marks
 }
 
-fn tools_part(spoken: Spoken, body: &Value) -> String {
+fn tools_part(spoken: WireDialect, body: &Value) -> String {
     let tools = match spoken {
-        Spoken::Messages => &unmarked(&body["tools"]),
-        Spoken::Chat | Spoken::Responses | Spoken::Gemini => &body["tools"],
+        WireDialect::Messages => &unmarked(&body["tools"]),
+        WireDialect::Chat | WireDialect::Responses | WireDialect::Gemini => &body["tools"],
     };
     json!([tools, body["tool_choice"], body["toolConfig"]]).to_string()
 }

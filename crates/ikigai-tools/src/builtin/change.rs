@@ -12,6 +12,7 @@ use crate::arguments::BadArguments;
 use crate::diff::{self, Diff};
 use crate::files::{self, FileError, Found};
 use crate::paths::Located;
+use crate::permission::directory_pattern;
 use crate::{Context, Need, Output, Place, Prepared, Run, Stale, Touches, paths};
 
 /// A large file on a slow disk takes its time, but not for ever.
@@ -41,7 +42,7 @@ pub(super) fn prepare(
         class: EffectClass::Write,
         touches: Touches::writing([path.clone()]),
         shown: crate::arguments::shown(&serde_json::json!({ "file_path": &name }).to_string()),
-        pattern: paths::pattern(place, &path),
+        pattern: directory_pattern(place, &path),
         subject: name,
         preview: Some(preview(place.clone(), located.clone(), Arc::clone(&change))),
         deadline: DEADLINE,

@@ -16,6 +16,7 @@ use crate::arguments::{self, BadArguments};
 use crate::files::{self, FileError, MOST_HASHED_BYTES};
 use crate::output::{MOST_SENT_BYTES, clean, visible};
 use crate::paths::Located;
+use crate::permission::directory_pattern;
 use crate::{Context, Need, Output, Place, Prepared, Run, Tool, Touches, paths};
 
 /// How many lines come if the model does not say.
@@ -88,7 +89,7 @@ impl Tool for FileRead {
             touches: Touches::reading([path.clone()]),
             shown,
             subject: paths::shown(place, path),
-            pattern: paths::pattern(place, path),
+            pattern: directory_pattern(place, path),
             preview: None,
             deadline: DEADLINE,
             needs: Vec::new(),

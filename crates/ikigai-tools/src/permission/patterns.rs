@@ -7,6 +7,8 @@ use std::path::{Component, Path};
 
 use reqwest::Url;
 
+use crate::Place;
+use crate::paths::shown;
 use crate::protected_paths::is_guarded_name;
 
 /// Reach of a `*` in a pattern for paths.
@@ -35,6 +37,19 @@ pub fn literal(text: &str) -> String {
         pattern.push(c);
     }
     pattern
+}
+
+/// Returns the pattern that *always* allows for a call that touches this file.
+///
+/// It covers the file's directory and everything below, or the file alone if it is directly in the
+/// working directory or in the root.
+pub(crate) fn directory_pattern(place: &Place, path: &Path) -> String {
+    let alone = || literal(&shown(place, path));
+    match path.parent() {
+        Some(parent) if parent == place.workdir || parent.parent().is_none() => alone(),
+        Some(parent) => format!("{}/**", literal(&shown(place, parent))),
+        None => alone(),
+    }
 }
 
 /// Whether a text is what a pattern means.

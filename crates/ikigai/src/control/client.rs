@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::place;
+use super::socket_path;
 
 /// The longest line that is read: a screen of the largest size, with room to spare.
 const LONGEST_LINE: u64 = 64 << 20;
@@ -72,7 +72,7 @@ impl Clients {
     /// Those whose sockets are where this one's is.
     pub(crate) fn here() -> Result<Self> {
         Ok(Self {
-            directory: place::directory()?,
+            directory: socket_path::directory()?,
         })
     }
 }
@@ -84,9 +84,9 @@ impl Neighbours for Clients {
             if host.nodename().to_string_lossy() != whom.host {
                 return Err(format!("pid {} is on {}", whom.pid, whom.host));
             }
-            let safe = place::check(&self.directory);
+            let safe = socket_path::check(&self.directory);
             safe.map_err(|error| format!("{error:#}"))?;
-            let socket = place::socket_of(&self.directory, whom.pid);
+            let socket = socket_path::socket_of(&self.directory, whom.pid);
             match timeout(PATIENCE, ask(&socket, &request)).await {
                 Ok(answered) => answered.map_err(|error| format!("{error:#}")),
                 Err(_) => Err(format!("pid {} does not answer", whom.pid)),

@@ -2,9 +2,9 @@
 //! whoever asks.
 
 mod client;
-mod place;
 mod server;
+mod socket_path;
 
 pub(crate) use client::{Client, Clients};
-pub(crate) use place::{check, directory, instances, socket_of};
 pub(crate) use server::Server;
+pub(crate) use socket_path::{check, directory, instances, socket_of};

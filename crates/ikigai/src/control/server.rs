@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::place;
+use super::socket_path;
 use crate::output::{json_line, json_of};
 
 /// The longest request.
@@ -61,11 +61,11 @@ enum Asked {
 impl Server {
     /// Listens at this process's socket, and hands what is asked on. Within a runtime.
     pub(crate) fn start(orders: mpsc::Sender<PendingRequest>, engine: Engine) -> Result<Self> {
-        let directory = place::directory()?;
-        place::prepare(&directory)?;
+        let directory = socket_path::directory()?;
+        socket_path::prepare(&directory)?;
         // Removes what dead ones have left.
-        place::instances(&directory);
-        let path = place::socket_of(&directory, std::process::id());
+        socket_path::instances(&directory);
+        let path = socket_path::socket_of(&directory, std::process::id());
         let listener = bind(&path)
             .with_context(|| format!("cannot listen at the socket `{}`", path.display()))?;
         let (stop, stopped) = oneshot::channel();

@@ -27,13 +27,13 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::timeout;
 
 use crate::arguments::{RunOrder, approve_mode, exit};
+use crate::context::{ProgramContext, nothing_to_continue};
 use crate::control::Clients;
 use crate::last_agent::LastAgent;
 use crate::output::{print, tell, visible};
-use crate::place::Here;
 use crate::run::question::Asker;
 use crate::run::show::{RunView, children};
-use crate::world::{World, nothing_to_continue};
+use crate::store_location::Here;
 
 /// Time for a stopped turn to store how it ended, of the two seconds that leaving may take.
 const STOP_WITHIN: Duration = Duration::from_millis(1300);
@@ -53,11 +53,11 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
     }
     let job = errand_of(order)?;
     enforce_exit_deadline().context(NO_EXIT_THREAD)?;
-    let world = World::open(db)?;
+    let program = ProgramContext::open(db)?;
     if let AgentJob::Say(line) = &job {
-        hidden::ask_key(&world.engine, line)?;
+        hidden::ask_key(&program.engine, line)?;
     }
-    let outcome = world.block_on(errand_in(&world, job, order));
+    let outcome = program.block_on(errand_in(&program, job, order));
     let Some(Done { warned, outcome }) = outcome? else {
         return Ok(exit::AGENT.into());
     };
@@ -78,7 +78,11 @@ pub(crate) fn run(db: Option<String>, order: &RunOrder) -> Result<ExitCode> {
 }
 
 /// None if another process holds the agent and the message was left there.
-async fn errand_in(world: &World, job: AgentJob, order: &RunOrder) -> Result<Option<Done>> {
+async fn errand_in(
+    program: &ProgramContext,
+    job: AgentJob,
+    order: &RunOrder,
+) -> Result<Option<Done>> {
     // Heard from the beginning, so that nothing that is stored is left without an end.
     let (sender, mut requests) = mpsc::channel(USER_REQUESTS);
     let (late, mut overdue) = mpsc::channel(1);
@@ -90,7 +94,7 @@ async fn errand_in(world: &World, job: AgentJob, order: &RunOrder) -> Result<Opt
     let stops = tokio::spawn(stop_at_signal(stops, sender.clone(), late.clone()));
     let deadline = order.timeout.map(Duration::from_secs);
     let deadline = tokio::spawn(stop_at(deadline, sender.clone(), late));
-    let work = work_in(world, job, order, sender, &mut requests);
+    let work = work_in(program, job, order, sender, &mut requests);
     let outcome = tokio::select! {
         biased;
         outcome = work => outcome,
@@ -98,12 +102,12 @@ async fn errand_in(world: &World, job: AgentJob, order: &RunOrder) -> Result<Opt
     };
     stops.abort();
     deadline.abort();
-    world.engine.leave().await;
+    program.engine.leave().await;
     outcome
 }
 
 async fn work_in(
-    world: &World,
+    program: &ProgramContext,
     job: AgentJob,
     order: &RunOrder,
     sender: Sender<UserRequest>,
@@ -112,9 +116,9 @@ async fn work_in(
     let choice = order
         .model
         .as_deref()
-        .map(|name| world.registry.choose(name));
+        .map(|name| program.registry.choose(name));
     let choice = choice.transpose().map_err(EngineError::from)?;
-    let (mut worker, job, beside) = match open(world, order, job).await? {
+    let (mut worker, job, beside) = match open(program, order, job).await? {
         Opened::Here(worker, job) => (worker, job, Vec::new()),
         Opened::Children(worker, beside) => (worker, AgentJob::Answer, beside),
         Opened::Posted => return Ok(None),
@@ -124,7 +128,7 @@ async fn work_in(
     let outcome = match prepared {
         Ok(()) => {
             carry_out(
-                &world.engine,
+                &program.engine,
                 (&mut worker, beside),
                 job,
                 order,
@@ -182,31 +186,31 @@ enum Opened {
     Forked,
 }
 
-async fn open(world: &World, order: &RunOrder, job: AgentJob) -> Result<Opened> {
+async fn open(program: &ProgramContext, order: &RunOrder, job: AgentJob) -> Result<Opened> {
     let agent = match &order.agent {
         _ if order.new => None,
-        Some(name) => Some(world.engine.find(name).await?),
-        None => world.engine.latest(&Here::find()?.session).await?,
+        Some(name) => Some(program.engine.find(name).await?),
+        None => program.engine.latest(&Here::find()?.session).await?,
     };
     if order.continues && agent.is_none() {
         return Err(nothing_to_continue(&Here::find()?.session));
     }
     let worker = if let Some(agent) = agent {
-        match world.engine.open(&agent).await {
+        match program.engine.open(&agent).await {
             Err(EngineError::Commit(CommitError::Held { owner, .. })) => {
-                return without_lease(world, job, &agent, owner).await;
+                return without_lease(program, job, &agent, owner).await;
             }
             opened => opened?,
         }
     } else {
         let here = Here::find()?;
         let (session, workdir) = (&here.session, &here.workdir);
-        world.engine.create_root(session, workdir).await?
+        program.engine.create_root(session, workdir).await?
     };
     if order.fresh {
         return Ok(Opened::Here(worker.into_fresh_child().await?, job));
     }
-    if let Some(last) = LastAgent::of(&world.place, &Here::find()?.session) {
+    if let Some(last) = LastAgent::of(&program.place, &Here::find()?.session) {
         last.write(worker.agent().state.agent());
     }
     Ok(Opened::Here(worker, job))
@@ -215,7 +219,7 @@ async fn open(world: &World, order: &RunOrder, job: AgentJob) -> Result<Opened> 
 /// Does what can be done with an agent that another process holds: a message is handed to that
 /// process, or left as mail, and `/fork` makes children of it that are this process's.
 async fn without_lease(
-    world: &World,
+    program: &ProgramContext,
     job: AgentJob,
     agent: &AgentRecord,
     owner: ProcessRecord,
@@ -233,7 +237,7 @@ async fn without_lease(
         let became = if is_handed_over(agent, &typed, &owner).await {
             "was handed over and is answered there"
         } else {
-            world.engine.post(agent.id, text).await?;
+            program.engine.post(agent.id, text).await?;
             "waits there as mail"
         };
         tell(&visible(&format!(
@@ -242,7 +246,7 @@ async fn without_lease(
         )));
         return Ok(Opened::Posted);
     }
-    let Some(mut forked) = world.engine.fork_line(agent, &typed).await? else {
+    let Some(mut forked) = program.engine.fork_line(agent, &typed).await? else {
         return Err(refused().into());
     };
     print(&visible(&forked.output))?;

@@ -6,7 +6,7 @@ use ikigai_testkit::pty::{Pty, command};
 
 use super::{Manner, show};
 use crate::arguments::Arguments;
-use crate::world::configuration;
+use crate::context::configuration;
 
 /// Where there is such a file, the clock breaks down.
 const BROKEN: &str = "clock-is-broken";

@@ -10,7 +10,8 @@ use ikigai_engine::{Safety, Tools, Worker};
 use ikigai_providers::catalogue::ModelSpec;
 use ikigai_providers::registry::{ProviderConfig, Registry};
 use ikigai_providers::transport::{Client, Deadlines};
-use ikigai_testkit::mock::{Asked, Mock, Said, Spoken};
+use ikigai_testkit::mock::{Asked, Mock, Said};
+use ikigai_testkit::wire::WireDialect;
 use ikigai_testkit::wire::prompt::{Prompt, prompt_parts};
 use ikigai_tools::builtin;
 use ikigai_tools::process::Environment;
@@ -19,11 +20,11 @@ use tempfile::TempDir;
 use super::summariser::{is_summary_prompt, write_summary};
 use crate::support::World;
 
-pub(crate) const DIALECTS: [(Spoken, &str); 4] = [
-    (Spoken::Chat, "chat"),
-    (Spoken::Responses, "responses"),
-    (Spoken::Messages, "messages"),
-    (Spoken::Gemini, "gemini"),
+pub(crate) const DIALECTS: [(WireDialect, &str); 4] = [
+    (WireDialect::Chat, "chat"),
+    (WireDialect::Responses, "responses"),
+    (WireDialect::Messages, "messages"),
+    (WireDialect::Gemini, "gemini"),
 ];
 
 /// Longest answer of the mock's model, in tokens.

@@ -1,37 +1,38 @@
-//! Reading something long, while one line tells how far it is.
+//! Reader that reports its progress on one line.
 
 use std::io::{BufRead, Read, Result, Write};
 
-/// After so many bytes it is told how far it is.
-const TELL_EVERY: u64 = 1 << 20;
+/// Bytes between two reports.
+const REPORT_EVERY: u64 = 1 << 20;
 
-/// A reader that tells how far it is, if there is somebody to be told.
-pub(crate) struct Counted<R, W: Write> {
+/// Reader that writes its progress to `out`.
+pub(crate) struct ProgressReader<R, W: Write> {
     inner: R,
     read: u64,
-    /// How much there is, if that is known.
+    /// Total bytes, if known.
     all: Option<u64>,
     out: Option<W>,
-    told: u64,
+    /// Bytes at the last report.
+    reported: u64,
 }
 
-impl<R, W: Write> Counted<R, W> {
+impl<R, W: Write> ProgressReader<R, W> {
     pub(crate) fn new(inner: R, all: Option<u64>, out: Option<W>) -> Self {
         Self {
             inner,
             read: 0,
             all,
             out,
-            told: 0,
+            reported: 0,
         }
     }
 
     fn count(&mut self, bytes: usize) {
         self.read = self.read.saturating_add(bytes as u64);
-        if self.read - self.told < TELL_EVERY {
+        if self.read - self.reported < REPORT_EVERY {
             return;
         }
-        self.told = self.read;
+        self.reported = self.read;
         let megabytes = self.read >> 20;
         let percent = self
             .all
@@ -41,21 +42,21 @@ impl<R, W: Write> Counted<R, W> {
             None => format!("\r{megabytes} MB\x1b[K"),
         };
         if let Some(out) = &mut self.out {
-            // Whoever does not listen misses nothing else.
+            // A failed report must not fail the read.
             let _ = out.write_all(text.as_bytes());
         }
     }
 }
 
-impl<R, W: Write> Drop for Counted<R, W> {
+impl<R, W: Write> Drop for ProgressReader<R, W> {
     fn drop(&mut self) {
-        if let Some(out) = self.out.as_mut().filter(|_| self.told > 0) {
+        if let Some(out) = self.out.as_mut().filter(|_| self.reported > 0) {
             let _ = out.write_all(b"\r\x1b[K");
         }
     }
 }
 
-impl<R: BufRead, W: Write> Read for Counted<R, W> {
+impl<R: BufRead, W: Write> Read for ProgressReader<R, W> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let bytes = self.inner.read(buffer)?;
         self.count(bytes);
@@ -63,7 +64,7 @@ impl<R: BufRead, W: Write> Read for Counted<R, W> {
     }
 }
 
-impl<R: BufRead, W: Write> BufRead for Counted<R, W> {
+impl<R: BufRead, W: Write> BufRead for ProgressReader<R, W> {
     fn fill_buf(&mut self) -> Result<&[u8]> {
         self.inner.fill_buf()
     }
@@ -78,16 +79,17 @@ impl<R: BufRead, W: Write> BufRead for Counted<R, W> {
 mod tests {
     use std::io::{BufRead as _, BufReader};
 
-    use super::Counted;
+    use super::ProgressReader;
 
     #[test]
-    fn it_is_told_how_far_reading_is() {
+    fn reading_reports_megabytes_and_percent() {
         let lines = format!("{}\n", "x".repeat(1023)).repeat(3 * 1024);
         let (all, mut with, mut without) = (lines.len() as u64, Vec::new(), Vec::new());
 
-        let known = Counted::new(BufReader::new(lines.as_bytes()), Some(all), Some(&mut with));
+        let known =
+            ProgressReader::new(BufReader::new(lines.as_bytes()), Some(all), Some(&mut with));
         let read = known.lines().count();
-        let unknown = Counted::new(lines.as_bytes(), None, Some(&mut without));
+        let unknown = ProgressReader::new(lines.as_bytes(), None, Some(&mut without));
         unknown.lines().for_each(drop);
 
         assert_eq!(read, 3 * 1024);

@@ -10,13 +10,14 @@ use ikigai_providers::registry::{Random, Registry, Variables};
 use ikigai_providers::transport::{Client, Deadlines};
 use ikigai_store::{AgentRecord, ProcessRecord};
 use ikigai_tui::terminal::exit_time_left;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use crate::config::{self, Config};
 use crate::diagnostics;
 use crate::machine::Machine;
-use crate::place::{self, Here, Place};
+use crate::runtime::runtime;
 use crate::store::{AnyStore, StoreUse};
+use crate::store_location::{self, Here, StoreLocation};
 use crate::tools;
 
 /// Part of the time for leaving that is kept for what follows the closing of the store.
@@ -36,18 +37,18 @@ pub(crate) fn this_process() -> ProcessRecord {
     }
 }
 
-/// Everything that a command needs.
-pub(crate) struct World {
+/// Runtime, engine, registry and store of a command.
+pub(crate) struct ProgramContext {
     /// Taken when this is dropped.
     runtime: Option<Runtime>,
     /// All agents.
     pub(crate) engine: Engine,
-    /// Everybody who can be asked.
+    /// Providers and models.
     pub(crate) registry: Arc<Registry>,
     /// The store itself.
     pub(crate) store: AnyStore,
     /// Where the store is.
-    pub(crate) place: Place,
+    pub(crate) place: StoreLocation,
 }
 
 /// The error of `--continue` in a directory without agents.
@@ -61,15 +62,7 @@ pub(crate) fn configuration() -> Result<Config> {
     Config::read(config::home().as_deref(), Path::new(&Here::find()?.session))
 }
 
-/// Runs everything, on this thread.
-pub(crate) fn runtime() -> Result<Runtime> {
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")
-}
-
-/// Everybody who can be asked.
+/// Builds the registry of providers and models from the configuration.
 pub(crate) fn registry(config: &Config) -> Result<Registry> {
     let variables: Variables = Arc::new(|name: &str| std::env::var(name).ok());
     let random: Random = Arc::new(|| {
@@ -89,7 +82,7 @@ pub(crate) fn registry(config: &Config) -> Result<Registry> {
     Ok(registry)
 }
 
-impl World {
+impl ProgramContext {
     /// Opens the store, creating it if it is missing.
     pub(crate) fn open(db: Option<String>) -> Result<Self> {
         Self::open_with(db, &configuration()?)
@@ -98,23 +91,27 @@ impl World {
     /// Opens the store for a command that only reads.
     pub(crate) fn open_reading(db: Option<String>) -> Result<Self> {
         let config = configuration()?;
-        let place = place::database(db, config.store.as_deref())?;
+        let place = store_location::database(db, config.store.as_deref())?;
         Self::open_for(&place, &config, StoreUse::Reading)
     }
 
     /// The same with a configuration that was read already.
     pub(crate) fn open_with(db: Option<String>, config: &Config) -> Result<Self> {
-        let place = place::database(db, config.store.as_deref())?;
+        let place = store_location::database(db, config.store.as_deref())?;
         Self::open_at(&place, config)
     }
 
     /// Opens the store at a place.
-    pub(crate) fn open_at(place: &Place, config: &Config) -> Result<Self> {
+    pub(crate) fn open_at(place: &StoreLocation, config: &Config) -> Result<Self> {
         Self::open_for(place, config, StoreUse::Work)
     }
 
     /// Opens the store at a place, for reading or for everything.
-    pub(crate) fn open_for(place: &Place, config: &Config, store_use: StoreUse) -> Result<Self> {
+    pub(crate) fn open_for(
+        place: &StoreLocation,
+        config: &Config,
+        store_use: StoreUse,
+    ) -> Result<Self> {
         let store = AnyStore::open(place, this_process(), store_use)?;
         let registry = Arc::new(registry(config)?);
         let safety = tools::safety(place, &registry, &config.work());
@@ -140,7 +137,7 @@ impl World {
     /// Runs a future to its end, with all tasks, on this thread.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         #[expect(clippy::expect_used, reason = "only `drop` takes the runtime")]
-        let runtime = self.runtime.as_ref().expect("a world has a runtime");
+        let runtime = self.runtime.as_ref().expect("a context has a runtime");
         runtime.block_on(future)
     }
 
@@ -155,7 +152,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for ProgramContext {
     fn drop(&mut self) {
         // Dropping a runtime waits for blocking calls, such as a name lookup without an answer.
         if let Some(runtime) = self.runtime.take() {

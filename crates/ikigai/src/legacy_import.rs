@@ -14,22 +14,22 @@ use ikigai_store::portable::{RestoreError, RestoreMode, Restored};
 use ikigai_store::postgres::Url;
 use ikigai_store::{Status, StoreError};
 
+use crate::context::ProgramContext;
 use crate::output::{print, tell, visible};
-use crate::place::Here;
-use crate::world::World;
+use crate::store_location::Here;
 
 /// After so many lines it is told how far it is.
 const TELL_EVERY: u64 = 1000;
 
 /// Takes in what is at an address. All of it, or nothing.
-pub(crate) fn take_in(world: &World, url: &str) -> Result<ExitCode> {
+pub(crate) fn import(program: &ProgramContext, url: &str) -> Result<ExitCode> {
     let url = Url::parse(url).map_err(|error| anyhow!("{error}"))?;
-    let known = |choice: &ModelChoice| known(world, choice);
-    let home = home(world, &known)?;
+    let known = |choice: &ModelChoice| known(program, choice);
+    let home = home(program, &known)?;
     let (reader, writer) = io::pipe().context("no pipe can be made")?;
     let (told, restored) = thread::scope(|scope| {
         let telling = scope.spawn(|| tell_into(writer, url, &home));
-        let restored = restore(world, reader);
+        let restored = restore(program, reader);
         (telling.join(), restored)
     });
     let told = told.map_err(|_| anyhow!("reading the older log failed"))?;
@@ -46,16 +46,16 @@ pub(crate) fn take_in(world: &World, url: &str) -> Result<ExitCode> {
     }
 }
 
-fn restore(world: &World, reader: PipeReader) -> Result<Restored, RestoreError> {
+fn restore(program: &ProgramContext, reader: PipeReader) -> Result<Restored, RestoreError> {
     let lines = BufReader::new(reader);
-    world.store.restore(lines, RestoreMode::Merge)
+    program.store.restore(lines, RestoreMode::Merge)
 }
 
 /// Where the agents come to live: the session of this directory.
-fn home<'a>(world: &World, known: legacy::ModelLookup<'a>) -> Result<Home<'a>> {
+fn home<'a>(program: &ProgramContext, known: legacy::ModelLookup<'a>) -> Result<Home<'a>> {
     let here = Here::find()?;
-    let store = world.engine.store();
-    let (sessions, agents) = world.block_on(async {
+    let store = program.engine.store();
+    let (sessions, agents) = program.block_on(async {
         Ok::<_, StoreError>((store.sessions().await?, store.agents(None).await?))
     })?;
     let mut sessions = sessions.into_iter().rev();
@@ -70,7 +70,7 @@ fn home<'a>(world: &World, known: legacy::ModelLookup<'a>) -> Result<Home<'a>> {
         workdir: here.workdir,
         at: System.now(),
         taken: living.map(|agent| agent.name).collect(),
-        model: Models::first_choice(&*world.registry)?,
+        model: Models::first_choice(&*program.registry)?,
         known,
     })
 }
@@ -84,15 +84,16 @@ fn drawn() -> SessionId {
 }
 
 /// How a model of an older log is named here.
-fn known(world: &World, choice: &ModelChoice) -> Option<ModelChoice> {
+fn known(program: &ProgramContext, choice: &ModelChoice) -> Option<ModelChoice> {
     let model = choice.model.as_deref()?;
     let name = match choice.provider.as_deref() {
         Some(provider) => format!("{provider}:{model}"),
         None => model.to_owned(),
     };
     let level = choice.level.as_deref().filter(|level| !level.is_empty());
-    let with_level = level.and_then(|level| world.registry.choose(&format!("{name}/{level}")).ok());
-    with_level.or_else(|| world.registry.choose(&name).ok())
+    let with_level =
+        level.and_then(|level| program.registry.choose(&format!("{name}/{level}")).ok());
+    with_level.or_else(|| program.registry.choose(&name).ok())
 }
 
 fn tell_into(writer: PipeWriter, url: Url, home: &Home<'_>) -> Result<ImportReport, LegacyError> {

@@ -16,7 +16,7 @@ pub(crate) const VARIABLE: &str = "IKIGAI_DB";
 
 /// Where everything is kept. What is shown of it has no password in it.
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum StoreLocation {
     /// In a file of this machine.
     File(PathBuf),
     /// On a server.
@@ -27,7 +27,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl StoreLocation {
     /// The file, if it is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -70,17 +70,19 @@ pub(crate) fn secret_variable() -> Option<String> {
 }
 
 /// Where the store is: from `--db`, the environment, the configuration, or the default.
-pub(crate) fn database(flag: Option<String>, configured: Option<&str>) -> Result<Place> {
+pub(crate) fn database(flag: Option<String>, configured: Option<&str>) -> Result<StoreLocation> {
     let from_environment = || env::var(VARIABLE).ok().filter(|value| !value.is_empty());
     let configured = || configured.map(str::to_owned);
     match flag.or_else(from_environment).or_else(configured) {
         Some(url) => parse(&url),
-        None => Ok(Place::File(data_home()?.join("ikigai").join("ikigai.db"))),
+        None => Ok(StoreLocation::File(
+            data_home()?.join("ikigai").join("ikigai.db"),
+        )),
     }
 }
 
 /// Directory with the drafts and pending messages of a store.
-pub(crate) fn drafts(store: &Place) -> Option<PathBuf> {
+pub(crate) fn drafts(store: &StoreLocation) -> Option<PathBuf> {
     // FNV-1a, which must stay the same between versions.
     let hash = store
         .to_string()
@@ -93,9 +95,9 @@ pub(crate) fn drafts(store: &Place) -> Option<PathBuf> {
 }
 
 /// Reads `sqlite:PATH`, PATH, or `postgres://…`.
-pub(crate) fn parse(url: &str) -> Result<Place> {
+pub(crate) fn parse(url: &str) -> Result<StoreLocation> {
     if Url::is_meant(url) {
-        return Ok(Place::Server {
+        return Ok(StoreLocation::Server {
             url: Url::parse(url).map_err(StoreError::from)?,
             given: url.into(),
         });
@@ -105,7 +107,7 @@ pub(crate) fn parse(url: &str) -> Result<Place> {
         bail!("the store `{url}` names no file\nhint: use --db sqlite:PATH");
     }
     let path = std::path::absolute(path).with_context(|| format!("cannot use `{path}`"))?;
-    Ok(Place::File(path))
+    Ok(StoreLocation::File(path))
 }
 
 /// `$XDG_DATA_HOME`, which counts only if it is absolute, or its default.
