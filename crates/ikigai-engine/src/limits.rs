@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-/// What a turn may use up.
+/// Limits of one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How often the model is asked.
+    /// Maximum number of requests.
     pub requests: usize,
-    /// How many calls are run.
+    /// Maximum number of tool calls.
     pub calls: usize,
-    /// How long it takes.
+    /// Maximum duration.
     pub time: Duration,
 }
 
 impl Default for Limits {
-    /// Far beyond what a turn that gets anywhere needs, and an end to one that does not.
+    /// Far above the need of useful turns; ends a turn that loops.
     fn default() -> Self {
         Self {
             requests: 200,
@@ -24,16 +24,16 @@ impl Default for Limits {
     }
 }
 
-/// How many agents there may be.
+/// Limits on the number of agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// How many generations below a root.
+    /// Maximum generations below a root.
     pub depth: usize,
-    /// How many living children of one agent.
+    /// Maximum living children of one agent.
     pub children: usize,
-    /// How many living agents below one root, itself included.
+    /// Maximum living agents of one family, the root included.
     pub family: usize,
-    /// How many requests at the same time in one process.
+    /// Maximum parallel requests of one process.
     pub requests: usize,
 }
 
@@ -48,14 +48,14 @@ impl Default for AgentLimits {
     }
 }
 
-/// What is done at start with turns that stopped in the middle.
+/// Policy at start for turns that stopped in the middle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resume {
-    /// They are told, and wait for `/resume`.
+    /// Report them and wait for `/resume`.
     #[default]
     Ask,
-    /// They go on, but for those with a call of unknown outcome.
+    /// Continue them, except those with a call of unknown outcome.
     Auto,
-    /// They wait for `/resume`, and nothing is said.
+    /// Wait for `/resume` without a report.
     Never,
 }

@@ -7,7 +7,7 @@ use ikigai_store::MailId;
 
 use super::{Outcome, SummaryDraft};
 
-/// What a front end is told while a turn goes on.
+/// Event of an agent for its front end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UiEvent {
     /// A turn has begun, or goes on.
@@ -16,7 +16,7 @@ pub enum UiEvent {
     Ended(Outcome),
     /// A row was stored.
     Stored(Row),
-    /// A row was stored before, to settle what a former process had left unfinished.
+    /// A row that settled the unfinished turn of a former process.
     Settled(Row),
     /// More text came; it is not yet a row.
     Text(String),
@@ -26,13 +26,13 @@ pub enum UiEvent {
     Calling(String),
     /// The request failed and will be sent again after a pause.
     Waiting(Wait),
-    /// The answer begins anew; text that was told before does not count.
+    /// The answer starts again; discard the text received so far.
     Again,
     /// A call has begun to run.
     Running(RowRef),
     /// The newest line that a running call printed.
     Progress {
-        /// Which call.
+        /// The call.
         call: RowRef,
         /// The line.
         line: String,
@@ -44,15 +44,15 @@ pub enum UiEvent {
         /// The lines, each with its end, without control characters and secrets.
         text: String,
     },
-    /// A call waits until somebody allows or refuses it.
+    /// A call waits for approval.
     Question(Question),
     /// A question needs no answer any more: a rule allows the call by now, or its turn was stopped.
     Unasked(RowRef),
     /// A message waits for the next break.
     Queued {
-        /// Its name, to take it back by.
+        /// Id of the mail.
         mail: MailId,
-        /// What it says.
+        /// Text of the message.
         text: String,
     },
     /// Queued mail became a row.
@@ -75,16 +75,16 @@ pub enum UiEvent {
         /// Text of the failure.
         reason: String,
     },
-    /// What was typed could not be stored, so nothing was done with it.
+    /// A typed line could not be stored and had no effect.
     NotStored {
         /// Id of the submission, if it has one.
         id: Option<MailId>,
-        /// What was typed.
+        /// The typed line.
         text: String,
-        /// Why.
+        /// Text of the failure.
         reason: String,
     },
-    /// A front end is to do something, because a command says so.
+    /// A command asks the front end to do something.
     Next(Next),
     /// A shell command of the user runs.
     ShellStarted {
@@ -97,16 +97,16 @@ pub enum UiEvent {
     ShellEnded,
     /// A line that a shell command of the user printed; not yet a row.
     Printed(String),
-    /// What a command shows that leaves no row.
+    /// Output of a command that leaves no row.
     Preview {
-        /// The line that asked for it.
+        /// The command line.
         line: String,
-        /// What it shows.
+        /// The output.
         output: String,
     },
-    /// Something a person is told that is no event.
+    /// Information for the user that is not stored.
     Notice(String),
-    /// Something a person should know that is no event.
+    /// Warning for the user that is not stored.
     Warning(String),
     /// Mode or rules of the log are not in force here; the text offers to grant them.
     GrantOffer(String),
@@ -114,14 +114,14 @@ pub enum UiEvent {
     StoreAway(String),
 }
 
-/// A call that waits until somebody allows or refuses it.
+/// A call that waits for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The call.
     pub call: RowRef,
     /// The name of the agent whose call it is.
     pub agent: String,
-    /// Which tool.
+    /// Name of the tool.
     pub tool: String,
     /// The whole call, spelled out.
     pub shown: String,
@@ -142,20 +142,20 @@ impl Question {
     }
 }
 
-/// What a front end is to do after a command.
+/// Action of the front end after a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Put this text into the input.
     Input(String),
     /// Show another agent.
     Switch(AgentId),
-    /// Put this where other programs paste from.
+    /// Copy this text to the clipboard.
     Copy(String),
     /// Show these colours.
     Theme(String),
     /// Take the mouse, or leave it to the terminal.
     Mouse(bool),
-    /// Unfold everything, or fold it; the other of the two if nothing is said.
+    /// Unfold or fold everything; toggle if none.
     View(Option<bool>),
     /// Read and draw everything anew.
     Refresh,

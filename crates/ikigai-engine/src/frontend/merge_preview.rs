@@ -8,32 +8,32 @@ use ikigai_store::AgentRecord;
 
 use crate::figures;
 
-/// What merging a child would bring, to be looked at and changed before.
+/// Merge of a child as text that a user can edit first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergePreview {
     /// The child.
     pub child: AgentRecord,
-    /// The first of its rows that is merged, and the last.
+    /// First row that is merged.
     pub from: Seq,
-    /// See `from`.
+    /// Last row that is merged.
     pub to: Seq,
-    /// What it says.
+    /// Text of the merge.
     pub text: String,
-    /// The files that it changed, with lines added and taken away, if known.
+    /// Changed files, with added and removed lines if known.
     pub files: Vec<(String, Option<(u64, u64)>)>,
-    /// The same for a person, with the tools that may have changed more.
+    /// Changed files as one text, with tools that may have changed more.
     pub changed: Option<String>,
-    /// What the child used up in its whole life.
+    /// Tokens and cost of the child's whole life.
     pub spent: Amounts,
 }
 
 impl MergePreview {
-    /// How the merge is shown: `⇐ fix-lexer #3–#41`.
+    /// Title of the merge: `⇐ fix-lexer #3–#41`.
     pub fn title(&self) -> String {
         format!("⇐ {} #{}–#{}", self.child.name, self.from, self.to)
     }
 
-    /// What was changed, and what it cost.
+    /// Changed files and cost in one line.
     pub fn facts(&self) -> String {
         let mut facts: Vec<_> = self.changed.iter().cloned().collect();
         if self.spent != Amounts::default() {
@@ -50,7 +50,7 @@ impl MergePreview {
         }
     }
 
-    /// The row that brings `text` to the parent; it starts no turn.
+    /// Builds the parent's row with `text`; it starts no turn.
     pub(crate) fn event(&self, text: &str) -> Event {
         let data = UserData {
             origin: Some(UserOrigin::Typed),

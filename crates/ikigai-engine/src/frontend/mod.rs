@@ -24,31 +24,31 @@ pub(crate) use requests::WaitingLine;
 pub use requests::{AgentJob, Answer, Submission, TerminalRun, UserRequest};
 pub use summary_draft::SummaryDraft;
 
-/// How many intents may wait to be heard.
+/// Capacity of the request channel.
 pub const USER_REQUESTS: usize = 64;
 
 /// The front end of a turn, as the agent at work sees it.
 pub struct FrontEnd<'a> {
     requests: &'a mut mpsc::Receiver<UserRequest>,
-    /// What is said by others of this process: that the agent was killed, or has mail to answer.
+    /// Requests of other agents of this process: kills and mail.
     others: Option<mpsc::Receiver<UserRequest>>,
     updates: &'a mut (dyn FnMut(UiEvent) + Send),
-    /// Whether somebody is there who can answer questions.
+    /// True if this front end can answer questions.
     pub(crate) answers: bool,
-    /// What was heard while it could not be heeded.
+    /// Requests that were received and not handled yet.
     pub(crate) heard: Vec<UserRequest>,
-    /// Messages of this front end that wait.
+    /// Queued messages of this front end.
     pub(crate) queued: Vec<(MailId, String)>,
-    /// Commands that wait for the next break of the turn.
+    /// Commands for the next request boundary.
     pub(crate) at_break: VecDeque<WaitingLine>,
-    /// Commands that ended the turn, to be carried out after it.
+    /// Commands that ended the turn and run after it.
     pub(crate) after_turn: VecDeque<WaitingLine>,
-    /// What others ask the agent to do when it has nothing else to do.
+    /// Jobs for the idle agent.
     pub(crate) jobs: VecDeque<AgentJob>,
 }
 
 impl<'a> FrontEnd<'a> {
-    /// A front end that says things over a channel and is told things by a call.
+    /// Creates a front end from its request channel and its event handler.
     pub fn new(
         requests: &'a mut mpsc::Receiver<UserRequest>,
         updates: &'a mut (dyn FnMut(UiEvent) + Send),
@@ -66,25 +66,25 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Nobody is there to answer questions: what would be asked is refused.
+    /// Refuses calls that would need an answer.
     #[must_use]
     pub fn without_answers(mut self) -> Self {
         self.answers = false;
         self
     }
 
-    /// Has something heeded first that was said before.
+    /// Puts requests before the received ones.
     pub(crate) fn hear_first(&mut self, requests: Vec<UserRequest>) {
         self.heard.splice(0..0, requests);
     }
 
-    /// Whether an answer to the question about a call was heard and not yet heeded.
+    /// Returns true if an unhandled request answers the call's question.
     pub(crate) fn is_answered(&self, call: RowRef) -> bool {
         let answers = |request: &UserRequest| matches!(request, UserRequest::Answer { call: of, .. } if *of == call);
         self.heard.iter().any(answers)
     }
 
-    /// The next intent; never, once the front end is gone. Safe to drop.
+    /// Waits for the next request, forever if the front end is gone. Safe to cancel.
     pub(crate) async fn next(&mut self) -> UserRequest {
         if !self.heard.is_empty() {
             return self.heard.remove(0);
@@ -97,18 +97,18 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Listens to others of this process too.
+    /// Adds the requests of other agents of this process.
     pub(crate) fn listen_to(&mut self, others: mpsc::Receiver<UserRequest>) {
         self.others = Some(others);
     }
 
-    /// Says whether something waits until the agent has nothing else to do.
+    /// Returns true if lines, messages or jobs wait for the idle agent.
     pub(crate) fn has_something_to_do(&self) -> bool {
         let lines = self.at_break.len() + self.after_turn.len();
         lines + self.queued.len() + self.jobs.len() > 0
     }
 
-    /// An intent that was said already, if there is one.
+    /// Returns a received request without waiting.
     pub(crate) fn next_said(&mut self) -> Option<UserRequest> {
         if !self.heard.is_empty() {
             return Some(self.heard.remove(0));
@@ -121,7 +121,7 @@ impl<'a> FrontEnd<'a> {
         (self.updates)(update);
     }
 
-    /// Hands messages that waited back to their user.
+    /// Returns withdrawn messages to the user.
     pub(crate) fn hand_back(&mut self, mail: Vec<MailRecord>) {
         for mail in mail {
             self.queued.retain(|(queued, _)| *queued != mail.id);
@@ -132,7 +132,7 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Who wants the agent to stop and was not heeded yet.
+    /// Cause of a stop request that is not handled yet.
     pub(crate) fn stop_heard(&self) -> Option<Cause> {
         self.heard.iter().find_map(|request| match request {
             UserRequest::Stop(Stop::Interrupt(cause)) => Some(*cause),
@@ -140,7 +140,7 @@ impl<'a> FrontEnd<'a> {
         })
     }
 
-    /// Hands back what was said and was never heeded, because the turn failed.
+    /// Reports lines that a failed turn did not handle.
     pub(crate) fn give_back(&mut self, error: &EngineError) {
         while let Some(request) = self.next_said() {
             match request {
@@ -157,7 +157,7 @@ impl<'a> FrontEnd<'a> {
         }
     }
 
-    /// Reports why the agent ends, and hands back everything that it was told and did not do.
+    /// Reports why the agent ends and the lines that it did not handle.
     pub(crate) fn end(&mut self, error: &EngineError) {
         self.tell(UiEvent::Warning(error.to_string()));
         self.requests.close();
@@ -176,16 +176,16 @@ impl<'a> FrontEnd<'a> {
         self.tell(update);
     }
 
-    /// Takes out everything that waits, for the desk of the next errand.
+    /// Takes all waiting requests, for the front end of the next job.
     pub(crate) fn take_waiting(&mut self) -> Vec<UserRequest> {
         let lines = self.at_break.drain(..).chain(self.after_turn.drain(..));
-        let mut waiting: Vec<_> = lines.map(WaitingLine::into_intent).collect();
+        let mut waiting: Vec<_> = lines.map(WaitingLine::into_request).collect();
         waiting.extend(self.jobs.drain(..).map(UserRequest::Do));
         waiting.append(&mut self.heard);
         waiting
     }
 
-    /// Returns whether the process ends or the agent was killed, by an intent still waiting.
+    /// Returns true if a waiting request ends the process or kills the agent.
     pub(crate) fn hears_end(&self) -> bool {
         let ends = |request: &UserRequest| {
             matches!(
@@ -203,7 +203,7 @@ impl<'a> FrontEnd<'a> {
     }
 }
 
-/// What others of this process say; nothing if they are not listened to.
+/// Waits for a request of other agents; none without a channel.
 async fn said_by(others: Option<&mut mpsc::Receiver<UserRequest>>) -> Option<UserRequest> {
     others?.recv().await
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use ikigai_core::data::Cause;
 
-/// How a turn ended. All of it is stored.
+/// End of a turn, all of it stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The model said all it had to say.
+    /// The model finished its answer.
     Completed,
     /// It was interrupted.
     Interrupted(Cause),
@@ -15,12 +15,12 @@ pub enum Outcome {
     Failed(String),
 }
 
-/// Why a turn is to end early.
+/// Reason to end a turn early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Somebody wants it.
+    /// A user, a parent or the program interrupts it.
     Interrupt(Cause),
-    /// It took this long.
+    /// The time limit of the turn is over.
     Deadline(Duration),
 }
 

@@ -6,69 +6,69 @@ use ikigai_store::MailId;
 
 use super::{MergePreview, Stop, SummaryDraft};
 
-/// What a front end asks of an agent at work.
+/// Request of a front end to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserRequest {
-    /// To stop.
+    /// Stop.
     Stop(Stop),
-    /// To take this message in at the next break.
+    /// Add this message at the next request boundary.
     Say(String),
-    /// To carry out this line: a command, or one for the user's shell.
+    /// Run this line: a command or a shell line.
     Command(String),
     /// The same as `Command`, with an id under which the line is stored exactly once.
     Submit(Submission),
-    /// To show what this command would print, if it is one that only shows something.
+    /// Show the output of this command, if it only reads.
     Preview(String),
-    /// To do this as soon as it has nothing else to do.
+    /// Do this job when idle.
     Do(AgentJob),
-    /// Not to send a message that waits.
+    /// Withdraw a queued message.
     TakeBack(MailId),
-    /// To do with a call as somebody answered.
+    /// Answer the question about a call.
     Answer {
-        /// Which call.
+        /// The call.
         call: RowRef,
-        /// What was answered.
+        /// The answer.
         answer: Answer,
-        /// By whom.
+        /// Author of the answer.
         by: AnsweredBy,
     },
 }
 
-/// What somebody answered to a question.
+/// Answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This once.
+    /// Allow this call.
     Once,
-    /// From now on, whatever fits the pattern.
+    /// Allow all calls that match the pattern.
     Always(String),
-    /// No; the model is told why, if a reason is given.
+    /// Refuse; the model gets the reason, if any.
     No(Option<String>),
 }
 
-/// What is asked of an agent.
+/// Job for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentJob {
-    /// To answer this.
+    /// Answer this message.
     Say(String),
-    /// To answer what is in its log already.
+    /// Answer the messages that are in its log.
     Answer,
-    /// To take its mail in and answer that.
+    /// Take its mail and answer it.
     Mail,
-    /// To go on with a stopped turn.
+    /// Continue a stopped turn.
     Resume,
-    /// To send the last turn again.
+    /// Repeat the last turn.
     Retry,
-    /// To go on with what its log says is not done: open calls, or a message without an answer.
+    /// Finish open calls, or answer an unanswered message.
     GoOn,
     /// To carry out this line: a command, or one for the user's shell.
     Line(String),
-    /// To answer or carry out a submitted line.
+    /// Answer or run a submitted line.
     Submit(Submission),
-    /// To store that a program of the user ran on the terminal.
+    /// Store that a program of the user ran on the terminal.
     TerminalRan(TerminalRun),
-    /// To take over what came of a child, in these words.
+    /// Merge a child with this text.
     Merge(Box<MergePreview>, String),
-    /// To store a summary as the user edited it, or to say why the user did not.
+    /// Store an edited summary, or the reason why there is none.
     StoreSummary(Box<SummaryDraft>, Result<String, String>),
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct WaitingLine {
 }
 
 impl WaitingLine {
-    pub(super) fn into_intent(self) -> UserRequest {
+    pub(super) fn into_request(self) -> UserRequest {
         match self.id {
             // Only the row of a message has the time of its submission, and this is a command.
             Some(id) => UserRequest::Submit(Submission {
