@@ -21,25 +21,22 @@ use crate::frontend::{Stop, USER_REQUESTS, UiEvent, UserRequest};
 
 pub(crate) use open_questions::OpenQuestion;
 
-/// How often it is looked at most what other processes did: a log that grows all the time must not
-/// be read all the time.
+/// Minimum interval between polls of other processes' commits.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// A turn that is over sooner is not worth a watch: to end one takes the kernel longer than many a
-/// whole turn takes.
+/// Delay before the log is watched: ending a watch costs more than a short turn.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// How often those are woken who wait for agents of other processes, though nothing was stored: a
-/// process that dies stores nothing.
+/// Interval of wake-ups for waits on other processes; a process that dies stores nothing.
 const OUTSIDE: Duration = Duration::from_secs(2);
 
-/// After so long a store that could not be watched is asked again.
+/// Delay before a failed watch is retried.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Is told what happens to agents that have no front end of their own, with their ids and names.
+/// Receives the events of agents without a front end, with their ids and names.
 pub type Observer = Arc<dyn Fn(AgentId, &str, &UiEvent) + Send + Sync>;
 
-/// Notes which agent the user talks or switches to.
+/// Records the agent that the user talks or switches to.
 pub type UseObserver = Arc<dyn Fn(AgentId) + Send + Sync>;
 
 /// Settings with which the first agent of a front end starts.
@@ -53,22 +50,22 @@ pub struct Opening {
     pub approve: Option<Approve>,
 }
 
-/// What this process's agents share.
+/// State that the agents of this process share.
 pub(crate) struct Hub {
     /// Calls of children that wait for an answer.
     pub(crate) open_questions: Arc<OpenQuestions>,
     slots: Mutex<HashMap<AgentId, Slot>>,
     /// Number of the newest seat.
     seats: AtomicU64,
-    /// Grows whenever something happened that somebody may wait for.
+    /// Counter of events that a waiting task may need.
     changes: watch::Sender<u64>,
-    /// Somebody has asked how an agent of another process goes on.
+    /// True if a task waits for an agent of another process.
     outside: AtomicBool,
-    /// Tells that somebody begins to ask.
+    /// Wakes the watcher when such a wait begins.
     asked: Arc<Notify>,
-    /// How many requests run at the same time.
+    /// Limits parallel requests.
     pub(crate) requests: Semaphore,
-    /// Held by whoever opens an agent to have it live here, so that none is opened twice.
+    /// Held while an agent is opened here, so that none is opened twice.
     pub(crate) door: Semaphore,
     front: Mutex<Front>,
     /// The program leaves: agents that start now end at once.
@@ -83,9 +80,9 @@ pub(crate) struct Hub {
 struct Slot {
     requests: mpsc::Sender<UserRequest>,
     working: bool,
-    /// It sees to something that is no work: it begins to live here, or shows something.
+    /// It starts or shows something, which does not count as work.
     minds: bool,
-    /// Why its life here ends, if it does.
+    /// Reason why it ends here, if it does.
     end: Option<LifeEnd>,
     /// Tells this seat from an earlier one of the same agent.
     number: u64,
@@ -102,12 +99,12 @@ enum LifeEnd {
 }
 
 impl Slot {
-    /// Whether all that it was told was heard and seen to, but for the work that it does.
+    /// Returns true if it has handled all requests but its current job.
     fn has_heard(&self) -> bool {
         !self.minds && self.requests.capacity() == self.requests.max_capacity()
     }
 
-    /// Interrupts its work, and ends its life here after what it was told before.
+    /// Interrupts its work and ends it after the requests sent before.
     fn dismiss(&mut self) {
         self.end.get_or_insert(LifeEnd::Dismissed);
         let _ = self
@@ -135,7 +132,7 @@ impl Drop for Seat {
     }
 }
 
-/// What the front end of this process can show.
+/// Abilities of this process's front end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum FrontDisplay {
     /// Lines only.
@@ -147,14 +144,14 @@ enum FrontDisplay {
     Terminal,
 }
 
-/// Who sees and answers for agents that have no front end of their own.
+/// Observer of agents that have no front end.
 #[derive(Clone, Default)]
 struct Front {
     observer: Option<Observer>,
     answers: bool,
     watching: bool,
     display: FrontDisplay,
-    /// Notes which agent the user uses.
+    /// Records the agent that the user uses.
     use_observer: Option<UseObserver>,
     /// Settings for an agent that is about to start.
     opening: Option<Opening>,
@@ -236,7 +233,7 @@ impl Hub {
         self.bump();
     }
 
-    /// Says that an agent sees to something for which nobody has to wait.
+    /// Marks an agent as busy with something that is no work.
     pub(crate) fn set_minding(&self, agent: AgentId) {
         if let Some(slot) = self.slots().get_mut(&agent) {
             slot.working = false;
@@ -244,7 +241,7 @@ impl Hub {
         }
     }
 
-    /// Stops an agent of this process that was killed; once, however often it is told.
+    /// Stops a killed agent of this process, once.
     pub(crate) fn kill(&self, agent: AgentId) {
         if let Some(slot) = self.slots().get_mut(&agent)
             && slot.end.replace(LifeEnd::Killed) != Some(LifeEnd::Killed)
@@ -254,12 +251,12 @@ impl Hub {
         }
     }
 
-    /// Whether an agent of this process was killed.
+    /// Returns true if an agent of this process was killed.
     pub(crate) fn is_killed(&self, agent: AgentId) -> bool {
         self.life_end(agent) == Some(LifeEnd::Killed)
     }
 
-    /// Whether an agent of this process works; none if it is not of this process.
+    /// Returns true if an agent of this process works; none for other agents.
     pub(crate) fn is_working(&self, agent: AgentId) -> Option<bool> {
         self.slots().get(&agent).map(|slot| slot.working)
     }
@@ -276,13 +273,13 @@ impl Hub {
         working.map(|(agent, _)| *agent).collect()
     }
 
-    /// Ends the lives of all agents of this process, and of those that start from now on.
+    /// Ends all agents of this process, including those that start later.
     pub(crate) fn dismiss_all(&self) {
         self.leaving.store(true, Ordering::Relaxed);
         self.slots().values_mut().for_each(Slot::dismiss);
     }
 
-    /// True if an agent is to end its life here once it has heard what it was told.
+    /// Returns true if an agent ends here after its pending requests.
     pub(crate) fn is_dismissed(&self, agent: AgentId) -> bool {
         self.life_end(agent) == Some(LifeEnd::Dismissed)
     }
@@ -291,25 +288,25 @@ impl Hub {
         self.slots().get(&agent)?.end
     }
 
-    /// Says something to an agent of this process; `false` if it is none, or does not listen.
+    /// Sends a request to an agent of this process; false if it cannot receive it.
     pub(crate) fn deliver(&self, agent: AgentId, request: UserRequest) -> bool {
         let mut slots = self.slots();
         let Some(slot) = slots.get_mut(&agent) else {
             return false;
         };
-        // Whoever waits for it must not find it idle before it has heard of its work.
+        // A waiting task must not find it idle before it has received its work.
         let works = matches!(request, UserRequest::Do(_));
         let heard = slot.requests.try_send(request).is_ok();
         slot.working |= works && heard;
         heard
     }
 
-    /// Where an agent of this process is spoken to.
+    /// Request channel of an agent of this process.
     pub(crate) fn ear_of(&self, agent: AgentId) -> Option<mpsc::Sender<UserRequest>> {
         self.slots().get(&agent).map(|slot| slot.requests.clone())
     }
 
-    /// Ends the life of an agent of this process, and waits until its lease is given back.
+    /// Ends an agent of this process and waits until its lease is released.
     pub(crate) async fn let_go(&self, agent: AgentId) {
         let requests = self.slots().get_mut(&agent).map(|slot| {
             slot.dismiss();
@@ -320,29 +317,29 @@ impl Hub {
         }
     }
 
-    /// Whether an agent has heard and seen to all that it was told, but for the work that it does.
+    /// Returns true if an agent has handled all requests but its current job.
     pub(crate) fn has_heard(&self, agent: AgentId) -> bool {
         self.slots().get(&agent).is_none_or(Slot::has_heard)
     }
 
-    /// Tells whenever an agent of this process begins or ends its work.
+    /// Watch that changes when an agent of this process starts or ends work.
     pub(crate) fn stirs(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Wakes whoever waits for something to happen.
+    /// Wakes all waiting tasks.
     pub(crate) fn bump(&self) {
         self.changes
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Tells whenever something may have happened, in this process or in another one.
+    /// Watch that changes when this or another process may have changed something.
     pub(crate) fn changes(self: &Arc<Self>, store: &Arc<dyn Log>) -> watch::Receiver<u64> {
         self.watch(store);
         self.changes.subscribe()
     }
 
-    /// Begins to look at what other processes do, unless that is done already.
+    /// Starts the watcher of other processes, once.
     pub(crate) fn watch(self: &Arc<Self>, store: &Arc<dyn Log>) {
         let mut front = self.front();
         if front.watching {
@@ -355,7 +352,7 @@ impl Hub {
     /// Stops the agents of this process that others have killed.
     async fn stop_the_dead(&self, store: &dyn Log) {
         let own: Vec<_> = self.slots().keys().copied().collect();
-        // A store that fails tells nothing; the next change is another occasion.
+        // Ignore a failing store; the next change retries.
         let dead = store.dead_among(own).await.unwrap_or_default();
         for agent in &dead {
             self.kill(*agent);
@@ -365,26 +362,26 @@ impl Hub {
         }
     }
 
-    /// Notes that somebody wants to know how an agent of another process goes on.
+    /// Records that a task waits for an agent of another process.
     pub(crate) fn look_outside(&self) {
         if !self.outside.swap(true, Ordering::Relaxed) {
             self.asked.notify_one();
         }
     }
 
-    /// Whether somebody wanted that since they were woken last.
+    /// Returns true if a task began such a wait since the last wake-up.
     fn looks_outside(&self) -> bool {
         self.outside.swap(false, Ordering::Relaxed)
     }
 
-    /// Says who sees agents that have no front end, and whether somebody answers for them.
+    /// Sets the observer of agents without a front end, and whether it answers questions.
     pub(crate) fn set_front(&self, observer: Observer, answers: bool) {
         let mut front = self.front();
         front.observer = Some(observer);
         front.answers = answers;
     }
 
-    /// Says that there is a screen.
+    /// Sets the abilities of the front end.
     pub(crate) fn set_screen(&self) {
         let display = &mut self.front().display;
         *display = (*display).max(FrontDisplay::Screen);
@@ -435,9 +432,10 @@ impl Hub {
     }
 }
 
-/// Wakes whoever waits when mail came or an agent of another process went on, and has the killed
-/// stopped. What is only streamed wakes nobody, and a log that grows all the time is looked at now
-/// and then. Keeps neither the agents nor the store alive.
+/// Watches the log: wakes waiting tasks on mail and rows, and stops killed agents.
+///
+/// Streamed text wakes no task, and a log that grows all the time is polled at intervals. Keeps
+/// neither the agents nor the store alive.
 async fn look_on(hub: Weak<Hub>, store: Weak<dyn Log>) {
     let Some((mut watch, mut seen)) = start_watching(&hub, &store).await else {
         return;
@@ -445,7 +443,7 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn Log>) {
     let Some(asked) = hub.upgrade().map(|hub| Arc::clone(&hub.asked)) else {
         return;
     };
-    // When those are woken who wait for others; none waits before it is told.
+    // Time of the next wake-up of waits for other processes; none without such a wait.
     let mut wake = None;
     loop {
         let later = async {
@@ -467,7 +465,7 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn Log>) {
                 let Some(hub) = hub.upgrade() else {
                     return;
                 };
-                // Whoever still waits asks again.
+                // A task that still waits asks again.
                 hub.looks_outside();
                 hub.bump();
                 continue;
@@ -491,15 +489,16 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn Log>) {
     }
 }
 
-/// Begins to watch the log, once somebody has worked for a moment; a store that fails is asked
-/// again. None if nobody is there any more.
+/// Starts the watch after an agent has worked for a moment; retries a failing store.
+///
+/// Returns none if the hub is gone.
 async fn start_watching(hub: &Weak<Hub>, store: &Weak<dyn Log>) -> Option<(Watch, Pulse)> {
     let mut pause = MOMENT;
     loop {
         sleep(pause).await;
         let store = store.upgrade()?;
         if let (Ok(watch), Ok(pulse)) = (store.watch(), store.pulse().await) {
-            // What happened before it was watched.
+            // Events before the watch began.
             let hub = hub.upgrade()?;
             hub.bump();
             hub.stop_the_dead(&*store).await;

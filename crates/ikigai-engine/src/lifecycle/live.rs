@@ -1,4 +1,4 @@
-//! The life of an agent in this process: it does what it is asked, reports, and listens.
+//! Task of an agent in this process: runs jobs, reports, receives requests.
 
 use std::any::Any;
 use std::time::Duration;
@@ -21,20 +21,21 @@ use crate::{EngineError, Worker};
 /// Time that stopping agents have to store their outcome.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How the waiting for others ended.
+/// End of a wait for other agents.
 enum Awaited {
-    /// They are done; some of them may have left mail.
+    /// They finished; they may have left mail.
     Done {
         reports: bool,
     },
-    /// There is something to do meanwhile.
+    /// A request interrupts the wait.
     Asked,
     Stopped(Stop),
 }
 
 impl Worker {
-    /// Does what is asked, then waits for the children that its model forked meanwhile; what they
-    /// leave as mail, when the last of them is done, is one more turn.
+    /// Runs a job, then waits for children that its model forked meanwhile.
+    ///
+    /// Their mail, when the last of them has finished, starts one more turn.
     pub async fn work(
         &mut self,
         job: AgentJob,
@@ -44,7 +45,7 @@ impl Worker {
         let seat = self.take_seat(front);
         let outcome = self.work_seated(job, front).await;
         drop(seat);
-        // What was said to it at the last moment is not lost.
+        // Keep requests of the last moment.
         if outcome.is_ok()
             && let Some(Stop::Interrupt(cause @ (Cause::Exit | Cause::Kill))) =
                 self.hear(front).await?
@@ -54,7 +55,7 @@ impl Worker {
         outcome
     }
 
-    /// An agent that a front end drives can be killed, woken and waited for like one that has none.
+    /// Registers an agent that a front end drives, so that it can be killed and awaited.
     fn take_seat(&self, front: &mut FrontEnd<'_>) -> Option<Seat> {
         let agent = self.ledger.agent.state.agent();
         if self.ledger.engine.hub.is_working(agent).is_some() {
@@ -76,7 +77,7 @@ impl Worker {
             if self.ledger.engine.hub.is_killed(own) {
                 return Ok(Outcome::Interrupted(Cause::Kill));
             }
-            // A command may have ended the turn, and may begin another.
+            // A command may have ended the turn and may start another.
             if let Some(job) = self.next_errand(front).await? {
                 outcome = self.carry_out(job, front).await?;
                 continue;
@@ -85,7 +86,7 @@ impl Worker {
                 return Ok(outcome);
             }
             if let Some(stop) = self.stopped.take() {
-                // Whoever stops the agent stops what works beside it.
+                // A stop of the agent stops the agents that run with it.
                 self.stop_others(&stop).await;
                 return Ok(outcome);
             }
@@ -100,7 +101,7 @@ impl Worker {
                         after.as_secs()
                     ));
                 }
-                // Who was forked by a command says what it has to say in its own log.
+                // A child forked by a command reports in its own log only.
                 Awaited::Done { reports: true } if self.has_mail().await? => {
                     outcome = self.carry_out(AgentJob::Mail, front).await?;
                 }
@@ -109,7 +110,7 @@ impl Worker {
         }
     }
 
-    /// What there is to do after a turn: what commands ask for, what others do, what the user says.
+    /// Work after a turn: jobs of commands, other agents, messages of the user.
     async fn next_errand(
         &mut self,
         front: &mut FrontEnd<'_>,
@@ -153,29 +154,31 @@ impl Worker {
         }
     }
 
-    /// Waits for what was started beside the agent, so that nothing is cut off by leaving. Returns
-    /// why it was told to stop, if it was.
+    /// Waits for agents that run with this one before leaving.
+    ///
+    /// Returns the stop that ended the wait, if any.
     pub async fn see_children_out(
         &mut self,
         front: &mut FrontEnd<'_>,
     ) -> Result<Option<Stop>, EngineError> {
-        // Whoever kills the agent meanwhile is heard.
+        // Handle kills meanwhile.
         let _seat = self.take_seat(front);
         loop {
             match self.await_children(front).await? {
                 Awaited::Stopped(stop) => return Ok(Some(stop)),
                 Awaited::Done { .. } => return Ok(None),
-                // The front end is about to leave: what it says is mail for the next turn.
+                // The front end is about to leave: its messages become mail for the next turn.
                 Awaited::Asked => {}
             }
         }
     }
 
-    /// Lets go of the rows that were read: there may be hundreds of idle agents, and what the next
-    /// turn needs is read then.
+    /// Drops the rows that were read, since hundreds of agents may be idle.
+    ///
+    /// The next turn reads what it needs.
     async fn rest(&mut self) {
         let own = self.ledger.agent.state.agent();
-        // Whoever cannot read it anew keeps what it has.
+        // Keep the view if it cannot be read again.
         if let Ok(agent) = Agent::restore(self.ledger.engine.store(), own).await
             && agent.state.head() == self.ledger.agent.state.head()
         {
@@ -230,7 +233,7 @@ impl Worker {
         Ok(!self.ledger.engine.store.queued_mail(own).await?.is_empty())
     }
 
-    /// Waits until none of those that it started works any more, unless there is something to do.
+    /// Waits until all agents that it started are idle, or a request comes.
     async fn await_children(&mut self, front: &mut FrontEnd<'_>) -> Result<Awaited, EngineError> {
         let mut changes = self.ledger.engine.hub.changes(&self.ledger.engine.store);
         let reports = self.children.iter().any(|child| child.reports);
@@ -266,7 +269,7 @@ impl Worker {
         }
     }
 
-    /// Stops what was started beside the agent, and waits until it has stored how it ended.
+    /// Stops agents that run with this one and waits until they stored their end.
     async fn stop_others(&mut self, stop: &Stop) {
         let hub = self.ledger.engine.hub.clone();
         for child in &self.children {
@@ -282,14 +285,15 @@ impl Worker {
                 }
             }
         };
-        // What is not stored by then is settled by whoever opens the agent next.
+        // The next process that opens an agent settles it if it stored nothing by then.
         let _ = tokio::time::timeout(LAST_WORDS, ended).await;
         self.children.clear();
     }
 }
 
-/// Starts an agent that has no front end of its own, with something to do or only to listen. A panic is its own affair: it is recorded, and
-/// the others go on.
+/// Starts the task of an agent without a front end, with or without a first job.
+///
+/// A panic ends this task only: it is recorded, and other agents continue.
 pub(crate) fn start(ledger: Ledger, job: Option<AgentJob>) {
     let engine = ledger.engine.clone();
     let agent = ledger.id();
@@ -304,7 +308,7 @@ pub(crate) fn start(ledger: Ledger, job: Option<AgentJob>) {
         {
             engine.broken_down(agent, &reason_of(&*panicked)).await;
         }
-        // Kept until then, so that whoever waits for it finds out how it ended.
+        // Keep it until then, so that waiting tasks learn its outcome.
         drop(seat);
     });
 }
@@ -366,7 +370,7 @@ async fn live(
             worker.finish_lines(&mut front).await;
             break;
         }
-        // What was said at the last moment is heeded as what is said now.
+        // Handle requests of the last moment as new ones.
         if !front.queued.is_empty() {
             front.jobs.push_back(AgentJob::Mail);
         }
@@ -395,11 +399,11 @@ async fn live(
     let _ = worker.release().await;
 }
 
-/// What an agent does next.
+/// Next job of an agent.
 #[derive(Default)]
 struct Next {
     job: Option<AgentJob>,
-    /// What is to be heeded while it does that.
+    /// Requests to handle during the job.
     heard: Vec<UserRequest>,
 }
 
@@ -412,7 +416,7 @@ impl From<AgentJob> for Next {
     }
 }
 
-/// What an idle agent is asked next; none if it is to end.
+/// Waits for the next job of an idle agent; none if it ends.
 async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<Next> {
     let agent = worker.ledger.agent.state.agent();
     loop {
@@ -458,8 +462,7 @@ async fn listen(worker: &mut Worker, front: &mut FrontEnd<'_>) -> Option<Next> {
 }
 
 impl crate::Engine {
-    /// Records that an agent's task broke down, so that its turn is not left open for ever, and
-    /// says so.
+    /// Records that an agent's task panicked, so that its turn does not stay open.
     async fn broken_down(&self, agent: AgentId, reason: &str) {
         let text = format!("the agent broke down, which is a mistake in ikigai: {reason}");
         let (name, recorded) = match self.record_breakdown(agent, &text).await {
@@ -474,7 +477,7 @@ impl crate::Engine {
         }
     }
 
-    /// Settles the agent's turn, and tells its log and its parent why it ended. Returns its name.
+    /// Settles the agent's turn and stores the reason for it and its parent. Returns its name.
     async fn record_breakdown(&self, agent: AgentId, text: &str) -> Result<String, EngineError> {
         let record = self.store.agent(agent).await?;
         let record = record.ok_or_else(|| EngineError::NoSuchAgent(agent.to_string()))?;
@@ -496,7 +499,7 @@ impl crate::Engine {
     }
 }
 
-/// What was said when a task panicked.
+/// Message of a panic.
 fn reason_of(panicked: &(dyn Any + Send)) -> String {
     let text = panicked
         .downcast_ref::<&str>()

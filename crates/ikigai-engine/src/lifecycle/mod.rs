@@ -1,5 +1,7 @@
-//! Agents that a front end with a screen takes care of: they live beside each other, and whoever
-//! looks at one of them says things to it by its id and is told by the observer.
+//! Activation and deactivation of agents for front ends.
+//!
+//! Several agents run in parallel; a front end sends requests by agent id and gets events by the
+//! observer.
 
 mod held_forks;
 mod lines;
@@ -37,8 +39,9 @@ const DOOR_WITHIN: Duration = Duration::from_millis(200);
 const LEAVE_WITHIN: Duration = Duration::from_millis(1100);
 
 impl Engine {
-    /// Takes care of an agent: takes its lease, settles what a former process left unfinished, and
-    /// has it listen. Nothing is sent. One that lives here already is left alone.
+    /// Activates an agent: takes its lease, settles an unfinished turn, starts its task.
+    ///
+    /// Sends no request. Does nothing if the agent is active here already.
     pub async fn attend(&self, agent: &AgentRecord) -> Result<(), EngineError> {
         let _door = self.hub.door.acquire().await;
         if self.hub.is_working(agent.id).is_none() {
@@ -49,7 +52,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a root agent in a directory's session, and takes care of it.
+    /// Creates a root agent in a directory's session and activates it.
     pub async fn attend_new(&self, directory: &str, workdir: &str) -> Result<AgentId, EngineError> {
         let mut worker = self.create_root(directory, workdir).await?;
         worker.apply_opening(None).await?;
@@ -58,12 +61,12 @@ impl Engine {
         Ok(agent)
     }
 
-    /// Has the user's choice of agents noted.
+    /// Sets the recorder of the agents that the user chooses.
     pub fn observe_use(&self, observer: UseObserver) {
         self.hub.set_use_observer(observer);
     }
 
-    /// Notes that the user talks or switches to an agent.
+    /// Records that the user talks or switches to an agent.
     pub fn note_use(&self, agent: AgentId) {
         if let Some(observer) = self.hub.use_observer() {
             observer(agent);
@@ -75,7 +78,7 @@ impl Engine {
         self.hub.set_opening(opening);
     }
 
-    /// Says something to an agent, taking care of it first if nobody does.
+    /// Sends a request to an agent, activating it first if necessary.
     pub async fn say(&self, agent: AgentId, request: UserRequest) -> Result<(), EngineError> {
         if matches!(
             request,
@@ -95,23 +98,23 @@ impl Engine {
         }
     }
 
-    /// Whether an agent of this process works; none if it is not of this process.
+    /// Returns true if an agent of this process works; none for other agents.
     pub fn is_working(&self, agent: AgentId) -> Option<bool> {
         self.hub.is_working(agent)
     }
 
-    /// Whether an agent has heard and seen to all that it was told, but for the work that it does.
+    /// Returns true if an agent has handled all requests but its current job.
     pub fn has_heard(&self, agent: AgentId) -> bool {
         self.hub.has_heard(agent)
     }
 
-    /// Whether no agent of this process works or was told something that it has not heard.
+    /// Returns true if no agent of this process works or has pending requests.
     pub fn is_idle(&self) -> bool {
         let mut attended = self.hub.attended().into_iter();
         self.hub.working().is_empty() && attended.all(|agent| self.hub.has_heard(agent))
     }
 
-    /// Tells whenever an agent of this process may have begun or ended its work.
+    /// Watch that changes when an agent of this process may have started or ended work.
     pub fn stirs(&self) -> watch::Receiver<u64> {
         self.hub.stirs()
     }
@@ -138,7 +141,7 @@ impl Engine {
                     }
                 }
             };
-            // What is not stored by then is settled by whoever opens the agent next.
+            // The next process that opens the agent settles what is not stored by then.
             let _ = tokio::time::timeout(LAST_WORDS, ended).await;
         }
         let gone = self.hub.let_go(agent);
@@ -146,8 +149,9 @@ impl Engine {
         Some(worked)
     }
 
-    /// Takes care of agents that another process has handed over, and goes on with those of their
-    /// turns that stopped in the middle. One with a call of unknown outcome waits for its user.
+    /// Activates agents that another process handed over, and continues their stopped turns.
+    ///
+    /// A turn with a call of unknown outcome waits for its user.
     pub async fn take_over(&self, agents: &[AgentId]) -> Result<(), EngineError> {
         for agent in agents {
             let Some(record) = self.store.agent(*agent).await? else {
@@ -155,7 +159,7 @@ impl Engine {
             };
             match self.attend(&record).await {
                 Ok(()) => {}
-                // Somebody else was quicker, or has killed it.
+                // Another process took it, or it was killed.
                 Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => {
                     continue;
                 }
@@ -214,10 +218,10 @@ impl Engine {
         Ok(Worker::new(ledger, &Dispatcher))
     }
 
-    /// Makes a child of an agent whoever holds that one, and opens it.
+    /// Creates a child of an agent of any process, and opens it.
     ///
-    /// The parent's own row is appended without its lease, and its holder goes on undisturbed; the
-    /// child is this process's.
+    /// Appends the parent's row without its lease, so its owner continues. This process owns the
+    /// child.
     pub async fn fork_held(&self, parent: AgentId, wish: &ForkWish) -> Result<Worker, EngineError> {
         let ledger = Box::pin(self.fork_held_ledger(parent, wish, start)).await?;
         Ok(Worker::new(ledger, &Dispatcher))
@@ -225,7 +229,7 @@ impl Engine {
 }
 
 impl Worker {
-    /// Makes a child that knows nothing, and works as it from here on.
+    /// Creates a fresh child and continues as it.
     pub async fn into_fresh_child(mut self) -> Result<Self, EngineError> {
         let wish = ForkWish {
             name: None,
@@ -242,7 +246,7 @@ impl Worker {
         Ok(Self::new(child, &Dispatcher))
     }
 
-    /// Has another agent that this process holds answer what it was told, beside this one.
+    /// Lets another agent of this process answer its messages in parallel.
     pub fn answer_beside(&mut self, other: Self) {
         self.family().start(other.ledger, AgentJob::Answer);
     }
