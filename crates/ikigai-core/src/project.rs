@@ -42,15 +42,65 @@ pub struct Target {
     pub documents: BTreeMap<String, String>,
 }
 
-/// What a model is told of a tool.
+/// Description of a tool: for the model, and facts for front ends and rewinds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ToolSpec {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its purpose, for the model.
     pub description: String,
     /// JSON schema of its arguments.
     pub parameters: Value,
+    /// Facts that models do not see.
+    #[serde(skip)]
+    pub facts: ToolFacts,
+}
+
+/// Facts about every call of a tool, known without running it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolFacts {
+    /// Files that its calls change.
+    pub changes: FileChanges,
+    /// Preview of an output while its row is folded.
+    pub preview: OutputPreview,
+}
+
+/// Files that the calls of a tool change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileChanges {
+    /// No files: the tool only reads, or acts on agents.
+    None,
+    /// Files that its results list.
+    Listed,
+    /// Any files.
+    #[default]
+    Unknown,
+}
+
+/// Preview of a tool's output below the line of its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputPreview {
+    /// The line of the result alone.
+    Line,
+    /// The first few lines.
+    #[default]
+    FewLines,
+    /// A screenful, for outputs that a person follows.
+    Long,
+}
+
+impl ToolFacts {
+    /// Facts of a tool that changes no files and whose output only the model needs.
+    pub const READING: Self = Self {
+        changes: FileChanges::None,
+        preview: OutputPreview::Line,
+    };
+
+    /// Facts of a tool whose results list all files that it wrote.
+    pub const WRITING: Self = Self {
+        changes: FileChanges::Listed,
+        preview: OutputPreview::FewLines,
+    };
 }
 
 /// What a provider is sent, in no provider's form. There is no place in it for anything else.

@@ -1,6 +1,6 @@
 //! Tools by which a model forks, kills, messages, awaits and remembers agents.
 
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_tools::arguments::schema_of;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -98,6 +98,9 @@ pub(crate) struct RecallArguments {
 impl AgentTool {
     const ALL: [Self; 5] = [Self::Fork, Self::Kill, Self::Send, Self::Wait, Self::Recall];
 
+    /// Facts about the calls of each of them.
+    pub(crate) const FACTS: ToolFacts = ToolFacts::READING;
+
     /// The tool of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
@@ -148,6 +151,7 @@ impl AgentTool {
             name: self.name().to_owned(),
             description: description.to_owned(),
             parameters,
+            facts: Self::FACTS,
         }
     }
 

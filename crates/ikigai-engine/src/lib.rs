@@ -54,7 +54,7 @@ pub use lifecycle::{HeldFork, Stopped};
 pub use limits::{AgentLimits, Limits, Resume};
 pub use past_request::PastRequest;
 pub use sessions::SessionEntry;
-pub use tools::{Blank, Probe, Safety, Tools};
+pub use tools::{Blank, Probe, Safety, Tools, tool_facts};
 pub use turn::Worker;
 pub use turn_figures::TurnFigures;
 

@@ -6,6 +6,7 @@ use ikigai_core::data::{self, ToolResultData};
 use ikigai_core::view::Entry;
 use ikigai_core::{AgentId, Direction, Kind, Micros, PageQuery, RowRef, Seq, Span};
 use ikigai_store::{Agent, AgentRecord, StoreError};
+use ikigai_tools::builtin::list;
 use ikigai_tools::{Given, Need, Stale};
 
 use crate::figures::since;
@@ -21,14 +22,6 @@ const PAGE_ROWS: usize = 512;
 /// them may have changed a file.
 const OTHERS_ROWS: usize = 256;
 const MOST_OTHERS: usize = 64;
-
-/// The name of the tool whose answers are the agent's to-do list.
-const LIST_TOOL: &str = "list";
-
-/// Says whether a tool's answers are the agent's to-do list.
-pub(crate) fn is_list(tool: &str) -> bool {
-    tool == LIST_TOOL
-}
 
 impl Engine {
     /// Finds what a call must be told.
@@ -135,6 +128,6 @@ fn hash_in(result: &ToolResultData, path: &Path) -> Option<String> {
 }
 
 fn list_in(result: &ToolResultData) -> Option<String> {
-    let is_list = result.name.as_deref() == Some(LIST_TOOL) && result.success == Some(true);
+    let is_list = result.name.as_deref() == Some(list::NAME) && result.success == Some(true);
     result.output.clone().filter(|_| is_list)
 }

@@ -5,10 +5,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::data::{self, RewindData, ToolResultData, Verdict, Via};
+use ikigai_core::project::FileChanges;
 use ikigai_core::view::Entry;
 use ikigai_core::{Kind, RowRef};
 use ikigai_store::{Agent, Log, StoreError, history};
 use ikigai_tools::{Place, paths};
+
+use crate::tools::tool_facts;
 
 /// How many rows are read at a time, and how many more so that it is known where turns begin.
 const PAGE_ROWS: usize = 256;
@@ -16,24 +19,6 @@ const MORE_ROWS: usize = 64;
 
 /// How many files a line names before the rest is counted.
 const MOST_NAMED: usize = 8;
-
-/// Tools that change nothing but the files that their results name. Whatever any other did can
-/// only be guessed.
-const TELLING: &[&str] = &[
-    "file_edit",
-    "file_read",
-    "file_write",
-    "fork",
-    "glob",
-    "grep",
-    "kill",
-    "list",
-    "recall",
-    "send",
-    "wait",
-    "web_fetch",
-    "web_search",
-];
 
 /// What a change of the path does to what the agent remembers.
 #[derive(Debug, Default)]
@@ -222,7 +207,9 @@ impl Side {
 
     fn add_result(&mut self, result: ToolResultData) {
         let name = result.name.unwrap_or_default();
-        if result.verdict != Some(Verdict::Refused) && !TELLING.contains(&name.as_str()) {
+        if result.verdict != Some(Verdict::Refused)
+            && tool_facts(&name).changes == FileChanges::Unknown
+        {
             self.tools.insert(name);
         }
         let files = result.files.unwrap_or_default();

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_core::settings::Rule;
 use ikigai_core::spelling::spell_out;
 use ikigai_store::BoxFuture;
 use ikigai_tools::permission::Sandbox;
 use ikigai_tools::process::Environment;
-use ikigai_tools::{BadArguments, Place, Prepared, Tool};
+use ikigai_tools::{BadArguments, Place, Prepared, Tool, builtin};
 
 use crate::agent_tools::AgentTool;
 
@@ -118,6 +118,14 @@ impl Toolset {
             Some((end, _)) => format!("{}…", spell_out(&shown[..end])),
         })
     }
+}
+
+/// Returns the facts of a tool that a stored row names, which may be gone.
+pub fn tool_facts(name: &str) -> ToolFacts {
+    let of_agents = AgentTool::named(name).map(|_| AgentTool::FACTS);
+    of_agents
+        .or_else(|| builtin::facts(name))
+        .unwrap_or_default()
 }
 
 /// How much a call may do.

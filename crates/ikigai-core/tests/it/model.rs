@@ -8,7 +8,7 @@ use ikigai_core::data::{
 };
 use ikigai_core::fork::ForkOrder;
 use ikigai_core::load::{Loaded, load};
-use ikigai_core::project::{ToolSpec, assemble};
+use ikigai_core::project::{ToolFacts, ToolSpec, assemble};
 use ikigai_core::{
     AgentId, Block, Budget, CannotProject, Event, Kind, Message, Request, Role, RowRef, Target,
     project,
@@ -348,6 +348,7 @@ fn request_type_has_no_place_for_other_kinds() {
         name: "ls".to_owned(),
         description: "lists".to_owned(),
         parameters: json!({}),
+        facts: ToolFacts::default(),
     });
     let request = json!(log.request(agent, &target).unwrap());
     let set = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();

@@ -7,6 +7,7 @@ use ikigai_core::project::{
 use ikigai_core::{Budget, Event};
 use ikigai_providers::{FailureKind, ProviderError};
 use ikigai_store::Agent;
+use ikigai_tools::builtin::list;
 use ikigai_tools::output::MOST_SENT_BYTES;
 
 use super::Turn;
@@ -16,7 +17,6 @@ use crate::environment::CrashPoint;
 use crate::figures::{tokens, turns};
 use crate::frontend::{FrontEnd, Stop, UiEvent};
 use crate::ledger::{CommitPlan, Ledger, read_held};
-use crate::recall::is_list;
 use crate::{EngineError, Worker, window};
 
 /// Budgets below this are too small for a request that asks for a summary.
@@ -53,7 +53,7 @@ impl Worker {
     /// Most bytes of a call's result that the model is given. The to-do list is read back out of
     /// its results, so none of these is cut.
     pub(super) fn result_limit(&self, call: &OpenCall) -> usize {
-        if is_list(&call.name) {
+        if call.name == list::NAME {
             MOST_SENT_BYTES
         } else {
             self.result_bytes

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ikigai_core::data::Verdict;
+use ikigai_core::project::FileChanges;
 use ikigai_core::settings::Approve;
 use ikigai_core::{Block, EffectClass, Request, Role, Settings};
 use ikigai_engine::{Outcome, UiEvent};
@@ -330,4 +331,13 @@ async fn calls_that_start_or_end_together_share_commits() {
         assert!(commits <= most + 6, "{what}: {commits} commits");
         assert_eq!(world.results(id).await.len(), CALLS, "{what}");
     }
+}
+
+#[test]
+fn a_stored_call_of_a_missing_tool_may_have_changed_any_file() {
+    let changes = |tool| ikigai_engine::tool_facts(tool).changes;
+
+    assert_eq!(changes("removed_tool"), FileChanges::Unknown);
+    assert_eq!(changes("file_write"), FileChanges::Listed);
+    assert_eq!(changes("fork"), FileChanges::None);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_providers::AnswerBlock;
 use ikigai_testkit::Step;
 use ikigai_tools::{BadArguments, Context, Ending, Output, Place, Prepared, Run, Tool, Touches};
@@ -179,6 +179,7 @@ impl Tool for Fake {
             name: self.name.to_owned(),
             description: "does as it is told".to_owned(),
             parameters: json!({ "type": "object" }),
+            facts: ToolFacts::default(),
         }
     }
 

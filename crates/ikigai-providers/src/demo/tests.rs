@@ -2,7 +2,7 @@
 
 use ikigai_core::Request;
 use ikigai_core::message::{Message, Role};
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_core::summary::{SummaryChunks, summary_message};
 use serde_json::json;
 
@@ -13,6 +13,7 @@ fn request(messages: Vec<Message>, tools: &[&str]) -> Request {
         name: (*name).to_owned(),
         description: String::new(),
         parameters: json!({}),
+        facts: ToolFacts::default(),
     };
     Request {
         system: None,

@@ -1,7 +1,7 @@
 //! Whatever happened, what is sent to a service of OpenAI's make is not refused.
 
 use ikigai_core::message::{Block, Payload, Role};
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_core::{Request, Target};
 use ikigai_providers::catalogue::{ThinkingStyle, ThinkingValue};
 use ikigai_providers::dialect::{Order, Quirks};
@@ -69,6 +69,7 @@ fn targets() -> [Target; 2] {
         name: "bash".to_owned(),
         description: "runs a command".to_owned(),
         parameters: json!({"type": "object"}),
+        facts: ToolFacts::default(),
     });
     [target(OWN.0, OWN.1), stranger]
 }

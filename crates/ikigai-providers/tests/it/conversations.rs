@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{Opaque, StoredThinking, Tagged, ToolCallData};
 use ikigai_core::message::{BlockItem, Payload};
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_core::{Block, Event, Message, Request, Role};
 use ikigai_testkit::TestLog;
 use serde_json::json;
@@ -90,11 +90,13 @@ pub(crate) fn tools() -> Vec<ToolSpec> {
             "required": ["path"],
             "additionalProperties": false,
         }),
+        facts: ToolFacts::default(),
     };
     let list = ToolSpec {
         name: "list".to_owned(),
         description: "Shows the list".to_owned(),
         parameters: json!({"type": "object"}),
+        facts: ToolFacts::default(),
     };
     vec![read, list]
 }

@@ -2,7 +2,7 @@
 
 use ikigai_core::Request;
 use ikigai_core::message::{Block, BlockItem, Message, Payload, Role};
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use serde_json::json;
 
 /// What a dialect hangs on blocks.
@@ -184,11 +184,13 @@ pub(crate) fn request(messages: Vec<Message>) -> Request {
             "type": "object", "properties": path, "required": ["path"],
             "additionalProperties": false,
         }),
+        facts: ToolFacts::default(),
     };
     let time = ToolSpec {
         name: "time".to_owned(),
         description: "Tells the time".to_owned(),
         parameters: json!({"type": "object"}),
+        facts: ToolFacts::default(),
     };
     Request {
         system: Some("You are a coding agent.".to_owned()),

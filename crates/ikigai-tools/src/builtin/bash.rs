@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{FileChanges, OutputPreview, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,6 +19,15 @@ use crate::process::{
 use crate::{
     BadArguments, Context, Ending, Output, Place, Prepared, Preview, Run, Tool, Touches, arguments,
     paths,
+};
+
+/// Name of the tool.
+pub(super) const NAME: &str = "bash";
+
+/// Facts about its calls.
+pub(super) const FACTS: ToolFacts = ToolFacts {
+    changes: FileChanges::Unknown,
+    preview: OutputPreview::FewLines,
 };
 
 /// How long a command may take if the model does not say.
@@ -58,12 +67,13 @@ impl Bash {
 impl Tool for Bash {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "bash".to_owned(),
+            name: NAME.to_owned(),
             description: "Runs a command line in bash and returns what it writes to standard \
                           output and standard error. There is no terminal and nothing to read \
                           from. When the command ends, everything that it started is ended too."
                 .to_owned(),
             parameters: arguments::schema_of::<Arguments>(),
+            facts: FACTS,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,6 +11,12 @@ use super::near;
 use crate::arguments::{self, BadArguments};
 use crate::files::{self, Found};
 use crate::{Place, Prepared, Tool};
+
+/// Name of the tool.
+pub(super) const NAME: &str = "file_edit";
+
+/// Facts about its calls.
+pub(super) const FACTS: ToolFacts = ToolFacts::WRITING;
 
 /// How many places of a text that is not unique are named.
 const MOST_PLACES: usize = 10;
@@ -30,18 +36,18 @@ struct Arguments {
     replace_all: Option<bool>,
 }
 
-/// See the module.
 pub(super) struct FileEdit;
 
 impl Tool for FileEdit {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "file_edit".to_owned(),
+            name: NAME.to_owned(),
             description: "Replaces an exact text in a file by another. Line endings of the file \
                           are kept: write \\n. Refuses a file that somebody else changed since \
                           you last read or wrote it."
                 .to_owned(),
             parameters: arguments::schema_of::<Arguments>(),
+            facts: FACTS,
         }
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -18,6 +18,12 @@ use crate::output::{MOST_SENT_BYTES, clean, visible};
 use crate::paths::Located;
 use crate::permission::directory_pattern;
 use crate::{Context, Need, Output, Place, Prepared, Run, Tool, Touches, paths};
+
+/// Name of the tool.
+pub(super) const NAME: &str = "file_read";
+
+/// Facts about its calls.
+pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
 /// How many lines come if the model does not say.
 const LINES: u64 = 2_000;
@@ -61,17 +67,17 @@ struct Arguments {
     column: Option<u64>,
 }
 
-/// See the module.
 pub(super) struct FileRead;
 
 impl Tool for FileRead {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "file_read".to_owned(),
+            name: NAME.to_owned(),
             description: "Reads a text file. Shows numbered lines without their line endings; \
                           long files come in pages."
                 .to_owned(),
             parameters: arguments::schema_of::<Arguments>(),
+            facts: FACTS,
         }
     }
 

@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::change;
 use crate::arguments::{self, BadArguments};
 use crate::{Place, Prepared, Tool};
+
+/// Name of the tool.
+pub(super) const NAME: &str = "file_write";
+
+/// Facts about its calls.
+pub(super) const FACTS: ToolFacts = ToolFacts::WRITING;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,18 +25,18 @@ struct Arguments {
     content: String,
 }
 
-/// See the module.
 pub(super) struct FileWrite;
 
 impl Tool for FileWrite {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "file_write".to_owned(),
+            name: NAME.to_owned(),
             description: "Writes a whole file, and the directories above it if need be. For a \
                           change to a part of a file use file_edit. Refuses a file that somebody \
                           else changed since you last read or wrote it."
                 .to_owned(),
             parameters: arguments::schema_of::<Arguments>(),
+            facts: FACTS,
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use globset::{GlobBuilder, GlobMatcher};
 use ikigai_core::EffectClass;
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -18,6 +18,12 @@ use crate::output::visible;
 use crate::paths::Located;
 use crate::permission::literal_pattern;
 use crate::{Context, Output, Place, Prepared, Run, Tool, Touches, paths};
+
+/// Name of the tool.
+pub(super) const NAME: &str = "glob";
+
+/// Facts about its calls.
+pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
 /// How many paths are shown.
 const MOST_SHOWN: usize = 200;
@@ -39,18 +45,18 @@ struct Arguments {
     path: Option<String>,
 }
 
-/// See the module.
 pub(super) struct Glob;
 
 impl Tool for Glob {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "glob".to_owned(),
+            name: NAME.to_owned(),
             description: "Finds files by a pattern of their path, newest first. Files that \
                           .gitignore and the like name are left out, unless the pattern begins \
                           with their directory."
                 .to_owned(),
             parameters: arguments::schema_of::<Arguments>(),
+            facts: FACTS,
         }
     }
 

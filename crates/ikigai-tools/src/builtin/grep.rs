@@ -13,7 +13,7 @@ use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
 use ikigai_core::EffectClass;
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,12 @@ use crate::output::{MOST_SENT_BYTES, visible};
 use crate::paths::Located;
 use crate::permission::literal_pattern;
 use crate::{Context, Output, Place, Prepared, Run, Tool, Touches, paths};
+
+/// Name of the tool.
+pub(super) const NAME: &str = "grep";
+
+/// Facts about its calls.
+pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
 /// How much a compiled expression may take: `\w{1000}{1000}` would take all memory.
 const MOST_EXPRESSION_BYTES: usize = 4 * 1024 * 1024;
@@ -79,17 +85,17 @@ enum Mode {
     Count,
 }
 
-/// See the module.
 pub(super) struct Grep;
 
 impl Tool for Grep {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "grep".to_owned(),
+            name: NAME.to_owned(),
             description: "Searches files for lines that fit a regular expression. Binary files, \
                           and files that .gitignore and the like name, are left out."
                 .to_owned(),
             parameters: arguments::schema_of::<Arguments>(),
+            facts: FACTS,
         }
     }
 

@@ -8,13 +8,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{FileChanges, OutputPreview, ToolFacts, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::arguments::{self, BadArguments};
 use crate::{Context, Need, Output, Place, Prepared, Run, Tool, Touches};
+
+/// Name of the tool.
+pub const NAME: &str = "list";
+
+/// Facts about its calls.
+pub(super) const FACTS: ToolFacts = ToolFacts {
+    changes: FileChanges::None,
+    preview: OutputPreview::Long,
+};
 
 /// More than this is no list to work by. Together with the next it keeps the text of a list below
 /// what a result may have, so that none is ever cut.
@@ -65,15 +74,15 @@ fn text_or_number<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<S
     }
 }
 
-/// See the module.
 pub(super) struct List;
 
 impl Tool for List {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "list".to_owned(),
+            name: NAME.to_owned(),
             description: "Keeps your own to-do list. Every answer shows the whole list.".to_owned(),
             parameters: arguments::schema_of::<Arguments>(),
+            facts: FACTS,
         }
     }
 

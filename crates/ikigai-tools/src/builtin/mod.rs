@@ -1,4 +1,4 @@
-//! The built-in tools, one file each. A tool is its file and its line in [`all`].
+//! The built-in tools, one file each, with a line in [`all`] and in [`FACTS`].
 
 pub mod bash;
 mod change;
@@ -7,13 +7,15 @@ mod file_read;
 mod file_write;
 mod glob;
 mod grep;
-mod list;
+pub mod list;
 mod near;
 mod walk;
 pub mod web_fetch;
 pub mod web_search;
 
 use std::sync::Arc;
+
+use ikigai_core::project::ToolFacts;
 
 use crate::Tool;
 use crate::process::Environment;
@@ -30,3 +32,25 @@ pub fn all(environment: Environment) -> Vec<Arc<dyn Tool>> {
         Arc::new(list::List),
     ]
 }
+
+/// Facts of all built-in tools, by name.
+const FACTS: &[(&str, ToolFacts)] = &[
+    (bash::NAME, bash::FACTS),
+    (file_edit::NAME, file_edit::FACTS),
+    (file_read::NAME, file_read::FACTS),
+    (file_write::NAME, file_write::FACTS),
+    (glob::NAME, glob::FACTS),
+    (grep::NAME, grep::FACTS),
+    (list::NAME, list::FACTS),
+    (web_fetch::NAME, web_fetch::FACTS),
+    (web_search::NAME, web_search::FACTS),
+];
+
+/// Returns the facts of a built-in tool, switched on or not.
+pub fn facts(name: &str) -> Option<ToolFacts> {
+    let found = FACTS.iter().find(|(tool, _)| *tool == name);
+    found.map(|(_, facts)| *facts)
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use reqwest::Url;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue,
@@ -20,6 +20,12 @@ use crate::web::client::{self, Answer, Client, FetchError, Hop};
 use crate::web::decode::{Content, content, text_of};
 use crate::web::markdown;
 use crate::{Context, Output, Place, Prepared, Run, Tool, Touches};
+
+/// Name of the tool.
+pub(super) const NAME: &str = "web_fetch";
+
+/// Facts about its calls.
+pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
 /// How many characters are given if the model does not say: about what a result may hold.
 const DEFAULT_LIMIT: usize = 20_000;
@@ -84,13 +90,14 @@ impl WebFetch {
 impl Tool for WebFetch {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "web_fetch".to_owned(),
+            name: NAME.to_owned(),
             description:
                 "Gets a page of the web as text; HTML becomes Markdown. A long page comes \
                           in parts: `offset` and `limit` count characters of the text. A \
                           redirection to another host is not followed but told."
                     .to_owned(),
             parameters: arguments::schema_of::<Arguments>(),
+            facts: FACTS,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ikigai_core::EffectClass;
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use reqwest::{StatusCode, Url};
 use schemars::JsonSchema;
@@ -17,6 +17,12 @@ use crate::web::address::{self, Reach};
 use crate::web::client::{self, Client, FetchError};
 use crate::web::markdown;
 use crate::{Context, Output, Place, Prepared, Run, Tool, Touches};
+
+/// Name of the tool.
+pub(super) const NAME: &str = "web_search";
+
+/// Facts about its calls.
+pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
 /// Where Brave answers.
 pub const BRAVE_URL: &str = "https://api.search.brave.com/res/v1/web/search";
@@ -81,11 +87,12 @@ impl WebSearch {
 impl Tool for WebSearch {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "web_search".to_owned(),
+            name: NAME.to_owned(),
             description: "Searches the web and gives titles, addresses and descriptions of what \
                           is found. Use `web_fetch` to read a page."
                 .to_owned(),
             parameters: arguments::schema_of::<Arguments>(),
+            facts: FACTS,
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -114,6 +114,7 @@ pub(crate) async fn look(search: Search, cache: &mut Cache) -> Found {
                     name: name.clone(),
                     description: description.clone(),
                     parameters: parameters.clone(),
+                    facts: ToolFacts::default(),
                 };
                 let environment = search.environment.clone();
                 found
@@ -345,5 +346,6 @@ fn understand(output: &[u8], name: &str) -> Result<ToolSpec, String> {
         name: name.to_owned(),
         description,
         parameters,
+        facts: ToolFacts::default(),
     })
 }

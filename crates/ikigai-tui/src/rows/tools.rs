@@ -1,5 +1,7 @@
 //! Tool calls and what came of them.
 
+use ikigai_core::project::OutputPreview;
+use ikigai_engine::tool_facts;
 use serde_json::Value;
 
 use super::diff::{add_diff, is_diff};
@@ -24,15 +26,15 @@ const PEEK_FAILED: usize = 5;
 /// Rows of a folded diff.
 const PEEK_DIFF: usize = 12;
 
+/// Rows of a folded output that a person follows, such as the to-do list.
+const PEEK_LONG: usize = 20;
+
 /// Lines of a folded output.
 fn peek(tool: &str) -> usize {
-    match tool {
-        // The line says enough; the output is what the model wanted to read.
-        "file_read" | "glob" | "grep" | "web_fetch" | "web_search" | "recall" | "fork" | "kill"
-        | "send" | "wait" => 0,
-        // The call that the model makes.
-        "list" => 20,
-        _ => PEEK,
+    match tool_facts(tool).preview {
+        OutputPreview::Line => 0,
+        OutputPreview::FewLines => PEEK,
+        OutputPreview::Long => PEEK_LONG,
     }
 }
 

@@ -27,6 +27,7 @@ fn targets() -> [Target; 3] {
         name: "bash".to_owned(),
         description: "runs a command".to_owned(),
         parameters: json!({"type": "object"}),
+        facts: ikigai_core::project::ToolFacts::default(),
     });
     let document = ("h1".to_owned(), "be kind".to_owned());
     stranger.documents.extend([document]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ikigai_core::EffectClass;
 use ikigai_core::data::{AnsweredBy, Cause};
-use ikigai_core::project::ToolSpec;
+use ikigai_core::project::{ToolFacts, ToolSpec};
 use ikigai_core::settings::Approve;
 use ikigai_engine::CrashPoint;
 use ikigai_engine::{Answer, Limits, Stop, UiEvent, UserRequest};
@@ -312,6 +312,7 @@ impl Tool for Append {
                 "properties": {"line": {"type": "string"}},
                 "required": ["line"],
             }),
+            facts: ToolFacts::default(),
         }
     }
 
