@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::look::Look;
 
-/// A piece of a line that looks the same throughout. Its text has no control characters: whoever
-/// makes it has made them visible.
+/// A piece of a line with one style throughout.
+/// Its text has no control characters: the caller has made them visible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextSpan {
     /// The text.

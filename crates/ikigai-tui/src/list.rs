@@ -22,7 +22,7 @@ pub struct ChoiceList {
 }
 
 impl ChoiceList {
-    /// A list whose first entry is marked.
+    /// A list with its first entry selected.
     pub fn new(entries: Vec<Candidate>, rows: usize) -> Self {
         Self {
             entries,
@@ -69,7 +69,7 @@ impl ChoiceList {
         at.is_some()
     }
 
-    /// Marks what is marked in another list, and shows it in the same row; says whether it is there.
+    /// Selects the entry that another list has selected, in the same row; returns true if present.
     pub fn mark_as(&mut self, other: &Self) -> bool {
         self.first = other.first;
         let is_there = other.marked().is_some_and(|text| self.mark_text(text));

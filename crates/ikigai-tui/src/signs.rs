@@ -1,6 +1,6 @@
 //! The signs before rows, and what stands for them where the terminal has only ASCII.
 
-/// Which characters the terminal can show.
+/// Character set of the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Symbols {
     /// All of them.
@@ -13,11 +13,11 @@ pub enum Symbols {
 /// A sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sign {
-    /// Before what a person said.
+    /// Before a user's message.
     User,
-    /// Before what the model said.
+    /// Before the model's answer.
     Assistant,
-    /// Before what it thought.
+    /// Before its thinking.
     Thought,
     /// Before a tool call.
     Call,
@@ -41,7 +41,7 @@ pub enum Sign {
     Merged,
     /// Before a shell line of the user.
     Shell,
-    /// Instead of what is left out.
+    /// In place of omitted text.
     More,
     /// Between parts of a line.
     Dot,
@@ -51,7 +51,7 @@ pub enum Sign {
     Rule,
     /// Before an item of a list.
     Bullet,
-    /// Before what is quoted.
+    /// Before a quotation.
     Quote,
     /// Before something that is done.
     Done,
@@ -59,14 +59,14 @@ pub enum Sign {
     Open,
     /// Between the columns of a table.
     Column,
-    /// Where a column crosses a line.
+    /// Crossing of a column and a line.
     Cross,
     /// A piece of a line.
     Dash,
 }
 
 impl Sign {
-    /// How it is written.
+    /// Symbol in a character set.
     pub const fn text(self, symbols: Symbols) -> &'static str {
         let (utf8, ascii) = match self {
             Self::User => ("❯", ">"),

@@ -3,12 +3,12 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The longest piece in bytes: a family of emoji with skin tones has 41. What a piece has beyond
-/// it, which can only be marks upon marks, is left out.
+/// Longest grapheme in bytes; a family of emoji with skin tones has 41.
+/// Bytes beyond it, which can only be stacked combining marks, are dropped.
 pub const LONGEST_PIECE: usize = 63;
 
-/// How far is looked for the end of a piece: a text that is one endless piece must not be read to
-/// its end for each cell.
+/// Bytes searched for the end of a grapheme.
+/// Without a limit, an endless grapheme would be read to its end for each cell.
 const WINDOW: usize = 256;
 
 /// A character with its marks, in one cell or two.
@@ -22,8 +22,8 @@ pub struct WidthPiece<'a> {
     pub end: usize,
 }
 
-/// Cuts text into what its cells show. Control characters, and what has no width and nothing to
-/// stand on, are in none of them.
+/// Splits text into the graphemes of its cells.
+/// Skips control characters, and zero-width characters without a base.
 pub fn pieces(text: &str) -> Pieces<'_> {
     Pieces { text, at: 0 }
 }

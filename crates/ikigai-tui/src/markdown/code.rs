@@ -6,7 +6,7 @@ use crate::line::{TextLine, TextSpan};
 use crate::look::Tone;
 use crate::text::wrap;
 
-/// What stands before lines of code, after all that stands before the block.
+/// Indentation of code lines, after the block's lead.
 const INDENT: &str = "  ";
 
 /// Draws lines of code under a lead.
@@ -39,7 +39,7 @@ pub(super) fn language(info: &str) -> &str {
 /// A code block between fences of which not all has come.
 #[derive(Clone, Debug)]
 pub(super) struct OpenCode {
-    /// What the fence is made of, and how long it is.
+    /// Fence character and length.
     fence: (char, usize),
     /// By how much the block is indented.
     indent: usize,
@@ -65,7 +65,7 @@ impl OpenCode {
         }
     }
 
-    /// Whether this line is the closing fence.
+    /// Returns true if this line is the closing fence.
     pub(super) fn is_closed_by(&self, line: &str) -> bool {
         let (mark, length) = self.fence;
         let fence = line.trim_start_matches(' ');

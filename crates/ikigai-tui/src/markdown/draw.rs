@@ -21,7 +21,7 @@ const MOST_NESTED: usize = 12;
 /// Longest target of a link.
 const MOST_LINK_BYTES: usize = 2048;
 
-/// How long a line that divides is at most.
+/// Maximum length of a horizontal rule.
 const MOST_RULE: usize = 40;
 
 /// Draws the blocks of a slice after what has been drawn.
@@ -51,8 +51,7 @@ pub(super) fn draw(text: &str, style: &MarkdownStyle, lines: &mut Vec<TextLine>)
     }
 }
 
-/// A piece of a text as it was before it was parsed, and harmless: what is written as an entity
-/// can be anything.
+/// Restores masked colons and cleans the text again: an entity can encode any character.
 fn unmasked(text: &str) -> Cow<'_, str> {
     if text.contains(MASK) {
         return Cow::Owned(clean(&text.replace(MASK, ":")).into_owned());
@@ -70,7 +69,7 @@ pub(super) fn blank(lead: &[TextSpan], width: u16) -> TextLine {
     cut(&line, width, "")
 }
 
-/// What a block stands in.
+/// Block quote, list or list item around a block.
 struct Nested {
     /// Before its next row, if it has none yet.
     first: Option<TextSpan>,
@@ -78,14 +77,14 @@ struct Nested {
     rest: TextSpan,
     /// The number of the next item, if it is an ordered list.
     number: Option<u64>,
-    /// Whether it is a list, which has no rows of its own.
+    /// It is a list, which has no rows itself.
     is_list: bool,
 }
 
 struct Drawing<'a> {
     style: &'a MarkdownStyle,
     lines: &'a mut Vec<TextLine>,
-    /// How many rows there were.
+    /// Number of rows before this drawing.
     before: usize,
     nested: Vec<Nested>,
     looks: Vec<Look>,
@@ -391,7 +390,7 @@ impl Drawing<'_> {
             .take(MOST_NESTED)
     }
 
-    /// What stands before the next row, and before those that continue it.
+    /// Leads of the next row and of its continuations.
     fn leads(&mut self) -> (Vec<TextSpan>, Vec<TextSpan>) {
         let mut lead = self.style.lead(self.lines.len()).to_vec();
         let mut rest = self.style.rest.clone();
@@ -483,7 +482,7 @@ fn with_links(span: TextSpan) -> Vec<TextSpan> {
     pieces
 }
 
-/// Where an address begins, and how long it is.
+/// Start and length of the next URL.
 fn next_address(text: &str) -> Option<(usize, usize)> {
     let starts = ["https://", "http://"].map(|scheme| text.find(scheme));
     let start = starts.into_iter().flatten().min()?;

@@ -1,8 +1,8 @@
-//! Markdown as rows, while it comes and when it is complete.
+//! Markdown as rows, streaming or complete.
 //!
-//! A text is drawn in slices, each from the beginning of a top-level block to the next. A slice
-//! whose successor has begun never changes again, so of an answer that still comes only the last
-//! slice is read anew. A whole text is drawn by the same steps, so both are the same.
+//! A text is drawn in slices, each from the start of a top-level block to the next. A slice whose
+//! successor has begun never changes again, so only the last slice of a streaming answer is parsed
+//! again. A whole text is drawn by the same steps, so both give the same rows.
 
 mod code;
 mod draw;
@@ -21,21 +21,21 @@ use crate::signs::Symbols;
 use crate::text::clean;
 use code::OpenCode;
 
-/// How a text is to be drawn.
+/// Layout of a Markdown text.
 #[derive(Clone, Debug, Default)]
 pub struct MarkdownStyle {
-    /// How many columns there are.
+    /// Width in columns.
     pub width: u16,
-    /// Which characters the terminal can show.
+    /// Character set of the terminal.
     pub symbols: Symbols,
-    /// What stands before the first row.
+    /// Lead of the first row.
     pub first: Vec<TextSpan>,
-    /// What stands before all others.
+    /// Lead of all other rows.
     pub rest: Vec<TextSpan>,
 }
 
 impl MarkdownStyle {
-    /// What stands before a row if so many are there.
+    /// Lead of the next row after `rows` rows.
     fn lead(&self, rows: usize) -> &[TextSpan] {
         if rows == 0 { &self.first } else { &self.rest }
     }
@@ -46,11 +46,11 @@ fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// What stands for the colon of `[name]: target` while a text is parsed; no clean text holds it.
+/// Replaces the colon of `[name]: target` during parsing; no clean text contains it.
 const MASK: char = '\u{1}';
 
-/// The text, of the same length, without definitions of links: they would change what was drawn
-/// long before them. What looks like one is shown as it is.
+/// Masks link definitions, keeping the length, so that they are shown verbatim.
+/// A definition would change rows that were drawn long before it.
 fn masked(text: &str) -> Cow<'_, str> {
     if text.contains("]:") {
         return Cow::Owned(text.replace("]:", "]\u{1}"));
@@ -71,16 +71,17 @@ pub fn lines(text: &str, style: MarkdownStyle) -> Vec<TextLine> {
 pub struct Streaming {
     style: MarkdownStyle,
     text: String,
-    /// The last piece ended with a `\r`, of which the next tells what it is.
+    /// The last piece ended with `\r`, which may be the first half of `\r
+    /// `.
     is_half: bool,
     lines: Vec<TextLine>,
-    /// How much of the text has rows that will not change.
+    /// Bytes of the text whose rows are final.
     done: usize,
-    /// How many rows that are.
+    /// Number of final rows.
     frozen: usize,
     /// The code block that is open there.
     code: Option<OpenCode>,
-    /// How much of the text has been drawn.
+    /// Bytes of the text that have been drawn.
     drawn: usize,
 }
 
@@ -99,7 +100,7 @@ impl Streaming {
         }
     }
 
-    /// More text has come. Nothing is drawn until somebody looks.
+    /// Appends text; [`lines`](Self::lines) draws it later.
     pub fn push(&mut self, more: &str) {
         if more.is_empty() {
             return;
@@ -129,7 +130,7 @@ impl Streaming {
         &self.lines
     }
 
-    /// How many of the rows that were drawn last stay as they are, whatever comes.
+    /// Number of rows of the last drawing that later text cannot change.
     pub fn frozen(&self) -> usize {
         self.frozen
     }
@@ -160,7 +161,7 @@ impl Streaming {
             let rest = self.text.get(self.done..).unwrap_or_default();
             let Some((line, _)) = rest.split_once('\n') else {
                 if !rest.is_empty() && !code.is_closed_by(rest) {
-                    // Not yet complete, so what it does to the lines after it is not kept.
+                    // The line is incomplete, so its effect on later lines is discarded.
                     code.clone().draw(rest, &self.style, &mut self.lines);
                 }
                 return false;
@@ -178,7 +179,7 @@ impl Streaming {
         }
     }
 
-    /// Draws what is no open code block; says whether one begins.
+    /// Draws blocks up to the next open code block; returns true if one begins.
     fn draw_blocks(&mut self) -> bool {
         let rest = self.text.get(self.done..).unwrap_or_default();
         let slices = slices::of(rest);

@@ -1,4 +1,4 @@
-//! Where the top-level blocks of a text begin.
+//! Splitting of a text at its top-level blocks.
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
@@ -7,17 +7,16 @@ use super::{masked, options};
 /// A part of a text that is drawn for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
-    /// Where it begins, at the beginning of a line.
+    /// Start of the slice, at the start of a line.
     pub(super) start: usize,
     /// It is a code block between fences.
     pub(super) is_fenced: bool,
-    /// It is a table, which only its second line tells.
+    /// It is a table; only its second line shows that.
     is_table: bool,
 }
 
 impl Slice {
-    /// Whether its text has come so far that whatever follows cannot make it part of the block
-    /// before.
+    /// Returns true if later text can no longer merge it with the previous block.
     pub(super) fn is_begun(&self, text: &str) -> bool {
         let lines = text.matches('\n').count();
         lines > usize::from(self.is_table)

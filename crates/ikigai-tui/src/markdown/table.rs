@@ -11,7 +11,7 @@ use crate::width::width;
 /// A column is not made narrower than this, if it was wider.
 const LEAST_COLUMN: usize = 8;
 
-/// Tables of more columns are told as lists.
+/// Tables of more columns are drawn as lists.
 const MOST_COLUMNS: usize = 32;
 
 type Spans = Vec<TextSpan>;
@@ -40,7 +40,7 @@ impl MarkdownTable {
         self.rows.push(std::mem::take(&mut self.row));
     }
 
-    /// The lines of the table in so many columns of the screen.
+    /// Draws the table's lines in `room` columns.
     pub(super) fn draw(mut self, room: usize, symbols: Symbols) -> Vec<Spans> {
         for cell in self.rows.first_mut().into_iter().flatten() {
             for span in cell {
@@ -53,7 +53,7 @@ impl MarkdownTable {
         }
     }
 
-    /// How wide each column is, if all fit.
+    /// Widths of the columns, if all fit.
     fn columns(&self, room: usize) -> Option<Vec<usize>> {
         let count = self.alignments.len();
         if count == 0 || count > MOST_COLUMNS {

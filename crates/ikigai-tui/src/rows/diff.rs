@@ -6,7 +6,7 @@ use crate::line::{TextLine, TextSpan};
 use crate::look::Tone;
 use crate::text::clean;
 
-/// Whether a text is the hunks of a diff.
+/// Returns true if a text consists of the hunks of a diff.
 pub(super) fn is_diff(text: &str) -> bool {
     text.starts_with("@@ -")
 }
@@ -21,7 +21,7 @@ pub fn diff(text: &str, manner: &RenderContext<'_>, most: usize) -> Vec<TextLine
     lines
 }
 
-/// Adds at most so many rows under some columns of space; says what is left.
+/// Adds at most `most` rows of a diff, indented; returns the rest.
 pub(super) fn add_diff(
     lines: &mut Vec<TextLine>,
     text: &str,
@@ -74,7 +74,7 @@ fn add_rows(
                 next(&mut numbers.0);
                 (Some(next(&mut numbers.1)), " ", Tone::Text, words)
             }
-            // The end of the file, or of what is told of the diff.
+            // The end of the file, or of a truncated diff.
             _ => (None, " ", Tone::Faint, line),
         };
         let number = number.map_or_else(String::new, |number: u64| number.to_string());
@@ -100,7 +100,7 @@ fn next(number: &mut u64) -> u64 {
     this
 }
 
-/// Where a hunk begins before and after: `@@ -12,7 +12,9 @@`.
+/// Start lines of a hunk before and after: `@@ -12,7 +12,9 @@`.
 fn begins(header: &str) -> Option<(u64, u64)> {
     let mut parts = header.split(' ');
     let mut of = |sign| -> Option<u64> {
@@ -110,7 +110,7 @@ fn begins(header: &str) -> Option<(u64, u64)> {
     Some((of('-')?, of('+')?))
 }
 
-/// How many digits the largest line number has.
+/// Number of digits of the largest line number.
 fn digits(text: &str) -> usize {
     let headers = text.lines().filter(|line| line.starts_with("@@ -"));
     let last = headers.filter_map(begins).next_back().unwrap_or_default();

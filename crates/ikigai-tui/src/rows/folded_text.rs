@@ -8,10 +8,10 @@ use crate::signs::Sign;
 use crate::text::{WrappedRows, clean};
 use crate::width::width;
 
-/// However far something is unfolded, no event has more rows: what is longer is for a pager.
+/// Row limit of an unfolded event; longer ones are for a pager.
 pub(super) const MOST_ROWS: usize = 2000;
 
-/// How many bytes a column needs at most, but for texts of marks upon marks.
+/// Upper bound of bytes per column, except for stacked combining marks.
 const COLUMN_BYTES: usize = 8;
 
 /// Lead of the first row of a text, and of the others.
@@ -130,8 +130,8 @@ pub(super) fn add_cut(
     is_cut
 }
 
-/// Adds the rows of a text from outside, at most so many; says what is left. Only what is shown
-/// is looked at, and the ends of lines in the rest counted.
+/// Adds rows of external text up to a limit; returns the rest.
+/// Reads only the visible part, and counts line ends in the rest.
 pub(super) fn add_text(
     lines: &mut Vec<TextLine>,
     text: &str,
@@ -164,7 +164,7 @@ pub(super) fn add_text(
         let has_more = add_line(lines, spans, &lead, manner, left);
         lead = lead.below();
         if has_more || near.len() < line.len() {
-            // Some of the last line is shown: it is not one of those that are not.
+            // Part of the last line is visible: do not count it as hidden.
             let shown = left * usize::from(manner.width);
             let after = after.map_or_else(FoldedPart::default, FoldedPart::of);
             return FoldedPart {

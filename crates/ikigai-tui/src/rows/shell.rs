@@ -6,11 +6,10 @@ use super::folded_text::{Lead, MOST_ROWS, add_folded, add_line, add_text, tail};
 use super::{FoldState, LONG, RenderContext, RenderedBlock, Sign};
 use crate::look::Tone;
 
-/// How many lines of a shell command's output are shown before it is unfolded: its first and its
-/// last.
+/// First and last lines of a shell command's output that are visible while folded.
 const SHELL: (usize, usize) = (5, 15);
 
-/// A line that the model is told of: the text is the command, what came out, and how it ended.
+/// Renders a shell command whose command line, output and exit status the model sees.
 pub(super) fn sent(
     text: &str,
     data: &Shell,
@@ -19,14 +18,14 @@ pub(super) fn sent(
 ) -> RenderedBlock {
     let first = text.lines().next().unwrap_or_default();
     let typed = first.strip_prefix("$ ").unwrap_or(first);
-    // A command of several lines is told in full before the output.
+    // A command of several lines precedes the output in full.
     let command = data.command.as_deref().unwrap_or(typed);
     let lead = manner.lead(Sign::Shell, Tone::Command);
     let output = output_of(text, command);
     ran(command, output, data.exit == Some(0), &lead, fold, manner)
 }
 
-/// A line that the model is not told of.
+/// Renders a shell command that the model does not see.
 pub(super) fn unsent(
     command: &str,
     text: &str,
@@ -40,7 +39,7 @@ pub(super) fn unsent(
     ran(command, output, success, &lead, fold, manner)
 }
 
-/// What came out, and in brackets how it ended.
+/// Output of a command, with its exit status in brackets.
 fn output_of<'a>(text: &'a str, command: &str) -> &'a str {
     let after = text
         .strip_prefix("$ ")

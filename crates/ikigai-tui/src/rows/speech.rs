@@ -1,4 +1,4 @@
-//! What the model thinks and says.
+//! Rendering of the model's thinking and answers.
 
 use super::folded_text::{FoldedPart, MOST_ROWS, add_folded, add_line, led};
 use super::{FoldState, RenderContext, RenderedBlock, Sign};
@@ -7,10 +7,10 @@ use crate::look::{Look, Tone};
 use crate::markdown::{self, MarkdownStyle};
 use crate::text::clean;
 
-/// How much of an answer is shown: more than any model says at once.
+/// Size limit of an answer; more than any model sends at once.
 const MOST_SPEECH_BYTES: usize = 1024 * 1024;
 
-/// What the model thought: its first words, or all of it.
+/// Renders thinking: the first words, or all of it.
 pub(super) fn thought(
     thinking: &[String],
     fold: FoldState,
@@ -90,7 +90,7 @@ pub(super) fn assistant(
     block
 }
 
-/// How what the model says is drawn, also while it still comes.
+/// Style of the model's answers, complete or streaming.
 pub fn speech(manner: &RenderContext<'_>) -> MarkdownStyle {
     let lead = manner.lead(Sign::Assistant, Tone::Assistant);
     MarkdownStyle {

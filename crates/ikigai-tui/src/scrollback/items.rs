@@ -1,5 +1,4 @@
-//! What there is in a scrollback: the rows of the path, what each turn used, and where the window
-//! begins.
+//! Items of a scrollback: rows of the path, usage of turns, start of the context.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use ikigai_engine::{Agent, TurnFigures};
 
 use crate::rows::Replaced;
 
-/// Names an item, whatever else comes and goes.
+/// Stable identifier of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Id {
     /// A row of the log.
@@ -112,7 +111,7 @@ fn add_page(
     let mut starts = view.turn_starts(state.path()).into_iter().peekable();
     let window = context_start(state, view);
     let mut turn: Option<(RowRef, TurnFigures)> = None;
-    // Behind the newest row of the turn: what was said beside it comes below what it used.
+    // Behind the newest row of the turn, so that later local output comes below the usage line.
     let mut end = items.len();
     for (index, entry) in view.entries().iter().enumerate() {
         let at = entry.at();
@@ -185,7 +184,7 @@ fn is_of_turn(kind: Option<Kind>) -> bool {
     kind.is_some_and(|kind| of_turn.contains(&kind))
 }
 
-/// Adds what a turn used, if anything came of it.
+/// Adds a turn's usage line if the model answered.
 fn add_turn(items: &mut Vec<ScrollbackItem>, at: usize, turn: Option<(RowRef, TurnFigures)>) {
     if let Some((start, turn)) = turn.filter(|(_, turn)| turn.answered) {
         let used = ScrollbackItem {

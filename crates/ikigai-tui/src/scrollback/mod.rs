@@ -1,8 +1,8 @@
 //! The scrollback of one agent: rows laid out once per width, and only when visible.
 //!
-//! What is above the screen is laid out when it is scrolled to; what was never looked at costs
-//! nothing. The place that is looked at is a row of an item, so that text which comes in below, or
-//! pages which are read above, never move it.
+//! Rows above the screen are laid out when the user scrolls to them, so unread history costs
+//! nothing. The viewport is anchored to a row of an item: text that arrives below and pages that
+//! are read above never move it.
 
 mod items;
 mod select;
@@ -17,7 +17,7 @@ pub use select::{Selection, TextPosition, joined};
 
 use crate::line::TextLine;
 
-/// Laid-out items that are kept beside those on the screen.
+/// Number of laid-out items cached in addition to the visible ones.
 const KEPT_BLOCKS: usize = 400;
 
 /// Most rows counted below the screen.
@@ -38,7 +38,7 @@ pub trait ItemRenderer {
 /// Position of the viewport.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Viewport {
-    /// The end, whatever comes.
+    /// The end; follows new rows.
     End,
     /// From this row of this item on.
     From(Id, usize),
@@ -136,7 +136,7 @@ impl Scrollback {
         self.items.get(index)
     }
 
-    /// Shows what is not stored yet below everything else.
+    /// Replaces the unstored rows below all items.
     pub fn set_live(&mut self, lines: Vec<TextLine>) {
         if lines.is_empty()
             && let Viewport::From(Id::Live, row) = self.look
@@ -178,7 +178,7 @@ impl Scrollback {
         self.blocks.clear();
     }
 
-    /// Lays everything out anew when it is looked at next.
+    /// Drops the layout cache; rows are laid out again when visible.
     pub fn forget_layout(&mut self) {
         self.blocks.clear();
     }
@@ -199,7 +199,7 @@ impl Scrollback {
             Viewport::From(id, row) => {
                 let rows = self.rows_from(id, row, height, layout);
                 if rows.len() < height {
-                    // There is less below than fits: the end is looked at.
+                    // Fewer rows below than fit: show the end.
                     self.look_at_end();
                     self.rows_before_end(height, layout)
                 } else {
@@ -289,7 +289,7 @@ impl Scrollback {
         }
     }
 
-    /// The same, but of one that does not fit its end, for whoever comes from below.
+    /// Scrolls to an item; of one that does not fit, to its end.
     pub fn reveal_end(&mut self, id: Id, layout: &dyn ItemRenderer) {
         let count = self.lines(id, layout).len();
         if count <= self.height {
@@ -327,7 +327,7 @@ impl Scrollback {
         place.is_none_or(|place| place + items >= self.items.len())
     }
 
-    /// Stays where it is, whatever comes below.
+    /// Stops following the end: new rows below do not scroll the viewport.
     pub fn hold(&mut self, layout: &dyn ItemRenderer) {
         if !self.is_at_end() {
             return;
@@ -340,7 +340,7 @@ impl Scrollback {
         self.look = Viewport::From(id, row);
     }
 
-    /// Looks at the end if nothing lies below what is seen.
+    /// Follows the end again if the viewport shows the last row.
     pub fn let_go(&mut self, layout: &dyn ItemRenderer) {
         let bottom = |rows: &[Visible]| rows.last().map(|row| (row.id, row.row));
         let here = self.visible(self.height, layout);
@@ -397,7 +397,7 @@ impl Scrollback {
         }
     }
 
-    /// The item at a place; what is not stored yet stands after the last.
+    /// Item at an index; the unstored rows come after the last one.
     fn id_at(&self, index: usize) -> Option<Id> {
         let live = (index == self.items.len()).then_some(Id::Live);
         self.items.get(index).map(|item| item.id).or(live)
@@ -477,7 +477,7 @@ impl Scrollback {
         (index + 1..=self.items.len()).all(|below| self.block(below, layout).is_empty())
     }
 
-    /// The rows of an item; the one after the last is what is not stored yet.
+    /// Rows of an item; the index after the last one gives the unstored rows.
     fn block(&mut self, index: usize, layout: &dyn ItemRenderer) -> Rc<Vec<TextLine>> {
         let Some(item) = self.items.get(index) else {
             return self.live.clone();
@@ -491,7 +491,7 @@ impl Scrollback {
         block
     }
 
-    /// Lets go of what is far from the screen, so that memory does not follow what was looked at.
+    /// Drops layouts far from the screen, so that scrolling does not grow memory.
     fn drop_far_blocks(&mut self, rows: &[Visible]) {
         if self.blocks.len() <= KEPT_BLOCKS {
             return;

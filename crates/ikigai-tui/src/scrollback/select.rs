@@ -1,4 +1,4 @@
-//! Selected text: a range of what is written, not of the cells it happens to stand in.
+//! Selection: a range of text positions, independent of screen cells.
 
 use super::{Id, Visible};
 use crate::line::TextLine;
@@ -72,7 +72,7 @@ pub(super) fn text_between(line: &TextLine, from: usize, to: usize) -> String {
     found
 }
 
-/// Rows as they are copied: what was broken to fit is one line again.
+/// Joins rows for copying; wrapped rows become one line again.
 pub fn joined<'a>(rows: impl Iterator<Item = (&'a TextLine, usize, usize)>) -> String {
     let mut text = String::new();
     for (index, (line, from, to)) in rows.enumerate() {

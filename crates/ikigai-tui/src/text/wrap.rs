@@ -8,20 +8,22 @@ use crate::width::{pieces, width};
 /// To how many columns a tab goes.
 const TAB: usize = 4;
 
-/// Spaces to stand for what a break eats.
+/// Source of the spaces that a line break removed.
 const SPACES: &str = "                                                                ";
 
-/// However much lead there is, so many columns stay for the text.
+/// Minimum number of columns for text, however wide the lead is.
 const LEAST_ROOM: usize = 8;
 
-/// What stands for a character that is wider than the whole row.
+/// Replacement for a character wider than the whole row.
 const TOO_WIDE: &str = "?";
 
-/// Breaks a line into rows of at most `width` columns: between words, and within a word only where
-/// it is longer than a row. The first row has the line's own lead, all others have `hanging`.
+/// Breaks a line into rows of at most `width` columns, between words where possible.
+/// A word is broken only if it is longer than a row. The first row has the line's own lead, all
+/// others have `hanging`.
 ///
-/// Rows tell by `joined` what stood between them and the row above, so that they rejoin to the
-/// text, but for spaces at its end and what no cell shows. Tabs become spaces. Cost is linear.
+/// `joined` of a row holds the text removed between it and the row above, so that rows rejoin to
+/// the text, except for trailing spaces and characters of no width. Tabs become spaces. Cost is
+/// linear.
 pub fn wrap(line: &TextLine, width: u16, hanging: &[TextSpan]) -> Vec<TextLine> {
     WrappedRows::new(line, width, hanging).collect()
 }
@@ -43,7 +45,7 @@ pub fn cut(line: &TextLine, columns: u16, mark: &str) -> TextLine {
     let whole = usize::from(columns);
     let mut taken = Assembled::default();
     let mut used = 0;
-    // Where the mark would still fit.
+    // The last position at which the mark still fits.
     let mut end = (0, taken.end());
     let mut at = WrapPosition::default();
     while let Some((here, cell)) = cell_at(line, at, used, whole) {
@@ -67,12 +69,12 @@ pub fn cut(line: &TextLine, columns: u16, mark: &str) -> TextLine {
     taken.line(line.lead, line.joined)
 }
 
-/// Where a row begins.
+/// Start of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WrapPosition {
     span: usize,
     byte: usize,
-    /// What stood before it; none for the first row.
+    /// Spaces removed before the row; none for the first row.
     joined: Option<&'static str>,
 }
 
@@ -126,7 +128,7 @@ impl<'a> WrappedRows<'a> {
         }
     }
 
-    /// Where the next row begins, if there is one.
+    /// Start of the next row, if there is one.
     pub fn place(&self) -> Option<WrapPosition> {
         self.next
     }
@@ -251,7 +253,7 @@ impl RowBuilder<'_> {
     fn note_break(&mut self, at: WrapPosition, text: &str) {
         if let Some((end, count)) = self.space.take() {
             let eaten = SPACES.get(..count);
-            // Of more spaces than can be told, those at the end of the row are kept.
+            // If there are more spaces than `SPACES` holds, they stay at the end of the row.
             let (end, eaten) = eaten.map_or((self.taken.end(), ""), |eaten| (end, eaten));
             self.last = Some((end, at.joined(eaten)));
         } else if !self.is_indent && may_break(self.before, text) {
@@ -279,12 +281,12 @@ impl RowBuilder<'_> {
     }
 }
 
-/// What is never taken apart.
+/// Smallest unit of wrapping, never split.
 #[derive(Clone, Copy)]
 struct WrapCell<'a> {
     text: &'a str,
     width: usize,
-    /// How much of the span it takes.
+    /// Bytes of the span that it takes.
     bytes: usize,
 }
 
@@ -294,8 +296,8 @@ impl WrapCell<'_> {
     }
 }
 
-/// The cell at a place, if it came to stand in this column of so many, and where it begins: what
-/// no cell shows is passed over.
+/// Returns the cell at a place and its start, skipping characters of no width.
+/// A tab's width depends on the column and on the row's width.
 fn cell_at(
     line: &TextLine,
     mut place: WrapPosition,
@@ -336,7 +338,7 @@ fn tab(column: usize, room: usize) -> WrapCell<'static> {
     }
 }
 
-/// Whether a row may end between these cells and the next one, none of which is a space.
+/// Returns true if a row may end between these cells; none of them is a space.
 fn may_break(before: (&str, &str), after: &str) -> bool {
     let (Some(left), Some(right)) = (before.1.chars().next(), after.chars().next()) else {
         return false;
@@ -350,7 +352,7 @@ fn may_break(before: (&str, &str), after: &str) -> bool {
     }
 }
 
-/// Whether text may be broken beside it without a space: scripts that have none, and emoji.
+/// Returns true if text may break next to it without a space: CJK and emoji.
 fn is_ideographic(character: char) -> bool {
     matches!(
         u32::from(character),
@@ -429,7 +431,7 @@ struct Assembled {
     of: Option<usize>,
 }
 
-/// How much of a row was assembled at some moment.
+/// Saved length of a row under assembly.
 #[derive(Clone, Copy)]
 struct RowEnd {
     spans: usize,

@@ -1,23 +1,23 @@
-//! What is special in each family of languages.
+//! Syntax tables of the supported languages.
 
-/// What a lexer knows of a family of languages.
+/// Lexer table of a family of languages.
 pub(super) struct Language {
-    /// What code blocks call it, in small letters.
+    /// Names in code fences, in lower case.
     pub(super) names: &'static [&'static str],
     pub(super) form: Form,
     pub(super) keywords: &'static [&'static str],
     /// Keywords are known in capitals too.
     pub(super) any_case: bool,
-    /// What begins a comment to the end of the line.
+    /// Openers of line comments.
     pub(super) line_comments: &'static [&'static str],
-    /// What begins and ends a comment, and whether it nests.
+    /// Start and end of block comments, and a flag: they nest.
     pub(super) block_comment: Option<(&'static str, &'static str, bool)>,
     pub(super) strings: &'static [Quote],
-    /// Characters of names beside letters, digits and `_`.
+    /// Characters of names in addition to letters, digits and `_`.
     pub(super) name_characters: &'static str,
 }
 
-/// How text is to be read.
+/// Lexical form of a language.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Words, strings, comments and numbers.
@@ -32,7 +32,7 @@ pub(super) enum Form {
     Diff,
 }
 
-/// How a string begins and ends.
+/// Delimiters of a string.
 pub(super) struct Quote {
     pub(super) open: &'static str,
     pub(super) close: &'static str,
@@ -59,7 +59,7 @@ pub(super) fn named(name: &str) -> Option<&'static Language> {
         .find(|language| language.names.contains(&name.as_str()))
 }
 
-/// Where nothing else is said.
+/// Default values for the fields.
 const PLAIN: Language = Language {
     names: &[],
     form: Form::Code,

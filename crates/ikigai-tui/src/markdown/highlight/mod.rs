@@ -1,6 +1,6 @@
-//! Code in colour: keywords, strings, comments, numbers and names, line by line.
+//! Syntax highlighting: keywords, strings, comments, numbers and names, line by line.
 //!
-//! What cannot be told apart without knowing the language better stays plain.
+//! Ambiguous text, which only a full parser could classify, stays plain.
 
 mod languages;
 #[cfg(test)]
@@ -11,16 +11,16 @@ use languages::{Form, Language};
 use crate::line::TextSpan;
 use crate::look::Tone;
 
-/// Longer lines stay plain: nobody reads them, and whoever wrote them was a program.
+/// Longer lines stay plain: they are generated, and people do not read them.
 const MOST_LINE_BYTES: usize = 8 * 1024;
 
-/// What must be known of the lines before.
+/// Lexer state carried over from the previous line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Within {
     /// Nothing.
     #[default]
     Code,
-    /// A comment, so many of them deep.
+    /// A comment, with its nesting depth.
     Comment(usize),
     /// The string that begins with this of the language's quotes.
     Text(usize),
@@ -139,7 +139,7 @@ impl<'a> Lexer<'a> {
         self.line.get(self.at..).unwrap_or_default()
     }
 
-    /// Takes so many bytes as a piece, or to the end of the character that they are in.
+    /// Takes a number of bytes as a piece, rounded up to a character boundary.
     fn take(&mut self, bytes: usize, role: Tone) {
         let rest = self.rest();
         let end = rest.ceil_char_boundary(bytes.clamp(1, rest.len().max(1)));
@@ -275,7 +275,7 @@ impl<'a> Lexer<'a> {
             let escape = next.find('\\').filter(|_| quote.escapes);
             match (escape, closes) {
                 (Some(escape), closes) if closes.is_none_or(|closes| escape < closes) => {
-                    // The character after it, whatever it is.
+                    // Any character after it.
                     let escaped = next
                         .get(escape + 1..)
                         .and_then(|after| after.chars().next());
@@ -391,7 +391,7 @@ fn word_length(text: &str, language: &Language) -> usize {
         .unwrap_or(text.len())
 }
 
-/// How long the rest of a character literal is, from behind its first quote, if it is one.
+/// Length of the rest of a character literal behind its first quote, if it is one.
 fn character_length(text: &str) -> Option<usize> {
     let mut characters = text.char_indices();
     let (_, first) = characters.next()?;
