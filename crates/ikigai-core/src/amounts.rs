@@ -1,9 +1,9 @@
-//! Reckoning with tokens and money.
+//! Sums of tokens and money.
 
 use crate::data::Amounts;
 
 impl Amounts {
-    /// Both together; what neither tells stays untold.
+    /// Adds two amounts; a field that both lack stays absent.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| {
@@ -20,13 +20,13 @@ impl Amounts {
         }
     }
 
-    /// All tokens that were read for an answer, afresh or from a cache.
+    /// Returns all input tokens, cached ones included.
     pub fn tokens_in(&self) -> u64 {
         let parts = [self.input, self.cache_read, self.cache_write];
         parts.into_iter().flatten().fold(0, u64::saturating_add)
     }
 
-    /// All tokens, read and answered; those of reasoning are among the answered ones.
+    /// Returns all input and output tokens; output includes reasoning.
     pub fn tokens(&self) -> u64 {
         self.tokens_in().saturating_add(self.output.unwrap_or(0))
     }

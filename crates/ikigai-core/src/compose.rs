@@ -1,4 +1,4 @@
-//! Making events: one constructor for each thing that happens often.
+//! Constructors of the most common events.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::ids::RowRef;
 
 impl Event {
-    /// A system prompt.
+    /// Makes a system prompt.
     pub fn system(text: impl Into<String>, origin: SystemOrigin) -> Self {
         Self::System {
             text: text.into(),
@@ -20,7 +20,7 @@ impl Event {
         }
     }
 
-    /// A message that a person typed.
+    /// Makes a message that the user typed.
     pub fn user(text: impl Into<String>) -> Self {
         let data = UserData {
             origin: Some(UserOrigin::Typed),
@@ -32,7 +32,7 @@ impl Event {
         }
     }
 
-    /// Text of the model, part of the response of this number.
+    /// Makes text of the model, part of response number `response`.
     pub fn assistant(response: u64, text: impl Into<String>) -> Self {
         let data = AssistantData {
             response: Some(response),
@@ -44,7 +44,7 @@ impl Event {
         }
     }
 
-    /// A tool call, part of the response of this number.
+    /// Makes a tool call, part of response number `response`.
     pub fn tool_call(
         response: u64,
         id: impl Into<String>,
@@ -61,7 +61,7 @@ impl Event {
         Self::ToolCall { shown: None, data }
     }
 
-    /// What came of the call in row `call`.
+    /// Makes the result of the call in row `call`.
     pub fn tool_result(
         call: RowRef,
         id: impl Into<String>,
@@ -80,14 +80,14 @@ impl Event {
         Self::ToolResult { shown: None, data }
     }
 
-    /// A place to return to.
+    /// Makes a mark.
     pub fn mark(label: Option<&str>) -> Self {
         Self::Mark(MarkData {
             label: label.map(str::to_owned),
         })
     }
 
-    /// A return to `target` from the head `from`.
+    /// Makes a rewind to `target` from the head `from`.
     pub fn rewind(target: RowRef, from: RowRef, via: Via) -> Self {
         Self::Rewind(RewindData {
             target: Some(target),
@@ -97,12 +97,12 @@ impl Event {
         })
     }
 
-    /// A turn's stop.
+    /// Makes the stop of a turn.
     pub fn interrupted(cause: Cause) -> Self {
         Self::Interrupted(InterruptedData { cause: Some(cause) })
     }
 
-    /// A text, or nothing, in place of the rows `from..=to` of the path.
+    /// Makes a summary of the rows `from..=to` of the path; without a text it only leaves them out.
     pub fn summary(text: Option<&str>, from: RowRef, to: RowRef) -> Self {
         let data = SummaryData {
             from: Some(from),
@@ -115,7 +115,7 @@ impl Event {
         }
     }
 
-    /// A stopped turn goes on.
+    /// Makes the command that resumes a stopped turn.
     pub fn resume() -> Self {
         let data = CommandData {
             command: Some("resume".to_owned()),
@@ -125,7 +125,7 @@ impl Event {
         Self::Command { output: None, data }
     }
 
-    /// A setting that the program makes by itself; it is not drawn.
+    /// Makes a setting that the program changes by itself; front ends do not draw it.
     pub fn set(command: &str, set: Map<String, Value>) -> Self {
         let data = CommandData {
             command: Some(command.to_owned()),

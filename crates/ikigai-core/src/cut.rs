@@ -1,6 +1,6 @@
 //! Cuts long texts.
 
-/// Keeps head and tail of a text that is longer than `limit` bytes, and says what is missing.
+/// Shortens a text over `limit` bytes to head and tail, with a note between them.
 pub(crate) fn cut_middle(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();

@@ -1,9 +1,8 @@
-//! The JSON beside a row's text: one type for each kind, shapes that are for ever.
+//! JSON data of rows: one type for each kind, with permanent shapes.
 //!
-//! Writing is exact: a constructor fills what the kind always has. Reading is lenient: a key that
-//! is missing, unknown or of the wrong type is as if absent, because an old, foreign or damaged
-//! row must never stand in the way of the rest. What must be demanded of tool rows is demanded in
-//! [`crate::load`].
+//! Writing is exact: a constructor fills all fields that the kind always has. Reading is lenient: a
+//! missing, unknown or mistyped key counts as absent, so an old, foreign or damaged row never
+//! blocks the others. [`crate::load`] checks the required fields of tool rows.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,44 +15,44 @@ pub use crate::json::read;
 pub(crate) use crate::json::{lenient, write};
 
 words! {
-    /// Where a system prompt came from.
+    /// Origin of a system prompt.
     SystemOrigin {
-        /// The agent was made with it.
+        /// Set when the agent was made.
         Start,
         /// The user set it.
         Typed,
-        /// It was written with the fork.
+        /// Written by a fork.
         Fork,
-        /// It was repeated after a clear.
+        /// Repeated after a clear.
         Clear,
     }
 }
 words! {
-    /// Where a message to the agent came from.
+    /// Origin of a message to the agent.
     UserOrigin {
-        /// A person typed it.
+        /// Typed by the user.
         Typed,
-        /// It is a fork's prompt.
+        /// Prompt of a fork.
         Fork,
-        /// It came as mail.
+        /// Delivered as mail.
         Mail,
     }
 }
 words! {
-    /// How a tool call ended.
+    /// End of a tool call.
     Verdict {
-        /// It ran to its end.
+        /// The call ran to its end.
         Ran,
-        /// It was not allowed.
+        /// The call was not allowed.
         Refused,
-        /// It was stopped, or never started.
+        /// The call was stopped, or never started.
         Interrupted,
-        /// It had started when the process died.
+        /// The call was running when the process died.
         Unknown,
     }
 }
 words! {
-    /// Which command made a rewind.
+    /// Command that made a rewind.
     Via {
         /// `/rewind`.
         Rewind,
@@ -66,7 +65,7 @@ words! {
     }
 }
 words! {
-    /// Whose side of a fork a row tells.
+    /// Side of a fork that a row belongs to.
     ForkRole {
         /// Written into the parent's history.
         Parent,
@@ -75,51 +74,51 @@ words! {
     }
 }
 words! {
-    /// What a child remembers of its parent.
+    /// Rows that a child inherits from its parent.
     ForkContext {
         /// The path up to the fork point.
         Inherit,
-        /// Nothing.
+        /// None.
         Fresh,
     }
 }
 words! {
-    /// Who answered a question.
+    /// Source of an answer to a question.
     AnsweredBy {
-        /// The person at the screen.
+        /// The user at the screen.
         User,
         /// A program at the control socket.
         Socket,
     }
 }
 words! {
-    /// Who gave a kill.
+    /// Source of a kill.
     KilledBy {
-        /// A person.
+        /// The user.
         User,
         /// A model.
         Model,
     }
 }
 words! {
-    /// Why a turn was stopped.
+    /// Reason for the stop of a turn.
     Cause {
-        /// A person stopped it.
+        /// The user stopped it.
         User,
-        /// The program was left.
+        /// The program exited.
         Exit,
-        /// The program died.
+        /// The program crashed.
         Crash,
         /// The agent was killed.
         Kill,
     }
 }
 words! {
-    /// What kind of failure an error row tells.
+    /// Type of failure in an error row.
     Category {
         /// The provider refused or could not be reached.
         Provider,
-        /// A limit of calls, turns or time was hit.
+        /// A limit on calls, turns or time was reached.
         Limit,
         /// The spending cap was reached.
         Budget,
@@ -133,18 +132,18 @@ words! {
 data_type! {
     /// Data of `system`.
     SystemData {
-        /// Where the prompt came from.
+        /// Origin of the prompt.
         origin: SystemOrigin,
     }
 }
 data_type! {
     /// Data of `user`.
     UserData {
-        /// Where the message came from.
+        /// Origin of the message.
         origin: UserOrigin,
-        /// What the screen shows, if it is not the text.
+        /// Text for the screen, if it differs from the content.
         typed: String,
-        /// Who sent the mail.
+        /// Sender of the mail.
         from: AgentId,
         /// The shell line whose output the text is.
         shell: Shell,
@@ -155,14 +154,14 @@ data_type! {
 data_type! {
     /// A shell line of the user.
     Shell {
-        /// What was run.
+        /// The command line.
         command: String,
         /// Its exit code.
         exit: i32,
     }
 }
 data_type! {
-    /// Which rows of a child were merged.
+    /// Rows of a child that a merge took over.
     Merge {
         /// The child.
         agent: AgentId,
@@ -173,7 +172,7 @@ data_type! {
     }
 }
 data_type! {
-    /// Something a provider wants back byte for byte, and from whom it came.
+    /// Opaque payload with the provider and model that made it.
     Tagged {
         /// The provider that made it.
         provider: String,
@@ -186,7 +185,7 @@ data_type! {
 data_type! {
     /// A thinking block as stored.
     StoredThinking {
-        /// What can be read of it.
+        /// Readable text of the thinking.
         text: String,
         /// The provider that made it.
         provider: String,
@@ -197,11 +196,11 @@ data_type! {
     }
 }
 data_type! {
-    /// What hangs on a row only for the provider that made it.
+    /// Opaque payloads of a row, for the provider and model that made them.
     Opaque {
         /// The thinking before this block, in order.
         thinking: Vec<StoredThinking>,
-        /// What hangs on the block itself: item id, phase, signature of a call.
+        /// Payload of the block itself: item id, phase, signature of a call.
         item: Tagged,
     }
 }
@@ -216,24 +215,24 @@ data_type! {
         model: String,
         /// Its thinking level.
         level: String,
-        /// Why it stopped.
+        /// Stop reason of the provider.
         stop: String,
-        /// What hangs on the row.
+        /// Opaque payloads of the row.
         opaque: Opaque,
     }
 }
 data_type! {
-    /// Data of `tool_call`, beside the three strings that [`crate::load`] demands.
+    /// Data of `tool_call`; [`crate::load`] requires its three strings.
     ToolCallData {
         /// The id that pairs call and result, as it came.
         tool_call_id: String,
-        /// Which tool.
+        /// Name of the tool.
         name: String,
         /// Its arguments as the model wrote them, byte for byte.
         arguments: String,
         /// Number of the response that holds the call.
         response: u64,
-        /// What hangs on the row.
+        /// Opaque payloads of the row.
         opaque: Opaque,
     }
 }
@@ -244,7 +243,7 @@ data_type! {
         path: String,
         /// Hash of its bytes afterwards.
         hash: String,
-        /// Whether the tool wrote it.
+        /// True if the tool wrote the file.
         wrote: bool,
         /// Lines that a write added, if they were counted.
         added: u64,
@@ -253,30 +252,30 @@ data_type! {
     }
 }
 data_type! {
-    /// A large content that is stored once.
+    /// Reference to a blob.
     BlobRef {
         /// Hash of the bytes.
         hash: String,
-        /// How many there are.
+        /// Number of bytes.
         bytes: u64,
     }
 }
 data_type! {
-    /// Data of `tool_result`, beside what [`crate::load`] demands.
+    /// Data of `tool_result`; [`crate::load`] checks its required fields.
     ToolResultData {
         /// The id of the call, as it came.
         tool_call_id: String,
-        /// Which tool.
+        /// Name of the tool.
         name: String,
-        /// What the model is given.
+        /// Output for the model.
         output: String,
-        /// Whether the tool succeeded.
+        /// True if the tool succeeded.
         success: bool,
         /// The call that is answered.
         call: RowRef,
         /// The whole output, if it was larger.
         blob: BlobRef,
-        /// How the call ended.
+        /// End of the call.
         verdict: Verdict,
         /// Files read or written.
         files: Vec<TouchedFile>,
@@ -285,7 +284,7 @@ data_type! {
 data_type! {
     /// Data of `mark`.
     MarkData {
-        /// What the user called the place.
+        /// Label from the user.
         label: String,
     }
 }
@@ -296,11 +295,11 @@ data_type! {
         target: RowRef,
         /// The head that was left.
         from: RowRef,
-        /// Which command did it.
+        /// Command that made the rewind.
         via: Via,
         /// Files changed since and not restored.
         files: Vec<String>,
-        /// How many turns were left behind.
+        /// Number of turns that the rewind abandoned.
         turns: u64,
     }
 }
@@ -308,7 +307,7 @@ data_type! {
 /// Data of `fork`, of either role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkData {
-    /// Whose side this row tells.
+    /// Side of the fork that this row belongs to.
     #[serde(
         default,
         deserialize_with = "lenient",
@@ -329,7 +328,7 @@ pub struct ForkData {
         skip_serializing_if = "Option::is_none"
     )]
     pub parent_uuid: Option<AgentId>,
-    /// The fork point's sequence number, for older readers; [`Self::fork_point`] is what is used.
+    /// Sequence number of the fork point, for older readers; use [`Self::fork_point`].
     #[serde(default, deserialize_with = "lenient")]
     pub fork_message_id: Option<Seq>,
     /// The last row that the child inherits; null if it inherits none.
@@ -342,7 +341,7 @@ pub struct ForkData {
         skip_serializing_if = "Option::is_none"
     )]
     pub call: Option<RowRef>,
-    /// What the child remembers, in the child's row.
+    /// Rows that the child inherits, in the child's row.
     #[serde(
         default,
         deserialize_with = "lenient",
@@ -392,9 +391,9 @@ data_type! {
         set: Map<String, Value>,
         /// The row that this one belongs to.
         of: RowRef,
-        /// Who answered.
+        /// Source of the answer.
         by: AnsweredBy,
-        /// Whether a stopped turn goes on.
+        /// True if the command resumes a stopped turn.
         resume: bool,
         /// Tag over the mode and rules that `set` names: see [`crate::grants`].
         grant: String,
@@ -407,20 +406,20 @@ data_type! {
         target: AgentId,
         /// All that were killed.
         killed: Vec<AgentId>,
-        /// Who gave the kill.
+        /// Source of the kill.
         by: KilledBy,
     }
 }
 data_type! {
     /// Tokens and money.
     Amounts {
-        /// Tokens read afresh.
+        /// Input tokens that were not cached.
         input: u64,
         /// Tokens read from the provider's cache.
         cache_read: u64,
         /// Tokens written to it.
         cache_write: u64,
-        /// Tokens answered.
+        /// Output tokens.
         output: u64,
         /// Tokens of reasoning among them.
         reasoning: u64,
@@ -453,10 +452,10 @@ pub struct UsageData {
         skip_serializing_if = "Option::is_none"
     )]
     pub model: Option<String>,
-    /// Of this response.
+    /// Amounts of this response.
     #[serde(flatten)]
     pub amounts: Amounts,
-    /// The same over the agent's own rows so far.
+    /// Running total of the agent's own rows.
     #[serde(
         default,
         deserialize_with = "lenient",
@@ -475,11 +474,11 @@ data_type! {
 data_type! {
     /// Data of `error`.
     ErrorData {
-        /// What failed.
+        /// Type of failure.
         category: Category,
         /// HTTP status.
         status: u16,
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
         /// Rows that later requests leave out.
         omit: Vec<RowRef>,
@@ -507,7 +506,7 @@ data_type! {
         elide: Elide,
         /// Replaces the range with a note instead of a text.
         cut: bool,
-        /// The summary that is taken back.
+        /// The summary that this row undoes.
         undo: RowRef,
     }
 }

@@ -1,4 +1,4 @@
-//! Events: what is decided before it happens, and rows: what the log holds of it.
+//! Events, which are decided, and rows, which are stored.
 
 use thiserror::Error;
 
@@ -10,7 +10,7 @@ use crate::data::{
 use crate::ids::{AgentId, Micros, RowRef};
 use crate::kind::{Kind, Part, StoredKind, UnknownKind};
 
-/// One thing that is to happen to an agent. It has happened once its row is stored.
+/// Something that is about to happen to an agent; it has happened once its row is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The system prompt from here on.
@@ -24,33 +24,33 @@ pub enum Event {
         shown: Option<String>,
         data: ToolCallData,
     },
-    /// What came of it; `shown` is for the screen only.
+    /// Result of a call; `shown` is for the screen only.
     ToolResult {
         shown: Option<String>,
         data: ToolResultData,
     },
-    /// An empty page.
+    /// A cleared path.
     Clear,
-    /// A place to return to.
+    /// A named row to return to.
     Mark(MarkData),
     /// A return to an earlier row.
     Rewind(RewindData),
     /// One side of a fork.
     Fork { text: String, data: Box<ForkData> },
-    /// A command and what it printed.
+    /// A command and its output.
     Command {
         output: Option<String>,
         data: CommandData,
     },
     /// Agents were killed.
     AgentKilled(AgentKilledData),
-    /// What a response cost.
+    /// Cost of a response.
     Usage(UsageData),
     /// A turn was stopped.
     Interrupted(InterruptedData),
     /// A turn failed.
     Error { text: String, data: ErrorData },
-    /// A text, or nothing, in place of a range of turns.
+    /// A summary, or a gap, in place of a range of turns.
     Summary {
         text: Option<String>,
         data: SummaryData,
@@ -58,7 +58,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The kind of row this event becomes.
+    /// Returns the kind of row that this event becomes.
     pub const fn kind(&self) -> Kind {
         match self {
             Self::System { .. } => Kind::System,
@@ -79,7 +79,7 @@ impl Event {
         }
     }
 
-    /// Says whether the row is one of the few from which path and settings are computed.
+    /// Returns true if path or settings are computed from the row.
     pub fn is_control(&self) -> bool {
         match self {
             Self::Clear
@@ -149,24 +149,24 @@ fn without_nul(text: String) -> String {
 /// A row on its way to the store, which gives it its sequence number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRow {
-    /// Whose row it is.
+    /// The agent.
     pub agent: AgentId,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// Whether path or settings are computed from it.
+    /// True if path or settings are computed from the row.
     pub control: bool,
     /// Its text.
     pub content: Option<String>,
     /// Its JSON, stored byte for byte.
     pub data: Option<String>,
-    /// When it was made.
+    /// Time of the event.
     pub created_at: Micros,
 }
 
 /// Why a row may not be inserted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InsertError {
-    /// The kind is not one that this program writes.
+    /// This program does not write the kind.
     #[error(transparent)]
     Kind(#[from] UnknownKind),
     /// The kind must have this part.
@@ -197,17 +197,17 @@ impl NewRow {
     }
 }
 
-/// One stored event. Nothing ever changes it.
+/// One stored event. It never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Where it stands.
+    /// Agent and sequence number.
     pub at: RowRef,
-    /// What it is.
+    /// The kind.
     pub kind: StoredKind,
     /// Its text.
     pub content: Option<String>,
     /// Its JSON as stored.
     pub data: Option<String>,
-    /// When it was made.
+    /// Time of the event.
     pub created_at: Micros,
 }

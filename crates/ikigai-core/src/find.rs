@@ -1,8 +1,8 @@
-//! Finding rows by words: what is searched of a row, how text is split, and what is shown of a hit.
+//! Full-text search of rows: searched texts, words and snippets.
 //!
 //! Text is split as SQLite's `unicode61` does it: letters and digits make words, case and the
-//! accents of Latin letters do not matter. Chinese and Japanese are written without spaces, so there
-//! each character is a word, and what is typed stands together as a phrase does.
+//! accents of Latin letters do not matter. Chinese and Japanese have no spaces, so there each
+//! character is a word, and a typed sequence is a phrase.
 
 mod fold;
 mod snippet;
@@ -21,36 +21,36 @@ use crate::message::Block;
 
 pub use snippet::Snippet;
 
-/// How many terms a search has at most; further ones are not looked at.
+/// Largest number of terms in a search; the rest is ignored.
 pub const MOST_TERMS: usize = 32;
 
-/// How much of one row is searched: of a longer text the first and the last half of this.
+/// Largest searched part of a row; a longer text is searched at both ends.
 pub const SEARCHED_BYTES: usize = 1024 * 1024;
 
-/// The tool and the command whose rows are not searched, because they repeat others.
+/// Name of the tool and command whose rows are not searched: they repeat other rows.
 pub const RECALL_TOOL: &str = "recall";
 pub const SEARCH_COMMAND: &str = "search";
 
-/// What is searched of a row.
+/// Searchable parts of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
-    /// Its own text: what was said, called, or came of a call.
+    /// Text of the row: message, call or result.
     pub text: String,
-    /// The hash of a larger output, which is searched too.
+    /// Hash of a larger output, which is searched too.
     pub blob: Option<String>,
     /// The model that the row names.
     pub model: Option<String>,
 }
 
 data_type! {
-    /// The part of a result's data that only a search looks at.
+    /// Part of a result's data that only the search reads.
     Larger {
         /// The whole output, if it was larger.
         blob: BlobRef,
     }
 }
 
-/// Tells what is searched of a row. Total.
+/// Returns the searchable parts of a row. Total.
 pub fn searched(row: &Row) -> Searched {
     let data = row.data.as_deref();
     let content = row.content.as_deref().unwrap_or_default();
@@ -86,7 +86,7 @@ pub fn searched(row: &Row) -> Searched {
     found
 }
 
-/// Whether a message only repeats what was found before: it would be found instead of that.
+/// Returns true for rows of the recall tool, which would hide the rows they repeat.
 fn is_recall(part: &Part) -> bool {
     let called = part.message.blocks.iter().find_map(|block| match block {
         Block::ToolCall { name, .. } => Some(name),
@@ -95,7 +95,7 @@ fn is_recall(part: &Part) -> bool {
     part.tool.as_ref().or(called).map(String::as_str) == Some(RECALL_TOOL)
 }
 
-/// The text of a message, with what a person is shown of it.
+/// Returns the text of a message and its displayed form.
 fn text_of(part: &Part, shown: &str, has_blob: bool) -> String {
     let mut texts: Vec<String> = part.tool.iter().cloned().collect();
     for block in &part.message.blocks {
@@ -105,15 +105,15 @@ fn text_of(part: &Part, shown: &str, has_blob: bool) -> String {
                 name, arguments, ..
             } => {
                 texts.push(name.clone());
-                // They are JSON: what a person looks for is written there with escapes.
+                // Arguments are JSON, which escapes the characters that users search for.
                 texts.push(serde_json::from_str(arguments).map_or_else(
                     |_| arguments.clone(),
                     |value: serde_json::Value| words_of(&value),
                 ));
             }
-            // What the model was given of a larger output is a part of it.
+            // The content of a result with a blob is a part of the blob.
             Block::ToolResult { content, .. } if !has_blob => texts.push(content.clone()),
-            // A text is what is shown.
+            // The displayed form contains the text.
             Block::ToolResult { .. } | Block::Text { .. } => {}
         }
     }
@@ -122,7 +122,7 @@ fn text_of(part: &Part, shown: &str, has_blob: bool) -> String {
     joined(&texts)
 }
 
-/// Names and texts of a JSON value, one on each line.
+/// Returns names and texts of a JSON value, one per line.
 fn words_of(value: &serde_json::Value) -> String {
     use serde_json::Value;
     let mut text = String::new();
@@ -154,7 +154,7 @@ fn push_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// The first and the last half of `most` bytes of a text; all of it if it is not longer.
+/// Returns the first and last half of `most` bytes of a longer text, else all of it.
 pub fn ends(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return text.into();
@@ -164,16 +164,16 @@ pub fn ends(text: &str, most: usize) -> Cow<'_, str> {
     format!("{}\n…\n{}", &text[..head], &text[tail..]).into()
 }
 
-/// One word of a text, as it is compared, and where it stands.
+/// One word of a text with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Its letters, without case and accents.
+    /// Letters of the word, without case and accents.
     pub folded: String,
-    /// Where it stands.
+    /// Byte range in the text.
     pub at: Range<usize>,
 }
 
-/// Whether a character is a word by itself.
+/// Returns true if the character is a word by itself.
 const fn stands_alone(c: char) -> bool {
     matches!(c,
         '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}' | '\u{3105}'..='\u{312f}'
@@ -182,7 +182,7 @@ const fn stands_alone(c: char) -> bool {
         | '\u{20000}'..='\u{2ffff}')
 }
 
-/// A text with spaces around what is a word by itself, for an index that splits only at spaces.
+/// Puts spaces around one-character words, for an index that splits only at spaces.
 pub fn parted(text: &str) -> Cow<'_, str> {
     if !text.contains(stands_alone) {
         return text.into();
@@ -198,7 +198,7 @@ pub fn parted(text: &str) -> Cow<'_, str> {
     parted.into()
 }
 
-/// The words of a text.
+/// Splits a text into words.
 pub fn tokens(text: &str) -> impl Iterator<Item = Token> {
     let mut chars = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -222,18 +222,18 @@ pub fn tokens(text: &str) -> impl Iterator<Item = Token> {
     })
 }
 
-/// Words that stand one after the other.
+/// Consecutive words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// As typed, without quotes; it has at least one letter or digit.
+    /// Text as typed, without quotes; it has at least one letter or digit.
     pub text: String,
-    /// Whether the last word may go on.
+    /// True if the last word is a prefix.
     pub is_prefix: bool,
     words: Vec<String>,
 }
 
 impl Term {
-    /// Makes a term; none if there is nothing to compare.
+    /// Makes a term; none if the text has no word.
     pub fn new(text: &str, is_prefix: bool) -> Option<Self> {
         let words: Vec<String> = tokens(text).map(|token| token.folded).collect();
         (!words.is_empty()).then(|| Self {
@@ -243,7 +243,7 @@ impl Term {
         })
     }
 
-    /// Whether the term begins at the first of these words; with how many it takes.
+    /// Returns the number of words that the term takes at the start of `found`.
     fn begins(&self, found: &[Token]) -> Option<usize> {
         let (last, first) = self.words.split_last()?;
         let whole = found.get(..self.words.len())?;
@@ -258,7 +258,7 @@ impl Term {
         is_it.then_some(self.words.len())
     }
 
-    /// How often it stands in a text.
+    /// Counts the occurrences in a text.
     pub fn count_in(&self, text: &str) -> usize {
         let found: Vec<Token> = tokens(text).collect();
         let begins = (0..found.len()).filter(|at| self.begins(&found[*at..]).is_some());
@@ -266,11 +266,11 @@ impl Term {
     }
 }
 
-/// What is looked for: terms that must all be there.
+/// Search terms, all of which must occur.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words(Vec<Term>);
 
-/// Where a term stands in a text.
+/// Occurrence of a term in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) at: Range<usize>,
@@ -278,8 +278,9 @@ pub(crate) struct Place {
 }
 
 impl Words {
-    /// Reads what somebody typed: words, `"several words"` that stand together, and `begin*`.
-    /// Nothing else has a meaning, and what has no letter or digit is left out.
+    /// Parses a search: words, `"quoted phrases"` and `prefix*`.
+    ///
+    /// There is no other syntax, and parts without a letter or digit are left out.
     pub fn parse(typed: &str) -> Self {
         let mut terms = Vec::new();
         let mut rest = typed.trim_start();
@@ -291,7 +292,7 @@ impl Words {
                 let end = rest.find(|c: char| c.is_whitespace() || c == '"');
                 rest.split_at(end.unwrap_or(rest.len()))
             };
-            // The star of a phrase stands behind its quotes.
+            // The star of a phrase follows its quotes.
             let starred = first == '"' && after.starts_with('*');
             let is_prefix = starred || (first != '"' && text.ends_with('*'));
             terms.extend(Term::new(text, is_prefix));
@@ -301,22 +302,22 @@ impl Words {
         Self(terms)
     }
 
-    /// The terms.
+    /// Returns the terms.
     pub fn terms(&self) -> &[Term] {
         &self.0
     }
 
-    /// Whether nothing is looked for.
+    /// Returns true if there are no terms.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether some word may go on.
+    /// Returns true if some term is a prefix.
     pub fn has_prefix(&self) -> bool {
         self.0.iter().any(|term| term.is_prefix)
     }
 
-    /// The same with whole words only.
+    /// Returns the same terms as whole words.
     #[must_use]
     pub fn whole(mut self) -> Self {
         for term in &mut self.0 {
@@ -325,12 +326,12 @@ impl Words {
         self
     }
 
-    /// Whether all terms stand in a text.
+    /// Returns true if all terms occur in a text.
     pub fn are_in(&self, text: &str) -> bool {
         self.0.iter().all(|term| term.count_in(text) > 0)
     }
 
-    /// Where the terms stand in a text, at most `most` places.
+    /// Returns at most `most` occurrences of the terms in a text.
     pub(crate) fn places(&self, text: &str, most: usize) -> Vec<Place> {
         let longest = self.0.iter().map(|term| term.words.len()).max();
         let longest = longest.unwrap_or(1);

@@ -1,4 +1,4 @@
-//! Forking: which rows the two histories get. A constant number, whatever the parent remembers.
+//! Rows of a fork. Their number does not depend on the length of the parent's path.
 
 use serde_json::{Map, Value};
 
@@ -9,22 +9,22 @@ use crate::event::Event;
 use crate::ids::{AgentId, RowRef, Seq};
 use crate::state::AgentState;
 
-/// What is asked of a fork.
+/// Arguments of a fork.
 #[derive(Clone, Debug)]
 pub struct ForkOrder {
     /// The child's id.
     pub child: AgentId,
     /// The child's name.
     pub name: String,
-    /// What the child remembers.
+    /// Rows that the child inherits.
     pub context: ForkContext,
-    /// The last row it inherits, if not the parent's newest one. The parent must hold it.
+    /// The last inherited row, if not the parent's newest one. The parent must hold it.
     pub at: Option<RowRef>,
     /// Settings that differ from the parent's.
     pub set: Map<String, Value>,
     /// The tool call that makes the fork.
     pub call: Option<RowRef>,
-    /// What the child is told first.
+    /// First message to the child.
     pub prompt: Option<String>,
 }
 
@@ -39,8 +39,10 @@ pub struct ForkEvents {
     pub child: Vec<Event>,
 }
 
-/// Decides the rows of a fork. The child starts with the parent's settings and system prompt of
-/// now, wherever the fork point is.
+/// Makes the rows of a fork.
+///
+/// The child starts with the parent's current settings and system prompt, wherever the fork point
+/// is.
 pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> ForkEvents {
     let newest = RowRef::new(parent.agent(), parent.head());
     let fork_point = match order.context {
@@ -59,7 +61,7 @@ pub fn fork_events(parent: &AgentState, parent_name: &str, order: ForkOrder) -> 
         ..common.clone()
     };
     let mut settings = parent.settings().clone();
-    // The cap of an agent counts its descendants; a copy would go on when that one is changed.
+    // The cap of an agent includes its descendants; a copy would outlive a change of that cap.
     settings.spend = None;
     settings.merge(&order.set);
     settings.name = Some(order.name.clone());

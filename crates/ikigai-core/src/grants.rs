@@ -39,21 +39,21 @@ pub struct Grants {
 }
 
 impl GrantRow {
-    /// A boxed row: states are many and grants few.
+    /// Makes a boxed row: states are many and grants few.
     fn boxed(seq: Seq, scope: GrantScope, tag: String) -> Box<Self> {
         Box::new(Self { seq, scope, tag })
     }
 }
 
 impl GrantScope {
-    /// The part of a `set` that a tag covers.
+    /// Returns the part of a `set` that a tag covers.
     pub fn of_set(set: &Map<String, Value>) -> Self {
         let mut settings = Settings::default();
         settings.merge(set);
         Self::of_settings(&settings)
     }
 
-    /// Mode and rules of settings.
+    /// Returns mode and rules of settings.
     pub fn of_settings(settings: &Settings) -> Self {
         Self {
             approve: settings.approve,
@@ -61,7 +61,7 @@ impl GrantScope {
         }
     }
 
-    /// Says whether it allows more than asking about everything.
+    /// Returns true if the scope allows more than the mode `ask` without rules.
     pub fn is_wide(&self) -> bool {
         let widens = |mode: Approve| mode.width() > Approve::Ask.width();
         self.approve.is_some_and(widens)
@@ -70,7 +70,7 @@ impl GrantScope {
 }
 
 impl Grants {
-    /// Grants of a child's first row, which records all its settings.
+    /// Returns the grants of a child's first row, which records all its settings.
     pub(crate) fn of_fork(settings: &Settings, tag: Option<String>) -> Self {
         let scope = GrantScope::of_settings(settings);
         let row = tag.map(|tag| GrantRow::boxed(Seq(1), scope, tag));

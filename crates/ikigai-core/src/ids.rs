@@ -1,4 +1,4 @@
-//! Identifiers: who an event belongs to, where in the log it stands, and when it was made.
+//! Identifiers of agents, sessions and processes, positions in the log, and times.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,8 +36,9 @@ fn encode(uuid: Uuid) -> [u8; ID_CHARS] {
     out
 }
 
-/// The place of a byte in the alphabet, without searching: ids are read with every row that names
-/// another.
+/// Returns the index of a byte in the base64url alphabet.
+///
+/// It computes the index, because ids are parsed with every row that names another.
 fn six_of(byte: u8) -> Option<u8> {
     match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
@@ -77,8 +78,9 @@ macro_rules! id_type {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Makes an id of 16 random bytes; `None` if it would not begin with a letter or
-            /// digit, so that the caller draws again.
+            /// Makes an id of 16 random bytes.
+            ///
+            /// `None` if it would not begin with a letter or digit: the caller draws again.
             pub fn from_random(bytes: [u8; 16]) -> Option<Self> {
                 let uuid = Builder::from_random_bytes(bytes).into_uuid();
                 encode(uuid)[0].is_ascii_alphanumeric().then_some(Self(uuid))
@@ -121,19 +123,19 @@ macro_rules! id_type {
 }
 
 id_type! {
-    /// Names one agent for ever, across forks and machines. Written as 22 base64url characters.
+    /// Permanent id of an agent, across forks and machines: 22 base64url characters.
     AgentId
 }
 id_type! {
-    /// Names one session: a workspace to which agents belong.
+    /// Id of a session: a workspace to which agents belong.
     SessionId
 }
 id_type! {
-    /// Names one running process of ikigai, which may own agents.
+    /// Id of a running process of ikigai, which may own agents.
     ProcessId
 }
 
-/// Position of a row in its agent's log: from 1, without a gap. 0 means "before the first row".
+/// Position of a row in its agent's log, from 1 without gaps. 0 is before the first row.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -141,13 +143,13 @@ id_type! {
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The position after this one.
+    /// Returns the next position.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The position before this one, 0 for the first.
+    /// Returns the previous position, 0 for the first.
     #[must_use]
     pub const fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
@@ -160,7 +162,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Number of a lease: whoever takes an agent over raises it, which fences the former holder off.
+/// Number of a lease. A takeover raises it, which fences off the previous owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 
@@ -178,7 +180,7 @@ impl fmt::Display for Epoch {
 pub struct Micros(pub i64);
 
 impl Micros {
-    /// So much later.
+    /// Returns the time after a duration.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
@@ -186,17 +188,17 @@ impl Micros {
     }
 }
 
-/// Refers to one row for ever: its agent and its position there.
+/// Permanent reference to one row: its agent and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct RowRef {
-    /// Whose row it is.
+    /// The agent.
     pub agent: AgentId,
-    /// Where it stands in that agent's log.
+    /// Position in that agent's log.
     pub seq: Seq,
 }
 
 impl RowRef {
-    /// Refers to row `seq` of `agent`.
+    /// Makes a reference to row `seq` of `agent`.
     pub const fn new(agent: AgentId, seq: Seq) -> Self {
         Self { agent, seq }
     }
@@ -204,7 +206,7 @@ impl RowRef {
 
 impl<'de> Deserialize<'de> for RowRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Only an object is a reference; a derived reader would take a list of the two as well.
+        // Only an object is a reference; a derived reader would also accept a list of two values.
         let mut object = Map::<String, Value>::deserialize(deserializer)?;
         let mut field = |name| object.remove(name).unwrap_or_default();
         let agent = AgentId::deserialize(field("agent")).map_err(de::Error::custom)?;

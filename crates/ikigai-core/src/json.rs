@@ -1,4 +1,4 @@
-//! Lenient reading and exact writing of the JSON beside a row's text.
+//! Lenient reading and exact writing of rows' JSON data.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 /// Fields of data, by name.
 pub(crate) type Object = Map<String, Value>;
 
-/// Takes a field out of data; one of another type is as if absent.
+/// Takes a field out of data; a field of another type counts as absent.
 pub(crate) fn take<T: DeserializeOwned>(object: &mut Object, field: &str) -> Option<T> {
     T::deserialize(object.remove(field)?).ok()
 }
 
-/// Reads a field, or takes it as absent when it has another type.
+/// Reads a field; a value of another type counts as absent.
 pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -22,7 +22,7 @@ where
     Ok(T::deserialize(value).ok())
 }
 
-/// Reads data of any kind; whatever cannot be read is as if absent.
+/// Reads data of any kind; unreadable data counts as absent.
 pub fn read<T: DeserializeOwned + Default>(data: Option<&str>) -> T {
     data.and_then(|text| serde_json::from_str::<Object>(text).ok())
         .and_then(|object| T::deserialize(Value::Object(object)).ok())
@@ -31,14 +31,14 @@ pub fn read<T: DeserializeOwned + Default>(data: Option<&str>) -> T {
 
 /// Writes data as the text that is stored.
 pub(crate) fn write<T: Serialize>(data: &T) -> String {
-    // Types of this module have string keys and no fallible serializer, so nothing can fail here;
-    // an empty object would be read as "nothing known".
+    // Types of this module have string keys and no fallible serializer, so nothing fails here; an
+    // empty object would be read as "nothing known".
     serde_json::to_string(data).unwrap_or_else(|_| "{}".to_owned())
 }
 
 /// Defines a struct of optional fields, each read leniently and left out when absent.
 ///
-/// Only an object is read as one: a derived reader would also take a list of the fields' values.
+/// Only an object is accepted: a derived reader would also accept a list of the fields' values.
 macro_rules! data_type {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*

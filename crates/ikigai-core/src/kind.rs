@@ -1,49 +1,49 @@
-//! The kinds of event: one closed list, from the store to the renderer.
+//! Event kinds: one closed list, from the store to the renderer.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// What an event is. There is no other list of kind names anywhere.
+/// Type of an event; the only list of kind names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// The system prompt, from this row on.
     System,
-    /// What a person, a parent or another agent said to the agent.
+    /// Message to the agent from the user, a parent or another agent.
     User,
     /// Text of the model.
     Assistant,
     /// A tool call of the model.
     ToolCall,
-    /// What came of a tool call.
+    /// Result of a tool call.
     ToolResult,
-    /// An empty page: nothing before it is remembered.
+    /// Cleared path: the agent forgets all rows before it.
     Clear,
-    /// A place to return to.
+    /// Named row to return to.
     Mark,
     /// A return to an earlier row.
     Rewind,
-    /// A child was made; written into both histories.
+    /// New child; written into both histories.
     Fork,
-    /// A command of the user and what it printed, or a setting.
+    /// Command of the user with its output, or a setting.
     Command,
     /// Agents were killed.
     AgentKilled,
-    /// What a response cost.
+    /// Cost of a response.
     Usage,
     /// A turn was stopped.
     Interrupted,
     /// A turn failed.
     Error,
-    /// A text, or nothing, in place of a range of turns.
+    /// Summary, or a gap, in place of a range of turns.
     Summary,
 }
 
 /// The kind name that older stores used for tool results.
 pub const LEGACY_TOOL: &str = "tool";
 
-/// Why a name is not a kind that can be written.
+/// Error for a name that is no writable kind.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a kind of event")]
 pub struct UnknownKind(pub String);
@@ -68,7 +68,7 @@ impl Kind {
         Self::Summary,
     ];
 
-    /// The stored name.
+    /// Returns the stored name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// Says whether rows of this kind are part of what the model is told.
+    /// Returns true if requests contain rows of this kind.
     pub const fn is_conversation(self) -> bool {
         match self {
             Self::System | Self::User | Self::Assistant | Self::ToolCall | Self::ToolResult => true,
@@ -106,7 +106,7 @@ impl Kind {
         }
     }
 
-    /// The rule by which a row of this kind may be inserted.
+    /// Returns the insert rule for rows of this kind.
     pub const fn insert_rule(self) -> InsertRule {
         use Part::{Absent, Optional, Required};
         let (content, data) = match self {
@@ -142,18 +142,18 @@ impl FromStr for Kind {
     }
 }
 
-/// Whether a row of some kind has a part.
+/// Presence of a part in rows of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It must be there.
+    /// The part must be present.
     Required,
-    /// It may be there.
+    /// The part may be present.
     Optional,
-    /// It must not be there.
+    /// The part must be absent.
     Absent,
 }
 
-/// Which parts a row must have to be inserted.
+/// Parts that a row must have to be inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsertRule {
     /// The text.
@@ -162,7 +162,7 @@ pub struct InsertRule {
     pub data: Part,
 }
 
-/// Says whether a stored kind name, or its absence, belongs to the conversation. Total.
+/// Returns true if a stored kind name belongs to the conversation. Total.
 pub fn is_conversation_kind(name: Option<&str>) -> bool {
     match name {
         None => false,
@@ -171,14 +171,14 @@ pub fn is_conversation_kind(name: Option<&str>) -> bool {
     }
 }
 
-/// The kind of a stored row, which may be of an older or a newer program.
+/// Kind of a stored row, perhaps of an older or newer program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StoredKind {
     /// A kind of this program.
     Known(Kind),
     /// `tool`, read as a tool result.
     LegacyTool,
-    /// Something else; the row stays in the log, is reported and skipped.
+    /// Any other name; the row stays in the log, is reported and skipped.
     Unknown(Box<str>),
 }
 
@@ -192,7 +192,7 @@ impl StoredKind {
         }
     }
 
-    /// The stored name.
+    /// Returns the stored name.
     pub fn name(&self) -> &str {
         match self {
             Self::Known(kind) => kind.name(),
@@ -201,7 +201,7 @@ impl StoredKind {
         }
     }
 
-    /// The kind that such a row is read as, if there is one.
+    /// Returns the kind that such a row is read as.
     pub const fn read_as(&self) -> Option<Kind> {
         match self {
             Self::Known(kind) => Some(*kind),

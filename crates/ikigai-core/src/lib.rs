@@ -1,7 +1,7 @@
-//! The pure heart of ikigai: an agent is the fold of its events.
+//! Pure core of ikigai: an agent is the fold of its events.
 //!
-//! Nothing here does I/O, reads a clock or draws random numbers. Whoever needs more of the log
-//! than is in memory is told by a value what to read, and hands the rows in.
+//! This crate does no I/O, reads no clock and draws no random numbers. Code that needs more of the
+//! log returns a query, and its caller supplies the rows.
 
 mod amounts;
 mod compose;

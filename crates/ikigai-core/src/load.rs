@@ -1,4 +1,4 @@
-//! Row → message: a message, nothing, or an error that names what is wrong.
+//! Conversion of rows to messages.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -10,16 +10,16 @@ use crate::json::take;
 use crate::kind::Kind;
 use crate::message::{Block, BlockItem, Message, Payload, Role};
 
-/// What a row is for the conversation.
+/// Conversation part of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loaded {
-    /// It is a message.
+    /// The row is a message.
     Message(Part),
-    /// It is no message.
+    /// The row is no message.
     Nothing,
 }
 
-/// A message and what ties it to others. Row JSON is parsed here, once, and nowhere after.
+/// A message with its links to others. Row JSON is parsed here once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The message: the row's block, after the thinking that preceded it.
@@ -28,14 +28,14 @@ pub struct Part {
     pub response: Option<u64>,
     /// The call that a result answers; older rows have none.
     pub answers: Option<RowRef>,
-    /// Which tool a result is of, for the screen; older rows may not say.
+    /// Tool of a result, for the screen; older rows may lack it.
     pub tool: Option<String>,
 }
 
-/// Why a row is not the message that its kind promises. Owned: it outlives the row.
+/// Error for a row that is not the message its kind promises. Owned: it outlives the row.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// The kind is not one that this program knows.
+    /// This program does not know the kind.
     #[error("unknown kind `{0}`")]
     UnknownKind(String),
     /// A conversation row has no text.
@@ -112,7 +112,7 @@ fn load_assistant(row: &Row) -> Result<Part, LoadError> {
     })
 }
 
-/// Puts the thinking before its block and hangs the item on it.
+/// Puts the thinking before its block and attaches the item to the block.
 fn assistant_message(block: Block, opaque: Opaque) -> Message {
     let thinking = opaque.thinking.unwrap_or_default();
     let mut blocks: Vec<_> = thinking.into_iter().map(thinking_block).collect();
@@ -145,7 +145,7 @@ fn thinking_block(stored: StoredThinking) -> Block {
     }
 }
 
-/// A payload without its tag is as if absent: nobody knows to whom it may be sent.
+/// Returns the payload; without provider and model it may not be sent, so none.
 fn payload_of(tagged: Tagged) -> Option<Payload> {
     Some(Payload {
         provider: tagged.provider?,
@@ -180,7 +180,7 @@ fn load_tool_call(row: &Row) -> Result<Part, LoadError> {
     let neutral = neutral_shape(&mut map);
     let (block, opaque) = match neutral {
         Ok(block) => (block, opaque),
-        // Data that fits no shape is judged against the neutral one.
+        // For data of no known shape, report the error of the neutral one.
         Err(error) => older_shape(&map).ok_or(error)?,
     };
     Ok(Part {
@@ -191,7 +191,7 @@ fn load_tool_call(row: &Row) -> Result<Part, LoadError> {
     })
 }
 
-/// `{"tool_call_id","name","arguments"}`; the map is left as it was if it is of another shape.
+/// Reads `{"tool_call_id","name","arguments"}`; leaves a map of another shape unchanged.
 fn neutral_shape(map: &mut Map<String, Value>) -> Result<Block, LoadError> {
     for field in ["tool_call_id", "name", "arguments"] {
         if !map.get(field).is_some_and(Value::is_string) {
@@ -205,14 +205,14 @@ fn neutral_shape(map: &mut Map<String, Value>) -> Result<Block, LoadError> {
     })
 }
 
-/// Reads the two shapes that older programs wrote; none if the data is of neither.
+/// Reads the two shapes of older programs; none if the data has neither.
 fn older_shape(map: &Map<String, Value>) -> Option<(Block, Opaque)> {
     function_shape(map)
         .map(|block| (block, Opaque::default()))
         .or_else(|| tool_args_shape(map))
 }
 
-/// `{"id","type","function":{"name","arguments"}}`.
+/// Reads `{"id","type","function":{"name","arguments"}}`.
 fn function_shape(map: &Map<String, Value>) -> Option<Block> {
     let function = map.get("function")?.as_object()?;
     Some(Block::ToolCall {
@@ -222,7 +222,7 @@ fn function_shape(map: &Map<String, Value>) -> Option<Block> {
     })
 }
 
-/// `{"tool_call_id","tool_name","tool_args"}`, perhaps with untagged thinking.
+/// Reads `{"tool_call_id","tool_name","tool_args"}`, perhaps with untagged thinking.
 fn tool_args_shape(map: &Map<String, Value>) -> Option<(Block, Opaque)> {
     let block = Block::ToolCall {
         id: map.get("tool_call_id")?.as_str()?.to_owned(),
@@ -246,14 +246,14 @@ fn tool_args_shape(map: &Map<String, Value>) -> Option<(Block, Opaque)> {
     Some((block, opaque))
 }
 
-/// Keeps what can be read of an older row's thinking.
+/// Returns the readable text of an older row's thinking.
 fn untagged_thinking(value: &Value) -> StoredThinking {
     let inner = || value.get("thinking").or_else(|| value.get("text"));
     let text = value.as_str().or_else(|| inner()?.as_str());
     untagged(text.unwrap_or_default())
 }
 
-/// Thinking of an unknown provider, which is never sent; its payload stays in the row.
+/// Makes thinking of an unknown provider, which is never sent; its payload stays in the row.
 fn untagged(text: &str) -> StoredThinking {
     StoredThinking {
         text: Some(text.to_owned()),

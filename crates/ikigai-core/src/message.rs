@@ -1,13 +1,13 @@
-//! Provider-neutral messages: what a model is told, in no provider's form.
+//! Provider-neutral messages of a conversation.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Who speaks. There is no system role: the system prompt has a place of its own.
+/// Author of a message. There is no system role: requests have a system field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person, or whoever stands for one.
+    /// The user, or an agent or program in the user's place.
     User,
     /// The model.
     Assistant,
@@ -15,7 +15,7 @@ pub enum Role {
     Tool,
 }
 
-/// Something that only the provider and model that made it can read.
+/// Opaque payload, for the provider and model that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Payload {
     /// The provider that made it.
@@ -30,32 +30,32 @@ pub struct Payload {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
-    /// Words.
+    /// Text.
     Text {
-        /// What is said.
+        /// The text.
         text: String,
     },
     /// A tool call of the model.
     ToolCall {
         /// Pairs the call with its result.
         id: String,
-        /// Which tool.
+        /// Name of the tool.
         name: String,
         /// Its arguments as the model wrote them.
         arguments: String,
     },
-    /// What came of a tool call.
+    /// Result of a tool call.
     ToolResult {
         /// The call that is answered.
         tool_call_id: String,
-        /// What the tool said.
+        /// Output of the tool.
         content: String,
-        /// Whether it failed.
+        /// True if the tool failed.
         is_error: bool,
     },
-    /// What the model thought.
+    /// Thinking of the model.
     Thinking {
-        /// What can be read of it.
+        /// Readable text of the thinking.
         text: String,
         /// Signature, redacted data or encrypted reasoning.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,12 +63,12 @@ pub enum Block {
     },
 }
 
-/// What a provider hung on one block of a message.
+/// Opaque payload of one block of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlockItem {
     /// Index of the block.
     pub block: usize,
-    /// What hangs on it.
+    /// The payload.
     #[serde(flatten)]
     pub item: Payload,
 }
@@ -76,11 +76,11 @@ pub struct BlockItem {
 /// A role, an ordered list of blocks, and opaque provider metadata.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Message {
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
-    /// What is said, in order.
+    /// Parts of the message, in order.
     pub blocks: Vec<Block>,
-    /// What providers hung on the blocks.
+    /// Opaque payloads of the blocks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metadata: Vec<BlockItem>,
 }
@@ -128,9 +128,9 @@ impl Message {
     }
 }
 
-/// Reads a call's arguments for a provider that demands an object; what is no object is empty.
+/// Parses a call's arguments for a provider that requires an object; anything else becomes empty.
 ///
-/// A [`Block::ToolCall`] keeps the text as the model wrote it, whatever it is.
+/// A [`Block::ToolCall`] keeps the model's text unchanged.
 pub fn arguments_object(arguments: &str) -> Map<String, Value> {
     serde_json::from_str(arguments).unwrap_or_default()
 }
@@ -143,29 +143,29 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Appends a message and hands it back.
+    /// Appends a message and returns it.
     pub fn add(&mut self, message: Message) -> &Message {
         let at = self.messages.len();
         self.messages.push(message);
         &self.messages[at]
     }
 
-    /// Forgets all messages.
+    /// Removes all messages.
     pub fn clear(&mut self) {
         self.messages.clear();
     }
 
-    /// The messages, oldest first.
+    /// Returns the messages, oldest first.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// How many there are.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Says whether there are none.
+    /// Returns true if there are no messages.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }

@@ -1,12 +1,12 @@
 //! Names of agents: `[a-z0-9][a-z0-9-]{0,31}`, and never `parent`.
 
-/// The longest name.
+/// Largest length of a name.
 const LONGEST: usize = 32;
 
-/// The word that stands for the caller's parent and so is no agent's name.
+/// Name for the caller's parent; no agent can have it.
 pub const PARENT: &str = "parent";
 
-/// Says whether an agent may be called so.
+/// Returns true if the text is a valid agent name.
 pub fn is_valid_name(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=LONGEST).contains(&name.len())
@@ -36,7 +36,7 @@ pub fn name_from(text: &str) -> String {
     }
 }
 
-/// The first of `name`, `name-2`, `name-3` … that is not taken.
+/// Returns the first of `name`, `name-2`, `name-3` … that is not taken.
 pub fn free_name(name: &str, taken: impl Fn(&str) -> bool) -> String {
     let mut number = 1_u64;
     let mut candidate = name.to_owned();
@@ -50,7 +50,9 @@ pub fn free_name(name: &str, taken: impl Fn(&str) -> bool) -> String {
     candidate
 }
 
-/// What all names that [`free_name`] may try have in common, up to a number that nobody reaches.
+/// Returns the common prefix of all names that [`free_name`] may try.
+///
+/// It leaves room for a suffix of eight characters, which no real number exceeds.
 pub fn stem(name: &str) -> &str {
     let room = LONGEST - 8;
     let beginning = name.char_indices().nth(room);
