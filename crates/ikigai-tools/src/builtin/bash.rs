@@ -1,4 +1,4 @@
-//! `bash`: a command line, with everything that it starts.
+//! `bash`: runs a command line.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,10 +30,10 @@ pub(super) const FACTS: ToolFacts = ToolFacts {
     preview: OutputPreview::FewLines,
 };
 
-/// How long a command may take if the model does not say.
+/// Default timeout of a command.
 const DEADLINE_SECONDS: u64 = 120;
 
-/// How long it may take at most.
+/// Longest timeout that a model can set.
 const MOST_SECONDS: u64 = 3600;
 
 /// Runs command lines.
@@ -42,23 +42,23 @@ pub struct Bash {
     environment: Environment,
 }
 
-/// What a call says.
+/// Arguments of a call.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     /// The command line, as bash reads it.
     command: String,
-    /// Stops the command after so many seconds; 120 if not given, at most 3600.
+    /// Timeout in seconds; 120 if not given, at most 3600.
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
     timeout: Option<u64>,
-    /// Where it starts; the working directory if not given.
+    /// Directory to run in; the working directory if not given.
     #[serde(default)]
     workdir: Option<String>,
 }
 
 impl Bash {
-    /// Runs command lines in this environment.
+    /// Creates the tool; its processes get this environment.
     pub fn new(environment: Environment) -> Self {
         Self { environment }
     }
@@ -117,7 +117,7 @@ impl Tool for Bash {
     }
 }
 
-/// Finds out whether the command can start at all; there is nothing more to show.
+/// Checks that the command can start; there is nothing else to show.
 fn preview(workdir: PathBuf) -> Preview {
     Arc::new(move |_| match check_workdir(&workdir) {
         Ok(()) => Ok(String::new()),
@@ -169,12 +169,12 @@ async fn carry_out(
     }
 }
 
-/// What the model and people are told.
+/// Builds the result for the model and the screen.
 fn output(ended: Ended, deadline: Duration, taken: Duration) -> Output {
     let lines = count_lines(&ended.output);
     let (verdict, success, ending) = match ended.cause {
         Cause::Exited(status) => (describe_exit(status), status.success(), Ending::Ran),
-        // The engine's clock may be the faster one; it is the same deadline.
+        // The engine's timer can fire first; it is the same deadline.
         Cause::Deadline => (stopped_after(deadline), false, Ending::Stopped),
         Cause::Stopped if taken >= deadline => (stopped_after(deadline), false, Ending::Stopped),
         Cause::Stopped => ("stopped".to_owned(), false, Ending::Stopped),
@@ -217,7 +217,7 @@ fn count_lines(output: &[u8]) -> usize {
     }
 }
 
-/// The output as it is, if it is one short line of plain text.
+/// Returns the output if it is one short line of plain text.
 fn only_line(output: &[u8]) -> Option<String> {
     const MOST_BYTES: usize = 200;
     let line = output.strip_suffix(b"\n").unwrap_or(output);
@@ -226,7 +226,7 @@ fn only_line(output: &[u8]) -> Option<String> {
         .then(|| text.to_owned())
 }
 
-/// The command as rules see it: where it runs belongs to what it does.
+/// Returns the command as rules see it, with the directory it runs in.
 fn subject(command: &str, workdir: &Path, place: &Place) -> String {
     if workdir == place.workdir {
         return command.to_owned();

@@ -1,5 +1,6 @@
-//! What `file_write` and `file_edit` have in common: one file gets new bytes, in one step, unless
-//! somebody else changed it since the agent saw it.
+//! Atomic file changes of `file_write` and `file_edit`.
+//!
+//! A change is refused if the file changed since the agent last saw it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,21 +16,21 @@ use crate::paths::Located;
 use crate::permission::directory_pattern;
 use crate::{Context, Need, Output, Place, Prepared, Run, Stale, Touches, paths};
 
-/// A large file on a slow disk takes its time, but not for ever.
+/// Long enough for a large file on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Makes the new bytes of a file from what is there, or says why it cannot.
+/// Computes a file's new bytes from its present content, or refuses.
 pub(super) type Change = Arc<dyn Fn(&Found) -> Result<Vec<u8>, Refusal> + Send + Sync>;
 
-/// Why a file is not changed.
+/// Reason why a file is not changed.
 pub(super) enum Refusal {
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// Said after the name of the file.
+    /// Reason, shown after the name of the file.
     Because(String),
 }
 
-/// The call that makes a change to the file that a model calls `file_path`.
+/// Prepares a call that changes the file `file_path`.
 pub(super) fn prepare(
     place: &Place,
     file_path: &str,
@@ -51,7 +52,7 @@ pub(super) fn prepare(
     })
 }
 
-/// Makes the whole diff, or the output of a change that is known to fail.
+/// Makes a preview: the whole diff, or the output of a change that will fail.
 fn preview(place: Place, located: Located, change: Change) -> crate::Preview {
     Arc::new(move |given| {
         let Located { path, real } = &located;
@@ -116,14 +117,15 @@ fn run(context: &Context, located: &Located, change: &Change) -> Output {
     output
 }
 
-/// The refusal of a file that is not as the agent knows it. One that is gone may be written anew:
-/// nothing is lost by that.
+/// Refuses a file whose hash is not the one the agent knows.
+///
+/// A deleted file may be written again, because nothing is lost.
 fn stale(name: &str, path: &Path, old: &Found, known: Option<&str>) -> Option<Output> {
     let known = known?;
     let hash = match old {
         Found::Nothing => return None,
         Found::Whole { bytes, .. } => files::sha256_hex(bytes),
-        // What is too large to be hashed is not what was hashed.
+        // Only files below the size limit are hashed, so a large one has changed.
         Found::Large { .. } => String::new(),
     };
     if hash == known {
@@ -165,7 +167,7 @@ fn told(name: &str, old: &Found, new: &[u8], diff: Option<&Diff>) -> Output {
     let counts = diff.counts();
     let shown = format!("{name}: {counts}\n{}", diff.text);
     let body = match old {
-        // The model has just written all of it: it need not read it again.
+        // The model wrote all of it just now and need not read it again.
         Found::Nothing => format!("made `{name}`: {count}\n"),
         _ if diff.text.is_empty() => format!("`{name}` was like this before: {count}\n"),
         _ => format!("wrote `{name}`: {count}, {counts} lines\n{}", diff.text),
@@ -173,7 +175,7 @@ fn told(name: &str, old: &Found, new: &[u8], diff: Option<&Diff>) -> Output {
     Output::done(body, shown.trim_end())
 }
 
-/// None if the file that was there is too large to be compared.
+/// Compares both versions; none if the old file is too large.
 fn difference(old: &Found, new: &[u8]) -> Option<Diff> {
     match old {
         Found::Nothing => Some(Diff::between(&[], new)),

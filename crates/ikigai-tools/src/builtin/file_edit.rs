@@ -1,4 +1,4 @@
-//! `file_edit`: one text in a file replaced by another.
+//! `file_edit`: replaces one text in a file.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) const NAME: &str = "file_edit";
 /// Facts about its calls.
 pub(super) const FACTS: ToolFacts = ToolFacts::WRITING;
 
-/// How many places of a text that is not unique are named.
+/// Most occurrences that the error for an ambiguous text lists.
 const MOST_PLACES: usize = 10;
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,8 +26,8 @@ const MOST_PLACES: usize = 10;
 struct Arguments {
     /// The file; relative paths start in the working directory.
     file_path: String,
-    /// The text to be replaced, exactly as it is in the file, without line numbers. It must occur
-    /// once, unless `replace_all` is set. Empty: the file must be missing or empty.
+    /// The text to replace, exactly as it is in the file, without line numbers. It must occur once,
+    /// unless `replace_all` is set. Empty: the file must be missing or empty.
     old_string: String,
     /// The text to put in its place.
     new_string: String,
@@ -68,7 +68,7 @@ impl Tool for FileEdit {
     }
 }
 
-/// What is to be replaced by what.
+/// Replacement of one text by another.
 pub(super) struct Edit {
     old: String,
     new: String,
@@ -88,9 +88,11 @@ impl Edit {
         }
     }
 
-    /// The bytes after the edit. Models write `\n`; in a file whose lines all end with `\r\n` that
-    /// means these, in all three texts. In a file of both kinds texts are first taken as they are,
-    /// then with `\r\n`.
+    /// Applies the edit to the bytes of a file.
+    ///
+    /// Models write `\n`. If all lines of the file end with `\r\n`, the texts are matched and
+    /// written with `\r\n`. In a file with both endings the texts are tried verbatim first, then
+    /// with `\r\n`.
     fn of_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         if self.old.is_empty() {
             if bytes.is_empty() {
@@ -153,8 +155,9 @@ fn ambiguous(text: &[u8], places: &[usize]) -> String {
     )
 }
 
-/// Where `wanted` begins, for the first few times. Places that overlap are counted: what could
-/// mean two places is not unique.
+/// Returns the first few offsets of `wanted`, overlapping ones included.
+///
+/// A text that could mean two overlapping places is ambiguous.
 fn places(text: &[u8], wanted: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let mut before = 0;
@@ -172,7 +175,7 @@ fn places(text: &[u8], wanted: &str) -> Vec<usize> {
     places
 }
 
-/// Works on any bytes: text is never found across a byte that is not UTF-8, nor in one.
+/// Replaces `old` by `new` in any bytes; a match never includes invalid UTF-8.
 fn replaced(text: &[u8], old: &str, new: &str) -> Vec<u8> {
     let mut result = Vec::with_capacity(text.len());
     for chunk in text.utf8_chunks() {
@@ -182,7 +185,7 @@ fn replaced(text: &[u8], old: &str, new: &str) -> Vec<u8> {
     result
 }
 
-/// Whether there are lines that end, and all of them end with `\r\n`.
+/// Returns true if there is a line ending and all of them are `\r\n`.
 fn all_crlf(bytes: &[u8]) -> bool {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
     bytes.contains(&b'\n') && lines.all(|line| !line.ends_with(b"\n") || line.ends_with(b"\r\n"))

@@ -1,4 +1,4 @@
-//! `file_read`: numbered lines of a file or of a stored output, page by page.
+//! `file_read`: shows numbered lines of a file or stored output, page by page.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -25,26 +25,27 @@ pub(super) const NAME: &str = "file_read";
 /// Facts about its calls.
 pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
-/// How many lines come if the model does not say.
+/// Default number of lines.
 const LINES: u64 = 2_000;
 
-/// How much of a line is shown if it is one of several. Bytes that are not UTF-8 take three.
+/// Most bytes shown of one line among several. An invalid UTF-8 byte becomes three.
 const MOST_LINE_BYTES: usize = 2_000;
 
-/// How much of a line is shown if the page is its own.
+/// Most bytes shown of a line that has the page to itself.
 const MOST_LONE_BYTES: usize = 10_000;
 
-/// A page with so much text takes no further line. The rest is room for the last line and for
-/// remarks, so that a page is never cut again.
+/// Size at which a page takes no further line.
+///
+/// The rest is room for the last line and for remarks, so that a page is never cut again.
 const FULL_PAGE_BYTES: usize = MOST_SENT_BYTES - 8 * 1024;
 
-/// How much is looked at to tell text from other things.
+/// Size of a file's start that decides between text and binary.
 const LOOKED_AT_BYTES: usize = 8 * 1024;
 
-/// A large file on a slow disk takes its time, but not for ever.
+/// Long enough for a large file on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// What a path begins with that means a stored output.
+/// Prefix of a path that names a stored output.
 const BLOB: &str = "blob:";
 
 #[derive(Deserialize, JsonSchema)]
@@ -56,7 +57,7 @@ struct Arguments {
     #[serde(default)]
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// How many lines to show; 2000 if not given.
+    /// Number of lines to show; 2000 if not given.
     #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
@@ -104,13 +105,13 @@ impl Tool for FileRead {
     }
 }
 
-/// Which lines are wanted.
+/// Range of lines to show.
 struct Page {
-    /// The first, from 1.
+    /// First line, from 1.
     first: u64,
-    /// How many.
+    /// Number of lines.
     count: u64,
-    /// Where in the first line, from 0; one line then has the page for itself.
+    /// First byte of the first line, from 0; the page then has only this line.
     column: Option<u64>,
 }
 
@@ -129,7 +130,7 @@ impl Page {
         })
     }
 
-    /// The part of each line that is shown: where it begins, and how many bytes it has at most.
+    /// Returns the first byte and the length of the shown part of each line.
     fn window(&self) -> (u64, usize) {
         match self.column {
             Some(column) => (column, MOST_LONE_BYTES),
@@ -161,7 +162,7 @@ fn blob(hash: &str, page: Page, shown: String) -> Result<Prepared, BadArguments>
                 return Output::failed(format!("there is no stored output `{name}`"));
             };
             let mut reader = BufReader::new(Cursor::new(bytes));
-            // Cleaned like the output that names it, so that the two read alike.
+            // Cleaned like the cut output that names it, so that both read alike.
             let lines = Lines::read(&mut reader, &page, clean).and_then(|mut lines| {
                 lines.count_rest(&mut reader)?;
                 Ok(lines)
@@ -238,11 +239,11 @@ fn stopped_or_failed(name: &str, stop: &CancellationToken, error: &io::Error) ->
     Output::failed(format!("`{name}` cannot be read: {error}"))
 }
 
-/// A file that is hashed as it is read, until that would take too long, and can be told to stop.
+/// Reader that hashes the file as it reads, up to a limit, and can be cancelled.
 struct Watched {
     file: File,
     hasher: Option<Sha256>,
-    /// How many more bytes are hashed: a file can be longer than it says, and grow.
+    /// Bytes left to hash; the file may grow while it is read.
     room: u64,
     stop: CancellationToken,
 }
@@ -264,7 +265,7 @@ impl Read for Watched {
     }
 }
 
-/// What the start of a file that is not text says that it is.
+/// Names the type of a binary file by its first bytes; none for text.
 fn kind_of(start: &[u8]) -> Option<&'static str> {
     const KINDS: [(&[u8], &str); 14] = [
         (b"\x7fELF", "a program or library (ELF)"),
@@ -288,7 +289,7 @@ fn kind_of(start: &[u8]) -> Option<&'static str> {
         ),
         (b"\0asm", "a WebAssembly module"),
     ];
-    // A PDF can be free of zero bytes at its start, most text is free of them everywhere.
+    // A PDF's start may have no zero byte; text almost never has one.
     if !start.contains(&0) && !start.starts_with(b"%PDF-") {
         return None;
     }
@@ -296,21 +297,21 @@ fn kind_of(start: &[u8]) -> Option<&'static str> {
     Some(known.map_or("binary data", |(_, kind)| kind))
 }
 
-/// A page of lines while it is put together.
+/// Page of lines that is being built.
 #[derive(Default)]
 struct Lines {
     text: String,
-    /// How many lines have been passed, shown or not.
+    /// Lines read so far, shown or skipped.
     passed: u64,
-    /// How many are shown.
+    /// Lines on the page.
     shown: u64,
-    /// Whether the end of the file was reached.
+    /// True if the end of the file was reached.
     ended: bool,
-    /// Whether lines end with `\r\n`.
+    /// True if a shown line ends with `\r\n`.
     crlf: bool,
-    /// Whether something is shown as a symbol.
+    /// True if a character is shown as a symbol.
     symbols: bool,
-    /// The size of the file.
+    /// Size of the file; none for a stored output.
     bytes: Option<u64>,
 }
 
@@ -393,7 +394,7 @@ impl Lines {
         if self.crlf {
             remarks.push("lines end with CRLF".to_owned());
         }
-        // Stored outputs are cleaned instead.
+        // Stored outputs are cleaned, so they have no symbols.
         if self.symbols && self.bytes.is_some() {
             let remark =
                 "control characters are shown as symbols such as ␛, what is not UTF-8 as �";
@@ -411,21 +412,21 @@ impl Lines {
     }
 }
 
-/// A line, of which only what is shown is held.
+/// One line, of which only the shown part is in memory.
 #[derive(Default)]
 struct Line {
-    /// The part that is shown.
+    /// Shown part.
     bytes: Vec<u8>,
-    /// Where in the line that begins.
+    /// Offset of the shown part in the line.
     start: u64,
-    /// How many bytes the whole line has, without its ending.
+    /// Length of the whole line in bytes, without its ending.
     length: u64,
-    /// Whether it ends with `\r\n`.
+    /// True if the line ends with `\r\n`.
     crlf: bool,
 }
 
 impl Line {
-    /// The next line, none at the end.
+    /// Reads the next line; none at the end.
     fn read(reader: &mut impl BufRead, window: (u64, usize)) -> io::Result<Option<Self>> {
         let (start, most) = window;
         let mut line = Self {
@@ -455,7 +456,7 @@ impl Line {
         Ok(begun.then_some(line))
     }
 
-    /// Takes the next bytes of the line, or what of them is in the window.
+    /// Adds the next bytes of the line, as far as they are in the window.
     fn take(&mut self, content: &[u8], most: usize) {
         let before = usize::try_from(self.start.saturating_sub(self.length)).unwrap_or(usize::MAX);
         let wanted = content.get(before..).unwrap_or_default();
@@ -465,7 +466,7 @@ impl Line {
         self.length += content.len() as u64;
     }
 
-    /// Takes away what belongs to the ending, and half a character at a cut.
+    /// Removes the `\r` of the ending and an incomplete character at a cut.
     fn trim(&mut self) {
         if self.crlf {
             if self.start + self.bytes.len() as u64 == self.length {

@@ -1,4 +1,4 @@
-//! `file_write`: a whole file, made or replaced.
+//! `file_write`: creates or replaces a whole file.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) const FACTS: ToolFacts = ToolFacts::WRITING;
 struct Arguments {
     /// The file; relative paths start in the working directory.
     file_path: String,
-    /// Everything that the file is to hold, with its line endings.
+    /// The whole content of the file, with its line endings.
     content: String,
 }
 

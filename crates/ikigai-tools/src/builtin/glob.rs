@@ -1,4 +1,4 @@
-//! `glob`: files by the pattern of their path, newest first.
+//! `glob`: finds files by a path pattern, newest first.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -25,19 +25,19 @@ pub(super) const NAME: &str = "glob";
 /// Facts about its calls.
 pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
-/// How many paths are shown.
+/// Most paths shown.
 const MOST_SHOWN: usize = 200;
 
-/// How many matches are remembered; a pattern that finds more is of no use.
+/// Most matches collected; a pattern with more is of no use.
 const MOST_FOUND: usize = 500_000;
 
-/// A large tree on a slow disk takes its time, but not for ever.
+/// Long enough for a large tree on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// What paths must look like: `*` stands for any name, `**` for any directories, such as in
+    /// Pattern of the paths: `*` stands for any name, `**` for any directories, such as in
     /// `src/**/*.{rs,toml}`.
     pattern: String,
     /// The directory that the pattern starts in; the working directory if not given.
@@ -89,8 +89,10 @@ impl Tool for Glob {
     }
 }
 
-/// Splits a pattern before its first part that is a pattern: files are looked for from there, so
-/// that `../other/*.rs`, `/etc/**` and `target/**` work. The last part always stays.
+/// Splits a pattern into its literal directories and the rest.
+///
+/// The search starts in those directories, so that `../other/*.rs`, `/etc/**` and `target/**` work.
+/// The last part is always in the rest.
 fn literal_start(pattern: &str) -> (&str, &str) {
     let special = pattern
         .find(['*', '?', '[', '{', '\\'])

@@ -1,4 +1,4 @@
-//! `grep`: lines of files by a regular expression.
+//! `grep`: finds lines in files by a regular expression.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -33,26 +33,27 @@ pub(super) const NAME: &str = "grep";
 /// Facts about its calls.
 pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
-/// How much a compiled expression may take: `\w{1000}{1000}` would take all memory.
+/// Memory limit of a compiled expression: `\w{1000}{1000}` would take all.
 const MOST_EXPRESSION_BYTES: usize = 4 * 1024 * 1024;
 
-/// How deep groups may be nested, because they are compiled by recursion.
+/// Most nested groups, because they are compiled by recursion.
 const MOST_NESTED: u32 = 100;
 
-/// How much text is collected; what comes after that is only counted. The rest is room for the
-/// last line and for remarks, so that an answer is never cut again.
+/// Size at which no more text is collected; further matches are only counted.
+///
+/// The rest is room for the last line and for remarks, so that a result is never cut again.
 const FULL_BYTES: usize = MOST_SENT_BYTES - 4 * 1024;
 
-/// How much of a line is shown.
+/// Most bytes shown of a line.
 const MOST_LINE_BYTES: usize = 400;
 
-/// How many lines around a match can be asked for.
+/// Most context lines on each side of a match.
 const MOST_CONTEXT: usize = 50;
 
 /// Lines longer than this are not searched.
 const MOST_HELD_BYTES: usize = 64 * 1024 * 1024;
 
-/// A large tree on a slow disk takes its time, but not for ever.
+/// Long enough for a large tree on a slow disk.
 const DEADLINE: Duration = Duration::from_mins(2);
 
 #[derive(Deserialize, JsonSchema)]
@@ -64,14 +65,14 @@ struct Arguments {
     /// The file or directory to search; the working directory if not given.
     #[serde(default)]
     path: Option<String>,
-    /// Searches only files whose path fits this pattern, such as `*.rs` or `src/**/*.ts`.
+    /// Searches only files with a path that fits this pattern, such as `*.rs` or `src/**/*.ts`.
     #[serde(default)]
     glob: Option<String>,
-    /// How many lines before and after each match to show; none if not given.
+    /// Number of lines to show before and after each match; none if not given.
     #[serde(default)]
     context: Option<usize>,
-    /// `content` shows matching lines (if not given), `files` only the files that have some,
-    /// `count` how many each file has.
+    /// `content` shows matching lines (the default), `files` only the files that have some, `count`
+    /// the number of matching lines of each file.
     #[serde(default)]
     output_mode: Option<Mode>,
 }
@@ -126,7 +127,7 @@ impl Tool for Grep {
 fn expression(pattern: &str) -> Result<RegexMatcher, BadArguments> {
     RegexMatcherBuilder::new()
         .multi_line(true)
-        // `$` also fits before `\r\n`. The searcher must be told the same.
+        // `$` also matches before `\r\n`. The searcher needs the same setting.
         .crlf(true)
         .size_limit(MOST_EXPRESSION_BYTES)
         .dfa_size_limit(MOST_EXPRESSION_BYTES)
@@ -135,7 +136,7 @@ fn expression(pattern: &str) -> Result<RegexMatcher, BadArguments> {
         .map_err(|error| BadArguments(format!("the pattern cannot be used: {error}")))
 }
 
-/// A pattern without a slash fits names anywhere, as in ignore files.
+/// Compiles a path pattern; one without a slash fits names in any directory.
 fn path_pattern(text: &str) -> Result<GlobMatcher, BadArguments> {
     let anywhere = match text.strip_prefix('/') {
         Some(rooted) => rooted.to_owned(),
@@ -147,7 +148,7 @@ fn path_pattern(text: &str) -> Result<GlobMatcher, BadArguments> {
     Ok(glob.compile_matcher())
 }
 
-/// What is looked for, and what is told of it.
+/// Expression, path filter and output mode of a search.
 struct Search {
     matcher: RegexMatcher,
     glob: Option<GlobMatcher>,
@@ -209,8 +210,10 @@ impl Search {
             .build()
     }
 
-    /// Whether the pattern of paths fits from where the search begins or from the working
-    /// directory. A file that was named itself is wanted whatever the pattern.
+    /// Returns true if the path pattern fits the file, or there is none.
+    ///
+    /// It can fit from the start of the search or from the working directory. A file that is itself
+    /// the start is always searched.
     fn wants(&self, inside: &Path, name: &str) -> bool {
         let Some(glob) = &self.glob else {
             return true;
@@ -228,7 +231,7 @@ impl Search {
     ) -> Result<(), String> {
         let file = match files::open_anchored(file) {
             Ok((file, _)) => file,
-            // It is gone, or the walk was led to it through a link.
+            // The file is gone, or the walk reached it through a link.
             Err(FileError::Missing | FileError::Relinked) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
@@ -247,22 +250,22 @@ impl Search {
     }
 }
 
-/// What has been found so far.
+/// Matches collected so far.
 #[derive(Default)]
 struct Tally {
     text: String,
-    /// How many lines match, and how many files have some.
+    /// Matching lines, and files that have some.
     matches: u64,
     files: u64,
-    /// How many files could not be searched.
+    /// Files that could not be searched.
     unread: u64,
-    /// Which was the first of them, and why.
+    /// First of those files, with the reason.
     first_unread: Option<String>,
 }
 
 impl Tally {
     fn add(&mut self, mode: Mode, sink: &FileSink<'_>) {
-        // Half a binary file that has been searched says nothing.
+        // The search of a binary file stops in the middle, so its matches are left out.
         if sink.binary || sink.matches == 0 {
             return;
         }
@@ -321,12 +324,12 @@ fn plural(count: u64, noun: &str) -> String {
     }
 }
 
-/// Takes what the searcher finds in one file.
+/// Receives the searcher's matches in one file.
 struct FileSink<'search> {
     search: &'search Search,
     name: &'search str,
     text: String,
-    /// How much text is taken.
+    /// Most bytes of text to collect.
     room: usize,
     matches: u64,
     binary: bool,
@@ -343,7 +346,7 @@ impl FileSink<'_> {
         self.text.push('\n');
     }
 
-    /// The line, or what is around the match if it is long.
+    /// Returns the line, or the part around the match if the line is long.
     fn shown(&self, bytes: &[u8]) -> String {
         let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -391,7 +394,7 @@ impl Sink for FileSink<'_> {
     }
 }
 
-/// A file that can be told to stop in the middle.
+/// Reader that can be cancelled between two reads.
 struct Stopping<'stop> {
     file: File,
     stop: &'stop CancellationToken,

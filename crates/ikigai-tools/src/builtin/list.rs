@@ -1,7 +1,7 @@
-//! `list`: the agent's own to-do list.
+//! `list`: the agent's to-do list.
 //!
-//! Nothing keeps the list but the results of its calls: each prints the whole list, also one that
-//! fails, and the next call reads it from there. So a rewind takes the list back with the rest.
+//! The list is stored only in the results of its calls: each prints the whole list, even if it
+//! fails, and the next call reads it from there. So a rewind restores the list as well.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -25,25 +25,29 @@ pub(super) const FACTS: ToolFacts = ToolFacts {
     preview: OutputPreview::Long,
 };
 
-/// More than this is no list to work by. Together with the next it keeps the text of a list below
-/// what a result may have, so that none is ever cut.
+/// Most items of a list.
+///
+/// With [`MOST_ITEM_BYTES`] this keeps the text below the limit of a result, so that no list is
+/// ever cut.
 const MOST_ITEMS: usize = 100;
 
-/// How long an item may be, in bytes.
+/// Longest item in bytes.
 const MOST_ITEM_BYTES: usize = 250;
 
-/// Nothing here waits for anything.
+/// The call does no I/O.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Where no file can be. Calls that change the list say that they write it, so that those of one
-/// response run one after another.
+/// Path that no file can have.
+///
+/// Calls that change the list declare it as written, so that the calls of one response run in
+/// sequence.
 const PSEUDO_PATH: &str = "/dev/null/list";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// `add` puts an item at the end, `done` ticks it off, `undo` takes that back, `remove` takes
-    /// it out, `clear` takes out all, `show` changes nothing.
+    /// `add` appends an item, `done` ticks it off, `undo` unticks it, `remove` deletes it, `clear`
+    /// deletes all, `show` changes nothing.
     operation: Operation,
     /// For `add` the text, one item a line; for `done`, `undo` and `remove` the item's number or
     /// its exact text.
@@ -62,7 +66,7 @@ enum Operation {
     Show,
 }
 
-/// Models write the number of an item as they like.
+/// Reads a string or a number, because models write an item's number as either.
 fn text_or_number<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     match Value::deserialize(input)? {
         Value::Null => Ok(None),
@@ -98,7 +102,7 @@ impl Tool for List {
             _ => Touches::writing([PathBuf::from(PSEUDO_PATH)]),
         };
         Ok(Prepared {
-            // All that it changes is its own result.
+            // It changes nothing but its result.
             class: EffectClass::Read,
             touches,
             shown: arguments::shown(text),
@@ -123,7 +127,7 @@ fn run(context: &Context, operation: Operation, item: &str) -> Output {
     }
 }
 
-/// One thing to do.
+/// One item of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Item {
     done: bool,
@@ -131,7 +135,7 @@ struct Item {
 }
 
 impl Item {
-    /// An item from anything: one line, not too long.
+    /// Makes an item from any text: one line, shortened to the limit.
     fn new(done: bool, text: &str) -> Self {
         let line = arguments::one_line(text, MOST_ITEM_BYTES);
         let end = line.floor_char_boundary(MOST_ITEM_BYTES);
@@ -157,12 +161,11 @@ impl Item {
     }
 }
 
-/// The list.
 #[derive(Debug, PartialEq, Eq)]
 struct Items(Vec<Item>);
 
 impl Items {
-    /// Reads what [`Self::text`] wrote; other lines mean nothing.
+    /// Reads the text that [`Self::text`] wrote; skips other lines.
     fn read(text: &str) -> Self {
         Self(
             text.lines()
@@ -194,7 +197,7 @@ impl Items {
         summary
     }
 
-    /// Changes the list, or says why not and leaves it as it is.
+    /// Changes the list; on an error the list stays as it is.
     fn change(&mut self, operation: Operation, item: &str) -> Result<(), String> {
         match operation {
             Operation::Add => self.add(item)?,
@@ -230,7 +233,7 @@ impl Items {
         self.0.get_mut(at).ok_or_else(|| unknown(item))
     }
 
-    /// An item by its number or else its text.
+    /// Returns the index of an item, by its number or else its text.
     fn place(&self, item: &str) -> Result<usize, String> {
         let wanted = Item::new(false, item).text;
         let by_text = self.0.iter().position(|item| item.text == wanted);

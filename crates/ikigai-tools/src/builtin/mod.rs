@@ -20,7 +20,7 @@ use ikigai_core::project::ToolFacts;
 use crate::Tool;
 use crate::process::Environment;
 
-/// All of them that need nothing but a machine; their processes get this environment.
+/// Returns the tools that need no configuration; their processes get this environment.
 pub fn all(environment: Environment) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(bash::Bash::new(environment)),

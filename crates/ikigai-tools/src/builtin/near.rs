@@ -1,22 +1,22 @@
-//! Where a text that is not in a file might have been meant to be.
+//! Near matches of a text that is not in a file.
 
 use std::fmt::Write as _;
 
 use crate::output::visible;
 
-/// How many lines of a file are compared.
+/// Most lines of a file that are compared.
 const MOST_LINES: usize = 50_000;
 
-/// Longer lines are compared by their start.
+/// Compared part of a longer line.
 const MOST_LINE_BYTES: usize = 400;
 
-/// How many near matches are shown.
+/// Most near matches shown.
 const MOST_SHOWN: usize = 3;
 
-/// How many lines of a near match are shown.
+/// Most lines shown of a near match.
 const MOST_SHOWN_LINES: usize = 12;
 
-/// What to tell a model whose text is not in the file.
+/// Returns advice for a model whose text is not in the file.
 pub(super) fn advice(text: &[u8], wanted: &[u8]) -> String {
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').take(MOST_LINES).collect();
     if let Some(bare) = without_numbers(wanted)
@@ -46,13 +46,13 @@ pub(super) fn advice(text: &[u8], wanted: &[u8]) -> String {
     format!("does not hold `old_string`; the lines most like it are:\n{shown}")
 }
 
-/// The number, from 1, of the line that holds a byte.
+/// Returns the number, from 1, of the line that contains a byte.
 pub(super) fn line_of(text: &[u8], place: usize) -> usize {
     let before = &text[..place.min(text.len())];
     before.split(|byte| *byte == b'\n').count()
 }
 
-/// Lines without the numbers that `file_read` shows before them; none if some have no number.
+/// Removes the line numbers of `file_read`; none if a line has no number.
 fn without_numbers(wanted: &[u8]) -> Option<Vec<u8>> {
     let bare: Option<Vec<&[u8]>> = wanted
         .split(|byte| *byte == b'\n')
@@ -67,7 +67,7 @@ fn without_numbers(wanted: &[u8]) -> Option<Vec<u8>> {
     (!bare.is_empty()).then_some(bare)
 }
 
-/// The lines of a text as lists of words, without empty lines at both ends.
+/// Splits lines into words, without empty lines at both ends.
 fn words_of(text: &[u8]) -> Vec<Vec<&[u8]>> {
     let all: Vec<Vec<&[u8]>> = text.split(|byte| *byte == b'\n').map(words).collect();
     let Some(first) = all.iter().position(|line| !line.is_empty()) else {
@@ -86,7 +86,7 @@ fn words(line: &[u8]) -> Vec<&[u8]> {
         .collect()
 }
 
-/// Where lines with the same words begin.
+/// Returns the first lines of passages with the same words.
 fn same_but_for_space(lines: &[&[u8]], wanted: &[u8]) -> Vec<usize> {
     let wanted = words_of(wanted);
     let Some(first) = wanted.first() else {
@@ -107,7 +107,7 @@ fn same_but_for_space(lines: &[&[u8]], wanted: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// The lines most like the longest of those that were wanted, in the order of the file.
+/// Finds the lines most similar to the longest wanted one, in file order.
 fn closest(lines: &[&[u8]], wanted: &[u8]) -> Vec<usize> {
     let longest = wanted
         .split(|byte| *byte == b'\n')
@@ -131,7 +131,7 @@ fn closest(lines: &[&[u8]], wanted: &[u8]) -> Vec<usize> {
     best
 }
 
-/// The pairs of neighbouring bytes of a line, sorted.
+/// Returns the pairs of neighbouring bytes of a line, sorted.
 fn pairs(line: &[u8]) -> Vec<[u8; 2]> {
     let line = &line[..line.len().min(MOST_LINE_BYTES)];
     let mut pairs: Vec<[u8; 2]> = line.windows(2).map(|pair| [pair[0], pair[1]]).collect();
@@ -139,7 +139,7 @@ fn pairs(line: &[u8]) -> Vec<[u8; 2]> {
     pairs
 }
 
-/// How many of the pairs of both are common to both, in hundredths.
+/// Returns the similarity of two lines: percentage of common pairs.
 fn likeness(one: &[[u8; 2]], other: &[[u8; 2]]) -> usize {
     if one.is_empty() || other.is_empty() {
         return 0;

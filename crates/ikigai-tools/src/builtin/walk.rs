@@ -1,4 +1,4 @@
-//! Going through a tree of files as `glob` and `grep` do.
+//! Directory walk of `glob` and `grep`.
 
 use std::fs::FileType;
 use std::path::PathBuf;
@@ -10,31 +10,32 @@ use crate::Place;
 use crate::anchored_file::{AnchoredFile, MissingDirectories};
 use crate::paths::{Hidden, Located};
 
-/// Something in the tree, as the walk saw it.
+/// Entry of the walk.
 pub(super) struct Found {
-    /// Where it is, named as located paths are.
+    /// Path in the form of [`Located::path`].
     pub(super) path: PathBuf,
-    /// Where it is, seen from the start.
+    /// Path relative to the start.
     pub(super) inside: PathBuf,
-    /// What it is; links are not followed.
+    /// Type of the entry; links are not followed.
     pub(super) kind: FileType,
-    /// Where it is, without links.
+    /// Path without links.
     real: PathBuf,
 }
 
-/// Everything below `start`, or `start` itself if it is a file, in the order of names. What ignore
-/// files name, what is hidden and `.git` are left out; what cannot be read is passed over. Links
-/// are found but not followed.
+/// Lists everything below `start`, or `start` itself if it is a file, by name.
 ///
-/// The walk goes by paths, so it can be led astray by a directory that becomes a link meanwhile.
-/// Therefore an entry counts only if [`Anchors`] finds it again without following links.
+/// Skips ignored files, paths hidden from tools, `.git` and unreadable entries. Lists links without
+/// following them.
+///
+/// The walk goes by paths, so a directory that becomes a link meanwhile can mislead it. Therefore
+/// use an entry only if [`Anchors`] finds it again without following links.
 pub(super) fn below(place: &Place, start: &Located) -> impl Iterator<Item = Found> {
     let Located { path: start, real } = start.clone();
     let hidden = Hidden::of(place);
     let walk = WalkBuilder::new(&real)
-        // Files whose name begins with a dot are files of a project like others.
+        // Dotfiles are ordinary files of a project.
         .hidden(false)
-        // Ignore files count wherever they are, not only in a repository.
+        // Ignore files apply outside of repositories as well.
         .require_git(false)
         .current_dir(&real)
         .sort_by_file_name(Ord::cmp)
@@ -59,20 +60,20 @@ pub(super) fn below(place: &Place, start: &Located) -> impl Iterator<Item = Foun
 
 /// Finds entries of a walk again, without following links.
 ///
-/// Keeps the newest directory open: entries of one directory often come in a row.
+/// Keeps the newest directory open, because its entries usually follow each other.
 #[derive(Default)]
 pub(super) struct Anchors {
     newest: Option<(PathBuf, AnchoredFile)>,
 }
 
 impl Anchors {
-    /// The time at which the entry's content changed; none if there is no such entry.
+    /// Returns the modification time of the entry; none if it is gone.
     pub(super) fn changed(&mut self, found: &Found) -> Option<SystemTime> {
         let metadata = self.anchor(found)?.metadata().ok()?;
         Some(metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH))
     }
 
-    /// The entry, by its open directory; none if that is behind a link.
+    /// Opens the entry by its directory; none if that is behind a link.
     pub(super) fn anchor(&mut self, found: &Found) -> Option<AnchoredFile> {
         let path = &found.real;
         let (parent, name) = (path.parent()?, path.file_name()?);

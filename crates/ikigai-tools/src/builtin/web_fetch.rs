@@ -1,4 +1,4 @@
-//! `web_fetch`: a page of the web as text.
+//! `web_fetch`: fetches a web page as text.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -27,21 +27,21 @@ pub(super) const NAME: &str = "web_fetch";
 /// Facts about its calls.
 pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
-/// How many characters are given if the model does not say: about what a result may hold.
+/// Default number of characters, about the limit of a result.
 const DEFAULT_LIMIT: usize = 20_000;
 
-/// How many characters of a page that tells of an error are given.
+/// Most characters shown of an error page.
 const MOST_OF_ERROR: usize = 2_000;
 
-/// What `web_fetch` may do.
+/// Limits of `web_fetch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebLimits {
-    /// Whether machines may be asked that are not on the public internet: this one, and those of
-    /// the same network. Only then is a proxy used that the environment names.
+    /// True if private addresses are allowed: this machine and the local network. Only then is a
+    /// proxy from the environment used.
     pub allow_private: bool,
-    /// How much of a page is read.
+    /// Most bytes read of a page.
     pub most_bytes: usize,
-    /// How long a page may take.
+    /// Longest time for a page.
     pub deadline: Duration,
 }
 
@@ -66,14 +66,14 @@ pub struct WebFetch {
 struct Arguments {
     /// The whole address, with `https://`.
     url: String,
-    /// How many characters of the text to leave out at its beginning. Default 0.
+    /// Number of characters to skip at the start of the text. Default 0.
     offset: Option<usize>,
-    /// How many characters of the text to give at most. Default 20000.
+    /// Most characters of the text to return. Default 20000.
     limit: Option<usize>,
 }
 
 impl WebFetch {
-    /// A tool within these limits. It opens nothing yet.
+    /// Creates the tool with these limits. It opens no connection yet.
     pub fn new(limits: WebLimits) -> Self {
         let reach = if limits.allow_private {
             Reach::Everything
@@ -130,7 +130,7 @@ impl Tool for WebFetch {
     }
 }
 
-/// Which part of a text is wanted, in characters.
+/// Range of a text, in characters.
 #[derive(Clone, Copy)]
 struct Part {
     offset: usize,
@@ -153,7 +153,7 @@ fn address_of(text: &str) -> Result<Url, BadArguments> {
     Ok(url)
 }
 
-/// Everything on the same host.
+/// Returns the rule pattern for all pages of the same host.
 fn pattern(url: &Url) -> String {
     let host = literal_pattern(url.host_str().unwrap_or_default());
     let port = url.port().map(|port| format!(":{port}"));
@@ -167,7 +167,7 @@ async fn carry_out(
     limits: WebLimits,
     context: &Context,
 ) -> Output {
-    // Whichever ends first drops the request, and that closes the connection.
+    // The branch that ends first drops the request, which closes the connection.
     tokio::select! {
         biased;
         () = context.stop.cancelled() => Output::stopped(),
@@ -253,7 +253,7 @@ fn size_in_words(bytes: usize, is_cut: bool) -> String {
     }
 }
 
-/// The wanted part of a text, and what is told of the rest.
+/// Returns the requested part of a text, with a note about the rest.
 fn excerpt(text: &str, part: Part, is_cut: bool) -> String {
     let total = text.chars().count();
     if total == 0 {

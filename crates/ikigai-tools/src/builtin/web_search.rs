@@ -1,4 +1,4 @@
-//! `web_search`: what the web says about something, by the Brave Search API.
+//! `web_search`: searches the web with the Brave Search API.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -24,22 +24,22 @@ pub(super) const NAME: &str = "web_search";
 /// Facts about its calls.
 pub(super) const FACTS: ToolFacts = ToolFacts::READING;
 
-/// Where Brave answers.
+/// Endpoint of the Brave Search API.
 pub const BRAVE_URL: &str = "https://api.search.brave.com/res/v1/web/search";
 
-/// How many results there are if the model does not say.
+/// Default number of results.
 const DEFAULT_COUNT: usize = 10;
 
-/// How many Brave gives at most.
+/// Most results that Brave returns.
 const MOST_COUNT: usize = 20;
 
-/// How long a question may be: Brave takes no longer one.
+/// Longest query that Brave accepts.
 const MOST_QUERY_CHARACTERS: usize = 400;
 
-/// An answer with twenty results is some tens of kilobytes.
+/// Limit of a response; twenty results are some tens of kilobytes.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// How long an answer may take.
+/// Longest time for a response.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Searches the web.
@@ -56,23 +56,23 @@ struct Service {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// What to look for, at most 400 characters.
+    /// Words to search for, at most 400 characters.
     query: String,
-    /// How many results, from 1 to 20. Default 10.
+    /// Number of results, from 1 to 20. Default 10.
     count: Option<usize>,
-    /// Only results of these domains and what is below them, such as `docs.rs`.
+    /// Only results of these domains and their subdomains, such as `docs.rs`.
     #[serde(default)]
     allowed_domains: Vec<String>,
-    /// No results of these domains and what is below them.
+    /// No results of these domains and their subdomains.
     #[serde(default)]
     blocked_domains: Vec<String>,
 }
 
 impl WebSearch {
-    /// A tool that uses this key, at [`BRAVE_URL`] or a server that answers in the same way. It
-    /// opens nothing yet.
+    /// Creates a tool that uses this key, at [`BRAVE_URL`] or a compatible server. It opens no
+    /// connection yet.
     pub fn new(key: SecretString, base_url: impl Into<String>) -> Self {
-        // Whom to ask is the user's choice and no model's, so it may be anyone.
+        // The user chooses the service, not the model, so any address is allowed.
         let client = Client::new(Reach::Everything, address::system());
         Self {
             service: Arc::new(Service {
@@ -124,8 +124,7 @@ impl Tool for WebSearch {
             class: EffectClass::Network,
             touches: Touches::default(),
             shown: query.clone(),
-            // A question is sent to the one service that the user chose; no other part of it is
-            // worth a rule of its own.
+            // Every query goes to the one service that the user chose, so one rule covers all.
             pattern: "*".to_owned(),
             subject: query,
             preview: None,
@@ -138,7 +137,7 @@ impl Tool for WebSearch {
     }
 }
 
-/// What is looked for.
+/// Query of a call, with its filters.
 struct Wish {
     query: String,
     count: usize,
@@ -183,7 +182,7 @@ impl Service {
     async fn ask(&self, wish: &Wish) -> Result<Vec<Found>, String> {
         let mut url = Url::parse(&self.base_url)
             .map_err(|error| format!("its address in the configuration is wrong: {error}"))?;
-        // Some domains may fall out here, so more is asked for than wanted.
+        // The filter may drop results, so ask for the maximum.
         let is_filtered = !wish.allowed.is_empty() || !wish.blocked.is_empty();
         let count = if is_filtered { MOST_COUNT } else { wish.count };
         url.query_pairs_mut()
@@ -209,7 +208,7 @@ impl Service {
     }
 }
 
-/// What can be done about a status. The body is left out: it may repeat the key.
+/// Explains a status. The body is left out, because it may repeat the key.
 fn remedy(status: StatusCode) -> String {
     let advice = match status.as_u16() {
         401 | 403 => "the key is not accepted; the user must set another one",
@@ -224,7 +223,7 @@ fn remedy(status: StatusCode) -> String {
 }
 
 impl Wish {
-    /// The question with domains in the service's own words, so that results are not wasted.
+    /// Adds the domains to the query in Brave's syntax, so that fewer results are dropped.
     fn filtered_query(&self) -> String {
         let mut query = self.query.clone();
         for (at, domain) in self.allowed.iter().enumerate() {
@@ -254,7 +253,7 @@ impl Wish {
     }
 }
 
-/// Domains as hosts are written, whatever a model makes of them.
+/// Normalizes domains: lower case, without scheme, path and leading `*.`.
 fn domains(written: &[String]) -> Vec<String> {
     let plain = |text: &String| {
         let text = text.trim().to_ascii_lowercase();
@@ -287,7 +286,7 @@ fn result(wish: &Wish, found: &[Found]) -> Output {
     Output::done(text, shown)
 }
 
-/// A text of the service on one line, without the tags that it marks words with.
+/// Returns a text of the service on one line, without markup.
 fn plain(text: Option<&str>) -> String {
     markdown::plain(text.unwrap_or_default())
 }

@@ -25,7 +25,7 @@ fn context(stop: CancellationToken) -> Context {
     }
 }
 
-/// Within this machine, as tests must be.
+/// Limits that allow this machine, where the test server runs.
 fn local() -> WebLimits {
     WebLimits {
         allow_private: true,
@@ -174,7 +174,7 @@ async fn long_texts_come_in_parts_of_characters() {
 
 #[tokio::test]
 async fn only_the_beginning_of_a_huge_page_is_read() {
-    // The server never ends, so that a tool which reads on would never end either.
+    // The response never ends, so a tool without a limit would hang.
     let huge = Script::new()
         .head(200, &[("content-type", "text/plain")])
         .send("0123456789")
