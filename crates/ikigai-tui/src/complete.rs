@@ -1,7 +1,7 @@
-//! The list of completions below the input: when it is open, what is in it, and what is marked.
+//! List of completions below the input: its state, entries and selection.
 //!
-//! It reads nothing. What there is to choose from is put into its [`Context`], and files come as
-//! listings of the directories that it wants.
+//! It does no I/O. The caller puts candidates into its [`Context`] and lists the directories that
+//! it requests.
 
 use std::ops::Range;
 
@@ -26,10 +26,10 @@ pub const MOST_FILES: usize = 1_000;
 pub struct Completion {
     /// Candidates except files.
     pub context: Context,
-    /// A directory as it is typed, and what is in it.
+    /// A directory as typed, and its entries.
     listing: Option<(String, Vec<Candidate>)>,
     open: Option<OpenList>,
-    /// The word for which the list was closed: where it begins, and what was typed of it.
+    /// Word for which the user closed the list: start and typed part.
     closed: Option<(usize, String)>,
 }
 
@@ -100,7 +100,7 @@ impl Completion {
         self.open.is_some()
     }
 
-    /// The directory whose files are wanted, as it is typed; empty for the agent's own.
+    /// Directory to list, as typed; empty for the agent's own.
     pub fn wants_directory(&self, text: &str, cursor: usize) -> Option<String> {
         let wanted = wanted(text, cursor)?;
         let directory = directory_of(&wanted)?;
@@ -111,10 +111,10 @@ impl Completion {
         (!is_listed).then(|| directory.to_owned())
     }
 
-    /// Takes in what is in a directory: names, and whether each is a directory. Call
-    /// [`Completion::edited`] after it.
+    /// Takes the entries of a directory: names, each with a directory flag.
+    /// Call [`Completion::edited`] after it.
     ///
-    /// Names that cannot be typed as one word are left out.
+    /// Omits names that cannot be typed as one word.
     pub fn listed(&mut self, directory: &str, files: impl IntoIterator<Item = (String, bool)>) {
         let files = files.into_iter().take(MOST_FILES);
         let typable = |name: &str| !name.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -211,8 +211,8 @@ impl Completion {
         });
     }
 
-    /// What there is to choose from for a word, with the files of its directory. Files whose names
-    /// begin with a dot are there once the dot is typed.
+    /// Candidates for a word, with the files of its directory.
+    /// Dotfiles appear once the dot is typed.
     fn choices(&self, wanted: &Wanted) -> Context {
         let mut context = self.context.clone();
         context.paths = match (directory_of(wanted), &self.listing) {

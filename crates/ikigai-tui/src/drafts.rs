@@ -68,7 +68,7 @@ impl DraftFiles {
     /// Files in a directory, which is created with the first of them.
     pub fn at(directory: PathBuf) -> Self {
         let mut number = [0; 4];
-        // The number only tells instances with the same process id apart.
+        // The number distinguishes instances with the same process id.
         let _ = rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty());
         let number = u32::from_ne_bytes(number);
         Self {

@@ -20,12 +20,12 @@ pub enum TerminalEvent {
     },
 }
 
-/// A key with the keys held down beside it.
+/// A key with its modifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyPress {
     /// The key.
     pub code: KeyCode,
-    /// Shift was held; of a letter the letter itself tells.
+    /// Shift was held; for a letter, its case carries this.
     pub shift: bool,
     /// Alt was held.
     pub alt: bool,

@@ -16,7 +16,7 @@ const SAVED_AFTER: Duration = Duration::from_millis(250);
 /// Pause between two tries to store a pending message.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Results that are remembered for callers who ask late.
+/// Number of results kept for late callers.
 const MOST_RESULTS: usize = 64;
 
 /// Work that the owner of the outbox does.
@@ -30,7 +30,7 @@ pub enum OutboxAction {
     Store(PendingMessage),
 }
 
-/// State of a line for a caller who waits for it.
+/// State of a line for a waiting caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmissionState {
     /// The agent has not answered yet.
@@ -261,7 +261,7 @@ impl Outbox {
         self.returned(id, "taken back into the input")
     }
 
-    /// Lines that an agent was given, for callers who know that it is gone.
+    /// Lines handed to an agent, for callers that know it is gone.
     pub fn sent_to(&self, agent: AgentId) -> Vec<MailId> {
         let is_lost = |entry: &&OutboxEntry| {
             let is_with_agent = matches!(entry.state, EntryState::Sent | EntryState::Running);

@@ -1,5 +1,4 @@
-//! Drawing: a grid of cells that says what is to be seen, and a painter that makes a terminal show
-//! it with as few bytes as it takes.
+//! Drawing: a grid of cells, and a painter that updates a terminal with few bytes.
 
 mod cell;
 mod grid;

@@ -1,4 +1,4 @@
-//! The terminal itself: what it sends, what is sent to it, and that it is left as it was found.
+//! The terminal: its input, its output, and its restoration on exit.
 
 mod decode;
 mod exit_deadline;
@@ -87,15 +87,15 @@ impl Terminal {
         })
     }
 
-    /// What comes from it. There must be one such reader only, within a runtime.
+    /// Creates the input reader. Needs a runtime; there must be only one reader.
     pub fn input(&self) -> Result<Input, TerminalError> {
         let tty = self.tty.try_clone().map_err(TerminalError::SetUp)?;
         Input::new(tty, self.shown.subscribe()).map_err(TerminalError::SetUp)
     }
 
-    /// Sends bytes, without waiting: what the terminal does not take at once is kept. Nothing is
-    /// sent while it is not shown, or when far too much is kept already: the next frame is to be
-    /// made only when [`Terminal::is_clear`].
+    /// Sends bytes without waiting; queues the part that the terminal does not accept.
+    /// Drops them while the screen is hidden or the queue is over its limit: make the next frame
+    /// only when [`Terminal::is_clear`].
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), TerminalError> {
         if !self.is_shown() || self.waiting.len() > MOST_WAITING {
             return Ok(());
@@ -153,9 +153,9 @@ impl Terminal {
         modes::restore();
     }
 
-    /// Shows the screen again after the process was continued or another program ended. Returns
-    /// false if the process is in the background, where it must not touch the terminal. Of what is
-    /// on the screen nothing is known then.
+    /// Shows the screen again after the process was continued or another program ended.
+    /// Returns false if the process is in the background, where it must not touch the terminal. The
+    /// screen's contents are unknown afterwards.
     pub fn resume(&mut self) -> Result<bool, TerminalError> {
         if !modes::is_foreground(self.tty.as_fd()) {
             self.shown.send_replace(false);

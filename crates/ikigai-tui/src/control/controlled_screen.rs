@@ -1,5 +1,4 @@
-//! The screen and whoever asks something of it over the control socket, without a terminal: what
-//! programs with and without one have in common.
+//! Screen with control requests, without a terminal: common to programs with and without one.
 
 use std::time::{Duration, Instant};
 
@@ -29,8 +28,7 @@ impl ControlledScreen {
         Self { driver, orders }
     }
 
-    /// Carries out what the screen wants and what is asked of it, and hands on what only a terminal
-    /// can do.
+    /// Executes effects of the screen and control requests; returns terminal actions.
     pub async fn execute(&mut self) -> Vec<TerminalAction> {
         let mut left = Vec::new();
         loop {
@@ -65,7 +63,7 @@ impl ControlledScreen {
     pub async fn leave(&mut self) {
         begin_exit(LEFT_LATE);
         self.orders.end();
-        // First what was typed: the rest may be cut off by the time that leaving has.
+        // First save unsent input: the rest may run into the exit deadline.
         self.driver.keep_all().await;
         self.driver.engine.leave().await;
         // A store that does not answer keeps the program no longer.

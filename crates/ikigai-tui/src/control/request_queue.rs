@@ -45,7 +45,7 @@ pub enum RequestOutcome {
     Answer(ControlAnswer),
     /// Rows of this agent are to be sent, from the one after this on.
     Events {
-        /// Whose.
+        /// The agent.
         agent: AgentId,
         /// After which.
         after: Seq,
@@ -134,8 +134,7 @@ impl RequestQueue {
         self.held.iter().map(|held| held.until).min()
     }
 
-    /// Does what was asked, and answers what can be answered. Returns whether there is something to
-    /// carry out first.
+    /// Starts new requests and answers finished ones; returns true if effects are pending.
     pub(crate) async fn settle(&mut self, driver: &mut Driver) -> bool {
         let arrived = std::mem::take(&mut self.arrived);
         let has_arrived = !arrived.is_empty();
@@ -158,8 +157,7 @@ impl RequestQueue {
             stirs.mark_unchanged();
         }
         let current = driver.app.current();
-        // Asked before what was told is taken in, so that nothing of a turn that has just ended is
-        // missing.
+        // Check before reading the events, so that none of a turn that just ended is missing.
         let works = driver.engine.works(current).await.unwrap_or(false);
         driver.drain().await;
         driver.app.tick(Instant::now());
@@ -176,7 +174,7 @@ impl RequestQueue {
         false
     }
 
-    /// Answers those that wait, because the program ends.
+    /// Answers waiting requests, because the program ends.
     pub fn end(&mut self) {
         for held in self.held.drain(..) {
             let answer = match held.what {

@@ -1,4 +1,4 @@
-//! Text in which pieces may be folded: what is edited, killed, brought back and undone.
+//! Text with folded pieces, for editing, kill ring and undo.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ pub(super) struct Clip {
 /// A piece of text that is shown as its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ClipFold {
-    /// Where its label stands.
+    /// Start of its label.
     start: usize,
     end: usize,
-    /// What it stands for.
+    /// Full text behind the label.
     whole: Arc<str>,
 }
 
@@ -45,12 +45,12 @@ impl Clip {
         }
     }
 
-    /// What is shown.
+    /// Text with folds as labels.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// How long it is as it is shown.
+    /// Length with folds as labels.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
@@ -59,7 +59,7 @@ impl Clip {
         self.text.is_empty()
     }
 
-    /// All of it, with what is folded.
+    /// Full text, with folds expanded.
     pub(super) fn whole(&self) -> String {
         let mut whole = String::with_capacity(self.whole_len());
         let mut from = 0;
@@ -72,14 +72,14 @@ impl Clip {
         whole
     }
 
-    /// How long it is with what is folded.
+    /// Length of the full text, with folds expanded.
     pub(super) fn whole_len(&self) -> usize {
         let folded: usize = self.folds.iter().map(|fold| fold.whole.len()).sum();
         let labels: usize = self.folds.iter().map(|fold| fold.end - fold.start).sum();
         self.text.len() - labels + folded
     }
 
-    /// A copy of a part, whose ends are not within a fold.
+    /// Copies a part whose ends are outside folds.
     pub(super) fn part(&self, range: Range<usize>) -> Self {
         let inside = |fold: &&ClipFold| range.start <= fold.start && fold.end <= range.end;
         let folds = self.folds.iter().filter(inside).map(|fold| ClipFold {
@@ -93,7 +93,7 @@ impl Clip {
         }
     }
 
-    /// Puts something in the place of a part, whose ends are not within a fold, and returns the part.
+    /// Replaces a part whose ends are outside folds; returns the old part.
     pub(super) fn replace(&mut self, range: Range<usize>, by: &Self) -> Self {
         let removed = self.part(range.clone());
         let first = self.folds.partition_point(|fold| fold.start < range.start);
@@ -129,8 +129,8 @@ impl Clip {
         (fold.start < at).then_some(fold.start..fold.end)
     }
 
-    /// Where the piece ends that begins or goes on at a place: a fold, or text up to a fold; and
-    /// whether it is a fold.
+    /// End of the piece at a place, and true if it is a fold.
+    /// A piece is a fold, or text up to a fold.
     pub(super) fn piece_end(&self, at: usize) -> (usize, bool) {
         let next = self.folds.partition_point(|fold| fold.end <= at);
         match self.folds.get(next) {
@@ -140,7 +140,7 @@ impl Clip {
         }
     }
 
-    /// Where the piece begins that ends at or goes on before a place.
+    /// Start of the piece before a place, and true if it is a fold.
     fn piece_start(&self, at: usize) -> (usize, bool) {
         let before = self.folds.partition_point(|fold| fold.start < at);
         match before.checked_sub(1).and_then(|last| self.folds.get(last)) {
@@ -172,7 +172,7 @@ impl Clip {
         }
     }
 
-    /// Where the grapheme or fold begins that ends at a place.
+    /// Start of the grapheme or fold that ends at a place.
     pub(super) fn left(&self, at: usize) -> Option<usize> {
         if at == 0 {
             return None;
@@ -186,7 +186,7 @@ impl Clip {
         }
     }
 
-    /// Where the grapheme or fold ends that begins at a place.
+    /// End of the grapheme or fold that begins at a place.
     pub(super) fn right(&self, at: usize) -> Option<usize> {
         if at == self.len() {
             return None;
@@ -200,7 +200,7 @@ impl Clip {
         }
     }
 
-    /// Where the word begins that ends before a place. A fold is a word.
+    /// Start of the word before a place. A fold is a word.
     pub(super) fn word_left(&self, mut at: usize) -> usize {
         let mut within = false;
         while at > 0 {
@@ -219,7 +219,7 @@ impl Clip {
         at
     }
 
-    /// Where the word ends that begins after a place. A fold is a word.
+    /// End of the word after a place. A fold is a word.
     pub(super) fn word_right(&self, mut at: usize) -> usize {
         let mut within = false;
         while at < self.len() {
@@ -238,12 +238,12 @@ impl Clip {
         at
     }
 
-    /// Where the line of a place begins.
+    /// Start of the line at a place.
     pub(super) fn line_start(&self, at: usize) -> usize {
         self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// Where the line of a place ends, before its newline.
+    /// End of the line at a place, before its newline.
     pub(super) fn line_end(&self, at: usize) -> usize {
         self.text[at..]
             .find('\n')

@@ -12,7 +12,7 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Sent messages, and the one that the input shows.
 ///
-/// Places are counted from the newest, which is 1; 0 is what was typed last.
+/// Places count from the newest, which is 1; 0 is the unsent text.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// The newest last.
@@ -66,8 +66,8 @@ impl History {
         }
     }
 
-    /// Puts the text sent before into the input; says whether there was one. What was typed is kept,
-    /// and so are changes to a text that was sent.
+    /// Puts the previous sent message into the input; returns false if there is none.
+    /// Unsent text and changes to sent messages are kept.
     pub fn previous(&mut self, editor: &mut Editor) -> bool {
         let went = self.at < self.entries.len() && self.go(self.at + 1, editor);
         if went {
@@ -78,7 +78,7 @@ impl History {
         went
     }
 
-    /// Puts the text sent after into the input, or what was typed; says whether there was one.
+    /// Puts the next sent message or the unsent text into the input; false if none.
     pub fn next(&mut self, editor: &mut Editor) -> bool {
         self.at.checked_sub(1).is_some_and(|at| self.go(at, editor))
     }
@@ -107,10 +107,10 @@ impl History {
     }
 }
 
-/// A search in what was sent: what is sought, and which of the matches is shown.
+/// Search in sent messages: needle, matches and selected match.
 #[derive(Clone, Debug, Default)]
 pub struct HistorySearch {
-    /// What is sought. Change it by [`HistorySearch::insert`] and [`HistorySearch::apply`].
+    /// Needle. Change it by [`HistorySearch::insert`] and [`HistorySearch::apply`].
     sought: Editor,
     /// Places in the history, the newest first, each text once.
     matches: Vec<usize>,
@@ -136,7 +136,7 @@ impl HistorySearch {
         self.look(history);
     }
 
-    /// Edits what is sought.
+    /// Edits the needle.
     pub fn apply(&mut self, edit: EditCommand, history: &History) -> bool {
         let changed = edit != EditCommand::Newline && self.sought.apply(edit);
         if changed {
@@ -165,7 +165,7 @@ impl HistorySearch {
         (count > 0).then_some((self.marked + 1, count))
     }
 
-    /// The match that is shown, and where in it is what was sought.
+    /// Selected match, and the range of the needle in it.
     pub fn found<'h>(&self, history: &'h History) -> Option<(&'h str, Range<usize>)> {
         let text = history.entry(*self.matches.get(self.marked)?)?;
         Some((text, find(text, self.sought.shown())?))

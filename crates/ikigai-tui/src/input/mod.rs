@@ -19,7 +19,7 @@ pub use history::{History, HistorySearch};
 use rows::{EditorRows, units};
 use undo_stack::{EditStep, Kills, StepSide, Steps};
 
-/// How much text the input takes, with what is folded. A larger one is a file.
+/// Size limit of the input with folds expanded; larger texts belong in a file.
 pub const LIMIT_BYTES: usize = 16 * 1024 * 1024;
 
 /// A paste of more lines is folded.
@@ -27,7 +27,7 @@ const PLAIN_LINES: usize = 8;
 /// So is one of more characters.
 const PLAIN_CHARACTERS: usize = 1_000;
 
-/// What a key does to the text or to the cursor.
+/// Effect of a key on the text or the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EditCommand {
     /// Puts a newline in.
@@ -64,9 +64,9 @@ pub enum EditCommand {
     KillWordBack,
     /// Kills up to the end of a word.
     KillWordForward,
-    /// Puts in what was killed last.
+    /// Inserts the last kill.
     Yank,
-    /// Puts an older kill in the place of what was put in.
+    /// Replaces the inserted kill by an older one.
     YankPop,
     /// Takes back the last step.
     Undo,
@@ -82,13 +82,13 @@ pub struct TooLarge;
 /// The rows of the input that are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditorLayout {
-    /// What they say.
+    /// Their text.
     pub rows: Vec<TextLine>,
-    /// Row, among those that are shown, and column of the cursor.
+    /// Cursor: visible row and column.
     pub cursor: (usize, usize),
-    /// How many rows are above those that are shown.
+    /// Number of rows above the visible ones.
     pub first_row: usize,
-    /// How many rows there are.
+    /// Number of rows in total.
     pub total_rows: usize,
 }
 
@@ -112,10 +112,10 @@ impl From<&str> for Unsent {
     }
 }
 
-/// A text, a cursor in it, and what was done to them.
+/// Text with a cursor, kill ring and undo history.
 ///
-/// Invariant: the cursor is at a boundary of graphemes and not within a fold; the text has no
-/// carriage return.
+/// Invariant: the cursor is at a grapheme boundary and not within a fold; the text has no carriage
+/// return.
 #[derive(Clone, Debug, Default)]
 pub struct Editor {
     text: Clip,
@@ -130,7 +130,7 @@ pub struct Editor {
     column: Option<usize>,
 }
 
-/// What was done last, as far as it matters for what comes next.
+/// Last command, as far as it affects the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Last {
     #[default]
@@ -138,7 +138,7 @@ enum Last {
     Typed,
     Erased,
     Killed,
-    /// Put a kill in, which is so many before the newest.
+    /// Inserted a kill, `back` steps older than the newest.
     Yanked {
         at: Range<usize>,
         back: usize,
@@ -146,7 +146,7 @@ enum Last {
 }
 
 impl Editor {
-    /// The text, with what is folded.
+    /// Full text, with folds expanded.
     pub fn text(&self) -> String {
         self.text.whole()
     }
@@ -161,7 +161,7 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Where the cursor is in the text as it is shown, in bytes.
+    /// Byte offset of the cursor in the text with folds as labels.
     pub fn cursor(&self) -> usize {
         self.cursor
     }
@@ -178,7 +178,7 @@ impl Editor {
         self.change(0..self.text.len(), &text, Last::Other);
     }
 
-    /// Takes the text out, with what is folded; it cannot be undone. Kills are kept.
+    /// Takes the full text out; undo cannot restore it. Keeps the kill ring.
     pub fn take(&mut self) -> String {
         self.restore(Unsent::default()).text.whole()
     }
@@ -199,7 +199,7 @@ impl Editor {
         }
     }
 
-    /// Comes back to a text; what was killed since stays killed. Returns the text before it.
+    /// Replaces the text by a saved one and returns the old one. Keeps the kill ring.
     pub fn restore(&mut self, unsent: Unsent) -> Unsent {
         let after = Self {
             rows: self.rows.of(&unsent.text),
@@ -260,7 +260,7 @@ impl Editor {
         self.ends_with_backslash() && self.replace(self.cursor - 1..self.cursor, "\n")
     }
 
-    /// Does what a key means; says whether that was anything. Up and down at the edges are not.
+    /// Executes a command; returns false if it had no effect, such as up in the first row.
     pub fn apply(&mut self, edit: EditCommand) -> bool {
         let at = self.cursor;
         match edit {
@@ -311,8 +311,8 @@ impl Editor {
         }
     }
 
-    /// Wraps the text into rows of so many cells and shows at most so many of them, the cursor's
-    /// among them. After a change it costs what the changed line costs, else what is shown.
+    /// Wraps the text into rows; returns at most `max_rows` around the cursor.
+    /// After a change it costs the changed line, otherwise the visible rows.
     pub fn layout(&mut self, width: u16, max_rows: u16) -> EditorLayout {
         self.rows.fit(&self.text, usize::from(width));
         let most = usize::from(max_rows).max(1);
@@ -332,8 +332,7 @@ impl Editor {
         }
     }
 
-    /// The text in one row of so many cells, of which those on the left are left out that the cursor
-    /// leaves no room for; and the cursor's column.
+    /// Text in one row, scrolled to the cursor, and the cursor's column.
     pub fn one_row(&mut self, width: u16) -> (TextLine, u16) {
         let layout = self.layout(u16::MAX, 1);
         let most = usize::from(width).saturating_sub(1);
@@ -509,7 +508,7 @@ fn without_returns(text: &str) -> String {
     }
 }
 
-/// What a paste is shown as, if it is folded.
+/// Label of a paste, if it is long enough to fold.
 fn label(text: &str) -> Option<String> {
     let lines = text.lines().count();
     if lines > PLAIN_LINES {

@@ -1,4 +1,4 @@
-//! Where the rows of the input begin: lines wrapped by cells.
+//! Row starts of the input: lines wrapped by cells.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,19 +8,21 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::clip::Clip;
 use super::shown::shown;
 
-/// How far a change is felt within a line: so many bytes further on, a row begins where it began
-/// before, and rows below just move. So a key costs little in a line of megabytes.
+/// Distance between firm rows within a line, in bytes.
+/// A change rewraps only up to the next firm row and shifts the rows below, so a key costs little
+/// even in a line of megabytes.
 const STRETCH: usize = 16 * 1024;
 
-/// Where the rows of a text begin at some width.
+/// Row starts of a text at one width.
 ///
-/// Invariant: if `width` is not 0, the rows fill the text, none is too wide, and every line begins one.
-/// A line that fills its last row has one more, empty row, because the cursor stands there at its end.
+/// Invariant: if `width` is not 0, the rows fill the text, none is too wide, and every line begins
+/// one. A line that fills its last row has one more, empty row, because the cursor stands there at
+/// its end.
 #[derive(Clone, Debug)]
 pub(super) struct EditorRows {
     width: usize,
     starts: Vec<usize>,
-    /// Those starts within lines at which rows begin whatever changes before them, in order.
+    /// Row starts within lines that earlier changes do not affect, in order.
     firm: Vec<usize>,
     stretch: usize,
 }
@@ -58,14 +60,14 @@ impl EditorRows {
         rows
     }
 
-    /// Wraps again what a change touched: from two rows above it up to the next firm row or the end
-    /// of its last line. The rows below just move.
+    /// Rewraps the changed part, from two rows above it to the next firm row.
+    /// Without a firm row it ends at the end of the last line. The rows below are shifted.
     pub(super) fn changed(&mut self, clip: &Clip, at: usize, removed: usize, inserted: usize) {
         if self.width == 0 {
             return;
         }
         let moved = |start: usize| start + inserted - removed;
-        // What stands at a firm row's beginning may join what is put before it.
+        // The first grapheme of a firm row may join text inserted before it.
         let after = self.firm.partition_point(|start| *start <= at + removed);
         let firm_below: Vec<_> = self.firm.split_off(after).into_iter().map(moved).collect();
         self.firm
@@ -96,7 +98,7 @@ impl EditorRows {
         self.firm.extend(firm_below);
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(super) fn count(&self) -> usize {
         self.starts.len().max(1)
     }
@@ -107,7 +109,7 @@ impl EditorRows {
         below.saturating_sub(1)
     }
 
-    /// What is in a row, without its newline.
+    /// Byte range of a row, without its newline.
     pub(super) fn range(&self, clip: &Clip, row: usize) -> Range<usize> {
         let start = self.starts.get(row).copied().unwrap_or(clip.len());
         let end = self.starts.get(row + 1).copied().unwrap_or(clip.len());
@@ -151,7 +153,7 @@ impl EditorRows {
         at
     }
 
-    /// What is shown for a grapheme in this column, and how many cells it takes.
+    /// Visible form of a grapheme in this column, and its width.
     pub(super) fn shown<'a>(&self, unit: &'a str, column: usize) -> (Cow<'a, str>, usize) {
         shown(unit, column, self.width)
     }
@@ -165,7 +167,7 @@ impl EditorRows {
         let mut column = 0;
         self.starts.push(at);
         while at < end {
-            // Plain letters are counted, not looked at one by one.
+            // Count plain letters in one step.
             let plain = plain_run(clip, at..end);
             if plain > 0 {
                 let row = plain.min(self.width - column);
@@ -237,15 +239,15 @@ impl EditorRows {
     }
 }
 
-/// Whether a letter is one of two that make a flag: one more, however far before it, and it goes with
-/// another one.
+/// Returns true if the letter is a regional indicator, half of a flag.
+/// One more indicator, however far before it, changes the pairing.
 fn is_half_flag(clip: &Clip, at: usize) -> bool {
     let rest = clip.text().get(at..).unwrap_or_default();
     rest.starts_with(|letter| matches!(letter, '\u{1f1e6}'..='\u{1f1ff}'))
 }
 
-/// The length and width of a first letter that joins nothing, without the tables that know all
-/// letters: most of what is not ASCII is of these scripts.
+/// Length and width of a first letter that joins nothing.
+/// Avoids the Unicode tables; these scripts are most of the text beyond ASCII.
 fn simple(text: &str) -> Option<(usize, usize)> {
     let columns = |letter: char| match letter {
         ' '..='~' | '\u{c0}'..='\u{24f}' | '\u{400}'..='\u{482}' => Some(1),
@@ -262,7 +264,7 @@ fn simple(text: &str) -> Option<(usize, usize)> {
     alone.then_some((first.len_utf8(), width))
 }
 
-/// How many graphemes from here on are plain letters of one cell and one byte each.
+/// Number of graphemes from here on of one cell and one byte each.
 fn plain_run(clip: &Clip, part: Range<usize>) -> usize {
     let end = clip.piece_end(part.start).0.min(part.end);
     let bytes = clip.text().as_bytes().get(part.start..end);

@@ -1,21 +1,21 @@
-//! What is shown for what is in the input.
+//! Visible form of graphemes in the input.
 
 use std::borrow::Cow;
 
 use crate::text::clean;
 use crate::width::width;
 
-/// What stands for something that is wider than the whole row, or is no character any more.
+/// Replacement for a grapheme wider than the row or longer than [`LONGEST`].
 const TOO_LARGE: &str = "\u{fffd}";
 
-/// The longest grapheme that is shown, in bytes; what is longer is marks upon marks.
+/// Longest visible grapheme in bytes; longer ones are stacked combining marks.
 const LONGEST: usize = 256;
 
-/// Every so many columns a tab ends.
+/// Distance between tab stops in columns.
 const TAB_COLUMNS: usize = 4;
 
-/// What is shown for a grapheme that begins in this column of rows that are so wide, and how many
-/// cells it takes; at least one, and never more than a row has.
+/// Visible form of a grapheme in a column, and its width in cells.
+/// The width is at least one and at most a row.
 pub(super) fn shown(grapheme: &str, column: usize, row_columns: usize) -> (Cow<'_, str>, usize) {
     if grapheme == "\t" {
         let to_stop = TAB_COLUMNS - column % TAB_COLUMNS;

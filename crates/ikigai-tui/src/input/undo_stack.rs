@@ -102,7 +102,7 @@ pub(super) enum StepSide {
 }
 
 impl Kills {
-    /// Keeps what was killed; `joins` if it belongs to the kill before it.
+    /// Adds a kill; `joins` if it extends the previous one.
     pub(super) fn add(&mut self, killed: &Clip, side: StepSide, joins: bool) {
         match self.kept.back_mut() {
             Some(last) if joins && side == StepSide::Before => last.prepend(killed),

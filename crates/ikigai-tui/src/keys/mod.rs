@@ -1,5 +1,6 @@
-//! What keys mean: one table of named actions, which the configuration can bind to other keys, and
-//! from which the help on the screen and `docs/keys.md` are made.
+//! Key bindings: one table of named actions.
+//! The configuration can bind actions to other keys; the on-screen help and `docs/keys.md` are made
+//! from the table.
 
 mod name;
 mod table;
@@ -24,7 +25,7 @@ pub enum KeyMode {
     Always,
     /// The list of completions; it stands before the input.
     List,
-    /// The search in what was sent; it stands before the input, whose edits change what is sought.
+    /// Search in sent messages; above the input, whose edits change the needle.
     Search,
     /// A question that does not yet take keys; it stands before the input.
     Asked,
@@ -36,7 +37,7 @@ pub enum KeyMode {
     Browse,
     /// The board.
     Board,
-    /// Choosing from a list; it may stand before the input, whose edits change what narrows it.
+    /// Choosing from a list; if above the input, its edits change the filter.
     Picker,
     /// Something shown above all, such as help.
     Overlay,
@@ -89,7 +90,7 @@ impl KeyMode {
 pub enum Meaning {
     /// This.
     Action(Action),
-    /// They are the beginning of something: the next key tells.
+    /// A prefix of a longer binding; the next key decides.
     Prefix,
     /// Nothing: a character is typed, all else is ignored.
     Nothing,
@@ -155,8 +156,8 @@ impl Default for Bindings {
 }
 
 impl Bindings {
-    /// The default ones with those of the configuration: pairs of keys and an action, such as
-    /// `ctrl-x a` and `board`. The action `none` takes away what the keys mean everywhere.
+    /// Default bindings plus configured ones: pairs of keys and an action.
+    /// An example is `ctrl-x a` and `board`. The action `none` unbinds the keys everywhere.
     pub fn with(configured: &[(String, String)]) -> Result<Self, BindError> {
         let mut bindings = Self::default();
         for (names, action) in configured {
@@ -186,8 +187,8 @@ impl Bindings {
         Ok(bindings)
     }
 
-    /// What keys mean that were pressed one after the other, in the first of these modes that knows
-    /// them, or everywhere.
+    /// Meaning of consecutive key presses, in the first mode that binds them.
+    /// [`KeyMode::Always`] comes last.
     pub fn meaning(&self, modes: &[KeyMode], pressed: &[KeyPress]) -> Meaning {
         let pressed: Vec<KeyPress> = pressed.iter().map(|key| key.plain()).collect();
         for mode in modes.iter().chain([&KeyMode::Always]) {

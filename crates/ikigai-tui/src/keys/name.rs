@@ -31,7 +31,7 @@ const NAMED: &[(&str, KeyCode)] = &[
     ("space", KeyCode::Char(' ')),
 ];
 
-/// How many function keys there are.
+/// Number of function keys.
 const FUNCTION_KEYS: u8 = 24;
 
 impl FromStr for KeyPress {
@@ -82,8 +82,8 @@ impl fmt::Display for KeyPress {
 }
 
 impl KeyPress {
-    /// The same key in the one form in which keys are compared: a letter tells itself whether Shift
-    /// was held, and with Ctrl it is small.
+    /// Normal form of a key, in which keys are compared.
+    /// A letter's case carries Shift, and with Ctrl it is lower case.
     #[must_use]
     pub fn plain(self) -> Self {
         let KeyCode::Char(letter) = self.code else {

@@ -1,4 +1,4 @@
-//! The table of actions: their names, where they are, which keys do them, what they do.
+//! Table of actions: names, modes, default keys and help.
 
 use super::KeyMode;
 use crate::input::EditCommand;
@@ -6,20 +6,20 @@ use crate::input::EditCommand;
 /// One action of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActionEntry {
-    /// What is done.
+    /// The action.
     pub action: Action,
     /// Its name in the configuration.
     pub name: &'static str,
-    /// Which keys do it where; a key that the user chooses holds in the first of these modes.
+    /// Default keys per mode; a configured key applies in the first of these modes.
     pub keys: &'static [(KeyMode, &'static [&'static str])],
-    /// What it does, for whoever looks for a key.
+    /// Description in the help.
     pub help: &'static str,
 }
 
 /// Makes the actions that are no edits, each with its entry.
 macro_rules! actions {
     ($($action:ident $name:literal [$($mode:ident: $($key:literal)+),+] $help:literal)+) => {
-        /// What a key can mean.
+        /// Meaning of a key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Action {
             /// Changes the input.

@@ -3,15 +3,15 @@
 use crate::look::Look;
 use crate::width::LONGEST_PIECE;
 
-/// How many bytes a cell holds by itself.
+/// Inline capacity of a cell in bytes.
 const SHORT: usize = 14;
 
-/// What one cell shows.
+/// Contents of one cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GridCell {
     symbol: Symbol,
     look: Look,
-    /// Where it leads: a place in a table of links, from 1.
+    /// Index into a table of links, from 1.
     pub(super) link: u16,
     width: u8,
 }
@@ -43,7 +43,7 @@ impl GridCell {
         }
     }
 
-    /// A piece of text of one cell or two. What is longer than a piece may be becomes blank.
+    /// A grapheme of one cell or two; one that is too long becomes blank.
     pub(super) fn new(text: &str, width: u16, look: Look, link: u16) -> Self {
         let symbol = Symbol::new(text);
         Self {
@@ -67,7 +67,7 @@ impl GridCell {
         }
     }
 
-    /// What it shows; nothing if it is the right half of the cell before it.
+    /// Text of the cell; empty for the right half of a wide one.
     pub fn symbol(&self) -> &str {
         let bytes = match &self.symbol {
             Symbol::Short { length, bytes } => bytes.get(..usize::from(*length)),
@@ -77,17 +77,17 @@ impl GridCell {
         std::str::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
     }
 
-    /// How it looks.
+    /// Style of the cell.
     pub fn look(&self) -> Look {
         self.look
     }
 
-    /// How many columns it takes: 1, 2, or 0 for the right half of a wide one.
+    /// Width in columns: 1, 2, or 0 for the right half of a wide one.
     pub fn width(&self) -> u16 {
         u16::from(self.width)
     }
 
-    /// Whether there is nothing in it but its background.
+    /// Returns true if it contains only its background.
     pub fn is_blank(&self) -> bool {
         matches!(&self.symbol, Symbol::Short { length: 1, bytes } if bytes[0] == b' ')
     }

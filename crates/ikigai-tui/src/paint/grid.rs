@@ -1,4 +1,4 @@
-//! What is to be seen, cell by cell. Knows no terminal.
+//! Contents of the screen, cell by cell, independent of a terminal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::line::TextLine;
 use crate::look::Look;
 use crate::width::pieces;
 
-/// How many links one screen may have; those beyond are text.
+/// Limit of links per screen; further ones are plain text.
 const MOST_LINKS: usize = 1_000;
 
 /// A screen of cells, and where its cursor is.
@@ -26,11 +26,11 @@ pub struct Grid {
 /// A run of cells of one row that look the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StyledRun {
-    /// What it says.
+    /// Text of the run.
     pub text: String,
-    /// How it looks.
+    /// Its style.
     pub style: CellStyle,
-    /// Where it leads, if it is a link.
+    /// Target, if it is a link.
     pub link: Option<Arc<str>>,
 }
 
@@ -42,12 +42,12 @@ impl Grid {
         grid
     }
 
-    /// How many cells a row has.
+    /// Number of columns.
     pub fn columns(&self) -> u16 {
         self.columns
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> u16 {
         self.rows
     }
@@ -68,8 +68,8 @@ impl Grid {
         self.cursor = None;
     }
 
-    /// Writes text from a cell on, and says in which column the next would stand. What does not fit
-    /// into the row is left out, control characters too.
+    /// Writes text from a cell on; returns the column behind it.
+    /// Drops control characters and text that does not fit into the row.
     pub fn put(&mut self, row: u16, column: u16, text: &str, look: impl Into<Look>) -> u16 {
         self.put_linked(row, column, text, look.into(), 0)
     }
@@ -88,7 +88,7 @@ impl Grid {
         self.row_mut(row).fill(blank);
     }
 
-    /// Gives cells of a row another look, and leaves what they say. A wide cell is taken whole.
+    /// Changes the style of cells in a row. A wide cell changes whole.
     pub fn restyle(&mut self, row: u16, columns: Range<u16>, look: impl Into<Look>) {
         let look = look.into();
         let mut lead = false;
@@ -104,22 +104,22 @@ impl Grid {
         }
     }
 
-    /// What one cell shows.
+    /// One cell.
     pub fn cell(&self, row: u16, column: u16) -> Option<&GridCell> {
         self.row(row).get(usize::from(column))
     }
 
-    /// Where a cell leads, if it is part of a link.
+    /// Link target of a cell, if it has one.
     pub fn link_at(&self, row: u16, column: u16) -> Option<&Arc<str>> {
         self.target(self.cell(row, column)?.link)
     }
 
-    /// What a row says, blanks at its end included.
+    /// Text of a row, with trailing blanks.
     pub fn text(&self, row: u16) -> String {
         self.row(row).iter().map(GridCell::symbol).collect()
     }
 
-    /// What a row says in runs of the same style.
+    /// Text of a row in runs of the same style.
     pub fn spans(&self, row: u16, theme: Theme) -> Vec<StyledRun> {
         let mut runs: Vec<StyledRun> = Vec::new();
         for cell in self.row(row) {

@@ -1,4 +1,4 @@
-//! Makes a terminal show a grid, writing only what differs from what it shows already.
+//! Painter: updates a terminal to a grid, writing only the differences.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use super::scroll::{self, Scroll};
 use super::theme::{CellStyle, Theme};
 use crate::look::Look;
 
-/// Between these a terminal shows nothing of what it is told, then all at once.
+/// Synchronized output: the terminal shows the bytes between these at once.
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
 
-/// How many links are remembered; then the table is begun anew with a full repaint.
+/// Limit of remembered links; beyond it, a full repaint resets the table.
 const MOST_LINKS: usize = 4_000;
 
-/// Knows what a terminal shows, and changes it.
+/// Copy of a terminal's contents, and the writer of changes.
 #[derive(Debug, Default)]
 pub struct Painter {
     columns: u16,
     rows: u16,
-    /// What the terminal shows; with the links of this painter.
+    /// Current contents of the terminal, with the links of this painter.
     shown: Vec<GridCell>,
-    /// What it is to show.
+    /// Next contents.
     next: Vec<GridCell>,
     links: Vec<Arc<str>>,
     pen: Pen,
     theme: Theme,
     cursor: Option<bool>,
-    /// Nothing is known of what the terminal shows.
+    /// The terminal's contents are unknown.
     forgotten: bool,
     /// The bytes of the frame being made.
     frame: Vec<u8>,

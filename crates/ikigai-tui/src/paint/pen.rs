@@ -1,28 +1,28 @@
-//! Where a terminal's cursor is and how it would write, and the shortest way to change both.
+//! Pen: cursor position and style of a terminal, changed by the shortest sequences.
 
 use std::io::Write as _;
 
 use super::theme::{CellStyle, Colour};
 use crate::look::Look;
 
-/// What is known of a terminal between two bytes.
+/// Known state of a terminal between two bytes.
 #[derive(Debug, Default)]
 pub(super) struct Pen {
     /// The row of the cursor, if it is known.
     row: Option<u16>,
     /// Its column, if it is known: behind the last one it is not.
     column: Option<u16>,
-    /// How text would look; nobody knows at the beginning.
+    /// Current style; unknown at the beginning.
     style: Option<CellStyle>,
 }
 
 impl Pen {
-    /// Where the cursor is, if that is known.
+    /// Cursor position, if known.
     pub(super) fn at(&self) -> Option<(u16, u16)> {
         self.row.zip(self.column)
     }
 
-    /// How text would look.
+    /// Current style, if known.
     pub(super) fn style(&self) -> Option<CellStyle> {
         self.style
     }
@@ -33,7 +33,7 @@ impl Pen {
         self.column = None;
     }
 
-    /// Text was written that ended before this column, or nobody knows where in its row.
+    /// Records written text that ends before this column, or at an unknown one.
     pub(super) fn wrote(&mut self, column: Option<u16>) {
         self.column = column;
     }

@@ -16,7 +16,7 @@ const LONGEST_LINK: usize = 2_000;
 /// As many cells, or fewer, are written anew rather than jumped over.
 const SHORT_JUMP: usize = 4;
 
-/// How many blank cells at the end of a row are better erased than written.
+/// Number of trailing blanks from which erasing is cheaper than writing.
 const ERASED: usize = 4;
 
 /// Between these a terminal does not go on in the next row.
@@ -30,7 +30,7 @@ pub(super) struct RowWriter<'a> {
     pub(super) links: &'a [Arc<str>],
     pub(super) theme: Theme,
     pub(super) row: u16,
-    /// What the row is to show.
+    /// New contents of the row.
     pub(super) cells: &'a [GridCell],
     /// The link that the terminal takes text for.
     pub(super) link: u16,
@@ -53,7 +53,7 @@ impl RowWriter<'_> {
             self.wrote(Some(end));
             return end;
         }
-        // First both halves become blank, lest something old is seen beside a narrower one.
+        // First blank both halves, so that no old cell remains next to a narrower symbol.
         self.out.extend((column..end).map(|_| b' '));
         self.wrote(None);
         self.go(column);
@@ -83,8 +83,8 @@ impl RowWriter<'_> {
 
     /// Erases the row and writes all of it up to `blank_from`.
     ///
-    /// The cursor is placed anew behind each symbol whose width is uncertain, and what such a symbol
-    /// covers of its neighbours is written after it or erased.
+    /// Repositions the cursor behind each symbol of uncertain width, and rewrites or erases the
+    /// neighbours that such a symbol covers.
     pub(super) fn write_whole(&mut self, blank_from: usize) {
         self.set_link(0);
         self.pen.look(CellStyle::default(), self.out);
@@ -222,7 +222,7 @@ pub(super) fn is_risky(cell: &GridCell) -> bool {
     !symbol.is_ascii() && (!certain(symbol) || symbol.chars().any(is_right_to_left))
 }
 
-/// Whether all terminals agree on how many cells this takes.
+/// Returns true if all terminals agree on its width.
 fn certain(symbol: &str) -> bool {
     let mut chars = symbol.chars();
     // From this plane on are emoji, of which each year brings more, and terminals know them later.
@@ -237,7 +237,7 @@ fn certain(symbol: &str) -> bool {
     base && chars.all(|mark| matches!(mark, '\u{300}'..='\u{36f}'))
 }
 
-/// Whether a link may be given to the terminal: it must not end the sequence that it stands in.
+/// Returns true if a link is safe to send: it must not end its escape sequence.
 fn may_lead(target: &str) -> bool {
     target.len() <= LONGEST_LINK && !target.contains(char::is_control)
 }

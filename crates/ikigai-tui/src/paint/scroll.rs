@@ -6,13 +6,13 @@ use super::cell::{GridCell, mix};
 use super::row::used;
 use super::theme::Theme;
 
-/// What a scroll must save, in cells, to be worth the bytes that it costs.
+/// Cells that a scroll must save to be worth its bytes.
 const COST: usize = 24;
 
 /// A move of rows.
 #[derive(Debug)]
 pub(super) struct Scroll {
-    /// The rows that take part: those that move, and those that are overwritten or become blank.
+    /// Rows involved: the moved, the overwritten and the blanked ones.
     pub(super) region: Range<usize>,
     /// By how many rows.
     pub(super) by: usize,
@@ -55,12 +55,12 @@ pub(super) fn find(
 struct RowDigests {
     old: Vec<u64>,
     new: Vec<u64>,
-    /// What it costs to write each new row.
+    /// Cost of writing each new row.
     costs: Vec<usize>,
 }
 
 impl RowDigests {
-    /// Looks for runs of rows that stand so many rows away, and whether moving one saves more.
+    /// Searches runs of rows at a distance for a scroll that saves more than the best one.
     fn look(&self, by: usize, up: bool, best: &mut (usize, Option<Scroll>)) {
         let count = self.new.len();
         let mut row = 0;
@@ -71,7 +71,7 @@ impl RowDigests {
                 saved += if self.stood(row) { 0 } else { self.cost(row) };
                 row += 1;
             }
-            // Most runs are blank rows; what they would spoil need not be known.
+            // Most runs are blank rows; skip the cost of the overwritten rows for them.
             if saved > best.0 {
                 let (region, spoilt) = if up {
                     (start..row + by, row..row + by)
@@ -90,7 +90,7 @@ impl RowDigests {
         }
     }
 
-    /// Whether what a row is to show stands so many rows away.
+    /// Returns true if the new contents of a row stand at this distance now.
     fn stands(&self, row: usize, by: usize, up: bool) -> bool {
         let from = if up {
             row.checked_add(by)
@@ -101,7 +101,7 @@ impl RowDigests {
         from.is_some() && from == self.new.get(row)
     }
 
-    /// Whether a row shows already what it is to show.
+    /// Returns true if a row already shows its new contents.
     fn stood(&self, row: usize) -> bool {
         self.old.get(row) == self.new.get(row)
     }

@@ -1,4 +1,4 @@
-//! Which colours roles have. How they are set off is the same in all themes, so nothing is said by
+//! Themes: colours of roles. Attributes are the same in all themes, so that no information is in
 //! colour alone.
 
 use crate::look::{Look, Tone};
@@ -19,7 +19,7 @@ pub enum Theme {
     Mono,
 }
 
-/// A colour of text or of what is behind it.
+/// Colour of text or background.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colour {
     /// The terminal's own.
@@ -29,18 +29,18 @@ pub enum Colour {
     Indexed(u8),
 }
 
-/// How a role looks in a theme.
+/// Style of a role in a theme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellStyle {
     /// The colour of the text.
     pub fg: Colour,
     /// The colour behind it.
     pub bg: Colour,
-    /// How it is set off, as a sum of the constants of [`Look`].
+    /// Attributes, as a sum of the constants of [`Look`].
     pub set_off: u8,
 }
 
-/// What a theme chooses colours for.
+/// Colour class of roles, mapped to a colour by each theme.
 #[derive(Clone, Copy)]
 enum Hue {
     None,
@@ -71,7 +71,7 @@ impl Theme {
             .find_map(|(known, theme)| (known == name).then_some(theme))
     }
 
-    /// How something looks.
+    /// Style of a look in this theme.
     pub fn style(self, look: Look) -> CellStyle {
         let (set_off, hue) = character(look.role);
         CellStyle {
@@ -82,8 +82,8 @@ impl Theme {
     }
 
     fn colour(self, hue: Hue) -> Colour {
-        // Columns: terminal, dark, light, daltonized. Blue against orange can be told apart by
-        // nearly everybody. The dark red and blue of the classic palettes cannot be read on black.
+        // Columns: terminal, dark, light, daltonized. Nearly everyone can distinguish blue from
+        // orange. The dark red and blue of the classic palettes cannot be read on black.
         let choice: [u8; 4] = match hue {
             Hue::None => return Colour::Default,
             Hue::Own if self == Self::Terminal => return Colour::Default,
@@ -107,12 +107,12 @@ impl Theme {
 }
 
 impl CellStyle {
-    /// Whether it is set off in this way.
+    /// Returns true if it has this attribute.
     pub const fn has(self, set_off: u8) -> bool {
         self.set_off & set_off != 0
     }
 
-    /// What of it can be seen where there is no text.
+    /// Part of the style that is visible on a blank.
     pub(super) fn on_blank(self) -> Self {
         let lines = self.set_off & (Look::UNDERLINE | Look::STRIKE | Look::REVERSE);
         Self {
@@ -123,7 +123,7 @@ impl CellStyle {
     }
 }
 
-/// How a role is set off in each theme, and in which hue.
+/// Attributes and colour class of a role.
 fn character(role: Tone) -> (u8, Hue) {
     match role {
         Tone::Text => (0, Hue::None),

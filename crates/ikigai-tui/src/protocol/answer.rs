@@ -10,7 +10,7 @@ use crate::paint::{CellStyle, Colour, Grid, StyledRun, Theme};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ControlAnswer {
-    /// One that says what it is.
+    /// A tagged answer.
     Said(ControlOutput),
     /// To `read_token_cache`.
     TokenCache(TokenCache),
@@ -21,7 +21,7 @@ pub enum ControlAnswer {
     },
 }
 
-/// Answers that say what they are.
+/// Answers with a `type` tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ControlOutput {
@@ -128,7 +128,7 @@ pub struct StyleSeen {
 pub struct TokenCache {
     /// Of the turns in the window.
     pub total_tokens: u64,
-    /// Of the system prompt, pins and tools beside them.
+    /// Of the system prompt, pins and tools.
     pub fixed_tokens: u64,
     /// Budget of the window.
     pub budget: u64,
@@ -337,7 +337,7 @@ impl From<&Context> for TokenCache {
 }
 
 impl AgentSeen {
-    /// An agent, and what it asks.
+    /// An agent with its questions.
     pub fn of(branch: &Branch, is_current: bool, questions: &[Question]) -> Self {
         let agent = &branch.agent;
         let owner = agent.owner.as_ref().filter(|owner| owner.may_live());

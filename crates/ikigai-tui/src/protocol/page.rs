@@ -7,7 +7,7 @@ use super::{
     OwnerSeen, QuestionSeen, Released, RowSeen, SpanSeen, StyleSeen, TokenCache, TurnSeen, Version,
 };
 
-/// What stands before the requests.
+/// Introduction, before the requests.
 const BEFORE: &str = "\
 # The control socket
 
@@ -59,7 +59,7 @@ Requests are carried out one after the other, between two steps of the screen. `
 or after a second: so the next request sees what they did, and `wait_idle` counts them as work.
 ";
 
-/// One kind of request: what it is for, and what is asked and answered.
+/// Documentation of one request: purpose, request and answers.
 struct RequestDoc {
     about: &'static str,
     request: ControlRequest,

@@ -27,9 +27,9 @@ pub enum ControlRequest {
     ReadTokenCache,
     /// Submits a message or command to an agent, as if it had been typed.
     Submit {
-        /// What.
+        /// Text of the message.
         text: String,
-        /// To whom.
+        /// Recipient.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
@@ -37,7 +37,7 @@ pub enum ControlRequest {
     Agents,
     /// The rows of an agent's log, one a line.
     Events {
-        /// Whose.
+        /// The agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
         /// Only those after this one.
@@ -49,13 +49,13 @@ pub enum ControlRequest {
     },
     /// Answers the question of an agent.
     Approve {
-        /// What is answered.
+        /// The answer.
         #[serde(default)]
         answer: ApprovalWord,
-        /// Whose question; if none is named, that of the agent that is shown, else the oldest.
+        /// Agent with the question; by default the visible agent, else the oldest question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Hash of the call that is approved, as `agents` tells it; `no` needs none.
+        /// Hash of the approved call, as in `agents`; `no` needs none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<String>,
         /// Pattern that `always` allows, instead of the proposed one.
@@ -67,17 +67,17 @@ pub enum ControlRequest {
     },
     /// Interrupts an agent.
     Interrupt {
-        /// Whom.
+        /// The agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
     /// Lets go of an agent, so that another process can take it; of all if none is named.
     Release {
-        /// Which.
+        /// The agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
-    /// Who answers here.
+    /// Version of this program.
     Version,
 }
 
@@ -88,7 +88,7 @@ pub enum ApprovalWord {
     /// This once.
     #[default]
     Once,
-    /// From now on, whatever fits the pattern.
+    /// Yes, and from now on for all calls that match the pattern.
     Always,
     /// No.
     No,

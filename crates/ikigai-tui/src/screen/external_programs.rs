@@ -35,7 +35,7 @@ pub(super) async fn copy(terminal: &mut Terminal, text: &str) -> Result<bool, Te
     Ok(true)
 }
 
-/// Kind of notifications for a user who does not look.
+/// Kind of notification for an absent user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Notify {
     /// By the terminal's own notification, and a bell for terminals that know none.
@@ -64,7 +64,7 @@ impl Notify {
     }
 }
 
-/// Notifies a user who does not look.
+/// Notifies an absent user.
 pub(super) fn notify(
     terminal: &mut Terminal,
     how: &Notify,

@@ -7,26 +7,26 @@ mod keys;
 
 use crate::key::{KeyCode, KeyPress, MouseAction, MouseEvent, TerminalEvent};
 
-/// How much of a paste is kept. A terminal sends as much as somebody has copied.
+/// Size limit of a paste; a terminal sends all of it.
 pub const LONGEST_PASTE: usize = 16 << 20;
 
-/// How many parameter bytes of a sequence are kept; no key has more.
+/// Limit of parameter bytes kept of a sequence; no key has more.
 const LONGEST_SEQUENCE: usize = 128;
 
-/// What ends a paste. Its first byte is nowhere else in it, which makes searching it simple.
+/// End of a paste. Its first byte occurs only once, which makes the search simple.
 const PASTE_END: &[u8] = b"\x1b[201~";
 
 const ESCAPE: u8 = 0x1b;
 
-/// Reads what a terminal sends. The same bytes give the same in whatever parts they come.
+/// Decodes terminal input; the result does not depend on how the bytes are split.
 #[derive(Debug, Default)]
 pub struct KeyDecoder {
     state: DecodeState,
-    /// What belongs to the sequence, the character or the paste that has not ended yet.
+    /// Bytes of the unfinished sequence, character or paste.
     held: Vec<u8>,
 }
 
-/// Where in its bytes it is.
+/// Position of the decoder between or within keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum DecodeState {
     /// Between two keys.
@@ -34,20 +34,20 @@ enum DecodeState {
     Ground,
     /// After an escape.
     Escape,
-    /// In a character of several bytes, of which so many are missing.
+    /// In a character of several bytes, with `missing` bytes to come.
     Character { missing: u8, alt: bool },
     /// In a control sequence, or in one that begins with ESC O.
     Sequence { introducer: u8 },
     /// In a function key of the Linux console.
     Console,
-    /// In a mouse report of the old form, of which so many bytes are missing.
+    /// In a mouse report of the old form, with `missing` bytes to come.
     OldMouse { missing: u8 },
-    /// In an answer that is a string; nobody asked for it. The byte that began it, and whether
-    /// anything came since.
+    /// In an unsolicited answer that is a string.
+    /// Holds its introducer, and true if a byte came since.
     Answer { introducer: u8, begun: bool },
     /// After an escape in such an answer.
     AnswerEscape,
-    /// In a paste, with so many bytes of its end seen.
+    /// In a paste, after `seen` bytes of its end marker.
     Paste { seen: usize },
 }
 
@@ -252,7 +252,7 @@ impl KeyDecoder {
             }
             return after;
         }
-        // What looked like the end was text.
+        // The partial end marker was text.
         self.keep(PASTE_END.get(..seen).unwrap_or_default());
         if byte == ESCAPE {
             self.state = DecodeState::Paste { seen: 1 };
@@ -283,7 +283,7 @@ fn pasted(bytes: &[u8]) -> String {
     }
 }
 
-/// What the mouse did. Only the left button and the wheel do something here.
+/// Parses a mouse report. Only the left button and the wheel have effects here.
 fn mouse(report: &[u8], pressed: bool) -> Option<MouseEvent> {
     let report = std::str::from_utf8(report).ok()?;
     let mut numbers = report.split(';').map(|number| number.parse::<u16>().ok());
@@ -291,7 +291,7 @@ fn mouse(report: &[u8], pressed: bool) -> Option<MouseEvent> {
     if numbers.next().is_some() {
         return None;
     }
-    // Shift, Alt and Ctrl beside it do not matter.
+    // Ignore Shift, Alt and Ctrl.
     let deed = match (button & !0b1_1100, pressed) {
         (0, true) => MouseAction::Press,
         (0, false) => MouseAction::Release,

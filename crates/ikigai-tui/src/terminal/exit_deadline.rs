@@ -1,4 +1,4 @@
-//! Upper bound on the time the program takes to exit, whatever its other threads wait for.
+//! Upper bound on the time the program takes to exit, even if its threads wait.
 
 use std::io;
 use std::sync::OnceLock;

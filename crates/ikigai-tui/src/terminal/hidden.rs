@@ -1,4 +1,4 @@
-//! A terminal that shows nothing of what is typed.
+//! Terminal without echo.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,8 +13,8 @@ static HIDING: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
 pub struct HiddenInput(());
 
 impl HiddenInput {
-    /// Hides what is typed from now on; `change` may change further modes. What was typed before is
-    /// thrown away: it was seen.
+    /// Turns echo off; `change` may change further modes.
+    /// Discards pending input, because it was visible.
     pub fn begin(terminal: impl AsFd, change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
         let before = tcgetattr(&terminal)?;
         let mut modes = before.clone();
@@ -33,7 +33,7 @@ impl Drop for HiddenInput {
     }
 }
 
-/// Shows what is typed again, if it was hidden.
+/// Turns echo on again, if it was off.
 pub(super) fn show_input() {
     let hiding = HIDING.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some((terminal, before)) = hiding {

@@ -1,4 +1,4 @@
-//! Reads what the terminal sends.
+//! Reader of terminal input.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,13 +9,13 @@ use tokio::sync::watch;
 use super::{KeyDecoder, TerminalError};
 use crate::key::TerminalEvent;
 
-/// How much is read at once; a terminal holds no more for us.
+/// Buffer size of a read; a terminal buffers no more.
 const PART: usize = 4096;
 
-/// After so many parts others get a turn, though there is more to read.
+/// Number of reads after which other tasks get a turn.
 const MOST_PARTS: usize = 64;
 
-/// What comes from a terminal, as it comes.
+/// Terminal input as a stream of events.
 #[derive(Debug)]
 pub struct Input {
     tty: pipe::Receiver,
@@ -33,8 +33,8 @@ impl Input {
         })
     }
 
-    /// Waits until something comes, and appends what happened. Reads nothing while the terminal
-    /// belongs to somebody else. May be dropped at any time; nothing is lost.
+    /// Waits for input and appends its events. Cancel safe.
+    /// Reads nothing while another program has the terminal.
     pub async fn read(&mut self, out: &mut Vec<TerminalEvent>) -> Result<(), TerminalError> {
         let before = out.len();
         while out.len() == before {
@@ -48,7 +48,7 @@ impl Input {
         Ok(())
     }
 
-    /// Reads what is there.
+    /// Reads the available input.
     fn take(&mut self, out: &mut Vec<TerminalEvent>) -> Result<(), TerminalError> {
         let mut buffer = [0; PART];
         for _ in 0..MOST_PARTS {

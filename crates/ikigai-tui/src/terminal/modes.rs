@@ -16,13 +16,14 @@ use rustix::termios::{
 use super::PATIENCE;
 use super::standing::Standing;
 
-/// What makes a terminal show a screen: the title kept, the other screen, pastes marked, the focus
-/// told, keys told apart (first as xterm does, then as kitty does). Terminals pass over what they do
-/// not know.
+/// Sequence that switches a terminal to the screen.
+/// Saves the title, enters the alternate screen, enables bracketed paste and focus reports, and
+/// distinguishes keys (first as xterm does, then as kitty does). Terminals ignore sequences that
+/// they do not know.
 pub(super) const ENTER: &[u8] =
     b"\x1b[22;2t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[>4;1m\x1b[>1u\x1b[m";
 
-/// What undoes it, whatever the terminal was told last: half a sequence, half a frame, a region.
+/// Sequence that undoes it, even after a partial sequence, a partial frame or a scroll region.
 const LEAVE: &[u8] = b"\x1b\\\x1b[?2026l\x1b[r\x1b[m\x1b]8;;\x1b\\\x1b[<1u\x1b[>4m\
     \x1b[?1006l\x1b[?1002l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l\x1b[23;2t\x1b[m";
 
@@ -54,7 +55,7 @@ pub(super) fn mouse(on: bool) -> &'static [u8] {
     }
 }
 
-/// Sets raw mode, and remembers what was before.
+/// Sets raw mode, and remembers the previous modes.
 pub(super) fn enter(tty: &OwnedFd) -> io::Result<()> {
     let mut entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
     let before = match entered.take() {
@@ -73,14 +74,14 @@ pub(super) fn enter(tty: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process's group is the one that may use the terminal.
+/// Returns true if this process's group is the terminal's foreground group.
 pub(super) fn is_foreground(tty: BorrowedFd<'_>) -> bool {
     // A terminal that is not the controlling one has no such group.
     tcgetpgrp(tty).is_err() || Standing::own().is_none_or(|own| own.group == own.foreground)
 }
 
-/// Makes the terminal as it was. May be called at any time, also from a panic's hook: it waits for
-/// nobody and allocates nothing. Without a terminal in raw mode it does nothing.
+/// Restores the terminal; does nothing if it is not in raw mode.
+/// May be called at any time, also from a panic hook: it waits for no lock and allocates nothing.
 pub fn restore() {
     let entered = match ENTERED.try_lock() {
         Ok(mut entered) => entered.take(),
@@ -90,8 +91,8 @@ pub fn restore() {
     let Some(EnteredModes { tty, before }) = entered else {
         return;
     };
-    // What the mouse said meanwhile is not for the shell. What is typed once the screen is gone is,
-    // so that comes last. A terminal that is gone needs nothing of this.
+    // Mouse reports that came meanwhile are not for the shell, but keys typed after the screen is
+    // gone are, so leave the screen last. A closed terminal needs nothing of this.
     let _ = tcflush(&tty, QueueSelector::IFlush);
     let _ = tcsetattr(&tty, OptionalActions::Now, &before);
     let _ = write(tty.as_fd(), LEAVE, PATIENCE);
@@ -124,7 +125,7 @@ pub(super) fn write(tty: BorrowedFd<'_>, bytes: &[u8], patience: Duration) -> io
     Ok(written)
 }
 
-/// Whether a terminal is in raw mode. One that is just entered or left counts as such.
+/// Returns true if a terminal is in raw mode, or is entering or leaving it.
 pub(super) fn is_entered() -> bool {
     match ENTERED.try_lock() {
         Ok(entered) => entered.is_some(),

@@ -4,12 +4,12 @@ use std::io::Write as _;
 use std::panic;
 use std::sync::{Mutex, PoisonError};
 
-/// What the last panic said while a screen was shown.
+/// Message of the last panic while a screen was visible.
 static SAID: Mutex<Option<String>> = Mutex::new(None);
 
-/// From here on, panics while a screen is shown are kept: those that end the program are told on
-/// standard error when its screen is gone, others can be had by [`take_panic`]. Without a screen all
-/// is as before.
+/// Installs a panic hook that keeps messages off the screen.
+/// A panic that ends the program is printed on standard error after the screen is gone;
+/// [`take_panic`] returns others. Without a screen the previous hook runs.
 pub fn hold_panics() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -22,7 +22,7 @@ pub fn hold_panics() {
     }));
 }
 
-/// What the last panic said that was kept.
+/// Takes the message of the last panic that was kept.
 pub fn take_panic() -> Option<String> {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
@@ -32,7 +32,7 @@ pub(super) fn tell() {
     if std::thread::panicking()
         && let Some(said) = take_panic()
     {
-        // Nobody is there to be told that this fails.
+        // A failure here cannot be reported anywhere.
         let _ = writeln!(std::io::stderr(), "error: {said}");
     }
 }

@@ -82,8 +82,9 @@ pub(crate) fn stop_group() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a shell waits for this process's group: some ancestor in the same session is in another
-/// group. Without one nobody would ever continue it.
+/// Returns true if a job-control shell can continue this process's group.
+/// Such a shell is an ancestor in the same session and another group. Without one, a stopped
+/// process would stay stopped.
 pub(crate) fn is_watched() -> bool {
     Standing::own().is_some_and(|own| is_watched_by(own, Standing::of))
 }
@@ -91,7 +92,7 @@ pub(crate) fn is_watched() -> bool {
 fn is_watched_by(own: Standing, of: impl Fn(i32) -> Option<Standing>) -> bool {
     let mut parent = own.parent;
     for _ in 0..MOST_ANCESTORS {
-        // One that is out of sight is in a session of its own.
+        // An ancestor outside of the namespace is in another session.
         let Some(ancestor) = of(parent).filter(|it| it.session == own.session) else {
             return false;
         };

@@ -1,10 +1,9 @@
-//! Where a process stands among others: its parent, its group, its session, its terminal's group.
+//! Job control data of a process: parent, group, session, terminal's foreground group.
 //!
-//! On Linux this is read from the system's own page about the process. The calls that tell the same
-//! answer 0 for whoever is outside of the process's namespace, which the types of `rustix` cannot
-//! hold.
+//! On Linux it comes from `/proc/PID/stat`. The system calls return 0 for processes outside of the
+//! namespace, which the types of `rustix` cannot hold.
 
-/// What is known of a process. All numbers are of one counting, and 0 is somebody out of sight.
+/// Ids of a process, from one pid namespace; 0 is a process outside of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) parent: i32,

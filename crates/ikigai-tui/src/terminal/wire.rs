@@ -1,4 +1,4 @@
-//! What else a terminal can be told: a title, a notice, text for the clipboard.
+//! Other terminal output: title, notification, clipboard.
 
 use std::io;
 use std::process::Stdio;
@@ -13,13 +13,13 @@ use crate::width::cut;
 /// The longest text that is given to a terminal's clipboard, in bytes. Many take less.
 pub const LONGEST_COPY: usize = 1 << 20;
 
-/// How wide a title or a notice may be.
+/// Maximum width of a title or notification.
 const LONGEST_WORDS: usize = 120;
 
-/// How long tmux may take.
+/// Timeout of tmux.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What tmux must know to be found, and nothing else: keys of providers are not its business.
+/// Environment variables that tmux needs; it must not get providers' keys.
 const PASSED_ON: [&str; 5] = ["PATH", "HOME", "TMUX", "TMUX_PANE", "TMUX_TMPDIR"];
 
 /// Makes a terminal ring.

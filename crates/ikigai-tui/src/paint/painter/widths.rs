@@ -34,7 +34,7 @@ fn wide(char: char) -> usize {
     }
 }
 
-/// Marks and joiners have cells of their own.
+/// Terminal that gives marks and joiners separate cells.
 fn marks(char: char) -> usize {
     match char {
         '\u{300}'..='\u{36f}' => 0,
@@ -49,7 +49,7 @@ const TERMINALS: [(&str, Widths); 4] = [
     ("marks", marks),
 ];
 
-/// A small terminal: what a painter writes, and no more.
+/// Minimal terminal model: interprets only the sequences that a painter writes.
 struct TerminalModel {
     columns: usize,
     rows: Vec<Vec<String>>,
@@ -196,8 +196,8 @@ fn mixed() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ikigai_testkit::cases(256, 20_000)))]
 
-    /// After each frame the terminal shows what it would if it were painted anew, and text that all
-    /// terminals agree about is where it belongs.
+    /// After each frame the terminal equals a full repaint.
+    /// Text of undisputed width is in its place.
     #[test]
     fn no_cell_is_stale_whatever_a_terminal_counts(
         frames in prop::collection::vec(

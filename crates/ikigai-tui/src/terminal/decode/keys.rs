@@ -1,4 +1,4 @@
-//! Which key a sequence is: the forms of xterm, of the kitty protocol and of older terminals.
+//! Mapping of sequences to keys: xterm, the kitty protocol and older terminals.
 
 use crate::key::{KeyCode, KeyPress};
 
@@ -58,7 +58,7 @@ pub(super) fn sequence(held: &[u8], last: u8) -> Option<KeyPress> {
     }
 }
 
-/// The keys that are told by a letter.
+/// Keys encoded by a letter.
 fn letter(letter: u8) -> Option<KeyCode> {
     Some(match letter {
         b'A' => KeyCode::Up,
@@ -72,7 +72,7 @@ fn letter(letter: u8) -> Option<KeyCode> {
     })
 }
 
-/// The keys that are told by a number.
+/// Keys encoded by a number.
 fn numbered(number: u32) -> Option<KeyCode> {
     let number = u8::try_from(number).ok()?;
     Some(match number {
@@ -91,7 +91,7 @@ fn numbered(number: u32) -> Option<KeyCode> {
     })
 }
 
-/// A key that is told by its character's number, or by one of those that no character has.
+/// Key encoded by a code point, or by a private-use number.
 fn typed(
     number: u32,
     shifted: Option<u32>,
@@ -144,17 +144,17 @@ fn typed(
     let shifted = shifted.filter(|_| key.shift).or(capital);
     let told = text.or(shifted).filter(|char| !char.is_control());
     Some(KeyPress {
-        // The character itself tells.
+        // The character's case carries Shift.
         shift: key.shift && told.is_none() && !char.is_uppercase(),
         code: KeyCode::Char(told.unwrap_or(char)),
         ..key
     })
 }
 
-/// A key with the keys beside it, which are told as a sum of bits and one more.
+/// Key with modifiers, which are encoded as a bit set plus one.
 fn modified(code: KeyCode, modifiers: u32) -> Option<KeyPress> {
     let bits = modifiers.saturating_sub(1);
-    // Keys of the window system beside it: then it was not meant for us. Locks do not matter.
+    // With Super or Hyper the key was meant for the window system. Ignore locks.
     if bits & 0b01_1000 != 0 {
         return None;
     }
