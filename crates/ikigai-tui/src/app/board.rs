@@ -18,7 +18,7 @@ use crate::paint::Grid;
 /// Time that a question must be on the screen before it can be refused here.
 const LOOKED_AT: Duration = Duration::from_millis(700);
 
-/// Fewest columns of a board whose right half shows what the marked agent does.
+/// Fewest columns of a board with the selected agent in its right half.
 pub(super) const WIDE: u16 = 100;
 
 /// Most panes of agents that only the board shows.
@@ -35,7 +35,7 @@ pub(super) struct Board {
     pub(super) is_tree: bool,
     /// Text that names must contain.
     pub(super) filter: String,
-    /// Shows what the marked agent does; none: if there is room beside the list.
+    /// Shows the selected agent's activity; none: if there is room next to the list.
     peeks: Option<bool>,
     /// First row of the list on the screen.
     pub(super) top: usize,
@@ -168,7 +168,7 @@ impl Board {
         marked.or(agents.first().copied())
     }
 
-    /// Reports whether the board shows what the marked agent does.
+    /// Returns true if the board shows the selected agent's activity.
     pub(super) fn peeks(&self, ctx: &UiContext) -> bool {
         self.peeks.unwrap_or(ctx.columns >= WIDE)
     }
@@ -211,7 +211,7 @@ impl Board {
         self.load_near_mark(ctx);
     }
 
-    /// Loads what the board shows of agents near the marked one.
+    /// Loads the data of agents near the selected one.
     fn load_near_mark(&self, ctx: &mut UiContext) {
         let Some(marked) = self.marked(ctx) else {
             return;
@@ -465,7 +465,7 @@ fn run(line: String, ctx: &mut UiContext) {
         .push(EngineRequest::Send(speaker, UserRequest::Command(line)));
 }
 
-/// Reports whether an action is about the marked agent.
+/// Returns true if an action applies to the selected agent.
 fn is_deed(action: Action) -> bool {
     matches!(
         action,

@@ -75,7 +75,7 @@ impl Board {
         self.draw_keys(bottom, ctx, grid);
     }
 
-    /// Draws what the marked agent says and does, and its question below that.
+    /// Draws the selected agent's activity, and its question below.
     fn draw_peek(
         &mut self,
         agent: AgentId,
@@ -304,7 +304,7 @@ impl Board {
     }
 }
 
-/// Splits the area of the list: beside it or below it for what the marked agent does.
+/// Splits the area of the list; returns the part to its right or below for the activity.
 fn split(list: &mut Area, grid: &mut Grid) -> Area {
     let columns = list.columns;
     if columns >= WIDE {

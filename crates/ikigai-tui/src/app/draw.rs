@@ -195,7 +195,7 @@ fn draw_activity(area: Area, ctx: &UiContext, grid: &mut Grid) -> Area {
     area.above(bottom)
 }
 
-/// Rows of the toast, or of what the agent does.
+/// Rows of the toast, or of the agent's activity.
 fn busy_lines(ctx: &UiContext) -> Vec<TextLine> {
     if let Some((text, _)) = &ctx.toast {
         let mut lines = wrap(&TextLine::of(clean(text), Tone::Busy), ctx.columns, &[]);

@@ -55,7 +55,7 @@ fn join<'a>(parts: impl Iterator<Item = &'a String>) -> String {
     parts.join("\n")
 }
 
-/// An event as Markdown: what was said to the agent as a quotation, what tools did as code.
+/// Renders an event as Markdown: messages as quotations, tool calls as code.
 pub(super) fn markdown(row: &Row) -> String {
     match render(row) {
         Shown::User { text, .. } => quoted(&text),

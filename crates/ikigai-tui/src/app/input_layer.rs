@@ -205,7 +205,7 @@ impl InputLayer {
         if !ctx.input_is_empty() {
             self.send(ctx);
         } else if is_left_over {
-            // A message that an earlier process queued is sent in a turn of its own.
+            // A message that an earlier process queued gets a separate turn.
             let answer = UserRequest::Do(AgentJob::Mail);
             ctx.effects.push(EngineRequest::Send(ctx.current, answer));
         }

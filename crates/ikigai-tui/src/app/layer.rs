@@ -21,7 +21,7 @@ pub(super) trait Layer: Any {
         Handled::No
     }
 
-    /// Does what a bound key means.
+    /// Executes a bound action.
     fn act(&mut self, _action: Action, _ctx: &mut UiContext) -> Handled {
         Handled::No
     }

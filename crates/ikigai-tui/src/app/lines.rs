@@ -19,7 +19,7 @@ use crate::width::width;
 /// Fewest columns of a screen that is not narrow.
 pub(super) const NARROW: u16 = 60;
 
-/// Silence shorter than this is not worth telling.
+/// Shorter silence is not shown.
 const SILENT_SECONDS: u64 = 5;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -232,8 +232,9 @@ fn children(roster: &Roster, parent: AgentId, symbols: Symbols) -> Option<TextSp
     ))
 }
 
-/// The line at the bottom. What does not fit goes: keys, branch, cost, "of 200k", directory but for
-/// its last part, level.
+/// Status line at the bottom.
+/// Drops parts that do not fit: keys, branch, cost, "of 200k", directory except for its last part,
+/// level.
 pub(super) fn status(ctx: &UiContext, state: &AgentState, columns: u16) -> TextLine {
     let settings = state.settings();
     let directory = settings.workdir.as_deref().unwrap_or_default();

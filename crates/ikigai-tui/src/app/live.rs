@@ -36,7 +36,7 @@ pub struct Live {
     pub store_away: Option<String>,
 }
 
-/// Streamed text, laid out as far as it was drawn.
+/// Streamed text, and the layout of its drawn part.
 #[derive(Default)]
 pub struct StreamedText {
     text: String,
@@ -207,7 +207,7 @@ impl Live {
             }
             UiEvent::Unasked(call) => self.questions.retain(|one| one.call != *call),
             UiEvent::Queued { mail, text } => {
-                // A process that begins to look after the agent reports what was queued before.
+                // A process that activates an agent reports messages that were queued before.
                 self.queued.retain(|(queued, _)| queued != mail);
                 self.queued.push((*mail, text.clone()));
             }
@@ -251,7 +251,7 @@ impl Live {
         }
     }
 
-    /// Drops what a stored row replaces.
+    /// Drops the live parts that a stored row replaces.
     fn stored(&mut self, row: &Row, now: Instant) {
         self.store_away = None;
         let data = row.data.as_deref();

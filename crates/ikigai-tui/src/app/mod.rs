@@ -98,7 +98,7 @@ pub struct UiOptions {
     pub local_server: Option<String>,
 }
 
-/// Finds the mode in force for an agent: the logged one, as far as this user granted it here.
+/// Finds the mode in force: the logged one, limited to this user's grants here.
 pub type ModeInForce = Arc<dyn Fn(&AgentState) -> Approve + Send + Sync>;
 
 /// Usage of the current agent's context window.

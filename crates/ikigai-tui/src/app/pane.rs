@@ -30,7 +30,7 @@ const PAGE_ROWS: usize = 256;
 
 /// One agent on the screen.
 pub struct Pane {
-    /// The agent, as far as it was read.
+    /// The agent, with the rows read.
     pub agent: Agent,
     /// Its rows as drawn.
     pub scrollback: Scrollback,

@@ -19,13 +19,13 @@ use crate::text::{clean, cut};
 /// A changed input is saved after this time, so at most this often.
 const SAVE_PAUSE: Duration = Duration::from_secs(2);
 
-/// Pause before the draft of a line that was just sent is looked at again.
+/// Pause before the draft of a just sent line is checked again.
 const SENT_PAUSE: Duration = Duration::from_millis(300);
 
 /// Rows of pending messages above the input.
 const ROWS: usize = 3;
 
-/// Drafts of all inputs: what is on disk, and when to look again.
+/// Drafts of all inputs: copies on disk, and time of the next check.
 #[derive(Default)]
 pub(super) struct InputDrafts {
     due: Option<Instant>,
@@ -168,7 +168,7 @@ impl UiContext {
             .min()
     }
 
-    /// Saves and stores what is due.
+    /// Saves and stores due lines.
     pub(super) fn keep_typed(&mut self) {
         self.outbox.tick(self.now);
         self.ask_outbox();

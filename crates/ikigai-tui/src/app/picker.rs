@@ -160,7 +160,7 @@ impl Picker {
         Some(entries.find(|entry| entry.text == marked)?.deed.clone())
     }
 
-    /// Does what the marked entry stands for.
+    /// Executes the selected entry.
     fn take(&self, ctx: &mut UiContext) {
         let Some(deed) = self.taken() else {
             return ctx.toast("nothing is called so");

@@ -67,7 +67,7 @@ pub(super) fn call_lines(
     lines
 }
 
-/// Adds text that is spelled out. Rows that go on with a line differ from those that begin one.
+/// Adds text verbatim. Continuation rows have a different lead.
 fn add_exact(lines: &mut Vec<TextLine>, text: &str, manner: &RenderContext<'_>, most: usize) {
     let goes_on = match manner.symbols {
         Symbols::Utf8 => "↳ ",

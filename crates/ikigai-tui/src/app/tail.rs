@@ -1,4 +1,4 @@
-//! Newest rows of an agent, beside the board.
+//! Newest rows of an agent, next to the board.
 
 use ikigai_core::{AgentId, Seq};
 

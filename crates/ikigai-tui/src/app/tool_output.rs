@@ -25,7 +25,7 @@ const PEEK_OF_SEVERAL: usize = 2;
 #[derive(Clone, Debug, Default)]
 pub struct ToolOutput {
     lines: VecDeque<String>,
-    /// Lines that came before those that are held.
+    /// Number of lines before the buffered ones.
     dropped: usize,
 }
 

@@ -101,7 +101,7 @@ impl UiContext {
         }
     }
 
-    /// Does what a command of the current agent left to the screen.
+    /// Executes the screen part of the current agent's command.
     fn do_next(&mut self, next: Next) {
         match next {
             Next::Input(text) => self.put_back(self.current, text),

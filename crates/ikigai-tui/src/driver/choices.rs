@@ -17,7 +17,7 @@ pub(super) async fn picker(
     }
 }
 
-/// Models, those that can be asked first.
+/// Models, the available ones first.
 fn models(mut offers: Vec<Offer>, answering: Option<&ModelChoice>) -> Picker {
     let answers = |offer: &&Offer| {
         answering.is_some_and(|choice| {
@@ -75,7 +75,7 @@ async fn sessions(engine: &Engine) -> Result<Picker, EngineError> {
     let now = engine.now();
     let entries = engine.session_entries().await?.into_iter();
     let entries = entries.filter_map(|entry| {
-        // A session whose agents are all dead is nowhere to go.
+        // A session without living agents cannot be opened.
         let latest = entry.latest?;
         let living = match entry.living {
             1 => "1 agent".to_owned(),

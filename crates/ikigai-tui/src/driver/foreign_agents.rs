@@ -18,7 +18,7 @@ pub type NeighbourAnswer<'a> = Pin<Box<dyn Future<Output = Result<ControlAnswer,
 
 /// Other processes that own agents and answer requests.
 pub trait Neighbours {
-    /// Asks one of them. It ends soon, whatever the other one does.
+    /// Sends a request to one of them; times out soon.
     fn ask<'a>(&'a self, whom: &'a ProcessRecord, request: ControlRequest) -> NeighbourAnswer<'a>;
 }
 
@@ -39,8 +39,8 @@ impl Driver {
         }
     }
 
-    /// Hands what was typed to the process that holds the agent, or leaves it as mail; says which.
-    /// `false` if it is nothing that can be handed over.
+    /// Hands typed text to the process that holds the agent, or queues it as mail.
+    /// Reports which; returns `false` if it cannot be handed over.
     pub(super) async fn send_to_holder(
         &mut self,
         agent: AgentId,
@@ -191,7 +191,7 @@ impl Driver {
     }
 }
 
-/// Has processes in the background release their agents; returns those that worked.
+/// Makes background processes release their agents; returns the agents that were working.
 async fn release_background(
     engine: &Engine,
     neighbours: &dyn Neighbours,

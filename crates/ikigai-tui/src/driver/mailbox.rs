@@ -1,5 +1,6 @@
-//! What the engine tells, until the screen looks. Deltas of one answer become one, so that it holds
-//! little however long the screen does not look.
+//! Queue of engine events until the screen reads them.
+//! Deltas of one answer are merged, so that the queue stays small however long the screen does not
+//! read.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use super::background::LoadResult;
 /// Limit on output of one call that waits for the screen: more than a screen shows.
 const MOST_OUTPUT_BYTES: usize = 512 * 1024;
 
-/// Letters to look at for one to join: two for each call that can run.
+/// Number of letters searched for one to merge with: two per call that can run.
 const MOST_LOOKED_BACK: usize = 64;
 
 /// Event or result for the screen.

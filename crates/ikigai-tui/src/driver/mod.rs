@@ -504,7 +504,7 @@ impl Driver {
         }
     }
 
-    /// Loads what the status shows besides settings.
+    /// Loads the parts of the status other than settings.
     fn load_status(&mut self) {
         let current = self.app.current();
         self.loader.count(current);

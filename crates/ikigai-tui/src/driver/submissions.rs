@@ -25,7 +25,7 @@ impl Driver {
         self.draft_files = Some(files);
     }
 
-    /// Begins to keep what is typed, and takes over what dead processes left.
+    /// Starts saving drafts, and takes over those of dead processes.
     pub(super) fn start_drafts(&mut self) {
         let (mailbox, files) = (self.mailbox(), self.draft_files.take());
         let writer =
@@ -106,7 +106,7 @@ impl Driver {
         self.app.handle_event(agent, update, Instant::now());
     }
 
-    /// Does what the outbox asks for.
+    /// Executes an action of the outbox.
     pub(super) fn do_outbox(&mut self, action: OutboxAction) {
         match (action, &self.drafts) {
             (OutboxAction::Save(pending), Some(writer)) => {
@@ -162,7 +162,7 @@ impl Driver {
         }
     }
 
-    /// Looks for lines whose agent ended without a word, and saves and stores what is due.
+    /// Finds lines whose agent ended without a report; saves and stores due lines.
     pub(super) fn keep_typed(&mut self) {
         let now = Instant::now();
         if self.app.ctx.typed_due().is_some_and(|due| due <= now) {

@@ -88,7 +88,7 @@ impl<W: Write> Plain<W> {
         self.talk.not_said(&format!("pending: {reason}: {text}"));
     }
 
-    /// Takes in what the engine reports of lines.
+    /// Applies the engine's events about lines.
     pub(super) fn take_update(&mut self, update: &UiEvent) {
         match update {
             UiEvent::Received(id) => {
@@ -137,7 +137,7 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    /// Saves and stores what is due.
+    /// Saves and stores due lines.
     pub(super) fn keep_typed(&mut self) {
         self.outbox.tick(Instant::now());
         for agent in self.outbox.agents() {
@@ -183,7 +183,7 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    /// Saves what is not in the log, because the program ends, and says so.
+    /// Saves lines that are not in the log, because the program ends, and reports them.
     pub(super) async fn keep_all(&mut self) {
         self.outbox.save_all();
         for action in self.outbox.take_actions() {

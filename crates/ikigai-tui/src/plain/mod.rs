@@ -29,13 +29,13 @@ use crate::terminal::{
     HiddenInput, SignalEvent, Signals, begin_exit, is_exiting, treat_interrupt_as_key,
 };
 
-/// What goes on is told at most so often.
+/// Minimum interval between progress lines.
 const PROGRESS: Duration = Duration::from_secs(30);
 
-/// How many of the newest rows are told at the start.
+/// Number of newest rows printed at the start.
 const TOLD_ROWS: usize = 12;
 
-/// How many typed lines may wait.
+/// Capacity of the queue of typed lines.
 const LINES: usize = 64;
 
 /// The longest line that is read; longer ones are cut into several.
@@ -97,7 +97,7 @@ struct Plain<W> {
     engine: Engine,
     mailbox: Arc<Mailbox>,
     out: W,
-    /// When something was told last.
+    /// Time of the last output.
     told_at: Instant,
     /// While a key is typed.
     hidden: Option<HiddenInput>,
@@ -107,7 +107,7 @@ struct Plain<W> {
 }
 
 impl<W: Write> Plain<W> {
-    /// Goes to an agent: tells what was said last, and takes care of it.
+    /// Switches to an agent: prints its last messages and activates it.
     async fn begin(&mut self, agent: AgentId) -> Result<(), PlainError> {
         self.read_names().await?;
         let pane = Pane::open(&self.engine, agent)
@@ -183,7 +183,7 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    /// Does what is wanted; says whether to go on.
+    /// Executes wanted actions; returns false to quit.
     async fn carry_out(&mut self) -> Result<bool, PlainError> {
         for want in self.talk.take_wants() {
             match want {
@@ -193,7 +193,7 @@ impl<W: Write> Plain<W> {
                     self.begin(agent).await?;
                 }
                 Want::ReadNames => self.read_names().await?,
-                // What comes through a pipe is not shown anyway.
+                // Input from a pipe is not echoed anyway.
                 Want::Hide => {
                     let newline = |modes: &mut Termios| {
                         modes.local_modes.insert(LocalModes::ECHONL);
@@ -242,7 +242,8 @@ impl<W: Write> Plain<W> {
     }
 }
 
-/// What is typed, line by line. The thread sits in a read that nothing but the terminal ends.
+/// Reads standard input line by line.
+/// The thread blocks in a read that only the terminal ends.
 fn typed_lines() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(LINES);
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What is said on both sides, as lines. Knows neither a terminal nor a runtime.
+//! Conversation as lines of text, without a terminal or runtime.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ const WIDTH: u16 = 1000;
 /// Characters shown of a line that was not stored.
 pub(super) const NOT_STORED_CHARS: usize = 500;
 
-/// What is to be done.
+/// Action for the driver of the conversation.
 pub(super) enum Want {
     /// Say this.
     Say(AgentId, UserRequest),
@@ -35,7 +35,7 @@ pub(super) enum Want {
     Show(AgentId),
     /// Read what agents are called.
     ReadNames,
-    /// Show nothing of what is typed.
+    /// Turn echo off.
     Hide,
     /// Show it again.
     Unhide,
@@ -51,22 +51,22 @@ pub(super) struct Talk {
     live: Live,
     names: HashMap<AgentId, String>,
     questions: VecDeque<Question>,
-    /// What is to be written.
+    /// Output to write.
     text: String,
     /// The line of an answer that has not ended.
     coming: String,
-    /// An answer is being told.
+    /// An answer is streaming.
     is_speaking: bool,
-    /// What was asked of the user last, if they are asked at the moment.
+    /// Last prompt, if the user is being asked.
     prompt: Option<&'static str>,
     /// A line that looks like a key and is sent only if it is typed again.
     held: Option<String>,
-    /// Whose key is typed, if one is.
+    /// Provider whose key is being typed.
     secret: Option<String>,
     interrupted: Option<Instant>,
-    /// A line was said, and nothing was told of it yet.
+    /// A line was sent, and no output for it came yet.
     is_said: bool,
-    /// Lines of the user's shell were told, so that its row need not tell them again.
+    /// Output of the user's shell was printed, so that its row need not repeat it.
     is_printed: bool,
     wants: Vec<Want>,
 }
@@ -129,7 +129,7 @@ impl Talk {
         std::mem::take(&mut self.wants)
     }
 
-    /// What is to be written; asks the user for something if nothing goes on.
+    /// Takes the output; appends a prompt if the agent is idle.
     pub(super) fn take_text(&mut self) -> String {
         let wanted = match self.questions.front() {
             _ if self.secret.is_some() => Some("key, not shown: "),
@@ -192,7 +192,7 @@ impl Talk {
         self.say(request);
     }
 
-    /// Takes what was typed hidden.
+    /// Takes a key that was typed without echo.
     fn take_key(&mut self, provider: String, typed: &str) {
         self.wants.push(Want::Unhide);
         match TypedKey::new(typed) {
@@ -235,7 +235,7 @@ impl Talk {
         }
     }
 
-    /// Takes in what the engine tells.
+    /// Handles an event of the engine.
     pub(super) fn told(&mut self, agent: AgentId, update: &UiEvent, now: Instant) {
         match update {
             UiEvent::Question(question) => self.asked(question),
@@ -253,7 +253,8 @@ impl Talk {
             return self.told_of_other(agent, update);
         }
         self.live.handle_event(update, now);
-        // The row of a message comes before its turn begins, what a command did before its output.
+        // The row of a message comes before its turn begins; a command's row comes before its
+        // output.
         self.is_said &= match update {
             UiEvent::Stored(row) => is_typed(row) || is_deed(row),
             UiEvent::Printed(_)
@@ -360,7 +361,7 @@ impl Talk {
             Some(Kind::Assistant) if self.is_speaking || !self.coming.is_empty() => {
                 self.end_speech();
             }
-            // Whoever typed it has seen it.
+            // The user has typed it and seen it.
             Some(Kind::User) if is_typed(row) => {}
             // The command that did it says so.
             Some(Kind::Mark | Kind::Rewind) => {}
@@ -459,7 +460,7 @@ impl Talk {
         self.add(&format!(
             "everything is kept. go on with: ikigai --plain --agent {name}"
         ));
-        // Nobody is asked any more.
+        // The questions are void.
         self.questions.clear();
         self.prompt = Some("");
     }
@@ -478,7 +479,7 @@ fn manner(own: Option<AgentId>, name_of: &dyn Fn(AgentId) -> Option<String>) -> 
     }
 }
 
-/// Whether a command that follows tells of it.
+/// Returns true if a following command row reports it.
 fn is_deed(row: &Row) -> bool {
     use Kind::{AgentKilled, Clear, Fork, Mark, Rewind};
     matches!(
@@ -487,7 +488,7 @@ fn is_deed(row: &Row) -> bool {
     )
 }
 
-/// Whether it is a message of the user's own words.
+/// Returns true if it is a message typed by the user.
 fn is_typed(row: &Row) -> bool {
     if row.kind.read_as() != Some(Kind::User) {
         return false;
@@ -500,7 +501,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(char::is_whitespace)
 }
 
-/// What a number means; nothing is taken for granted.
+/// Parses the number of an answer; no other input approves.
 fn answer_of(line: &str, question: &Question) -> Option<Answer> {
     let line = line.trim();
     let (number, why) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

@@ -25,12 +25,12 @@ const WORDS: [(Sign, &str); 14] = [
     (Sign::Shell, "shell: "),
 ];
 
-/// An event; empty if there is nothing to tell of it.
+/// Text of an event; empty if there is nothing to print.
 pub(super) fn told(row: &Row, manner: &RenderContext<'_>) -> String {
     let shown = render(row);
     match &shown {
         Shown::Nothing | Shown::Usage(_) | Shown::System(_) => String::new(),
-        // As it was written: whoever hears it wants no tables drawn with lines.
+        // As written: screen readers need no tables drawn with lines.
         Shown::Assistant { text, .. } if text.trim().is_empty() => String::new(),
         Shown::Assistant { text, .. } => format!("assistant: {}", clean(text.trim_end())),
         shown => {
