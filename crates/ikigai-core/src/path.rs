@@ -1,10 +1,12 @@
-//! The path of an agent: the one chain of rows from its newest to a root.
+//! Path of an agent: the chain of rows from its newest to a root.
 //!
-//! Every row has one predecessor: of a `clear` none, of a `rewind` its target, of an inheriting
-//! child's first row its fork point, of any other row the one before it. So a path is a short list
-//! of spans, and only control rows bend it. It is known from its newest end as far as somebody
-//! needed it; what lies before is one reference, resolved when asked for by reading a few control
-//! rows more. So neither opening an agent nor forking it depends on how long its history is.
+//! Every row has one predecessor: a `clear` has none, a `rewind` has its target, an inheriting
+//! child's first row has its fork point, and any other row has the previous one. So a path is a
+//! short list of spans, and only control rows bend it.
+//!
+//! A path is resolved lazily from its newest end. The unresolved part is one reference; callers
+//! resolve it by reading a few more control rows. So the cost of opening or forking an agent does
+//! not depend on the length of its history.
 
 use std::collections::VecDeque;
 
@@ -14,31 +16,32 @@ use crate::ids::{AgentId, RowRef, Seq};
 use crate::kind::{Kind, StoredKind};
 use crate::query::{ControlQuery, Span};
 
-/// How many control rows the first step reads; each further one reads twice as many. A step that
-/// finds no bend among them is still a step.
+/// Number of control rows that the first step reads; each further step reads twice as many.
+///
+/// A step that finds no bend among them still counts.
 const FIRST_STEP_ROWS: usize = 8;
 
-/// No step reads more than this, so that one read stays short.
+/// Largest number of control rows in a step, so that one read stays short.
 const LONGEST_STEP_ROWS: usize = 256;
 
-/// Where a path leads below a row that bends it.
+/// Continuation of a path below a row that bends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bend {
-    /// Nowhere: the row is a root.
+    /// None: the row is a root.
     Root,
-    /// To this row, which need not be checked.
+    /// This row, without a check.
     To(RowRef),
-    /// To this row of another agent, if the bending row's agent holds it.
+    /// This row of another agent, if the bending row's agent holds it.
     IfHeld(RowRef),
 }
 
-/// Reads off a control row whether and whereto it bends the path of its agent.
+/// Returns the bend that a control row makes in its agent's path.
 pub(crate) fn bend_of(row: &Row) -> Option<Bend> {
     match row.kind {
         StoredKind::Known(Kind::Clear) => Some(Bend::Root),
         StoredKind::Known(Kind::Rewind) => {
             let target = data::read::<RewindData>(row.data.as_deref()).target?;
-            // A first row that is no fork has nothing before it that could be held.
+            // A first row that is no fork has no earlier rows that it could return to.
             let older = target.agent != row.at.agent || target.seq < row.at.seq;
             if target.seq == Seq(0) || row.at.seq == Seq(1) || !older {
                 None
@@ -55,15 +58,16 @@ pub(crate) fn bend_of(row: &Row) -> Option<Bend> {
     }
 }
 
-/// The row that an inheriting child's first row follows; sequence number 0 reads as absent, and
-/// so does a row of the child itself.
+/// Returns the row that an inheriting child's first row follows.
+///
+/// Sequence number 0 and rows of the child itself count as absent.
 pub(crate) fn fork_point_of(child: AgentId, fork: &ForkData) -> Option<RowRef> {
     let inherits = fork.role == Some(ForkRole::Child) && fork.context != Some(ForkContext::Fresh);
     fork.fork_point
         .filter(|point| inherits && point.seq > Seq(0) && point.agent != child)
 }
 
-/// Says whether no row precedes this one.
+/// Returns true if the row has no predecessor.
 pub fn is_root(row: &Row) -> bool {
     match bend_of(row) {
         Some(Bend::Root) => true,
@@ -72,25 +76,25 @@ pub fn is_root(row: &Row) -> bool {
     }
 }
 
-/// What a control row on the path says beside bending it.
+/// Meaning of a control row on the path, apart from bends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A place to return to, with its label.
+    /// A mark with its label.
     Mark(Option<String>),
-    /// A range that a text, or nothing, stands for.
+    /// A range that a summary, or a gap, replaces.
     Summary {
         /// First row of the range.
         from: RowRef,
         /// Last row of the range.
         to: RowRef,
     },
-    /// A summary that is taken back.
+    /// A summary that is undone.
     Undo(RowRef),
-    /// Rows that are left out.
+    /// Rows that requests leave out.
     Omit(Vec<RowRef>),
 }
 
-/// Reads off a control row what it notes.
+/// Returns the note of a control row.
 pub(crate) fn note_of(row: &Row) -> Option<Note> {
     let data = row.data.as_deref();
     match row.kind {
@@ -111,35 +115,39 @@ pub(crate) fn note_of(row: &Row) -> Option<Note> {
     }
 }
 
-/// A path, known from its newest row back to some place.
+/// A path, resolved from its newest row back to some row.
 #[derive(Clone, Debug, Default)]
 pub struct Path {
-    /// What is known, oldest first; neighbours of one agent that touch are one span.
+    /// Resolved spans, oldest first; adjacent spans of one agent are joined.
     spans: VecDeque<Span>,
-    /// What the control rows among them note, oldest first.
+    /// Notes of the control rows in the spans, oldest first.
     notes: VecDeque<(RowRef, Note)>,
-    /// The row at which the unknown part ends; none if the path is known to its root.
+    /// Newest row of the unresolved part; none if the path is resolved to its root.
     below: Option<RowRef>,
-    /// Agents whose first row lies above `below`. An honest log never comes back to one, so a
-    /// path that would do so ends there: a forged fork point cannot make a walk endless.
+    /// Agents whose first row lies above `below`.
+    ///
+    /// A valid log never returns to such an agent, so the path ends there: a forged fork point
+    /// cannot make a walk endless.
     passed: Vec<AgentId>,
-    /// How many steps were made, of which each reads more than the one before.
+    /// Number of steps so far; each reads more rows than the previous one.
     steps: u32,
-    /// A rewind into another agent's rows of which is not yet known whether it is valid.
+    /// A rewind into another agent's rows that is not validated yet.
     check: Option<Box<Check>>,
-    /// The path that such a rewind was checked against in vain. It is where the walk comes to
-    /// later, and what the next one is checked against: each ancestor is walked once.
+    /// Inherited path that refuted such a rewind.
+    ///
+    /// The walk reaches it later and continues with it, and it checks the next rewind: each
+    /// ancestor is walked once.
     checked: Option<Box<Inherited>>,
 }
 
-/// The path of the first row of an agent.
+/// Path of the first row of an agent.
 #[derive(Clone, Debug)]
 struct Inherited {
     by: AgentId,
     path: Path,
 }
 
-/// Two paths are equal if the same is known of them, however it became known.
+/// Compares the resolved parts, however they were resolved.
 impl PartialEq for Path {
     fn eq(&self, other: &Self) -> bool {
         self.spans == other.spans && self.notes == other.notes && self.below == other.below
@@ -148,17 +156,17 @@ impl PartialEq for Path {
 
 impl Eq for Path {}
 
-/// Finds out whether a rewind's agent holds its target.
+/// Check that a rewind's agent holds the rewind's target.
 #[derive(Clone, Debug)]
 struct Check {
     rewind: RowRef,
     target: RowRef,
-    /// What the rewind's agent inherits.
+    /// Path that the rewind's agent inherits.
     inherited: Path,
 }
 
 impl Path {
-    /// The path of a row, of which nothing is known yet.
+    /// Makes the unresolved path of a row.
     pub fn of(row: Option<RowRef>) -> Self {
         Self {
             below: row.filter(|row| row.seq > Seq(0)),
@@ -166,8 +174,9 @@ impl Path {
         }
     }
 
-    /// The path of a row below which these control rows of its agent are the newest, newest first;
-    /// `all` if there are no others.
+    /// Makes the path of a row from the newest control rows of its agent, newest first.
+    ///
+    /// `all` says that there are no others.
     pub(crate) fn known<'a>(
         row: RowRef,
         control: impl Iterator<Item = &'a Row>,
@@ -180,7 +189,7 @@ impl Path {
         path
     }
 
-    /// The path of the fork point of a child, of which nothing is known yet.
+    /// Makes the unresolved path of a child's fork point.
     pub(crate) fn inherited_by(child: AgentId, fork: Option<&ForkData>) -> Self {
         Self {
             passed: vec![child],
@@ -188,33 +197,33 @@ impl Path {
         }
     }
 
-    /// The known spans, oldest first.
+    /// Returns the resolved spans, oldest first.
     pub fn spans(&self) -> impl DoubleEndedIterator<Item = Span> + ExactSizeIterator + '_ {
         self.spans.iter().copied()
     }
 
-    /// What control rows of the known part note, oldest first.
+    /// Returns the notes of the resolved part, oldest first.
     pub fn notes(&self) -> impl DoubleEndedIterator<Item = (RowRef, &Note)> + '_ {
         self.notes.iter().map(|(row, note)| (*row, note))
     }
 
-    /// Says whether the path is known to its root.
+    /// Returns true if the path is resolved to its root.
     pub fn is_complete(&self) -> bool {
         self.below.is_none()
     }
 
-    /// The oldest row, if the path is known to its root.
+    /// Returns the oldest row, if the path is resolved to its root.
     pub fn root(&self) -> Option<RowRef> {
         let first = self.spans.front().filter(|_| self.is_complete())?;
         Some(RowRef::new(first.agent, first.from))
     }
 
-    /// Says whether the row is on the known part.
+    /// Returns true if the row is on the resolved part.
     pub fn contains(&self, row: RowRef) -> bool {
         self.spans.iter().rev().any(|span| span.contains(row))
     }
 
-    /// What to read next to know more; none if the path is known to its root.
+    /// Returns the next query to resolve more; none if the path is resolved to its root.
     pub fn wants(&self) -> Option<ControlQuery> {
         if let Some(check) = &self.check {
             return check.inherited.wants();
@@ -230,7 +239,7 @@ impl Path {
         (FIRST_STEP_ROWS << doublings).min(LONGEST_STEP_ROWS)
     }
 
-    /// Takes in the rows that [`Path::wants`] asked for, newest first.
+    /// Resolves more of the path with the rows that [`Path::wants`] asked for, newest first.
     pub fn supply(&mut self, rows: &[Row]) {
         if let Some(check) = self.check.take() {
             self.go_on_checking(check, rows);
@@ -241,14 +250,15 @@ impl Path {
         }
     }
 
-    /// Walks down from `below` as far as `rows`, the newest control rows at or before it, reach;
-    /// `all` if there are no others.
+    /// Walks down from `below` with `rows`, the newest control rows at or before it.
+    ///
+    /// `all` says that there are no others.
     fn step<'a>(&mut self, mut below: RowRef, rows: impl Iterator<Item = &'a Row>, all: bool) {
         let mut oldest = None;
         for row in rows {
             oldest = Some(row);
             if row.at.seq > below.seq {
-                // It is on a branch that a newer rewind has left.
+                // The row is on an abandoned branch.
                 continue;
             }
             match bend_of(row) {
@@ -266,7 +276,7 @@ impl Path {
                     }
                 }
                 Some(Bend::IfHeld(target)) => {
-                    // The rows above are on the path whatever becomes of the question.
+                    // The rows above are on the path with either outcome of the check.
                     if row.at.seq < below.seq {
                         self.extend(below, row.at.seq.next(), Some(row.at));
                     }
@@ -291,7 +301,7 @@ impl Path {
         }
     }
 
-    /// What the agent inherits, as far as it is known.
+    /// Returns the inherited path of an agent, as far as it is resolved.
     fn inherited_of(&mut self, by: AgentId) -> Self {
         match self.checked.take() {
             Some(checked) if checked.by == by => checked.path,
@@ -302,8 +312,9 @@ impl Path {
         }
     }
 
-    /// Goes on with what a rewind was checked against, if the walk has come to its agent's first
-    /// row, which `next` precedes.
+    /// Continues with the path of a failed check once the walk reaches its agent's first row.
+    ///
+    /// `next` precedes that row.
     fn reuse_checked(&mut self, row: RowRef, next: RowRef) {
         let reaches = |checked: &Inherited| checked.by == row.agent && checked.path.contains(next);
         if row.seq == Seq(1) && self.checked.as_deref().is_some_and(reaches) {
@@ -347,7 +358,7 @@ impl Path {
         }
     }
 
-    /// Knows `below.agent`'s rows from `from` to `below` too, and that `next` precedes them.
+    /// Adds rows `from..=below` of `below.agent` to the resolved part; `next` precedes them.
     fn extend(&mut self, below: RowRef, from: Seq, next: Option<RowRef>) {
         let span = Span::new(below.agent, from, below.seq);
         match self.spans.front_mut() {
@@ -376,7 +387,7 @@ impl Path {
         self.checked = rest.checked;
     }
 
-    /// Forgets all that comes after a row of the known part.
+    /// Removes all rows after a row of the resolved part.
     fn cut_after(&mut self, row: RowRef) {
         while let Some(last) = self.spans.back().copied() {
             let found = last.contains(row);
@@ -402,7 +413,7 @@ impl Path {
         }
     }
 
-    /// Goes on with a row that follows the newest one.
+    /// Appends a row that follows the newest one.
     pub(crate) fn append(&mut self, row: &Row) {
         let at = row.at;
         match self.spans.back_mut() {
@@ -417,12 +428,12 @@ impl Path {
         }
     }
 
-    /// Begins anew with nothing before.
+    /// Empties the path.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Goes back to a row, known or not, so that the next one follows it.
+    /// Returns to a row, resolved or not, so that the next row follows it.
     pub(crate) fn go_back_to(&mut self, target: RowRef) {
         if self.contains(target) {
             self.cut_after(target);
@@ -431,8 +442,10 @@ impl Path {
         }
     }
 
-    /// The known spans before a row, or all if none is given, newest first, as far as they are
-    /// needed for `rows` rows. Empty at the root, and where the path must be made known first.
+    /// Returns resolved spans before `row`, or all without one, that hold `rows` rows, newest
+    /// first.
+    ///
+    /// Empty at the root, and if the path must be resolved further first.
     pub fn spans_before(&self, row: Option<RowRef>, rows: usize) -> Vec<Span> {
         let (index, rest) = match row {
             None => (self.spans.len(), None),
@@ -459,8 +472,9 @@ impl Path {
             .collect()
     }
 
-    /// The row so many after another on the known part, or the newest if there are fewer; none if
-    /// the row is not on it.
+    /// Returns the row `rows` rows after `row`, or the newest if there are fewer.
+    ///
+    /// None if the row is not on the resolved part.
     pub fn row_after(&self, row: RowRef, rows: usize) -> Option<RowRef> {
         let index = self.spans.iter().rposition(|span| span.contains(row))?;
         let rest = Span {
@@ -480,8 +494,9 @@ impl Path {
         Some(found)
     }
 
-    /// Ends the path with this row of the known part, or before its newest row if none is given:
-    /// what lies before cannot be read.
+    /// Ends the path at this row, or before its newest row if none is given.
+    ///
+    /// For paths whose older rows cannot be read.
     pub fn end_at(&mut self, row: Option<RowRef>) {
         let index = row.and_then(|row| self.spans.iter().rposition(|span| span.contains(row)));
         let older = index.map_or(self.spans.len(), |index| index);

@@ -1,4 +1,4 @@
-//! The projection: from an agent to the request that a provider is sent. Pure and total.
+//! Projection of an agent's state and view to a request. Pure and total.
 
 mod budget;
 mod context_rows;
@@ -29,7 +29,7 @@ pub use plan::{
 pub use scale::{SCALE_ROWS, Scale, expected_tokens};
 pub use window::{Window, covered_since, is_full, missing_messages};
 
-/// For whom a request is made, and what goes with it beside the conversation.
+/// Model of a request, with tools and pinned documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The provider.
@@ -103,7 +103,7 @@ impl ToolFacts {
     };
 }
 
-/// What a provider is sent, in no provider's form. There is no place in it for anything else.
+/// Provider-neutral request. It has no fields for anything else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Request {
     /// The system slot: the prompt, then the pinned documents.
@@ -116,18 +116,18 @@ pub struct Request {
     pub tools: Vec<ToolSpec>,
 }
 
-/// What is missing for a request.
+/// Reason for the lack of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CannotProject {
-    /// Nobody has said anything that is to be answered.
+    /// No user message needs an answer.
     #[error("there is no user message to answer")]
     NoUserMessage,
     /// System prompt, pins and tools alone exceed the window.
     #[error("system prompt, pins and tools alone need {needed} tokens of {window}: {}", list(.largest))]
     NoRoom {
-        /// What they need.
+        /// Tokens that they need.
         needed: u64,
-        /// What the model takes.
+        /// Tokens that the model accepts.
         window: u64,
         /// The largest of them with their tokens, largest first.
         largest: Vec<(String, u64)>,
@@ -142,7 +142,7 @@ fn list(parts: &[(String, u64)]) -> String {
     parts.join(", ")
 }
 
-/// Makes the request that the agent's next turn sends, or says what is missing for one.
+/// Makes the request of the agent's next turn.
 pub fn project(
     state: &AgentState,
     view: &View,
@@ -162,7 +162,7 @@ pub fn project(
     }
 }
 
-/// Makes what a request would hold now, also when there is nothing to answer.
+/// Makes the request of this moment, even if there is no message to answer.
 pub fn assemble(
     state: &AgentState,
     view: &View,
@@ -181,8 +181,10 @@ fn request_of(state: &AgentState, target: &Target, sent: Vec<Sent>) -> Request {
     }
 }
 
-/// The rows to leave out if the provider refuses message `index` of the request: what only it can
-/// read in a message of the assistant, else all that the message was made from.
+/// Returns the rows to leave out if the provider refuses message `index` of the request.
+///
+/// For a message of the assistant these are the rows with opaque payloads, if there are any; else
+/// all rows that the message was made from.
 pub fn rows_behind(
     state: &AgentState,
     view: &View,
@@ -224,7 +226,7 @@ fn send(
     Ok(window.into_messages())
 }
 
-/// The system prompt, then each pinned document under a heading with its path.
+/// Returns the system prompt, then each pinned document under a heading with its path.
 fn system_slot(state: &AgentState, target: &Target) -> Option<String> {
     let mut slot = state.system().unwrap_or_default().to_owned();
     for (path, text) in budget::pinned(state, target) {

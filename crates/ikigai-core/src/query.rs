@@ -1,11 +1,11 @@
-//! What core asks of a store: two shapes of reading, both bounded.
+//! Two bounded queries of a store.
 
 use crate::ids::{AgentId, RowRef, Seq};
 
 /// Rows `from..=to` of one agent: a piece of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// Whose rows.
+    /// The agent.
     pub agent: AgentId,
     /// The first of them.
     pub from: Seq,
@@ -14,43 +14,43 @@ pub struct Span {
 }
 
 impl Span {
-    /// The rows `from..=to` of `agent`.
+    /// Makes the span `from..=to` of `agent`.
     pub const fn new(agent: AgentId, from: Seq, to: Seq) -> Self {
         Self { agent, from, to }
     }
 
-    /// All rows of `agent`, also those to come.
+    /// Makes the span of all rows of `agent`, future ones included.
     pub const fn whole(agent: AgentId) -> Self {
-        // As much as every store can count to.
+        // Largest sequence number that every store can represent.
         Self::new(agent, Seq(1), Seq(i64::MAX as u64))
     }
 
-    /// Says whether the row is one of these.
+    /// Returns true if the span contains the row.
     pub fn contains(&self, row: RowRef) -> bool {
         row.agent == self.agent && (self.from..=self.to).contains(&row.seq)
     }
 
-    /// How many rows these are.
+    /// Returns the number of rows.
     pub const fn len(&self) -> u64 {
         self.to.0.saturating_add(1).saturating_sub(self.from.0)
     }
 
-    /// Says whether there are none.
+    /// Returns true if there are no rows.
     pub const fn is_empty(&self) -> bool {
         self.to.0 < self.from.0
     }
 }
 
-/// Asks for the newest `limit` control rows of `span`, newest first.
+/// Query for the newest `limit` control rows of `span`, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlQuery {
-    /// Where to look.
+    /// The rows to search.
     pub span: Span,
-    /// How many at most.
+    /// Largest number of rows.
     pub limit: usize,
 }
 
-/// From which end of a span rows are read.
+/// Order in which rows of a span are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The oldest first, in order.
@@ -59,13 +59,13 @@ pub enum Direction {
     Backwards,
 }
 
-/// Asks for at most `limit` rows of `span`, of every kind.
+/// Query for at most `limit` rows of `span`, of every kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageQuery {
-    /// Where to read.
+    /// The rows to read.
     pub span: Span,
-    /// From which end, and in which order the rows come.
+    /// Order of the rows, which also selects the end of the span.
     pub direction: Direction,
-    /// How many at most.
+    /// Largest number of rows.
     pub limit: usize,
 }

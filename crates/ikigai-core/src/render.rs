@@ -1,4 +1,4 @@
-//! What a person sees of a row, in no screen's form.
+//! Display form of rows, for any front end.
 
 use std::fmt;
 
@@ -16,52 +16,53 @@ use crate::message::Block;
 /// Shown in place of an answer without text, thinking and calls.
 const EMPTY_ANSWER: &str = "(empty answer)";
 
-/// One event as it is shown. Front ends add signs, colours and folds; [`fmt::Display`] is the
-/// form for a plain terminal.
+/// Display form of one event.
+///
+/// Front ends add signs, colours and folds; [`fmt::Display`] is the form for a plain terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// It draws nothing.
+    /// The row is not drawn.
     Nothing,
     /// A system prompt.
     System(String),
-    /// What was said to the agent.
+    /// A message to the agent.
     User {
-        /// What a person sees of it.
+        /// Text for the user.
         text: String,
-        /// What the model was told, if that is something else.
+        /// Text for the model, if it differs.
         told: Option<String>,
-        /// Who said it, and how.
+        /// Origin of the message.
         said: Said,
     },
-    /// What the model thought and said.
+    /// Thinking and text of the model.
     Assistant { thinking: Vec<String>, text: String },
     /// A tool call.
     ToolCall {
-        /// What the model thought before it.
+        /// Thinking of the model before the call.
         thinking: Vec<String>,
-        /// Which tool.
+        /// Name of the tool.
         name: String,
-        /// The call in a line.
+        /// The call as one line.
         text: String,
-        /// All of it, as the model wrote it.
+        /// The arguments as the model wrote them.
         arguments: String,
     },
-    /// What came of one.
+    /// Result of a tool call.
     ToolResult {
-        /// Which tool.
+        /// Name of the tool.
         name: String,
-        /// What a person sees of it: a line, and a diff if there is one.
+        /// Text for the user: a line, and a diff if there is one.
         text: String,
-        /// What the model was given.
+        /// Output for the model.
         output: String,
-        /// Whether the tool succeeded.
+        /// True if the tool succeeded.
         success: bool,
         /// The call that is answered.
         call: Option<RowRef>,
     },
-    /// Nothing above is remembered.
+    /// The path was cleared.
     Cleared,
-    /// A place to return to.
+    /// A mark with its label.
     Mark(Option<String>),
     /// A return to an earlier row.
     Rewound(RewindData),
@@ -69,7 +70,7 @@ pub enum Shown {
     Forked {
         /// The line that was written for it.
         text: String,
-        /// Whose side it is.
+        /// Side of the fork that the row belongs to.
         role: Option<ForkRole>,
         /// The agent on the other side.
         other: Option<AgentId>,
@@ -78,42 +79,42 @@ pub enum Shown {
     Command { echo: String, output: String },
     /// Agents that were killed.
     Killed(Vec<AgentId>),
-    /// What a response cost.
+    /// Cost of a response.
     Usage(Amounts),
     /// A turn was stopped.
     Interrupted(Option<Cause>),
     /// A turn failed.
     Failed {
         category: Option<Category>,
-        /// The status of the answer, if there was one.
+        /// HTTP status of the response, if there was one.
         status: Option<u16>,
         text: String,
     },
-    /// What stands for a range of rows.
+    /// A summary, or a gap, in place of a range of rows.
     Summary {
         range: Option<(RowRef, RowRef)>,
         text: Option<String>,
         /// True if the row only shortens the tool outputs of the range.
         elides: bool,
-        /// The summary that is taken back, if the row does that.
+        /// The summary that the row undoes.
         undo: Option<RowRef>,
     },
     /// A row that could not be read.
     Warning(String),
 }
 
-/// Who said something to an agent, and how.
+/// Origin of a message to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// A person, or nobody knows who.
+    /// The user, or an unknown sender.
     Typed,
-    /// It is a fork's prompt.
+    /// The prompt of a fork.
     Fork,
-    /// It came as mail, from this agent.
+    /// Mail from this agent.
     Mail(Option<AgentId>),
-    /// A person ran this, and it is what came out.
+    /// Output of a shell command that the user ran.
     Shell(Shell),
-    /// It is what came of a child.
+    /// Result of a child.
     Merge(Merge),
 }
 
@@ -130,13 +131,13 @@ impl Said {
 }
 
 impl Shown {
-    /// The line that reports a bad row: its agent, its number, its kind and what is wrong.
+    /// Makes the warning about a bad row: agent, number, kind and error.
     pub fn warning(row: &Row, error: &LoadError) -> Self {
         let line = format!(
             "row {} of kind `{:.64}` is skipped: {error}",
             row.at, row.kind
         );
-        // The name of an unknown kind may hold anything, line breaks included.
+        // The name of an unknown kind can contain any character, line breaks included.
         Self::Warning(line.replace(char::is_control, "\u{fffd}"))
     }
 }
@@ -146,8 +147,7 @@ pub fn render(row: &Row) -> Shown {
     render_loaded(row, &load(row))
 }
 
-/// Renders a row of which is known what it is for the conversation. Every kind has its arm, though
-/// it may draw nothing.
+/// Renders a row that is already loaded. Every kind has an arm, even one that draws nothing.
 pub(crate) fn render_loaded(row: &Row, loaded: &Result<Loaded, LoadError>) -> Shown {
     let part = match loaded {
         Ok(Loaded::Message(part)) => Some(part),
@@ -283,22 +283,22 @@ fn render_result(shown: Option<&str>, part: Option<&Part>) -> Shown {
     }
 }
 
-/// What agents and rows are called where something is shown.
+/// Names of agents and rows for display.
 #[derive(Clone, Copy)]
 pub struct Names<'a> {
-    /// Whose rows these are: others are named when they are referred to.
+    /// Agent whose rows are shown; references to other agents' rows include the agent.
     pub own: Option<AgentId>,
-    /// What agents are called; one without a name is shown by its id.
+    /// Looks up an agent's name; an agent without one is shown by its id.
     pub name_of: &'a dyn Fn(AgentId) -> Option<String>,
 }
 
 impl Names<'_> {
-    /// The agent's name.
+    /// Returns the agent's name.
     pub fn agent(&self, agent: AgentId) -> String {
         (self.name_of)(agent).unwrap_or_else(|| agent.to_string())
     }
 
-    /// `#12`, or `#docs.12` if it is another agent's row.
+    /// Returns `#12`, or `#docs.12` for another agent's row.
     pub fn row(&self, row: RowRef) -> String {
         if self.own == Some(row.agent) {
             return format!("#{}", row.seq);
@@ -307,19 +307,19 @@ impl Names<'_> {
     }
 }
 
-/// An event in the form for a plain terminal, with agents and rows as they are called.
+/// Display form of an event for a plain terminal, with names of agents and rows.
 pub struct Told<'a> {
     shown: &'a Shown,
     names: Names<'a>,
 }
 
 impl Shown {
-    /// It, with agents and rows as they are called.
+    /// Adds names of agents and rows for [`fmt::Display`].
     pub fn told<'a>(&'a self, names: Names<'a>) -> Told<'a> {
         Told { shown: self, names }
     }
 
-    /// The agents that it names by their ids.
+    /// Returns the agents that the event names by id.
     pub fn mentions(&self) -> Vec<AgentId> {
         match self {
             Self::Rewound(data) => {
@@ -432,7 +432,9 @@ impl fmt::Display for Told<'_> {
     }
 }
 
-/// A fork in a few words. The stored line names the other agent by its id and, in brackets, its name.
+/// Describes a fork in a few words.
+///
+/// The stored line names the other agent by its id and, in brackets, its name.
 pub fn forked(text: &str, role: Option<ForkRole>, other: Option<AgentId>) -> String {
     let name = other
         .and_then(|other| text.split_once(&other.to_string()))

@@ -7,58 +7,58 @@ use serde_json::{Map, Value};
 use crate::json::{data_type, words};
 
 data_type! {
-    /// Which model answers.
+    /// Model of an agent.
     ModelChoice {
         /// Its provider.
         provider: String,
         /// Its name there.
         model: String,
-        /// How much it thinks.
+        /// Thinking level.
         level: String,
     }
 }
 data_type! {
     /// A pinned document.
     Pin {
-        /// Where it is read.
+        /// Path of the file.
         path: String,
         /// Hash of the bytes last read; none if it could not be read.
         hash: String,
     }
 }
 data_type! {
-    /// A permission given for good.
+    /// A permission that the user granted permanently.
     Rule {
-        /// For which tool.
+        /// Name of the tool.
         tool: String,
-        /// For which calls of it.
+        /// Pattern of the permitted calls.
         pattern: String,
     }
 }
 data_type! {
     /// A spending cap.
     Spend {
-        /// In dollars.
+        /// Cap in dollars.
         usd: serde_json::Number,
-        /// In tokens.
+        /// Cap in tokens.
         tokens: u64,
     }
 }
 words! {
-    /// What tools may do without asking.
+    /// Approval mode: effects that tools may have without asking.
     Approve {
-        /// Reading only.
+        /// Reading only; other calls are refused.
         Read,
-        /// Everything else is asked.
+        /// Every other effect needs approval.
         Ask,
-        /// Writes inside the working directory are free.
+        /// Writes inside the working directory need no approval.
         Edits,
-        /// Everything is free.
+        /// No effect needs approval.
         All,
     }
 }
 impl Approve {
-    /// The word by which it is typed and stored.
+    /// Returns the word for input and storage.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -68,7 +68,7 @@ impl Approve {
         }
     }
 
-    /// Rank of a mode: a wider one allows more.
+    /// Returns the rank of a mode: a wider one allows more.
     pub const fn width(self) -> u8 {
         match self {
             Self::Read => 0,
@@ -78,7 +78,7 @@ impl Approve {
         }
     }
 
-    /// The mode that allows less.
+    /// Returns the mode that allows less.
     #[must_use]
     pub const fn narrower(self, other: Self) -> Self {
         if self.width() < other.width() {
@@ -90,21 +90,21 @@ impl Approve {
 }
 
 data_type! {
-    /// What a user can set for an agent. Absent means the program's default.
+    /// Settings of an agent. Absent means the program's default.
     Settings {
-        /// Which model answers.
+        /// Model of the agent.
         model: ModelChoice,
-        /// What the agent is called.
+        /// Name of the agent.
         name: String,
-        /// Where its tools run.
+        /// Working directory of its tools.
         workdir: String,
-        /// Which tools it has; absent means all.
+        /// Names of its tools; absent means all.
         toolset: Vec<String>,
         /// Documents after the system prompt.
         pins: Vec<Pin>,
-        /// What tools may do without asking.
+        /// Approval mode.
         approve: Approve,
-        /// Permissions given for good.
+        /// Permanent permissions.
         rules: Vec<Rule>,
         /// Size of the window in tokens.
         budget_tokens: u64,
@@ -114,7 +114,7 @@ data_type! {
 }
 
 impl Settings {
-    /// Takes over what `set` names. Null takes a setting back; a value of a wrong type is ignored.
+    /// Merges the settings in `set`. Null resets a setting; a value of a wrong type is ignored.
     pub fn merge(&mut self, set: &Map<String, Value>) {
         merge_one(set, "model", &mut self.model);
         merge_one(set, "name", &mut self.name);
@@ -127,7 +127,7 @@ impl Settings {
         merge_one(set, "spend", &mut self.spend);
     }
 
-    /// These settings as the `set` of a `command` row.
+    /// Returns these settings as the `set` of a `command` row.
     pub fn as_set(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(map)) => map,

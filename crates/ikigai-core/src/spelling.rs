@@ -1,4 +1,4 @@
-//! Spelling out characters that steer a terminal, turn text around or cannot be seen.
+//! Escapes for characters that control a terminal, reorder text or are invisible.
 //!
 //! [`clean`] is for output of any kind and leaves all scripts readable. [`spell_out`] is for text
 //! that a user approves: two different texts never look the same.
@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Longest run of blanks that [`spell_out`] leaves as it is.
+/// Longest run of blanks that [`spell_out`] leaves unchanged.
 const MOST_BLANKS: usize = 32;
 
 /// Most combining marks that [`spell_out`] leaves on one character.
 const MOST_MARKS: usize = 2;
 
-/// Text that cannot steer a terminal; `\n` and `\t` stay, `\r\n` becomes `\n`.
+/// Escapes characters that control a terminal; `\n` and `\t` stay, `\r\n` becomes `\n`.
 ///
 /// Control characters become pictures such as `␛`. Bidirectional controls, line separators and
 /// invisible characters become their code points such as `⟨U+202E⟩`. Joiners and variation
@@ -44,7 +44,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     cleaned.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// The same on one line: line ends and tabs become spaces.
+/// Cleans a text into one line: line ends and tabs become spaces.
 pub fn clean_line(text: &str) -> Cow<'_, str> {
     let cleaned = clean(text);
     if cleaned.contains(['\n', '\t']) {
@@ -53,11 +53,11 @@ pub fn clean_line(text: &str) -> Cow<'_, str> {
     cleaned
 }
 
-/// The exact text for a user who approves it; only `\n` stays as it is.
+/// Escapes a text that a user approves; only `\n` stays unchanged.
 ///
-/// Everything that is no visible character of its own is spelled out: tabs and a `\r` before `\n`,
-/// unusual blanks, joiners, marks on ASCII letters, private and unassigned code points, long runs
-/// of blanks. Signs that this function writes itself are spelled out where the text has them.
+/// Everything without a distinct visible form is escaped: tabs and a `\r` before `\n`, unusual
+/// blanks, joiners, marks on ASCII letters, private and unassigned code points, long runs of
+/// blanks. Signs that this function writes itself are escaped where the text has them.
 pub fn spell_out(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     let mut blanks = 0;
@@ -75,7 +75,7 @@ pub fn spell_out(text: &str) -> String {
         let stands = previous.is_some_and(|base: char| !base.is_ascii() && base.is_alphanumeric());
         let is_kept = match character {
             '\n' | '!'..='~' => true,
-            // Signs of this function itself, and blanks that look like no character at all.
+            // Signs of this function itself, and a blank that `char` counts as printable.
             '⟨' | '\u{2400}'..='\u{2426}' | '\u{2800}' => false,
             _ if is_hidden(character) || is_joiner(character) || character.is_control() => false,
             _ if is_mark => stands && marks <= MOST_MARKS && is_extending(character),
@@ -94,9 +94,9 @@ pub fn spell_out(text: &str) -> String {
     spelled
 }
 
-/// A call or a command on one line, for lists and previews: a line end becomes ` ⏎ `.
+/// Joins the lines of a call or command for lists and previews: a line end becomes ` ⏎ `.
 ///
-/// `text` is spelled out already.
+/// `text` is already escaped.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     let text = text.trim_end();
     if text.contains(['\n', '\t']) {
@@ -106,7 +106,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     clean(text)
 }
 
-/// JSON in which no character can steer a terminal; it means the same.
+/// Escapes JSON so that no character can control a terminal; its meaning stays.
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     let is_escaped = |character: char| match character {
         '\n' | '\t' => false,
@@ -128,7 +128,7 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Name of a character: its control picture or its code point.
+/// Appends the name of a character: its control picture or its code point.
 fn push_name(text: &mut String, character: char) {
     let picture = match character {
         // The pictures begin at U+2400 in the same order.
@@ -154,7 +154,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\t')
 }
 
-/// Characters without a form of their own that no script needs.
+/// Returns true for characters without a visible form that no script needs.
 fn is_hidden(character: char) -> bool {
     let code = u32::from(character);
     matches!(
@@ -183,7 +183,7 @@ fn is_hidden(character: char) -> bool {
     ) || code & 0xfffe == 0xfffe
 }
 
-/// Zero-width characters that emoji and several scripts need beside others.
+/// Returns true for zero-width characters that emoji and several scripts need.
 fn is_joiner(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200d}') || is_selector(character)
 }
@@ -195,7 +195,7 @@ fn is_selector(character: char) -> bool {
     )
 }
 
-/// True if a joiner does something after `previous`; at the beginning of a text that is unknown.
+/// Returns true if a joiner can have an effect after `previous`; always at the start of a text.
 fn joins(previous: Option<char>, joiner: char) -> bool {
     match previous {
         None => true,
@@ -206,14 +206,14 @@ fn joins(previous: Option<char>, joiner: char) -> bool {
     }
 }
 
-/// True if Rust would not print the character as it is: formats, blanks, marks, unassigned.
+/// Returns true if Rust escapes the character: formats, blanks, marks, unassigned.
 fn is_unprintable(character: char) -> bool {
     !character.is_ascii() && character.escape_debug().len() > 1
 }
 
-/// True if an unprintable character is a mark on the one before it, and not just unassigned.
+/// Returns true if an unprintable character is a mark on the previous one, not unassigned.
 fn is_extending(character: char) -> bool {
-    // `str` escapes marks only where they have nothing to stand on.
+    // `str` escapes a mark only if it has no base character.
     let mut text = [0; 5];
     text[0] = b'a';
     let length = 1 + character.encode_utf8(&mut text[1..]).len();

@@ -1,4 +1,4 @@
-//! `AgentState`: what an agent is, folded from its control rows. It holds no rows.
+//! `AgentState`: the fold of an agent's control rows. It holds no rows.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use crate::load::LoadError;
 use crate::path::{Bend, Note, Path, bend_of, fork_point_of, note_of};
 use crate::settings::Settings;
 
-/// Everything about an agent but its rows.
+/// Everything about an agent except its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentState {
     agent: AgentId,
     head: Seq,
     path: Path,
-    /// The path of the fork point, by which a rewind into inherited rows is judged.
+    /// Path of the fork point, which validates rewinds into inherited rows.
     inherited: Path,
     own: Own,
     system_text: Option<Arc<str>>,
 }
 
-/// What is folded from the agent's own rows, on its path or not. This is what a snapshot keeps.
+/// Fold of the agent's own rows, on its path or not; the content of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Own {
     settings: Settings,
     /// The row whose text is the system prompt.
     system: Option<RowRef>,
-    /// The agent's own first row, if it is a child; of the settings only the name then.
+    /// The agent's own first row, if it is a child, with only the name of its settings.
     fork: Option<ForkData>,
     /// The tagged rows behind mode and rules.
     grants: Grants,
 }
 
-/// A snapshot as stored.
+/// Stored form of a snapshot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Folded<O, T> {
     form: u32,
@@ -48,49 +48,53 @@ struct Folded<O, T> {
     system_text: Option<T>,
 }
 
-/// A longer system prompt is read from its row, so that snapshots are no larger than the control
-/// rows that lie between them.
+/// Largest system prompt in a snapshot.
+///
+/// A longer one is read from its row, so that snapshots are no larger than the control rows between
+/// them.
 const LONGEST_KEPT_PROMPT_BYTES: usize = 4 * 1024;
 
-/// Grows with every change of [`Folded`] and [`Own`], settings included: a program that does not know a setting
-/// leaves it out of its snapshots, and one that does must fold the rows again.
+/// Version of snapshots; raise it with every change of [`Folded`] and [`Own`], settings included.
+///
+/// A program that does not know a setting leaves it out of its snapshots, so one that does must
+/// fold the rows again.
 const SNAPSHOT_FORM: u32 = 3;
 
-/// A snapshot that was read, so that it is read once.
+/// A parsed snapshot, so that it is parsed once.
 #[derive(Clone, Debug)]
 pub struct ReadSnapshot(Folded<Own, String>);
 
 impl ReadSnapshot {
-    /// Reads a snapshot; one that cannot be read is as if absent.
+    /// Parses a snapshot; an unreadable one counts as absent.
     pub fn read(folded: &str) -> Option<Self> {
         let folded: Folded<Own, String> = serde_json::from_str(folded).ok()?;
         (folded.form == SNAPSHOT_FORM).then_some(Self(folded))
     }
 }
 
-/// What a row did.
+/// Outcome of applying a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// How the path moved.
+    /// Change of the path.
     pub change: Change,
-    /// Whether path, notes or settings were computed from the row.
+    /// True if path, notes or settings were computed from the row.
     pub control: bool,
-    /// What the row promised and did not keep.
+    /// Problem of the row, if it is not what its kind promises.
     pub warning: Option<LoadError>,
 }
 
-/// How the path moved before a row was put at its end.
+/// Change of the path before a row was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Not at all.
+    /// No change.
     Appended,
-    /// Nothing before the row is remembered.
+    /// The path was emptied.
     Cleared,
-    /// The row follows this one.
+    /// The row follows this earlier one.
     WentBack(RowRef),
 }
 
-/// Why a row could not be applied. The state is as it was.
+/// Error of applying a row. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ApplyError {
     /// The row is not the next one of this agent.
@@ -100,13 +104,13 @@ pub enum ApplyError {
         head: Seq,
         got: RowRef,
     },
-    /// More of the inherited path must be known first: see [`AgentState::inherited_mut`].
+    /// More of the inherited path must be resolved first: see [`AgentState::inherited_mut`].
     #[error("the inherited history is not known far enough")]
     NeedsOlder,
 }
 
 impl AgentState {
-    /// An agent that has no rows.
+    /// Makes an agent that has no rows.
     pub fn new(agent: AgentId) -> Self {
         Self {
             agent,
@@ -118,9 +122,10 @@ impl AgentState {
         }
     }
 
-    /// The agent as it is at row `head`: from a snapshot of an earlier row, if there is one, and
-    /// its own control rows since, oldest first. Its path is known as far as they tell, and later
-    /// as far as it is asked for.
+    /// Restores the agent at row `head` from a snapshot and later control rows, oldest first.
+    ///
+    /// The snapshot is of an earlier row and may be absent. The path is resolved as far as these
+    /// rows reach, and later on demand.
     pub fn restored(
         agent: AgentId,
         head: Seq,
@@ -142,7 +147,7 @@ impl AgentState {
         state
     }
 
-    /// What a snapshot of this moment holds.
+    /// Returns the content of a snapshot of this state.
     pub fn to_snapshot(&self) -> String {
         let short = |text: &&str| text.len() <= LONGEST_KEPT_PROMPT_BYTES;
         data::write(&Folded {
@@ -152,7 +157,7 @@ impl AgentState {
         })
     }
 
-    /// Applies the next row of the agent: the only way in which a living state changes.
+    /// Applies the next row of the agent: the only way to change a live state.
     pub fn apply(&mut self, row: &Row) -> Result<Applied, ApplyError> {
         if row.at != RowRef::new(self.agent, self.head.next()) {
             return Err(ApplyError::OutOfOrder {
@@ -206,7 +211,7 @@ impl AgentState {
         Ok(Change::WentBack(target))
     }
 
-    /// Folds what the agent's own rows set, on its path or not; says whether this one set anything.
+    /// Folds settings from an own row, on the path or not; returns true if it set any.
     fn fold_own(&mut self, row: &Row) -> bool {
         let data = row.data.as_deref();
         match row.kind {
@@ -247,73 +252,75 @@ impl AgentState {
         }
     }
 
-    /// Whose state it is.
+    /// Returns the agent.
     pub fn agent(&self) -> AgentId {
         self.agent
     }
 
-    /// The newest row; 0 if there is none.
+    /// Returns the newest row; 0 if there is none.
     pub fn head(&self) -> Seq {
         self.head
     }
 
-    /// What the agent remembers.
+    /// Returns the agent's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// For making more of the path known.
+    /// Returns the path, to resolve more of it.
     pub fn path_mut(&mut self) -> &mut Path {
         &mut self.path
     }
 
-    /// For making more of the inherited path known, by which rewinds are judged.
+    /// Returns the inherited path, to resolve more of it for the validation of rewinds.
     pub fn inherited_mut(&mut self) -> &mut Path {
         &mut self.inherited
     }
 
-    /// The settings in force.
+    /// Returns the current settings.
     pub fn settings(&self) -> &Settings {
         &self.own.settings
     }
 
-    /// The tagged rows behind mode and rules of the settings.
+    /// Returns the tagged rows behind mode and rules of the settings.
     pub fn grants(&self) -> &Grants {
         &self.own.grants
     }
 
-    /// How the agent was forked, if it was; of its settings then only the name is kept.
+    /// Returns the fork data of a child; of the settings it has only the name.
     pub fn fork(&self) -> Option<&ForkData> {
         self.own.fork.as_ref()
     }
 
-    /// The last row that the agent inherits, if it inherits any.
+    /// Returns the last inherited row.
     pub fn inherits_from(&self) -> Option<RowRef> {
         let fork = self.own.fork.as_ref()?;
         fork_point_of(self.agent, fork)
     }
 
-    /// The row whose text is the system prompt.
+    /// Returns the row whose text is the system prompt.
     pub fn system_row(&self) -> Option<RowRef> {
         self.own.system
     }
 
-    /// The system prompt; none if there is none, or while [`AgentState::wants_system`] asks.
+    /// Returns the system prompt; none if absent or while [`AgentState::wants_system`] asks.
     pub fn system(&self) -> Option<&str> {
         self.system_text.as_deref()
     }
 
-    /// The row to read for the system prompt, if its text is not known.
+    /// Returns the row to read for the system prompt, if its text is unknown.
     pub fn wants_system(&self) -> Option<RowRef> {
         self.own.system.filter(|_| self.system_text.is_none())
     }
 
-    /// Takes in the text of the row that [`AgentState::wants_system`] asked for.
+    /// Sets the text of the row that [`AgentState::wants_system`] asked for.
     pub fn supply_system(&mut self, text: Option<&str>) {
         self.system_text = Some(text.unwrap_or_default().into());
     }
 
-    /// Says whether the agent holds a row; none if more of the inherited path must be known first.
+    /// Returns true if the agent holds a row.
+    ///
+    /// None if more of the inherited path must be resolved first.
     pub fn holds(&self, row: RowRef) -> Option<bool> {
         if row.agent == self.agent {
             Some((Seq(1)..=self.head).contains(&row.seq))
@@ -326,7 +333,7 @@ impl AgentState {
 
     /// Reports a stored rewind that names no row which its agent held.
     ///
-    /// `row` is an own row, or one on the path. All of the path must be known.
+    /// `row` is an own row, or one on the path. The whole path must be resolved.
     pub fn rewind_problem(&self, row: &Row) -> Option<LoadError> {
         if row.kind != StoredKind::Known(Kind::Rewind) {
             return None;
@@ -342,7 +349,7 @@ impl AgentState {
         (!is_held).then_some(LoadError::RewindTarget)
     }
 
-    /// The marks on the known path with their labels, oldest first.
+    /// Returns the marks on the resolved path with their labels, oldest first.
     pub fn marks(&self) -> impl DoubleEndedIterator<Item = (RowRef, Option<&str>)> + '_ {
         self.path.notes().filter_map(|(row, note)| match note {
             Note::Mark(label) => Some((row, label.as_deref())),
@@ -350,15 +357,16 @@ impl AgentState {
         })
     }
 
-    /// The newest mark on the known path, or the newest of a label. If there is none, an older part
-    /// of the path may have one.
+    /// Returns the newest mark on the resolved path, or the newest with a label.
+    ///
+    /// If there is none, an older part of the path may have one.
     pub fn mark(&self, label: Option<&str>) -> Option<RowRef> {
         let mut marks = self.marks().rev();
         let found = marks.find(|(_, found)| label.is_none() || *found == label);
         found.map(|(row, _)| row)
     }
 
-    /// The summaries on the known path that were not taken back, with their ranges, oldest first.
+    /// Returns the summaries in force on the resolved path, with their ranges, oldest first.
     pub fn summaries(&self) -> Vec<(RowRef, RowRef, RowRef)> {
         let mut found = Vec::new();
         for (row, note) in self.path.notes() {
