@@ -1,4 +1,4 @@
-//! `View`: the rows of a path's newest part, loaded once, from which everything shown or sent is made.
+//! `View`: loaded rows of a path's newest part, for display and requests.
 
 mod turns;
 
@@ -24,7 +24,7 @@ pub(crate) use self::turns::turn_starts;
 pub struct Entry {
     /// The row as stored.
     pub row: Arc<Row>,
-    /// What it is for the conversation.
+    /// The conversation part of the row.
     pub loaded: Result<Loaded, LoadError>,
 }
 
@@ -36,37 +36,37 @@ impl Entry {
         }
     }
 
-    /// Where the row stands.
+    /// Returns the reference of the row.
     pub fn at(&self) -> RowRef {
         self.row.at
     }
 
-    /// The kind that the row is read as.
+    /// Returns the kind that the row is read as.
     pub fn kind(&self) -> Option<Kind> {
         self.row.kind.read_as()
     }
 }
 
-/// What a view needs to reach further back.
+/// Next read of a view that has to reach further back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wants {
     /// The newest `limit` rows of these spans, newest first, for [`View::prepend`].
     Rows {
         /// The spans, newest first.
         spans: Vec<Span>,
-        /// How many rows at most.
+        /// Largest number of rows.
         limit: usize,
     },
-    /// More of the path must be known first.
+    /// More of the path must be resolved first.
     Path,
-    /// Nothing: it holds the whole path.
+    /// None: the view holds the whole path.
     Nothing,
 }
 
-/// User rows that lie before a view and are sent as typed.
+/// User rows before a view that are sent as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OlderMessages {
-    /// The first row asked for.
+    /// The first requested row.
     from: RowRef,
     /// The first row of the view they were read for.
     before: RowRef,
@@ -81,12 +81,12 @@ pub struct View {
 }
 
 impl View {
-    /// The entries, oldest first.
+    /// Returns the entries, oldest first.
     pub fn entries(&self) -> &VecDeque<Entry> {
         &self.entries
     }
 
-    /// Takes in a row that the state has applied.
+    /// Adds a row that the state has applied.
     pub fn apply(&mut self, row: Row, change: Change) {
         match change {
             Change::Appended => {}
@@ -99,7 +99,7 @@ impl View {
         self.entries.push_back(Entry::of(row));
     }
 
-    /// What to read to have at most `limit` rows more.
+    /// Returns the read that adds at most `limit` older rows.
     pub fn wants(&self, path: &Path, limit: usize) -> Wants {
         let spans = path.spans_before(self.entries.front().map(Entry::at), limit.max(1));
         if !spans.is_empty() {
@@ -111,14 +111,14 @@ impl View {
         }
     }
 
-    /// Takes in rows that [`View::wants`] asked for, newest first.
+    /// Adds rows that [`View::wants`] asked for, newest first.
     pub fn prepend(&mut self, rows: Vec<Row>) {
         for row in rows {
             self.entries.push_front(Entry::of(row));
         }
     }
 
-    /// Takes in the user rows from `from` up to the view's first row, oldest first.
+    /// Sets the user rows from `from` up to the view's first row, oldest first.
     pub fn set_older_messages(&mut self, from: RowRef, rows: Vec<Row>) {
         let before = self.entries.front().map(Entry::at);
         let rows = rows.into_iter().map(Entry::of).collect();
@@ -126,25 +126,25 @@ impl View {
         self.older = older.map(Box::new);
     }
 
-    /// The user rows from `from` up to the view's first row, if they were read for this view.
+    /// Returns the user rows from `from` to the view's first row, if read for this view.
     pub(crate) fn older_messages(&self, from: RowRef) -> Option<&[Entry]> {
         let older = self.older.as_ref()?;
         let fits = older.from == from && Some(older.before) == self.entries.front().map(Entry::at);
         fits.then_some(older.rows.as_slice())
     }
 
-    /// Says whether the view holds the whole path.
+    /// Returns true if the view holds the whole path.
     pub fn is_complete(&self, path: &Path) -> bool {
         self.wants(path, 1) == Wants::Nothing
     }
 
-    /// Forgets all but the newest `keep` rows, so that memory does not follow history.
+    /// Drops all but the newest `keep` rows, so that memory does not grow with history.
     pub fn shorten(&mut self, keep: usize) {
         let surplus = self.entries.len().saturating_sub(keep);
         self.entries.drain(..surplus);
     }
 
-    /// What is wrong with an entry, if anything is.
+    /// Returns the problem of an entry, if it has one.
     pub fn problem(&self, index: usize) -> Option<LoadError> {
         let entry = self.entries.get(index)?;
         if let Err(error) = &entry.loaded {
@@ -156,8 +156,9 @@ impl View {
         Some(LoadError::RewindTarget)
     }
 
-    /// Says whether a rewind follows the row that it names, as a valid one does; none if the view
-    /// begins with it and more lies before.
+    /// Returns true if a rewind follows its target, as a valid one does.
+    ///
+    /// None if the view begins with it and does not hold the rows before.
     pub(crate) fn follows_its_target(&self, index: usize) -> Option<bool> {
         let rewind = self.entries.get(index)?;
         let Some(previous) = index
@@ -170,7 +171,7 @@ impl View {
         Some(target == Some(previous.at()))
     }
 
-    /// The messages of the rows, in their order, as loaded.
+    /// Returns the messages of the rows, in order, as loaded.
     pub fn conversation(&self) -> Conversation {
         let mut conversation = Conversation::default();
         for entry in &self.entries {
@@ -181,7 +182,7 @@ impl View {
         conversation
     }
 
-    /// What a person sees of the rows, in their order.
+    /// Returns the display forms of the rows, in order.
     pub fn scrollback(&self) -> impl Iterator<Item = Shown> + '_ {
         self.entries.iter().enumerate().map(|(index, entry)| {
             self.problem(index).map_or_else(
@@ -191,7 +192,7 @@ impl View {
         })
     }
 
-    /// The rows that started turns, oldest first, as far as the view tells.
+    /// Returns the rows that started turns, oldest first, as far as the view shows them.
     pub fn turn_starts(&self, path: &Path) -> Vec<RowRef> {
         let starts = turn_starts(self, path, |_| false);
         let starts = starts
@@ -200,7 +201,7 @@ impl View {
         starts.map(Entry::at).collect()
     }
 
-    /// Says whether the agent is in the middle of a turn; none if the view is too short to tell.
+    /// Returns true if a turn is running; none if the view is too short to decide.
     pub fn is_busy(&self, path: &Path) -> Option<bool> {
         let mut activity = Activity::at_start_of(self, path);
         for index in 0..self.entries.len() {

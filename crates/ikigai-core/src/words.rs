@@ -1,8 +1,8 @@
-//! Words that are stored beside rows.
+//! Enums that are stored as words.
 
 use thiserror::Error;
 
-/// Why a stored word is none that this program knows.
+/// Error for an unknown stored word.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a word that this program knows")]
 pub struct UnknownWord(pub String);
@@ -16,7 +16,7 @@ macro_rules! stored_words {
         pub enum $name { $($(#[$word_doc])* $variant,)* }
 
         impl $name {
-            /// The stored word.
+            /// Returns the stored word.
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
@@ -43,17 +43,17 @@ macro_rules! stored_words {
 pub use stored_words;
 
 stored_words! {
-    /// What a tool does to the world.
+    /// Effect of a tool.
     EffectClass {
-        /// Nothing.
+        /// None.
         Read = "read",
-        /// It changes files.
+        /// Changes files.
         Write = "write",
-        /// It runs programs.
+        /// Runs programs.
         Execute = "execute",
-        /// It talks to other machines.
+        /// Connects to other machines.
         Network = "network",
-        /// It makes, ends or talks to agents.
+        /// Makes, ends or messages agents.
         Agent = "agent",
     }
 }

@@ -1,6 +1,6 @@
-//! Letters without case and accents, as `unicode61` compares them.
+//! Case and accent folding, as in `unicode61`.
 
-/// The plain letters of U+00C0 to U+017F, in order; a dot stands for one that has none.
+/// Base letters of U+00C0 to U+017F, in order; a dot marks a letter without one.
 const PLAIN: &str = concat!(
     "aaaaaa.ceeeeiiii.nooooo..uuuuy..",
     "aaaaaa.ceeeeiiii.nooooo..uuuuy.y",
@@ -12,24 +12,24 @@ const PLAIN: &str = concat!(
 
 const FIRST: u32 = 0xc0;
 
-/// Whether a character only changes the letter before it.
+/// Returns true if the character only modifies the letter before it.
 pub(super) fn is_accent(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Appends a letter as it is compared.
+/// Appends the folded form of a letter.
 pub(super) fn push(folded: &mut String, c: char) {
     if c.is_ascii() {
         folded.push(c.to_ascii_lowercase());
     } else if let Some(plain) = plain(c) {
         folded.push(plain);
     } else if c == 'µ' {
-        // The sign is the Greek letter.
+        // The micro sign is the Greek letter.
         folded.push('μ');
     } else if c == 'ſ' {
         folded.push('s');
     } else if !is_accent(c) {
-        // A letter stays one letter: what becomes several, such as the dotted I, keeps its first.
+        // A letter stays one letter: of several, as for the dotted I, keep the first.
         folded.extend(c.to_lowercase().take(1));
     }
 }

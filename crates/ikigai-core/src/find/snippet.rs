@@ -1,32 +1,33 @@
-//! What is shown of a hit: one line around the words that were looked for.
+//! Snippets: the line of a hit around the search terms.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use super::{Place, Words};
 
-/// How many places in a text are weighed for the best one.
+/// Largest number of occurrences that are compared for the best line.
 const WEIGHED_PLACES: usize = 256;
 
-/// How much of a line stands before the first word that was found.
+/// Characters before the first occurrence in a line.
 const BEFORE_CHARS: usize = 24;
 
-/// One line of a text, with the words that were looked for.
+/// One line of a text with the occurrences of the search terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snippet {
-    /// The line: no line breaks, no control characters.
+    /// The line, without line breaks and control characters.
     pub text: String,
-    /// Where in it the words stand, in bytes, in order and apart.
+    /// Byte ranges of the occurrences, in order and disjoint.
     pub marks: Vec<Range<usize>>,
 }
 
 impl Snippet {
-    /// Makes the line of at most `chars` characters that has the most of the words. Without any
-    /// of them it is the beginning of the text.
+    /// Makes the line of at most `chars` characters with the most terms.
+    ///
+    /// Without any of them it is the beginning of the text.
     pub fn of(text: &str, words: &Words, chars: usize) -> Self {
         let places = words.places(text, WEIGHED_PLACES);
         let first = best(&places, chars).map_or(0, |place| place.at.start);
-        // What stands near the beginning is read from there.
+        // An occurrence near the beginning is shown from the beginning.
         let is_near = text[..first].chars().take(chars).count() < chars / 2;
         let start = if is_near { 0 } else { before(text, first) };
         let mut line = Line::default();
@@ -59,13 +60,13 @@ impl Snippet {
         line.finish()
     }
 
-    /// Whether one of the words is in it.
+    /// Returns true if the line has an occurrence.
     pub fn has_mark(&self) -> bool {
         !self.marks.is_empty()
     }
 }
 
-/// The place from which on the most different terms fit into a line.
+/// Returns the occurrence from which the most different terms fit into a line.
 fn best(places: &[Place], chars: usize) -> Option<&Place> {
     let fits = |from: usize| {
         let near = places[from..]
@@ -78,7 +79,7 @@ fn best(places: &[Place], chars: usize) -> Option<&Place> {
     best.and_then(|best| places.get(best))
 }
 
-/// Where a line begins in which a word stands: a few characters before it, between two words.
+/// Returns the start of a line: a few characters before `word`, at a word boundary.
 fn before(text: &str, word: usize) -> usize {
     let mut earlier = text[..word].char_indices().rev();
     let Some((start, _)) = earlier.nth(BEFORE_CHARS) else {
@@ -89,7 +90,7 @@ fn before(text: &str, word: usize) -> usize {
     space.map_or(word, |(at, c)| start + at + c.len_utf8())
 }
 
-/// A line as it is put together.
+/// A line under construction.
 #[derive(Default)]
 struct Line {
     text: String,

@@ -1,4 +1,4 @@
-//! Counting: how many tokens a text is likely to be, and how many there may be.
+//! Token estimates and budgets.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use crate::message::Block;
 use crate::project::{Request, Target, ToolSpec};
 use crate::state::AgentState;
 
-/// How large a request may be.
+/// Limits on the size of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// What the model takes: its context less what is kept for the answer.
+    /// Tokens that the model accepts: its context without the room for the answer.
     pub window: u64,
-    /// Beyond this a turn starts with a cut; never more than `window`.
+    /// Tokens beyond which a turn starts with a cut; never more than `window`.
     pub cap: u64,
 }
 
 impl Budget {
-    /// A budget of `window` tokens, of which `cap` are used if one is set.
+    /// Makes a budget of `window` tokens, of which `cap` are used if one is set.
     pub fn new(window: u64, cap: Option<u64>) -> Self {
         Self {
             window,
@@ -25,7 +25,7 @@ impl Budget {
     }
 }
 
-/// What every block costs beside its text: roles, ids, names and brackets.
+/// Tokens of a block besides its text: role, id, name and brackets.
 pub(crate) const TOKENS_PER_BLOCK: u64 = 8;
 
 /// Estimates the tokens of a text: four ASCII bytes make one, any other character is one.
@@ -35,7 +35,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
     ascii.div_ceil(4) + others
 }
 
-/// One part of what is sent with every request.
+/// Part of every request, besides the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fixed {
     /// The system prompt.
@@ -56,7 +56,7 @@ impl fmt::Display for Fixed {
     }
 }
 
-/// What is sent with every request, with its tokens.
+/// Returns the fixed parts of every request with their tokens.
 pub(crate) fn fixed_parts(state: &AgentState, target: &Target) -> Vec<(Fixed, u64)> {
     let prompt = (
         Fixed::System,
@@ -80,7 +80,7 @@ fn tool_tokens(tool: &ToolSpec) -> u64 {
     words + estimate_tokens(&tool.parameters.to_string()) + TOKENS_PER_BLOCK
 }
 
-/// Estimates the tokens of a whole request, by the measure by which the window is cut.
+/// Estimates the tokens of a whole request, as the window does.
 pub fn estimate_request(request: &Request) -> u64 {
     let system = estimate_tokens(request.system.as_deref().unwrap_or_default());
     let tools: u64 = request.tools.iter().map(tool_tokens).sum();
@@ -102,7 +102,7 @@ pub fn block_tokens(block: &Block) -> u64 {
     texts + TOKENS_PER_BLOCK
 }
 
-/// What all of them need together.
+/// Returns the tokens of all fixed parts.
 pub(crate) fn fixed_tokens(state: &AgentState, target: &Target) -> u64 {
     fixed_parts(state, target)
         .iter()
@@ -110,7 +110,7 @@ pub(crate) fn fixed_tokens(state: &AgentState, target: &Target) -> u64 {
         .sum()
 }
 
-/// The pinned documents that can be read, in pin order.
+/// Returns the pinned documents that can be read, in pin order.
 pub(crate) fn pinned<'a>(
     state: &'a AgentState,
     target: &'a Target,

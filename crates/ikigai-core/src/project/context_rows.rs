@@ -79,17 +79,17 @@ impl ContextRows {
         found
     }
 
-    /// Index of the row that replaces an entry.
+    /// Returns the index of the row that replaces an entry.
     pub(super) fn replacing(&self, index: usize) -> Option<usize> {
         self.replaced_by.get(&index).copied()
     }
 
-    /// Lines kept of each elided tool result, by its row.
+    /// Returns the kept lines of each elided tool result, by its row.
     pub(super) fn take_elided(&mut self) -> HashMap<RowRef, Elide> {
         std::mem::take(&mut self.elided)
     }
 
-    /// Last entry that each row replaces.
+    /// Returns the last entry that each row replaces.
     pub(super) fn ends(&self) -> HashMap<usize, usize> {
         let mut ends = HashMap::new();
         for (index, summary) in &self.replaced_by {
@@ -99,7 +99,7 @@ impl ContextRows {
         ends
     }
 
-    /// The user's own messages that the row at `summary` keeps as typed, oldest first.
+    /// Returns the user's own messages that the row at `summary` keeps, oldest first.
     pub(super) fn verbatim(&self, view: &View, summary: usize) -> Vec<(String, RowRef)> {
         let Some(start) = self.verbatim.get(&summary) else {
             return Vec::new();
@@ -112,7 +112,8 @@ impl ContextRows {
         rows.filter_map(own_message).collect()
     }
 
-    /// First of the older messages that the view lacks for its first entry's replacement.
+    /// Returns the first of the older messages that the view lacks for its first entry's
+    /// replacement.
     pub(super) fn missing_from(&self, view: &View) -> Option<RowRef> {
         let start = self.verbatim.get(&self.replacing(0)?)?;
         let is_here = view.entries().iter().any(|entry| entry.at() == start.from);
@@ -120,7 +121,7 @@ impl ContextRows {
     }
 }
 
-/// The view's `summary` rows that were not taken back, with their indices, oldest first.
+/// Returns the view's `summary` rows in force with their indices, oldest first.
 fn in_force(view: &View, place: &HashMap<RowRef, usize>) -> Vec<(usize, SummaryData)> {
     let mut active: Vec<(usize, SummaryData)> = Vec::new();
     for (index, entry) in view.entries().iter().enumerate() {
@@ -138,7 +139,7 @@ fn in_force(view: &View, place: &HashMap<RowRef, usize>) -> Vec<(usize, SummaryD
     active
 }
 
-/// Text of a user row that a person typed or a fork was started with.
+/// Returns the text of a user row that was typed or is a fork's prompt.
 pub(super) fn own_message(entry: &Entry) -> Option<(String, RowRef)> {
     if entry.kind() != Some(Kind::User) {
         return None;
@@ -164,7 +165,7 @@ fn text_of_row(view: &View, index: usize) -> Option<&str> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-/// Text that stands for the range of the row at `index`: its own, or the note of a cut.
+/// Returns the text that replaces the range of the row at `index`, or a cut's note.
 pub(super) fn replacement(view: &View, index: usize, own: AgentId) -> Option<String> {
     if let Some(text) = text_of_row(view, index) {
         return Some(text.to_owned());
@@ -180,7 +181,7 @@ pub(super) fn replacement(view: &View, index: usize, own: AgentId) -> Option<Str
     ))
 }
 
-/// Name of a row as `recall` takes it: `#12`, or with its agent's id if it is another agent's.
+/// Returns the name of a row for `recall`: `#12`, or with the id of another agent.
 pub(super) fn row_name(row: RowRef, own: AgentId) -> String {
     if row.agent == own {
         format!("#{}", row.seq)
@@ -189,19 +190,20 @@ pub(super) fn row_name(row: RowRef, own: AgentId) -> String {
     }
 }
 
-/// End of the note in an elided output.
+/// Returns the end of the note in an elided output.
 fn note_end(row: &str) -> String {
     format!(" left out: recall {row}]")
 }
 
-/// Says whether an output was elided; `row` is the name of its row.
+/// Returns true if an output was elided; `row` is the name of its row.
 pub(super) fn is_elided(output: &str, row: &str) -> bool {
     let end = note_end(row);
     output.lines().any(|line| line.ends_with(&end))
 }
 
-/// Keeps the first and last lines of an output, with a note that names the row; none if that
-/// saves less than half.
+/// Keeps the first and last lines of an output, with a note that names the row.
+///
+/// None if that saves less than half.
 pub(super) fn elided(output: &str, lines: &Elide, row: &str) -> Option<String> {
     let (head, tail) = (lines.head.unwrap_or(0), lines.tail.unwrap_or(0));
     let all: Vec<&str> = output.lines().collect();

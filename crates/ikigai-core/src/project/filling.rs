@@ -1,4 +1,4 @@
-//! What fills the window: the same reckoning by which it is cut, told part by part.
+//! Contents of the window, part by part, by the estimates that cut it.
 
 use crate::ids::RowRef;
 use crate::project::budget::{Budget, fixed_parts};
@@ -7,10 +7,10 @@ use crate::project::{Fixed, Target};
 use crate::state::AgentState;
 use crate::view::View;
 
-/// Number of things and the tokens that they have together.
+/// Number of items and their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartSize {
-    /// Number of things.
+    /// Number of items.
     pub number: usize,
     /// Tokens of all of them.
     pub tokens: u64,
@@ -23,23 +23,23 @@ impl PartSize {
     }
 }
 
-/// The conversation of a request by kinds of content.
+/// Conversation of a request by type of content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FillingParts {
-    /// Texts of summaries, and notes in the place of what was cut.
+    /// Texts of summaries, and notes of cuts.
     pub summaries: PartSize,
-    /// The user's own messages that stay word for word beside a summary.
+    /// The user's own messages that a summary keeps verbatim.
     pub verbatim: PartSize,
     /// All other messages of the user and the model, with calls.
     pub messages: PartSize,
     /// Tool outputs that are sent as stored.
     pub whole_outputs: PartSize,
-    /// Tool outputs of which the first and last lines are sent.
+    /// Tool outputs that are sent as first and last lines.
     pub elided_outputs: PartSize,
 }
 
 impl FillingParts {
-    /// The same with other numbers of tokens.
+    /// Maps all numbers of tokens.
     #[must_use]
     pub fn map(mut self, tokens: impl Fn(u64) -> u64) -> Self {
         for part in [
@@ -55,14 +55,14 @@ impl FillingParts {
     }
 }
 
-/// What a request would hold now, in estimated tokens.
+/// Contents of a request at this moment, in estimated tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
-    /// What is sent with every request, by name.
+    /// Fixed parts of every request.
     pub fixed: Vec<(Fixed, u64)>,
-    /// The turns that are sent, oldest first, and the texts that stand for others.
+    /// Turns of the request, oldest first, and the texts that replace others.
     pub turns: Vec<TurnSize>,
-    /// The same messages by kinds of content.
+    /// The same messages by type of content.
     pub parts: FillingParts,
 }
 
@@ -73,13 +73,15 @@ pub struct TurnSize {
     pub from: RowRef,
     /// The tokens of its messages.
     pub tokens: u64,
-    /// Whether it is the text of a summary.
+    /// True if it is the text of a summary.
     pub is_summary: bool,
 }
 
 impl Filling {
-    /// Reckons what a request would hold. Of a model for which system prompt, pins and tools are
-    /// too much, this is what would be sent beside them if there were room for anything.
+    /// Estimates the contents of a request.
+    ///
+    /// If system prompt, pins and tools exceed the model's window, the rest is the smallest
+    /// conversation that would be sent with them.
     pub fn of(state: &AgentState, view: &View, target: &Target, budget: &Budget) -> Self {
         let fixed = fixed_parts(state, target);
         let needed: u64 = fixed.iter().map(|(_, tokens)| tokens).sum();
@@ -92,12 +94,12 @@ impl Filling {
         }
     }
 
-    /// The tokens of what is sent with every request.
+    /// Returns the tokens of the fixed parts.
     pub fn fixed_tokens(&self) -> u64 {
         self.fixed.iter().map(|(_, tokens)| tokens).sum()
     }
 
-    /// The tokens of the turns.
+    /// Returns the tokens of the turns.
     pub fn turn_tokens(&self) -> u64 {
         self.turns.iter().map(|turn| turn.tokens).sum()
     }

@@ -1,4 +1,4 @@
-//! From rows to exchanges: responses with their calls, each call with its one result.
+//! Pairing of rows to exchanges: responses with calls, each call with its one result.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,36 +13,36 @@ use crate::project::context_rows::{elided, row_name};
 use crate::state::AgentState;
 use crate::view::{Entry, View};
 
-/// One thing that is said, in its place.
+/// One part of the conversation, at its position.
 #[derive(Clone, Debug)]
 pub(crate) enum Exchange {
-    /// A text in the user's role, and the row that says it.
+    /// A text in the user's role, with its row.
     User(String, RowRef),
     /// A text in the user's role that needs no answer: a summary, or a message it keeps.
     Quoted(String, RowRef),
-    /// A note in the user's role; never the first thing of a request.
+    /// A note in the user's role; never the first part of a request.
     Note(String),
     /// A response of the model.
     Response(Response),
 }
 
-/// What one response of the model said and called.
+/// Text and calls of one response.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     key: Option<(AgentId, Option<u64>)>,
     pieces: Vec<Piece>,
     /// The rows that it was made from.
     rows: Vec<RowRef>,
-    /// Those of them that carry something which only the target can read.
+    /// Rows of them with opaque payloads for the target.
     opaque_rows: Vec<RowRef>,
 }
 
-/// A message on its way into a request.
+/// A message of a request under construction.
 pub(crate) struct Sent {
     pub(crate) message: Message,
-    /// What to leave out if the provider refuses it.
+    /// Rows to leave out if the provider refuses the message.
     pub(crate) rows: Vec<RowRef>,
-    /// Set for texts that need no answer.
+    /// True for texts that need no answer.
     pub(crate) quoted: bool,
 }
 
@@ -61,14 +61,16 @@ struct Call {
     name: String,
     arguments: String,
     item: Option<Payload>,
-    /// What the tool said, and whether it failed.
+    /// Output of the tool, and true if it failed.
     result: Option<(String, bool)>,
-    /// The row that says so.
+    /// Row of the result.
     answered_by: Option<RowRef>,
 }
 
-/// The call that each result of a view answers, by their rows; a result that answers none is not
-/// among them. All rows count, also those that a summary stands for: it is the path that pairs.
+/// Returns the call that each result of a view answers, by their rows.
+///
+/// A result that answers no call is left out. Rows that a summary replaces count too: pairing
+/// follows the path.
 fn pairs_of(view: &View) -> HashMap<RowRef, RowRef> {
     let mut pairs = HashMap::new();
     let mut open = HashSet::new();
@@ -106,15 +108,15 @@ pub(crate) struct Pairing<'a> {
     omitted: HashSet<RowRef>,
     /// Tool results → lines that are kept of their output.
     elided: HashMap<RowRef, Elide>,
-    /// The call that each result answers.
+    /// Calls by the rows of their results.
     pairs: HashMap<RowRef, RowRef>,
-    /// What came of the calls, by their rows.
+    /// Results by the rows of their calls.
     results: HashMap<RowRef, (RowRef, String, bool)>,
-    /// The rows of children's forks, by the call that made them.
+    /// Fork rows of children, by the call that made them.
     forks: Vec<(RowRef, AgentId, ForkData)>,
-    /// Each exchange with the index of the entry that it begins with.
+    /// Exchanges with the index of their first entry.
     exchanges: Vec<(usize, Exchange)>,
-    /// Whether the newest conversation row was part of the newest response.
+    /// True if the newest conversation row was part of the newest response.
     in_response: bool,
 }
 
@@ -145,7 +147,7 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// Passes over an entry that a context row replaces.
+    /// Skips an entry that a context row replaces.
     pub(crate) fn skip(&mut self) {
         self.in_response = false;
     }
@@ -155,7 +157,7 @@ impl<'a> Pairing<'a> {
         self.exchanges.push((index, Exchange::Quoted(text, row)));
     }
 
-    /// Takes in the entry at `index`.
+    /// Adds the entry at `index`.
     pub(crate) fn add(&mut self, index: usize, entry: &Entry) {
         match &entry.loaded {
             Ok(Loaded::Message(part)) => self.add_message(index, entry, part),
@@ -250,7 +252,7 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// The exchanges with the entries they begin with; every call has a result.
+    /// Returns the exchanges with the indices of their first entries; every call has a result.
     pub(crate) fn finish(mut self) -> Vec<(usize, Exchange)> {
         let mut exchanges = std::mem::take(&mut self.exchanges);
         for (_, exchange) in &mut exchanges {
@@ -271,7 +273,7 @@ impl<'a> Pairing<'a> {
         exchanges
     }
 
-    /// What is said of a call of which no outcome was recorded.
+    /// Returns the text that is sent for a call without a recorded outcome.
     fn outcome_of_open(&self, call: RowRef) -> (String, bool) {
         if call.agent == self.state.agent() {
             return ("No outcome was recorded for this call.".to_owned(), true);
@@ -361,7 +363,7 @@ impl Response {
         }
     }
 
-    /// Stands for a row that a provider refused; a call goes with its result.
+    /// Adds a note for a row that a provider refused; a call goes with its result.
     fn add_omitted(&mut self, part: &Part) {
         if matches!(part.message.blocks.first(), Some(Block::Text { .. })) {
             self.pieces.push(Piece::Text {
@@ -371,7 +373,7 @@ impl Response {
         }
     }
 
-    /// The tokens of the blocks that it becomes.
+    /// Returns the tokens of the blocks that it becomes.
     pub(crate) fn tokens(&self) -> u64 {
         if !self.speaks() {
             return 0;
@@ -390,13 +392,13 @@ impl Response {
         self.pieces.iter().map(of_piece).sum()
     }
 
-    /// Says whether there is more than thinking in it, so that it is sent.
+    /// Returns true if it has more than thinking, so that it is sent.
     pub(crate) fn speaks(&self) -> bool {
         let speaks = |piece: &Piece| !matches!(piece, Piece::Thinking { .. });
         self.pieces.iter().any(speaks)
     }
 
-    /// The results with their rows, in call order.
+    /// Returns the results with their rows, in call order.
     pub(crate) fn results(&self) -> impl Iterator<Item = (RowRef, &str)> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Call(call) => {
@@ -407,7 +409,7 @@ impl Response {
         })
     }
 
-    /// The results' texts, for cutting them.
+    /// Returns the results' texts, for cutting them.
     pub(crate) fn outputs_mut(&mut self) -> impl Iterator<Item = &mut String> {
         self.pieces.iter_mut().filter_map(|piece| match piece {
             Piece::Call(call) => call.result.as_mut().map(|(content, _)| content),
@@ -415,13 +417,14 @@ impl Response {
         })
     }
 
-    /// Appends what the response said to `sent`: an assistant message and, if it called tools, a
-    /// tool message with all results in call order.
+    /// Appends the response to `sent`: an assistant message, and a tool message with results.
+    ///
+    /// The results are in call order.
     pub(crate) fn emit(self, ids: &mut CallIds, sent: &mut Vec<Sent>) {
         if !self.speaks() {
             return;
         }
-        // Two responses with nothing between them are one turn of the assistant.
+        // Two adjacent responses are one turn of the assistant.
         if sent
             .last()
             .is_none_or(|last| last.message.role != Role::Assistant)
@@ -430,7 +433,7 @@ impl Response {
         }
         let mut results = Sent::nothing(Role::Tool);
         if let Some(Sent { message, rows, .. }) = sent.last_mut() {
-            // What a provider refuses of an assistant's message is what it made itself.
+            // A provider refuses only opaque payloads of an assistant's message.
             rows.extend(if self.opaque_rows.is_empty() {
                 self.rows
             } else {
@@ -502,7 +505,7 @@ impl Piece {
     }
 }
 
-/// Gives every call of a request an id that every provider takes.
+/// Gives every call of a request an id that every provider accepts.
 #[derive(Default)]
 pub(crate) struct CallIds {
     used: HashSet<String>,
@@ -518,7 +521,7 @@ fn is_legal(name: &str) -> bool {
 }
 
 impl CallIds {
-    /// The id as stored, or one made from the call's reference if it cannot be sent.
+    /// Returns the stored id, or one made from the call's reference if it cannot be sent.
     fn name(&mut self, stored: &str, at: RowRef) -> String {
         let mut id = stored.to_owned();
         let mut attempt = 0_u32;
@@ -534,7 +537,7 @@ impl CallIds {
     }
 }
 
-/// A tool name that every provider takes: a model may have called what does not exist.
+/// Makes a tool name that every provider accepts: a model may have invented the tool.
 fn legal_name(name: String) -> String {
     if is_legal(&name) {
         return name;

@@ -251,8 +251,9 @@ pub fn plan_summary(
     })
 }
 
-/// The oldest of the user's newest own messages before `end` that fit `room`, and their tokens.
-/// The newest is among them whatever its size.
+/// Returns the oldest of the user's newest messages before `end` that fit `room`, and their tokens.
+///
+/// The newest is included whatever its size.
 fn newest_messages(
     view: &View,
     context: &ContextRows,

@@ -1,9 +1,8 @@
-//! Correcting estimates: how many tokens a provider counts where we estimate a thousand.
+//! Correction of estimates by the providers' counts.
 //!
-//! Both are told by rows: a `usage` row has what the provider counted for its request, and the
-//! request had what stands before the response. What was sent with the first of two requests
-//! beside the conversation cannot be told any more, but it is in both counts; so the difference of
-//! two reports is compared with the rows between them.
+//! Both are in the rows: a `usage` row has the provider's count of its request, and that request
+//! had the rows before the response. The fixed parts of an older request are unknown, but they are
+//! in both counts; so the difference of two counts is compared with the rows between them.
 
 use crate::data::{self, CommandData, ErrorData, UsageData};
 use crate::kind::Kind;
@@ -14,34 +13,36 @@ use crate::project::{Budget, Target};
 use crate::state::AgentState;
 use crate::view::{Entry, View};
 
-/// How many of a view's newest rows are looked at for what a provider counted.
+/// Number of a view's newest rows that are searched for a provider's counts.
 pub const SCALE_ROWS: usize = 64;
 
-/// So many tokens count as estimated rightly, whatever was reported: what a provider adds to every
-/// request would else rule the correction after a short one.
+/// Tokens that count as correctly estimated in every correction.
+///
+/// Providers add tokens to every request, which would otherwise dominate after a short one.
 const TRUSTED_TOKENS: u64 = 250;
 
-/// Estimates are never corrected beyond these, in thousandths.
+/// Smallest and largest correction, in thousandths.
 const LEAST: u64 = 500;
 const MOST: u64 = 3000;
 
-/// A report of less than a quarter of the estimate is none of the whole request: some servers
-/// leave out what they had in their cache.
+/// Divisor of the estimate below which a count is ignored.
+///
+/// Such a count is not of the whole request: some servers leave out cached tokens.
 const LEAST_SHARE: u64 = 4;
 
-/// Thousandths of a token that a provider counts for one that is estimated.
+/// Thousandths of a counted token per estimated token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale(u64);
 
 impl Default for Scale {
-    /// Estimates as they are.
+    /// Returns the scale that changes nothing.
     fn default() -> Self {
         Self(1000)
     }
 }
 
 impl Scale {
-    /// A scale in thousandths, within what is believed.
+    /// Makes a scale in thousandths, limited to the allowed range.
     pub const fn thousandths(thousandths: u64) -> Self {
         if thousandths < LEAST {
             Self(LEAST)
@@ -52,8 +53,9 @@ impl Scale {
         }
     }
 
-    /// The scale after what the target's model reported, as the newest [`SCALE_ROWS`] rows of the
-    /// view tell; `first` if they tell nothing. It outlives context rows.
+    /// Returns the scale from counts of the target's model in the newest [`SCALE_ROWS`] rows.
+    ///
+    /// `first` if there are none. The scale survives context rows.
     pub fn of(state: &AgentState, view: &View, target: &Target, first: Self) -> Self {
         let unseen = view.entries().len().saturating_sub(SCALE_ROWS);
         let is_whole = unseen == 0 && view.is_complete(state.path());
@@ -64,13 +66,13 @@ impl Scale {
         reports.scale()
     }
 
-    /// What the model is likely to count for so many estimated tokens.
+    /// Returns the model's likely count for a number of estimated tokens.
     pub fn counted(self, estimated: u64) -> u64 {
         let counted = u128::from(estimated) * u128::from(self.0) / 1000;
         u64::try_from(counted).unwrap_or(u64::MAX)
     }
 
-    /// The budget in estimated tokens, given one in the provider's.
+    /// Converts a budget in the provider's tokens to estimated tokens.
     pub fn apply_to(self, budget: Budget) -> Budget {
         let estimated = |tokens: u64| {
             let scaled = u128::from(tokens) * 1000 / u128::from(self.0);
@@ -115,21 +117,21 @@ pub fn expected_tokens(view: &View) -> Option<u64> {
     None
 }
 
-/// What was counted for a request, and what is estimated of it since some row.
+/// Count of a request, and the estimate of its rows since some row.
 #[derive(Clone, Copy)]
 struct Report {
     counted: u64,
     estimated: u64,
 }
 
-/// Follows rows and gathers what was counted and estimated.
+/// Collector of counts and estimates over rows.
 struct Reports {
-    /// What is estimated of the rows so far.
+    /// Estimated tokens of the rows so far.
     estimated: u64,
-    /// The same before the newest response, which is what its request had.
+    /// Estimated tokens before the newest response: those of its request.
     before_response: u64,
     response: Option<u64>,
-    /// Whether a message was among them.
+    /// True if a message was among the rows.
     has_messages: bool,
     oldest: Option<Report>,
     newest: Option<Report>,
@@ -138,8 +140,9 @@ struct Reports {
 }
 
 impl Reports {
-    /// Before the first row; `fixed` is what is sent beside the conversation, if that is where a
-    /// conversation begins: then nothing was counted yet.
+    /// Starts before the first row.
+    ///
+    /// `fixed` are the tokens of the fixed parts, if the conversation begins here: its count is 0.
     fn new(fixed: Option<u64>, first: Scale) -> Self {
         Self {
             estimated: fixed.unwrap_or(0),
@@ -157,7 +160,7 @@ impl Reports {
 
     fn add(&mut self, entry: &Entry, target: &Target) {
         if changes_what_is_sent(entry) && self.has_messages {
-            // Rows before and after it are not in one request; the model counts as before.
+            // Rows before and after it are not in one request; the model's scale stays.
             self.known = self.scale();
             self.oldest = None;
             self.newest = None;
@@ -200,8 +203,9 @@ impl Reports {
     }
 }
 
-/// What the target's model counted for the request of this response, if the row tells that. What
-/// was asked beside the conversation, a summary, has a number that no response has.
+/// Returns the target model's count for the request of this response, if the row has it.
+///
+/// The request of a summary has a number that no response has.
 fn reported(entry: &Entry, target: &Target, response: Option<u64>) -> Option<u64> {
     if entry.kind() != Some(Kind::Usage) {
         return None;
@@ -214,7 +218,7 @@ fn reported(entry: &Entry, target: &Target, response: Option<u64>) -> Option<u64
     (is_of_target && is_of_response && counted > 0).then_some(counted)
 }
 
-/// Says whether requests after the row hold something else than what came before, and more.
+/// Returns true if the row changes later requests other than by adding to them.
 fn changes_what_is_sent(entry: &Entry) -> bool {
     let data = entry.row.data.as_deref();
     match entry.kind() {

@@ -1,4 +1,4 @@
-//! The window: which turns are sent, and what stands in the place of those that are not.
+//! Window: the turns that are sent, and the replacements of the others.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::project::pairing::{CallIds, Exchange, Pairing, Response, Sent};
 use crate::state::AgentState;
 use crate::view::{Entry, View, turn_starts};
 
-/// No tool output is cut below this, so that something can still be read.
+/// Smallest size of a cut tool output, so that it stays readable.
 const SHORTEST_OUTPUT_BYTES: usize = 512;
 
 /// The conversation as it can be sent, turn by turn.
@@ -28,7 +28,7 @@ pub struct Window {
 struct WindowTurn {
     /// Index of the entry it begins with.
     start: usize,
-    /// Whether a summary covers it.
+    /// True if a summary covers the turn.
     covered: bool,
     exchanges: Vec<Exchange>,
     /// Index of the entry with which each exchange begins.
@@ -46,11 +46,11 @@ pub(crate) struct EntrySize {
 }
 
 impl Window {
-    /// Reads the window off a view: the text of a context row replaces the rows of its range.
+    /// Builds the window of a view: the text of a context row replaces its range.
     ///
-    /// The text stands where the range ends and is a turn of its own: so a view that begins inside
-    /// the range yields the same from there on. The user's own messages that the row keeps follow
-    /// the text.
+    /// The text is placed at the end of the range as a separate turn, so that a view that begins
+    /// inside the range gives the same from there on. The user's own messages that the row keeps
+    /// follow the text.
     pub fn of(state: &AgentState, view: &View, target: &Target) -> Self {
         let mut context = ContextRows::of(view, state.path());
         let elided = context.take_elided();
@@ -77,8 +77,8 @@ impl Window {
         let is_after_range = |at: usize| changes(at) && covered(at - 1).is_some();
         let mut starts = turn_starts(view, state.path(), is_after_range);
         starts.extend((0..view.entries().len()).filter(|at| changes(*at)));
-        // What precedes the first turn goes with the first row, unless the view begins somewhere
-        // in the middle: then it is part of a turn that is not whole.
+        // Rows before the first turn go with the first row, unless the view begins in the middle:
+        // then they are part of an incomplete turn.
         if view.is_complete(state.path()) || covered(0).is_some() {
             starts.push(0);
         }
@@ -122,12 +122,12 @@ impl Window {
         }
     }
 
-    /// Index of the entry with which the newest response that is sent begins.
+    /// Returns the index of the entry with which the newest response that is sent begins.
     pub(crate) fn newest_response(&self) -> Option<usize> {
         self.newest_response
     }
 
-    /// The responses that are sent, oldest first.
+    /// Returns the responses that are sent, oldest first.
     pub(crate) fn responses(&self) -> impl Iterator<Item = &Response> {
         let exchanges = self.turns.iter().flat_map(|turn| &turn.exchanges);
         exchanges.filter_map(|exchange| match exchange {
@@ -136,7 +136,7 @@ impl Window {
         })
     }
 
-    /// Sizes of the exchanges, oldest first.
+    /// Returns the sizes of the exchanges, oldest first.
     pub(crate) fn entry_sizes(&self) -> impl Iterator<Item = EntrySize> {
         let exchanges = self
             .turns
@@ -149,7 +149,7 @@ impl Window {
         })
     }
 
-    /// The part of the window before the entry at `end`.
+    /// Returns the part of the window before the entry at `end`.
     pub(crate) fn before(mut self, end: usize) -> Self {
         for turn in &mut self.turns {
             let kept = turn.places.iter().filter(|place| **place < end).count();
@@ -161,12 +161,12 @@ impl Window {
         self
     }
 
-    /// What the turns need together.
+    /// Returns the tokens of all turns.
     pub fn tokens(&self) -> u64 {
         self.turns.iter().map(|turn| turn.tokens).sum()
     }
 
-    /// What each turn that says anything needs, oldest first.
+    /// Returns the sizes of the turns with messages, oldest first.
     pub(crate) fn sizes(&self, view: &View) -> Vec<TurnSize> {
         let speaking = self.turns.iter().filter(|turn| !turn.exchanges.is_empty());
         let sizes = speaking.filter_map(|turn| {
@@ -179,7 +179,7 @@ impl Window {
         sizes.collect()
     }
 
-    /// Sizes of the messages by kinds of content.
+    /// Returns the sizes of the messages by type of content.
     pub(crate) fn parts(&self, view: &View, own: AgentId) -> FillingParts {
         let context_rows = view.entries().iter();
         let context_rows = context_rows.filter(|entry| entry.kind() == Some(Kind::Summary));
@@ -212,14 +212,15 @@ impl Window {
         parts
     }
 
-    /// The last turn in which the user says anything: without it there would be no request.
+    /// Returns the last turn with a user message: without it there would be no request.
     fn last_of_user(&self) -> Option<usize> {
         let says = |turn: &WindowTurn| turn.exchanges.iter().any(is_of_user);
         self.turns.iter().rposition(says)
     }
 
-    /// How many of the oldest turns must go for the rest to need at most `room`; never the last in
-    /// which the user says anything.
+    /// Returns the number of oldest turns to drop so that the rest fits `room`.
+    ///
+    /// The last turn with a user message always stays.
     fn surplus(&self, room: u64) -> usize {
         let most = self.last_of_user().unwrap_or(0);
         let mut tokens = self.tokens();
@@ -231,7 +232,7 @@ impl Window {
         surplus
     }
 
-    /// Leaves out the oldest turns, then cuts tool outputs of the rest, until `room` suffices.
+    /// Drops the oldest turns, then cuts tool outputs of the rest, until `room` suffices.
     pub(crate) fn fit(&mut self, room: u64) {
         let surplus = self.surplus(room);
         self.turns.drain(..surplus);
@@ -239,7 +240,7 @@ impl Window {
         self.cut_outputs(room);
     }
 
-    /// Leaves out what stands before the first message of a user.
+    /// Drops everything before the first user message.
     fn begin_with_user(&mut self) {
         for turn in &mut self.turns {
             let first = turn.exchanges.iter().position(is_of_user);
@@ -279,7 +280,7 @@ impl Window {
         responses.flat_map(Response::outputs_mut)
     }
 
-    /// The messages of a window that was made to fit.
+    /// Returns the messages of a fitted window.
     pub(crate) fn into_messages(self) -> Vec<Sent> {
         let mut sent = Vec::new();
         let mut ids = CallIds::default();
@@ -332,8 +333,9 @@ fn omitted_rows(view: &View) -> HashSet<RowRef> {
         .collect()
 }
 
-/// Says whether nothing older than the view could change the request: its turns fill the model's
-/// window already, and the user says something in them.
+/// Returns true if no row before the view can change the request.
+///
+/// That is so if its turns fill the model's window and have a user message.
 pub fn is_full(state: &AgentState, view: &View, target: &Target, budget: &Budget) -> bool {
     if missing_messages(state, view).is_some() {
         return false;
@@ -343,15 +345,17 @@ pub fn is_full(state: &AgentState, view: &View, target: &Target, budget: &Budget
     fills && window.last_of_user().is_some()
 }
 
-/// The row at which the summary begins that covers the view's first row. If that row is a root,
-/// nothing older than the view is sent but the messages of [`missing_messages`].
+/// Returns the first row of the summary that covers the view's first row.
+///
+/// If that row is a root, nothing older than the view is sent but the messages of
+/// [`missing_messages`].
 pub fn covered_since(state: &AgentState, view: &View) -> Option<RowRef> {
     let summary = ContextRows::of(view, state.path()).replacing(0)?;
     let data = view.entries().get(summary)?.row.data.as_deref();
     data::read::<SummaryData>(data).from
 }
 
-/// First of the user rows before the view that must be supplied by [`View::set_older_messages`].
+/// Returns the first user row before the view that [`View::set_older_messages`] must supply.
 pub fn missing_messages(state: &AgentState, view: &View) -> Option<RowRef> {
     ContextRows::of(view, state.path()).missing_from(view)
 }

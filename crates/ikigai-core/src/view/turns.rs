@@ -1,4 +1,4 @@
-//! Turns: where they begin, and whether one is going on. Read off the rows, never stored.
+//! Turns: their first rows, and the busy state. Computed from rows, never stored.
 
 use crate::data::{self, CommandData, ErrorData, ForkData, ForkRole, RewindData, UserData, Via};
 use crate::ids::AgentId;
@@ -7,25 +7,24 @@ use crate::load::Loaded;
 use crate::path::Path;
 use crate::view::{Entry, View};
 
-/// Whose response, and its number; older rows have none.
+/// Agent and number of a response; older rows have no number.
 type ResponseKey = (AgentId, Option<u64>);
 
-/// Follows the rows of a view and knows whether the agent is busy after each.
+/// Busy state of an agent while the rows of a view are read.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity {
-    /// None while the rows seen do not tell.
+    /// None while the rows seen do not decide it.
     busy: Option<bool>,
-    /// The response of the newest call, while it may go on.
+    /// Response of the newest call, while it may continue.
     calling: Option<ResponseKey>,
-    /// The response of the newest row of one.
+    /// Response of the newest row that has one.
     newest: Option<ResponseKey>,
-    /// Whether the newest response began among the rows seen, so that it cannot have a call before
-    /// them.
+    /// True if the newest response began among the rows seen, so no earlier row has its calls.
     sure: bool,
 }
 
 impl Activity {
-    /// Before the first row of a view.
+    /// Starts before the first row of a view.
     pub(crate) fn at_start_of(view: &View, path: &Path) -> Self {
         let complete = view.is_complete(path);
         Self {
@@ -35,7 +34,7 @@ impl Activity {
         }
     }
 
-    /// Between two turns.
+    /// Starts between two turns.
     fn idle() -> Self {
         Self {
             busy: Some(false),
@@ -45,12 +44,12 @@ impl Activity {
         }
     }
 
-    /// Whether the agent is busy after the rows so far; none if they do not tell.
+    /// Returns true if the agent is busy after the rows so far; none if undecided.
     pub(crate) fn is_busy(&self) -> Option<bool> {
         self.busy
     }
 
-    /// Takes in the entry at `index`. A row that is reported as bad changes nothing.
+    /// Adds the entry at `index`. A row that is reported as bad changes nothing.
     pub(crate) fn step(&mut self, view: &View, index: usize) {
         let Some(entry) = view.entries().get(index) else {
             return;
@@ -61,7 +60,7 @@ impl Activity {
         let data = entry.row.data.as_deref();
         match entry.kind() {
             Some(Kind::User) => {
-                // No response goes on after a message to the agent.
+                // A message to the agent ends every response.
                 self.calling = None;
                 self.sure = true;
                 let user: UserData = data::read(data);
@@ -112,11 +111,11 @@ impl Activity {
         }
     }
 
-    /// Takes in a row of a response and hands back which one it is of.
+    /// Adds a row of a response and returns the response.
     fn responded(&mut self, entry: &Entry) -> Option<ResponseKey> {
         let response = response_of(entry);
         if self.newest.is_some() && self.newest != response {
-            // What follows another response began after it.
+            // A row after another response belongs to one that began after it.
             self.sure = true;
             self.break_older();
         }
@@ -124,7 +123,7 @@ impl Activity {
         response
     }
 
-    /// Rows without a number belong together only while nothing is said between them.
+    /// Separates rows without a number, which belong together only while they are adjacent.
     fn break_older(&mut self) {
         self.calling = self.calling.filter(|(_, response)| response.is_some());
     }
@@ -141,11 +140,11 @@ fn response_of(entry: &Entry) -> Option<ResponseKey> {
     }
 }
 
-/// The indices of the entries at which turns begin, oldest first.
+/// Returns the indices of the entries at which turns begin, oldest first.
 ///
-/// A turn begins with a `user` row that was written while the agent was idle. At the beginning of
-/// a view that is not the whole path nothing is known of what came before, so nothing is counted.
-/// `is_after_turns` says of an index whether whole turns end before it, whatever else is known.
+/// A turn begins with a `user` row that was written while the agent was idle. At the beginning of a
+/// view that is not the whole path the state is unknown, so nothing is counted. `is_after_turns`
+/// returns true for an index before which whole turns end, whatever else is known.
 pub(crate) fn turn_starts(
     view: &View,
     path: &Path,
