@@ -1,4 +1,4 @@
-//! Calls of tools as rows tell them: which are open, and the results that close them.
+//! Tool calls in the log: open calls, and the results that close them.
 
 use ikigai_core::data::{BlobRef, ToolResultData, TouchedFile, Verdict};
 use ikigai_core::load::{Loaded, load};
@@ -13,20 +13,20 @@ pub(crate) struct OpenCall {
     pub(crate) at: RowRef,
     /// The id that pairs it with its result.
     pub(crate) id: String,
-    /// Which tool.
+    /// Name of the tool.
     pub(crate) name: String,
-    /// What the model wrote.
+    /// Arguments as the model wrote them.
     pub(crate) arguments: String,
-    /// When the model made it.
+    /// Time of the call.
     pub(crate) created_at: Micros,
 }
 
-/// What came of a call, for its row.
+/// Outcome of a call, for its row.
 #[derive(Debug, Default)]
 pub(crate) struct Came {
-    /// What the model is given.
+    /// Output for the model.
     pub(crate) output: String,
-    /// What a person is shown.
+    /// Output for people.
     pub(crate) shown: Option<String>,
     pub(crate) success: bool,
     pub(crate) blob: Option<BlobRef>,
@@ -94,9 +94,9 @@ pub(crate) fn close(open: &[OpenCall], reason: &str) -> Vec<Event> {
     open.iter().map(close).collect()
 }
 
-/// The calls of an agent's newest response that have no result, in their order; none if the view
-/// is too short to tell. Older ones can get none any more: what came after them did so without it.
-/// Calls of an ancestor are not the agent's to answer.
+/// Calls of an agent's newest response without a result, in order; none if unknown.
+/// The view may be too short to know. Older calls get no result any more: later rows were written
+/// without it. An agent does not answer calls of its ancestors.
 pub(crate) fn open_calls(agent: &Agent) -> Option<Vec<OpenCall>> {
     let id = agent.state.agent();
     let mut open = Vec::new();

@@ -1,4 +1,4 @@
-//! What fills an agent's window, as data: for `/context`, a status line and other programs.
+//! Contents of an agent's context window, as data: for `/context`, status line and programs.
 
 use ikigai_core::data::{self, UserData};
 use ikigai_core::load::Loaded;
@@ -13,19 +13,19 @@ use crate::engine::target_of;
 use crate::figures::shortened;
 use crate::{Engine, EngineError, window};
 
-/// An agent, read as far as a request to a model can hold, and what goes with that request.
+/// An agent whose view fills a request, with the parts of that request.
 pub(crate) struct Ready {
     pub(crate) agent: Agent,
     pub(crate) target: Target,
-    /// How large requests may be in estimated tokens.
+    /// Budget of requests in estimated tokens.
     pub(crate) budget: Budget,
     /// The same in the tokens that the model counts.
     pub(crate) counted: Budget,
-    /// How these two are related.
+    /// Ratio between these two.
     pub(crate) scale: Scale,
 }
 
-/// What fills an agent's window, in tokens as its model is likely to count them.
+/// Contents of an agent's window, in tokens as its model is likely to count them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
     /// The system prompt.
@@ -38,15 +38,15 @@ pub struct Context {
     pub turns: Vec<ContextTurn>,
     /// The same messages by kinds of content.
     pub parts: FillingParts,
-    /// How many messages of the user came before the first turn that is sent as it was.
+    /// Number of user messages before the first turn that is sent verbatim.
     pub start_index: u64,
     /// Beyond this a turn starts with a cut.
     pub budget: u64,
-    /// What the model takes.
+    /// Context window of the model.
     pub window: u64,
-    /// What is kept for its answer beside that, if it is known.
+    /// Tokens reserved for its answer in addition, if known.
     pub reserve: Option<u64>,
-    /// Where the window is known from.
+    /// Origin of the window size.
     pub source: WindowSource,
 }
 
@@ -55,27 +55,27 @@ pub struct Context {
 pub struct ContextTurn {
     /// Its first row.
     pub from: RowRef,
-    /// What it needs.
+    /// Its size.
     pub tokens: u64,
-    /// Whether it is the text of a summary.
+    /// It is the text of a summary.
     pub is_summary: bool,
-    /// How it begins.
+    /// First words.
     pub title: String,
 }
 
 impl Context {
-    /// What is sent with every request: system prompt, pins and tools.
+    /// Size of the parts sent with every request: system prompt, pins and tools.
     pub fn fixed_tokens(&self) -> u64 {
         let parts = self.pins.iter().chain(&self.tools);
         self.system + parts.map(|(_, tokens)| tokens).sum::<u64>()
     }
 
-    /// What the turns need together.
+    /// Size of all turns.
     pub fn total_tokens(&self) -> u64 {
         self.turns.iter().map(|turn| turn.tokens).sum()
     }
 
-    /// How much of the budget is used, in percent.
+    /// Used part of the budget, in percent.
     pub fn percent(&self) -> u64 {
         let used = self.fixed_tokens() + self.total_tokens();
         used.saturating_mul(100) / self.budget.max(1)
@@ -85,19 +85,19 @@ impl Context {
 /// Rows read to find the newest count of a provider: more than the calls of one answer leave.
 const MOST_ESTIMATE_ROWS: usize = 2048;
 
-/// Tokens of an agent's next request, as far as a status line needs to know.
+/// Token estimate of an agent's next request, for a status line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextEstimate {
     /// Tokens that the next request is likely to have.
     pub used: u64,
     /// Tokens that it may have.
     pub budget: u64,
-    /// Where the model's window is known from.
+    /// Origin of the window size.
     pub source: WindowSource,
 }
 
 impl Engine {
-    /// What fills the window of an agent that nobody needs to hold.
+    /// Computes the contents of an agent's window, without its lease.
     pub async fn context(&self, agent: AgentId) -> Result<Context, EngineError> {
         self.context_of(Agent::restore(self.store(), agent).await?)
             .await
@@ -105,8 +105,8 @@ impl Engine {
 
     /// Estimates how full an agent's window is, from the newest count of its provider.
     ///
-    /// Reads some of the newest rows, whatever the window holds. A path that is read whole by
-    /// then, and one that was summarised since the count, are counted exactly.
+    /// Reads some of the newest rows, regardless of the window. A path that is complete by then,
+    /// and one that was summarised since the count, are counted exactly.
     pub async fn estimate_context(&self, agent: AgentId) -> Result<ContextEstimate, EngineError> {
         let mut agent = Agent::restore(self.store(), agent).await?;
         let mut rows = window::FIRST_PAGE_ROWS;
@@ -137,7 +137,7 @@ impl Engine {
         })
     }
 
-    /// Reads an agent as far as a request to a model can hold.
+    /// Reads enough of an agent to fill a request.
     pub(crate) async fn ready(
         &self,
         mut agent: Agent,
@@ -199,7 +199,7 @@ impl Engine {
         };
         context.turns = filling.turns.into_iter().map(turn).collect();
         let whole = context.turns.iter().find(|turn| !turn.is_summary);
-        // Where summaries are all that is sent, every message came before.
+        // If only summaries are sent, all messages came before.
         let newest = RowRef::new(agent.state.agent(), agent.state.head());
         let all = (!context.turns.is_empty()).then_some(newest);
         if let Some(first) = whole.map(|turn| turn.from).or(all) {
@@ -208,7 +208,7 @@ impl Engine {
         Ok(context)
     }
 
-    /// Where the window of a model is known from.
+    /// Origin of a model's window size.
     fn window_source(&self, choice: &ModelChoice) -> WindowSource {
         if self.is_corrected(choice) {
             WindowSource::Refusal
@@ -217,7 +217,7 @@ impl Engine {
         }
     }
 
-    /// What a model keeps for its answer.
+    /// Tokens that a model reserves for its answer.
     fn reserve(&self, choice: &ModelChoice, window: u64) -> Option<u64> {
         if self.is_corrected(choice) {
             return None;
@@ -226,8 +226,8 @@ impl Engine {
         context.checked_sub(window)
     }
 
-    /// How many messages of the user stand before a row of the agent's path. Counted in an index,
-    /// and once for each row that a window begins with.
+    /// Counts the user messages before a row of the agent's path.
+    /// Uses an index, and caches the count of the row that a window begins with.
     async fn messages_before(&self, agent: &mut Agent, row: RowRef) -> Result<u64, StoreError> {
         let id = agent.state.agent();
         if let Some(known) = self.counted.before(id, row) {
@@ -241,7 +241,7 @@ impl Engine {
     }
 }
 
-/// How a turn begins, in a few words.
+/// First words of a turn.
 fn title(agent: &Agent, size: &TurnSize) -> String {
     if size.is_summary {
         return "summary".to_owned();

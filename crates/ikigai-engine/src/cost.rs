@@ -1,7 +1,7 @@
-//! What agents cost, and what they may cost.
+//! Cost of agents, and spending caps.
 //!
-//! Each `usage` row holds what one response cost and the sum over its agent's own rows. So what
-//! agents cost is told by the newest such row of each; only by model or day all of them are read.
+//! Each `usage` row holds the cost of one response and the sum over its agent's own rows. So the
+//! newest such row of each agent gives its cost; only costs by model or day need all of them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,25 +13,25 @@ use ikigai_store::{Agent, AgentRecord, StoreError};
 use crate::family_tree::FamilyTree;
 use crate::{Engine, EngineError, figures};
 
-/// How many `usage` rows are read at a time, so that others who read wait for no more than that.
+/// `usage` rows per query, which bounds the time that other readers wait.
 const PAGE_ROWS: usize = 1024;
 
-/// What one agent cost.
+/// Cost of one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Who it is.
+    /// The agent.
     pub agent: AgentRecord,
-    /// How many ancestors it has.
+    /// Number of its ancestors.
     pub depth: usize,
-    /// What its own responses cost.
+    /// Cost of its own responses.
     pub own: Amounts,
     /// The same with all its descendants, dead ones too.
     pub family: Amounts,
-    /// How many descendants it has.
+    /// Number of its descendants.
     pub descendants: usize,
 }
 
-/// By what responses are sorted to add up what they cost.
+/// Grouping of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostBy {
     /// Provider and model.
@@ -40,35 +40,35 @@ pub enum CostBy {
     Day,
 }
 
-/// What some responses cost together.
+/// Cost of a group of responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// The model or the day.
     pub name: String,
-    /// How many responses.
+    /// Number of responses.
     pub responses: u64,
-    /// What they cost.
+    /// Their cost.
     pub amounts: Amounts,
 }
 
-/// A cap on what an agent and its descendants may cost, and what they did.
+/// Spending cap of an agent and its descendants, with their spending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cap {
-    /// Whose cap it is.
+    /// Agent with the cap.
     pub agent: AgentId,
-    /// What that agent is called.
+    /// Its name.
     pub name: String,
     /// The most in billionths of a dollar.
     pub nano_usd: Option<u64>,
     /// The most in tokens.
     pub tokens: Option<u64>,
-    /// What was used of it.
+    /// Amount spent.
     pub spent: Amounts,
 }
 
 impl Engine {
-    /// What every agent cost, parents before their children. Costs what the agents are, whatever
-    /// they have written.
+    /// Cost of every agent, parents before children.
+    /// The time depends on the number of agents, not on their rows.
     pub async fn costs(&self) -> Result<Vec<Cost>, EngineError> {
         let agents = self.agents().await?;
         let sums = self.sums(agents.iter().map(|agent| agent.id)).await?;
@@ -94,14 +94,14 @@ impl Engine {
         Ok(costs)
     }
 
-    /// Reads what an agent's own responses cost, from its newest `usage` row.
+    /// Reads the cost of an agent's own responses from its newest `usage` row.
     pub async fn own_cost(&self, agent: AgentId) -> Result<Amounts, EngineError> {
         let mut sums = self.sums([agent].into_iter()).await?;
         Ok(sums.remove(&agent).unwrap_or_default())
     }
 
-    /// What these agents cost by model or day. Reads all their `usage` rows, a page at a time: it
-    /// costs what there is to tell, one row for each response.
+    /// Cost of these agents by model or day.
+    /// Reads all their `usage` rows in pages, one row per response.
     pub async fn cost_shares(
         &self,
         agents: &[AgentId],
@@ -141,7 +141,7 @@ impl Engine {
         Ok(FamilyTree::new(self.agents().await?).below(agent))
     }
 
-    /// What some agents cost together.
+    /// Total cost of some agents.
     async fn spent(&self, agents: Vec<AgentId>) -> Result<Amounts, StoreError> {
         let newest = self.store.newest_usage(agents).await?;
         Ok(newest
@@ -162,7 +162,7 @@ impl Engine {
     }
 }
 
-/// The sum over an agent's own rows, as one of them tells.
+/// Sum over an agent's own rows, from one of its `usage` rows.
 fn sum_of(row: &Row) -> Amounts {
     let usage: UsageData = data::read(row.data.as_deref());
     usage.sum.unwrap_or(usage.amounts)
@@ -173,7 +173,7 @@ fn model_of(usage: &UsageData) -> String {
     format!("{}:{}", word(&usage.provider), word(&usage.model))
 }
 
-/// Agents as a tree, without what they cost; those that nobody leads to stand at the end.
+/// Orders agents as a tree, without costs; unreachable ones come last.
 fn in_order(agents: Vec<AgentRecord>) -> Vec<Cost> {
     let mut below: HashMap<Option<AgentId>, Vec<AgentRecord>> = HashMap::new();
     for agent in agents {
@@ -196,7 +196,7 @@ fn in_order(agents: Vec<AgentRecord>) -> Vec<Cost> {
                 descendants: 0,
             });
         }
-        // A log that names no parent, or calls somebody their own ancestor.
+        // The log has an unknown parent, or a cycle of ancestors.
         let Some(lost) = below.keys().min().copied() else {
             return ordered;
         };
@@ -223,7 +223,7 @@ impl Cap {
             || self.tokens.is_some_and(|most| self.spent.tokens() >= most)
     }
 
-    /// How much was used of how much: `$0.41 of $5.00`.
+    /// Spent part of the cap: `$0.41 of $5.00`.
     pub fn used(&self) -> String {
         let money = self.nano_usd.map(|most| {
             let spent = self.spent.cost_nano_usd.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Files whose text is put before the model: pinned ones, and those that a message names.
+//! Files sent to the model: pinned ones, and files that a message mentions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,15 +22,15 @@ const AGENTS_FILE: &str = "AGENTS.md";
 
 /// A file that was read.
 pub(crate) struct Document {
-    /// Where it is, with every link followed.
+    /// Path with all links resolved.
     pub(crate) path: PathBuf,
-    /// What is in it, without secrets; text.
+    /// Text without secrets.
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Document {
-    /// Reads a file that is named so in a place, or says why not. What is hidden from tools is
-    /// hidden here too: the model would see it.
+    /// Reads a file by its name in a place, or returns the reason of the failure.
+    /// Files hidden from tools are hidden here too: the model would see them.
     pub(crate) async fn read(engine: &Engine, place: &Place, name: &str) -> Result<Self, String> {
         let located = paths::locate(place, name).map_err(|BadArguments(reason)| reason)?;
         let path = located.path.clone();
@@ -162,7 +162,7 @@ impl Engine {
 fn agents_files(workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for directory in workdir.ancestors() {
-        // What anybody may have put there is nobody's instruction.
+        // Anyone can put files into a world-writable directory, so they are no instructions.
         if directory != workdir && is_open_to_all(directory) {
             break;
         }

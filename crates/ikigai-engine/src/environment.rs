@@ -11,7 +11,7 @@ use ikigai_tools::permission::GrantKey;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// What the engine cannot decide by itself.
+/// External inputs of the engine: time, ids, randomness, home directory and grant key.
 pub trait Environment: Send + Sync {
     /// The time of day.
     fn now(&self) -> Micros;
@@ -24,7 +24,7 @@ pub trait Environment: Send + Sync {
         universal_day(at)
     }
 
-    /// Where the user is, for times that are typed.
+    /// Time zone of the user, for typed times.
     fn zone(&self) -> TimeZone {
         TimeZone::UTC
     }
@@ -272,7 +272,7 @@ pub(crate) fn draw_run(environment: &dyn Environment) -> RunId {
     RunId(u128::from_be_bytes(environment.random()))
 }
 
-/// What goes into the environment of a call's processes.
+/// Value of the environment variable that marks a call's processes.
 pub(crate) fn cookie_of(run: Option<RunId>) -> String {
     run.map_or_else(String::new, |run| format!("{:032x}", run.0))
 }

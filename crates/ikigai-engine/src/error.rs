@@ -1,4 +1,4 @@
-//! Why the engine could not do what it was asked.
+//! Errors of the engine.
 
 use ikigai_core::{CannotProject, RowRef};
 use ikigai_providers::NoModel;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::figures;
 
-/// Why an intent failed. What had been stored before stays stored.
+/// Failure of a request. Rows stored before it stay stored.
 #[derive(Debug, Error)]
 pub enum EngineError {
     /// An agent has so much to hear that it does not listen to more.
@@ -25,15 +25,15 @@ pub enum EngineError {
     /// There is nothing to send.
     #[error(transparent)]
     CannotProject(#[from] CannotProject),
-    /// Nobody is called so.
+    /// No agent has this name.
     #[error("there is no agent `{0}`")]
     NoSuchAgent(String),
     /// Several are called so.
     #[error("`{name}` means several agents: {}", .matches.join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// Name as requested.
         name: String,
-        /// What it could mean.
+        /// Agents that match.
         matches: Vec<String>,
     },
     /// There is no such row.
@@ -48,7 +48,7 @@ pub enum EngineError {
     /// No agent may be called so.
     #[error("`{0}` is no name: lower-case letters, digits and `-`, at most 32, and not `parent`")]
     BadName(String),
-    /// A root is nobody's to kill.
+    /// A root cannot be killed.
     #[error("`{0}` is a root agent and cannot be killed")]
     KillsRoot(String),
     /// A family is as deep as it may be.
@@ -65,7 +65,7 @@ pub enum EngineError {
     LongMail {
         /// Its size.
         bytes: usize,
-        /// What is allowed.
+        /// Limit.
         most: usize,
     },
     /// A message is longer than half of the budget.
@@ -93,7 +93,7 @@ pub enum EngineError {
     /// Nothing was said yet.
     #[error("there is no turn to repeat")]
     NothingToRetry,
-    /// What arrived could not be stored, and nobody wants to wait any longer.
+    /// A row could not be stored, and the wait for the store was given up.
     #[error("not stored: {0}")]
     StoreAway(String),
     /// The agent's model cannot be asked.

@@ -20,13 +20,13 @@ use crate::{Engine, EngineError, TurnFigures};
 
 use page::Page;
 
-/// How many rows are read at a time.
+/// Rows read per query.
 const PAGE_ROWS: usize = 256;
 
-/// How many lines of JSON may wait to be written.
+/// Capacity of the queue of JSON lines.
 const LINES: usize = 64;
 
-/// What is made.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For people, as text.
@@ -51,7 +51,7 @@ impl Format {
         }
     }
 
-    /// How files of it end.
+    /// File extension.
     pub const fn ending(self) -> &'static str {
         match self {
             Self::Markdown => "md",
@@ -61,10 +61,10 @@ impl Format {
     }
 }
 
-/// Whose history.
+/// Selection of agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// This agent's, with what it inherits.
+    /// This agent's history, with inherited rows.
     Agent(AgentId),
     /// This agent's and its descendants'.
     Tree(AgentId),
@@ -89,7 +89,7 @@ impl From<ikigai_store::StoreError> for ExportError {
     }
 }
 
-/// How far it is: rows that are done, and all.
+/// Progress callback: rows done, and rows in total.
 pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
 impl Engine {
@@ -180,7 +180,7 @@ fn exported(whose: Whose, agents: &[AgentRecord]) -> Vec<(AgentRecord, usize)> {
     found
 }
 
-/// Those whose parents are not among them.
+/// Agents whose parents are not in the list.
 fn roots_of(agents: &[AgentRecord]) -> Vec<AgentId> {
     let known: HashSet<AgentId> = agents.iter().map(|agent| agent.id).collect();
     let is_root = |agent: &&AgentRecord| agent.parent.is_none_or(|parent| !known.contains(&parent));
@@ -200,7 +200,7 @@ struct Writing<'a> {
     done: u64,
     all: u64,
     progress: Progress<'a>,
-    /// The turn whose rows are written.
+    /// The turn in progress.
     turn: Option<TurnFigures>,
 }
 
@@ -237,7 +237,7 @@ impl Writing<'_> {
             _ => html::agent(self.page, record),
         };
         self.write(&text)?;
-        // What it inherits is shown with its own agent, unless that is not shown.
+        // Inherited rows are on the page with their own agent; add them only if it is absent.
         if alone {
             let spans: Vec<Span> = state.path().spans().collect();
             for span in spans.into_iter().filter(|span| span.agent != record.id) {
@@ -322,7 +322,7 @@ impl Writing<'_> {
     }
 }
 
-/// How a row is named in what is written: `#12` within its agent.
+/// Name of a row within its agent: `#12`.
 fn named(row: RowRef) -> String {
     format!("#{}", row.seq)
 }

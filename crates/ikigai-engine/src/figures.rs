@@ -18,7 +18,7 @@ pub fn tokens(tokens: u64) -> String {
     }
 }
 
-/// Billionths of a dollar: `$0.04`; what is less than a cent has four digits.
+/// Formats billionths of a dollar: `$0.04`; with four digits below a cent.
 pub fn dollars(nano_usd: u64) -> String {
     let (whole, part) = (nano_usd / NANO_USD, nano_usd % NANO_USD);
     if (1..NANO_USD / 100).contains(&nano_usd) {
@@ -28,7 +28,7 @@ pub fn dollars(nano_usd: u64) -> String {
     }
 }
 
-/// What something cost: `48k in (36k from a cache) · 2.1k out · $0.04`.
+/// Formats usage and cost: `48k in (36k from a cache) · 2.1k out · $0.04`.
 pub fn amounts(amounts: &Amounts) -> String {
     let cached = match amounts.cache_read.unwrap_or(0) {
         0 => String::new(),
@@ -80,8 +80,7 @@ pub fn read_dollars(typed: &str) -> Option<u64> {
     read_decimal(typed.strip_prefix('$')?, NANO_USD)
 }
 
-/// Reads a decimal number of units. What is finer than one is refused, so that nothing is rounded
-/// behind anybody's back.
+/// Reads a decimal number of units; refuses fractions of a unit instead of rounding.
 fn read_decimal(digits: &str, unit: u64) -> Option<u64> {
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -103,7 +102,7 @@ fn read_decimal(digits: &str, unit: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests;
 
-/// How long ago something was.
+/// Formats the time elapsed since a moment.
 pub fn since(at: Micros, now: Micros) -> String {
     let seconds = (now.0 - at.0).max(0) / 1_000_000;
     match seconds {

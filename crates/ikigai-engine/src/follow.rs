@@ -1,4 +1,4 @@
-//! Following an agent whoever holds it: each of its rows once, in order, as they come.
+//! Reader that follows an agent of any process: each row once, in order.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use ikigai_store::{Log, StoreError, Watch};
 
 use crate::Engine;
 
-/// How many rows are handed over at a time.
+/// Rows returned at a time.
 const PAGE_ROWS: usize = 256;
 
 /// A reader of one agent's log that waits for what comes.
@@ -21,12 +21,12 @@ pub struct Follow {
     draft: String,
 }
 
-/// What came of an agent that is followed.
+/// News about a followed agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Followed {
     /// Rows.
     Rows(Vec<Row>),
-    /// The answer that is coming, as far as it was stored; empty if there is none any more.
+    /// Stored part of the running answer; empty if there is none any more.
     Draft(String),
     /// The store is closed.
     Closed,
@@ -63,7 +63,7 @@ impl Follow {
         loop {
             let rows = self.rows().await?;
             if !rows.is_empty() {
-                // What was a draft is among them, or was given up.
+                // The draft is among the rows, or was dropped.
                 self.draft.clear();
                 return Ok(Followed::Rows(rows));
             }

@@ -9,7 +9,7 @@ use ikigai_tools::permission::{Grant, GrantKey};
 use crate::Engine;
 
 impl Engine {
-    /// The mode in force for an agent: the logged one, as far as it was granted here.
+    /// Mode in force for an agent: the logged one, limited to grants made here.
     pub fn mode_in_force(&self, state: &AgentState) -> Approve {
         self.in_force(state).mode
     }

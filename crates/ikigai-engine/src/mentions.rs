@@ -1,4 +1,4 @@
-//! What a message becomes: the typed text, the files that it names, and what the user took back.
+//! Expansion of a typed message: text, mentioned files, and a note about rewinds.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ async fn files_in(ledger: &Ledger, text: &str) -> Result<Vec<Attached>, String> 
     Ok(files)
 }
 
-/// What the model must know of what was taken back since the last message to it.
+/// Note for the model about rewinds since the last message.
 async fn taken_back_since(ledger: &mut Ledger) -> Result<Option<String>, EngineError> {
     let rewinds = rewinds_since_message(ledger).await?;
     let mut changed = Vec::new();
@@ -110,8 +110,9 @@ async fn rewinds_since_message(ledger: &mut Ledger) -> Result<Vec<RewindData>, E
     }
 }
 
-/// The files that a message names. A word after `@` is one if the file is there, or if it can
-/// be nothing else; `@types/node` and `@somebody` are words.
+/// Files that a message mentions.
+/// A word after `@` is one if the file exists or if it can be nothing else; `@types/node` and
+/// `@name` are words.
 fn mentions(ledger: &Ledger, text: &str) -> Vec<Mention> {
     let place = place(ledger);
     let words = text.split_whitespace();
@@ -163,7 +164,7 @@ fn place(ledger: &Ledger) -> Place {
     }
 }
 
-/// The row of a message: what was typed, what the model is told before, the files after it.
+/// Row of a message: note for the model, typed text, files.
 fn message_of(typed: &str, note: Option<&str>, files: &[Attached]) -> Event {
     let mut text = match note {
         Some(note) => format!("{note}\n\n{typed}"),

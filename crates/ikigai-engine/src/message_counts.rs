@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use ikigai_core::{AgentId, RowRef};
 
-/// How many messages came before some row, for each agent: the path of a row never changes, so
-/// what was counted once stays right.
+/// Cache of message counts before a row, per agent.
+/// The path of a row never changes, so a count stays valid.
 #[derive(Debug, Default)]
 pub(crate) struct MessageCounts(Mutex<HashMap<AgentId, (RowRef, u64)>>);
 

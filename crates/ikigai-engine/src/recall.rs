@@ -1,4 +1,4 @@
-//! What a call must be told of the log, read off the agent's path.
+//! Lookup of facts in the log that a call needs, along the agent's path.
 
 use std::path::Path;
 
@@ -12,19 +12,18 @@ use ikigai_tools::{Given, Need, Stale};
 use crate::figures::since;
 use crate::{Engine, EngineError};
 
-/// How far back along the path is looked. What is further back was long left out of requests.
+/// Rows searched along the path; older rows have long left the requests.
 const LOOK_BACK_ROWS: usize = 4096;
 
-/// How many rows are read at a time.
+/// Rows read per query.
 const PAGE_ROWS: usize = 512;
 
-/// How many of its newest rows each other agent is asked for, and how many agents, when one of
-/// them may have changed a file.
+/// Newest rows read per agent, and agents searched, for the writer of a file.
 const OTHERS_ROWS: usize = 256;
 const MOST_OTHERS: usize = 64;
 
 impl Engine {
-    /// Finds what a call must be told.
+    /// Finds the facts that a call needs.
     pub(crate) async fn given(&self, agent: &Agent, needs: &[Need]) -> Result<Given, EngineError> {
         let mut given = Given::default();
         for need in needs {
@@ -46,7 +45,7 @@ impl Engine {
         Ok(given)
     }
 
-    /// What the newest result on the path tells of which `find` knows something.
+    /// Result of `find` on the newest tool result of the path for which it has one.
     async fn newest_result<T>(
         &self,
         agent: &Agent,
@@ -71,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// Says which of our agents made a file what it is, if one did: `fix-lexer #31, 12 s ago`.
+    /// Finds the agent that wrote a file's current contents: `fix-lexer #31, 12 s ago`.
     pub(crate) async fn who_changed(
         &self,
         own: AgentId,

@@ -11,8 +11,8 @@ use crate::ledger::Tally;
 /// Makes a call readable for a person, given its tool's name and its arguments.
 type Shown<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
-/// Decides which rows a whole answer becomes: text and calls in their order, each with the
-/// thinking that preceded it, then what it cost.
+/// Converts a response into rows.
+/// Text and calls keep their order, each with the thinking that preceded it; usage comes last.
 pub(crate) fn rows_of(
     response: Response,
     tally: &Tally,
@@ -76,7 +76,7 @@ struct Rows<'a> {
     level: Option<&'a str>,
     stop: &'a str,
     shown: Shown<'a>,
-    /// What was thought since the last block.
+    /// Thinking since the last block.
     thinking: Vec<StoredThinking>,
     events: Vec<Event>,
 }

@@ -1,4 +1,4 @@
-//! Finding what was ever said, done or printed, by any agent: for people, screens and models.
+//! Full-text search over all agents: for users, screens and models.
 
 mod typed;
 
@@ -14,56 +14,55 @@ pub use ikigai_store::SearchCursor;
 pub use typed::SYNTAX;
 use typed::{Filters, Moments, read};
 
-/// How many hits are told if nobody says.
+/// Default number of hits.
 pub const USUAL_HITS: usize = 20;
 
 /// With how many characters of its id an agent is named at least.
 const PREFIX_CHARS: usize = 8;
 
-/// How a search is to be answered.
+/// Options of a search.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SearchOptions<'a> {
-    /// How many hits are wanted; 0 is the usual number.
+    /// Maximum number of hits; 0 for the default.
     pub limit: usize,
     /// In which order.
     pub order: SortOrder,
-    /// Where an earlier answer ended.
+    /// Cursor of an earlier page.
     pub cursor: Option<SearchCursor>,
     /// The directory that relative paths begin at.
     pub workdir: Option<&'a Path>,
-    /// How long the line of a hit is; 0 is the usual length.
+    /// Length of a hit's line in characters; 0 for the default.
     pub line_chars: usize,
     /// Only agents of this session; of all if none.
     pub session: Option<SessionId>,
 }
 
-/// What was found.
+/// Results of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchResults {
     /// The hits, in the order of `order`.
     pub hits: Vec<Named>,
-    /// In which order they are told.
+    /// Order of the hits.
     pub order: SortOrder,
-    /// Where the next page begins; none if this is the last one.
+    /// Cursor of the next page; none if this is the last one.
     pub next: Option<SearchCursor>,
-    /// What a person should know about the answer.
+    /// Remarks for the user.
     pub notes: Vec<&'static str>,
 }
 
-/// A hit, and how the agent is called whose row it is.
+/// A hit with the name of its agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The row.
     pub hit: Hit,
     /// Its agent's name.
     pub agent: String,
-    /// How its agent is typed: by the name, or by the beginning of its id if the name means
-    /// somebody else or several.
+    /// Unambiguous name of its agent: the name, or a prefix of its id if the name is ambiguous.
     pub typed: String,
 }
 
 impl Named {
-    /// How the row is shown and typed: `#name.12`, or `#12` where the agent itself looks.
+    /// Reference to the row: `#name.12`, or `#12` for the agent itself.
     pub fn reference(&self, own: Option<AgentId>) -> String {
         let RowRef { agent, seq } = self.hit.at;
         if own == Some(agent) {
@@ -75,8 +74,9 @@ impl Named {
 }
 
 impl Engine {
-    /// Looks for what somebody typed: words, `"several words"`, `begin*`, and the filters
-    /// `agent: kind: model: before: after: path:`. The inner error says what is wrong with it.
+    /// Searches the log for a typed query.
+    /// A query has words, `"several words"`, `begin*`, and the filters `agent: kind: model: before:
+    /// after: path:`. The inner error says what is wrong with it.
     pub async fn search(
         &self,
         typed: &str,
@@ -127,7 +127,7 @@ impl Engine {
     }
 }
 
-/// A path without `.` and `..`, as far as its text tells.
+/// Removes `.` and `..` from a path, without reading the file system.
 fn plain(path: &Path) -> String {
     use std::path::Component;
     let mut parts = Vec::new();
@@ -158,7 +158,7 @@ fn within(
     Some(agents.iter().filter(is_meant).map(|it| it.id).collect())
 }
 
-/// Everybody who is or was called so; none if nobody in particular is meant.
+/// Agents with the filter's name or id prefix, dead ones too; none without a filter.
 fn named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId>>, String> {
     let Some(name) = filters.agent.as_deref() else {
         return Ok(None);
@@ -166,7 +166,7 @@ fn named(agents: &[AgentRecord], filters: &Filters) -> Result<Option<Vec<AgentId
     let is_called = |agent: &&AgentRecord| {
         agent.name == name || name.len() >= 4 && agent.id.to_string().starts_with(name)
     };
-    // The newest first, because only so many can be looked for.
+    // The newest first, because the number of agents in a query is limited.
     let found = agents.iter().rev().filter(is_called);
     let found: Vec<AgentId> = found.map(|agent| agent.id).collect();
     if found.is_empty() {
@@ -210,7 +210,8 @@ fn found(page: SearchPage, asked: SortOrder, agents: &[AgentRecord]) -> SearchRe
     }
 }
 
-/// How an agent is typed so that it alone is meant. A name means the living agent of that name.
+/// Name or id prefix that identifies only this agent.
+/// A name refers to the living agent of that name.
 fn typed_as(agent: &AgentRecord, agents: &[AgentRecord]) -> String {
     let is_alone = |means: &dyn Fn(&AgentRecord) -> bool| {
         let others = agents.iter().filter(|other| other.id != agent.id);

@@ -1,4 +1,4 @@
-//! Sessions: which directories have agents, and who was there last.
+//! Sessions: directories with agents, and the agent used last in each.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::{Engine, EngineError};
 pub struct SessionEntry {
     /// The session.
     pub session: SessionRecord,
-    /// How many of its agents live.
+    /// Number of its living agents.
     pub living: usize,
     /// The living root that was used last.
     pub latest: Option<AgentRecord>,
-    /// When something happened in it last.
+    /// Time of its last event.
     pub touched_at: Micros,
 }
 

@@ -1,4 +1,4 @@
-//! Which tools an agent has, where they run, and what they are kept from.
+//! Tools of an agent: their source, place and restrictions.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::agent_tools::AgentTool;
 /// Longest beginning of a call in its row. The arguments in the row are whole.
 const MOST_SHOWN_CHARS: usize = 4_000;
 
-/// Where tools come from.
+/// Source of tools.
 pub trait Tools: Send + Sync {
     /// All that work in this directory, in alphabetical order.
     fn offered<'a>(&'a self, workdir: &'a Path) -> BoxFuture<'a, Vec<Arc<dyn Tool>>>;
@@ -30,7 +30,7 @@ impl Tools for Vec<Arc<dyn Tool>> {
     }
 }
 
-/// What tools may not do, whatever a model wants.
+/// Restrictions of tools, independent of the model.
 #[derive(Clone)]
 pub struct Safety {
     /// Files that no tool may read or write.
@@ -38,15 +38,15 @@ pub struct Safety {
     /// Finds out whether processes of tools can be confined; none if they are not to be. It is
     /// asked once, when the first process is to be started, and may take a moment.
     pub sandbox: Option<Probe>,
-    /// Whether confined processes may use the network.
+    /// Confined processes may use the network.
     pub network: bool,
-    /// What the user's configuration allows without asking.
+    /// Rules of the configuration that allow without asking.
     pub allow: Vec<Rule>,
-    /// What the user's configuration refuses.
+    /// Rules of the configuration that refuse.
     pub refuse: Vec<Rule>,
     /// Blanks secrets in what tools print.
     pub blank: Blank,
-    /// What the user's own shell lines find in their environment.
+    /// Environment of the user's own shell commands.
     pub shell: Environment,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Toolset {
 }
 
 impl Toolset {
-    /// What the model is told.
+    /// Tool descriptions for the model.
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
         let tools = self.tools.iter().map(|(spec, _)| spec.clone());
         let mut specs: Vec<_> = tools.chain(self.agent_tools.iter().cloned()).collect();
@@ -92,7 +92,7 @@ impl Toolset {
         AgentTool::named(name).filter(|_| has)
     }
 
-    /// Understands a call, or says in words for the model what is wrong with it.
+    /// Prepares a call, or returns an error message for the model.
     pub(crate) fn prepare(&self, name: &str, arguments: &str) -> Result<Prepared, String> {
         let found = self.tools.iter().find(|(spec, _)| spec.name == name);
         let Some((_, tool)) = found else {
@@ -128,11 +128,11 @@ pub fn tool_facts(name: &str) -> ToolFacts {
         .unwrap_or_default()
 }
 
-/// How much a call may do.
+/// Extent of a call's effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freedom {
     /// Look.
     Reading,
-    /// Change what is in the working directory.
+    /// Change files in the working directory.
     Working,
 }

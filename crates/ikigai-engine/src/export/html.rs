@@ -33,7 +33,7 @@ pub(super) fn begin(page: &Page) -> String {
     html
 }
 
-/// The tree of agents, with links to where they are told.
+/// Tree of agents, with links to their sections.
 fn tree(page: &Page) -> String {
     let mut html = "<nav aria-label=agents>\n".to_owned();
     for (agent, depth) in page.agents() {

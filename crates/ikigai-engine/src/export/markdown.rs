@@ -93,7 +93,7 @@ pub(super) fn row(page: &Page, row: &Row, item: Item, is_remembered: bool) -> St
     }
 }
 
-/// A text whose last fence is closed, so that what follows is not part of it.
+/// Closes the last open fence of a text, so that it does not take in what follows.
 fn closed(text: &str) -> String {
     let mut open: Option<String> = None;
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! What a page is made of, before it has a form.
+//! Contents of an export page, independent of the output format.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use jiff::tz::TimeZone;
 use crate::TurnFigures;
 use crate::figures::{dollars, duration, tokens};
 
-/// How much of one output or message is shown; the log and a JSON export have the rest.
+/// Limit of one output or message; the log and a JSON export have the rest.
 const MOST_BYTES: usize = 256 * 1024;
 
 /// All agents of a page.
 pub(super) struct Page {
     agents: Vec<(AgentRecord, usize)>,
-    /// What all agents are called, on the page or not.
+    /// Names of all agents, on the page or not.
     names: HashMap<AgentId, String>,
     now: Micros,
     zone: TimeZone,
@@ -36,7 +36,7 @@ pub(super) enum Item {
         thinking: Vec<String>,
         text: String,
     },
-    /// A part that is folded: its line, and what is in it.
+    /// A folded part: summary line and contents.
     Folded {
         sign: &'static str,
         name: String,
@@ -48,7 +48,7 @@ pub(super) enum Item {
     Note { text: String, failed: bool },
 }
 
-/// Who says something.
+/// Author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
     User,
@@ -89,7 +89,7 @@ impl Page {
         self.agents.iter().map(|(agent, _)| agent.head.0).sum()
     }
 
-    /// What the page is called.
+    /// Title of the page.
     pub(super) fn title(&self) -> String {
         match self.agents.as_slice() {
             [] => "no agent".to_owned(),
@@ -103,7 +103,7 @@ impl Page {
         }
     }
 
-    /// When the page was made.
+    /// Time of the export.
     pub(super) fn made(&self) -> String {
         self.time(self.now)
     }
@@ -119,19 +119,19 @@ impl Page {
         )
     }
 
-    /// How an agent is called.
+    /// Name of an agent.
     pub(super) fn name(&self, agent: AgentId) -> String {
         let name = self.names.get(&agent);
         name.map_or_else(|| agent.to_string(), |name| visible(name))
     }
 
-    /// Whether an agent is on the page.
+    /// Returns true if an agent is on the page.
     pub(super) fn has(&self, agent: AgentId) -> bool {
         self.agents.iter().any(|(known, _)| known.id == agent)
     }
 }
 
-/// How an agent is, in a word.
+/// State of an agent in one word.
 pub(super) fn state(agent: &AgentRecord) -> &'static str {
     match agent.status {
         Status::Running => "alive",
@@ -239,7 +239,7 @@ pub(super) fn item(page: &Page, row: &Row, problem: Option<&LoadError>) -> Item 
     }
 }
 
-/// What a person ran, and what came out.
+/// Shell command of a user, with its output.
 fn ran(shell: &Shell, text: &str) -> Item {
     let command = shell.command.as_deref().unwrap_or_default();
     // It begins with the command, which stands above it.
@@ -284,7 +284,7 @@ fn laid_out(arguments: &str) -> String {
         .unwrap_or_else(|_| arguments.to_owned())
 }
 
-/// Whether a text has hunks of a unified diff.
+/// Returns true if a text has hunks of a unified diff.
 pub(super) fn is_diff(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("@@ -"))
 }

@@ -1,4 +1,4 @@
-//! Markdown as HTML in which only tags of ours stand: whatever a model or a page wrote is text.
+//! Markdown as HTML with our tags only: HTML written by a model or page is escaped.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Par
 use super::html::{diff, escape};
 use super::page::is_diff;
 
-/// How deep lists and quotes are nested at most; browsers give up on deep trees.
+/// Maximum nesting of lists and quotes; browsers fail on deep trees.
 const MOST_DEPTH: usize = 24;
 
 /// Renders a text.
@@ -24,7 +24,7 @@ pub(super) fn render(text: &str) -> String {
 #[derive(Default)]
 struct Prose {
     html: String,
-    /// How each open part is closed.
+    /// Closing tags of the open parts.
     open: Vec<&'static str>,
     /// The code block that is being read, and its language.
     code: Option<(String, String)>,

@@ -1,4 +1,4 @@
-//! What somebody types to look for something: words, and filters between them.
+//! Parser of search queries: words, with filters between them.
 
 #[cfg(test)]
 mod tests;
@@ -8,14 +8,14 @@ use ikigai_core::{Kind, Micros};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// How filters are typed, for help.
+/// Syntax of filters, for help.
 pub const SYNTAX: &str =
     "agent:NAME kind:user,assistant,… model:NAME before:2026-11-30 after:7d path:DIRECTORY";
 
-/// How long a search may be; nobody types more.
+/// Size limit of a query.
 const MOST_BYTES: usize = 4096;
 
-/// What a search is narrowed to.
+/// Filters of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Filters {
     pub(super) agent: Option<String>,
@@ -26,13 +26,13 @@ pub(super) struct Filters {
     pub(super) path: Option<String>,
 }
 
-/// What times are read by.
+/// Clock and time zone for reading times.
 pub(super) struct Moments {
     pub(super) now: Micros,
     pub(super) zone: TimeZone,
 }
 
-/// Takes the filters out of what was typed; the rest are words.
+/// Splits a query into words and filters.
 pub(super) fn read(typed: &str, moments: &Moments) -> Result<(Words, Filters), String> {
     if typed.len() > MOST_BYTES {
         return Err(format!("a search has at most {MOST_BYTES} bytes"));
@@ -67,7 +67,7 @@ pub(super) fn read(typed: &str, moments: &Moments) -> Result<(Words, Filters), S
     Ok((words, filters))
 }
 
-/// What stands between spaces; a space in quotes is none.
+/// Splits at spaces outside quotes.
 fn parts(typed: &str) -> Vec<&str> {
     let mut is_quoted = false;
     typed
