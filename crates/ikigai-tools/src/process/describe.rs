@@ -1,9 +1,9 @@
-//! What became of a process, in words.
+//! Texts about the end of a process.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// How a process ended by itself.
+/// Describes an exit status.
 pub(crate) fn describe_exit(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit {code}"),
@@ -12,7 +12,7 @@ pub(crate) fn describe_exit(status: ExitStatus) -> String {
     }
 }
 
-/// What it left behind, if anything.
+/// Describes the background processes that were ended, if any.
 pub(crate) fn describe_left_behind(count: usize) -> Option<String> {
     match count {
         0 => None,

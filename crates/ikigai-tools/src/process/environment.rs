@@ -1,9 +1,10 @@
-//! What a child process finds in its environment: what ikigai itself has, but for secrets.
+//! Environment variables of child processes: those of ikigai without secrets.
 
 use std::ffi::{OsStr, OsString};
 
-/// What is set for every child, whatever ikigai itself was given: there is no terminal, so nothing
-/// may draw on one, page its output or ask a question there.
+/// Variables set for every child.
+///
+/// A child has no terminal, so no program may draw on one, page its output or prompt there.
 const SET: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -11,7 +12,7 @@ const SET: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
-/// Words that make a variable a secret wherever they stand in its name.
+/// Words that mark a secret anywhere in a variable's name.
 const SECRET_WORDS: &[&str] = &[
     "APIKEY",
     "AUTHORIZATION",
@@ -27,10 +28,10 @@ const SECRET_WORDS: &[&str] = &[
 /// Words of natural language processing, in which `TOKEN` is no secret.
 const HARMLESS_WORDS: &[&str] = &["TOKENIZ", "TOKENIS"];
 
-/// Words that make a variable a secret between underscores: `HISTKEYS` is none.
+/// Words that mark a secret between underscores: `HISTKEYS` is none.
 const SECRET_PARTS: &[&str] = &["KEY", "KEYS", "PAT", "PWD"];
 
-/// Beginnings of well-known keys.
+/// Prefixes of well-known keys.
 const SECRET_BEGINNINGS: &[&str] = &[
     "-----BEGIN ",
     "AKIA",
@@ -60,43 +61,44 @@ const SECRET_FIELDS: &[&str] = &[
     "&sig=",
 ];
 
-/// Which variables children get.
+/// Selection of the variables that children get.
 ///
-/// By default those that ikigai has, without anything that looks like a secret and without what
-/// steers ikigai itself.
+/// By default all variables of ikigai, except for likely secrets and the variables that configure
+/// ikigai.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     withheld: Vec<String>,
     kept: Vec<String>,
-    /// Whether what looks like a secret is let through.
+    /// True if likely secrets are passed on.
     trusted: bool,
 }
 
 impl Environment {
-    /// Also withholds these, such as the variables that the configuration reads keys from.
+    /// Also withholds these, such as the variables that hold configured keys.
     #[must_use]
     pub fn withholding(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.withheld.extend(names);
         self
     }
 
-    /// Lets these through although they look like secrets, because the user said so. What
-    /// [`Environment::withholding`] names stays withheld.
+    /// Passes these on although they look like secrets, because the user allows it. Variables of
+    /// [`Environment::withholding`] stay withheld.
     #[must_use]
     pub fn keeping(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.kept.extend(names);
         self
     }
 
-    /// Lets everything through but what [`Environment::withholding`] names and what steers ikigai
-    /// itself: for lines that the user runs.
+    /// Passes on likely secrets as well: for command lines that the user runs.
+    ///
+    /// Variables of [`Environment::withholding`] and of ikigai itself stay withheld.
     #[must_use]
     pub fn for_the_user(mut self) -> Self {
         self.trusted = true;
         self
     }
 
-    /// The variables for a child, from those that ikigai was started with.
+    /// Selects a child's variables from those of this process.
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         self.select(std::env::vars_os())
     }
@@ -128,8 +130,9 @@ impl Environment {
     }
 }
 
-/// Whether a variable of this name is likely to hold a secret. Rather one too many: a program that
-/// misses a variable says so, one that leaks a key does not.
+/// Returns true if a variable of this name is likely to hold a secret.
+///
+/// Errs on the side of withholding: a program reports a missing variable, but not a leaked key.
 fn is_secret_name(name: &str) -> bool {
     if name == "PWD" {
         return false;
@@ -143,7 +146,7 @@ fn is_secret_name(name: &str) -> bool {
         || name.split('_').any(|part| SECRET_PARTS.contains(&part))
 }
 
-/// True if a value is a known kind of key, or has a password in it.
+/// Returns true if a value is a known kind of key or contains a password.
 fn is_secret_value(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     SECRET_BEGINNINGS
@@ -153,7 +156,7 @@ fn is_secret_value(value: &str) -> bool {
         || holds_password(value)
 }
 
-/// Whether a value is an address with a password in it, such as that of a database.
+/// Returns true if a value is a URL with a password, such as a database's.
 fn holds_password(value: &str) -> bool {
     value.match_indices("://").any(|(start, separator)| {
         let authority = value[start + separator.len()..]

@@ -1,16 +1,15 @@
-//! Everything that a run started: finding it, ending it, and reaping what became ours.
+//! Processes of a run: finding, ending and reaping them.
 //!
-//! A process leaves its run in several ways, so it is looked for in several. It may be in the
-//! run's session or process group, carry the cookie in its environment, carry the run's *tag*, or
-//! descend from one that does. The tag is a number in the soft limit of file locks, which no
-//! kernel since 2.6 looks at: like every limit it is inherited through `fork`, `setsid` and `exec`
-//! with an empty environment, it can be read from outside even of a zombie, and programs leave it
-//! alone (in the sandbox they cannot change it).
+//! A process can leave its run in several ways, so there are several ways to find it: by the run's
+//! session or process group, by the cookie in its environment, by the run's *tag*, or as a
+//! descendant of such a process. The tag is a number in the soft limit of file locks, which no
+//! kernel since 2.6 uses: like every limit it is inherited through `fork`, `setsid` and `exec` with
+//! an empty environment, it can be read from outside even for a zombie, and programs leave it alone
+//! (in the sandbox they cannot change it).
 //!
-//! ikigai is a *subreaper*: a process whose parent died becomes its child, not that of process 1.
-//! So once the main process of a run is gone, whatever is left of the run is a child of ikigai or
-//! below one, and the usual case, that nothing is left, is seen without looking at every process
-//! of the machine.
+//! ikigai is a *subreaper*: it becomes the parent of orphaned descendants instead of process 1. So
+//! once the main process of a run is gone, the rest of the run consists of children of ikigai and
+//! their descendants. The usual case, that no process is left, needs no scan of all processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -29,27 +28,29 @@ use sha2::{Digest, Sha256};
 
 use crate::COOKIE_VARIABLE;
 
-/// How long the ending of a killed process is waited for. Only one that hangs in the kernel, on a
-/// dead network disk for example, takes longer; nobody can end that one.
+/// Longest wait for the end of a killed process.
+///
+/// Only a process that hangs in the kernel, for example on a dead network disk, takes longer; it
+/// cannot be ended at all.
 const MOST_WAITED: Duration = Duration::from_secs(5);
 
-/// How many processes are waited for at a time, since each takes a file descriptor.
+/// Most processes waited for at a time, because each takes a file descriptor.
 const MOST_WATCHED: usize = 64;
 
-/// How long a round waits before it looks for processes that were started meanwhile.
+/// Wait of a round before the next scan for newly started processes.
 const ROUND: Duration = Duration::from_millis(50);
 
-/// How long it waits where there is nothing to wait on.
+/// Wait if there are no process handles.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// By what the processes of one run are known.
+/// Identifying marks of the processes of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     entry: Vec<u8>,
     tag: u64,
 }
 
-/// One process, as far as it matters here. Number and start together name it for ever.
+/// One process. Its number and start time identify it uniquely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Process {
     pid: i32,
@@ -60,23 +61,23 @@ struct Process {
     alive: bool,
 }
 
-/// A tag that a process can put on.
+/// Tag that a process can put on.
 #[derive(Clone, Copy)]
 pub(crate) struct Tag(Option<Rlimit>);
 
 impl Tag {
-    /// Puts it on, for this process and all that it starts. A forked child calls this: it makes
-    /// one system call and nothing else.
+    /// Tags this process and all its descendants. A forked child calls this: it makes one system
+    /// call and nothing else.
     pub(crate) fn put_on(self) {
         if let Some(limit) = self.0 {
-            // Without the tag the run is still found by session, cookie and descent.
+            // Without the tag, session, cookie and descent still identify the run.
             let _ = setrlimit(Resource::Locks, limit);
         }
     }
 }
 
 impl Mark {
-    /// The mark of the run that has this cookie.
+    /// Returns the mark of the run with this cookie.
     pub(crate) fn new(cookie: &str) -> Self {
         let digest = Sha256::digest(cookie.as_bytes());
         let number = digest
@@ -85,12 +86,12 @@ impl Mark {
             .fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
         Self {
             entry: format!("{COOKIE_VARIABLE}={cookie}").into_bytes(),
-            // Larger than any limit that a person would set, smaller than "unlimited".
+            // Larger than any limit that a user would set, smaller than "unlimited".
             tag: number >> 2 | 1 << 61,
         }
     }
 
-    /// The tag for a process of the run: none where limits are too low for it.
+    /// Returns the tag for a process of the run; empty if the hard limit is too low.
     pub(crate) fn tag(&self) -> Tag {
         let maximum = getrlimit(Resource::Locks).maximum;
         let has_room = maximum.is_none_or(|maximum| self.tag <= maximum);
@@ -104,7 +105,7 @@ impl Mark {
         self.is_in_limits(process.pid) || (process.alive && self.is_in_environment(process.pid))
     }
 
-    /// True if a process or thread carries the tag of the run.
+    /// Returns true if a process or thread carries the tag of the run.
     pub(crate) fn is_in_limits(&self, pid: i32) -> bool {
         let Ok(limits) = fs::read_to_string(format!("/proc/{pid}/limits")) else {
             return false;
@@ -124,20 +125,21 @@ impl Mark {
     }
 }
 
-/// Makes ikigai the parent of what its children leave behind. Called before every spawn, done once.
+/// Makes ikigai the parent of orphaned descendants. Called before every spawn, done once.
 pub(crate) fn adopt_orphans() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {
-        // Without it daemons are still found by their marks, only not as our children.
+        // Without it daemons are still found by their marks, only not as children.
         let _ = set_child_subreaper(Some(getpid()));
     });
 }
 
-/// True if ikigai has no children at all, dead ones included, so that nothing is left of any run.
+/// Returns true if ikigai has no children, so that no run has processes left.
 ///
-/// One system call. Meaningful only after the main process was waited for.
+/// Counts zombies as children. One system call. Meaningful only after the main process was waited
+/// for.
 pub(crate) fn has_no_children() -> bool {
-    /// Counts children of every kind (`__WALL`).
+    /// Includes children of every kind (`__WALL`).
     const ALL: WaitIdOptions = WaitIdOptions::from_bits_retain(0x4000_0000);
     let without_effect = ALL
         | WaitIdOptions::EXITED
@@ -148,7 +150,9 @@ pub(crate) fn has_no_children() -> bool {
     matches!(waitid(WaitId::All, without_effect), Err(Errno::CHILD))
 }
 
-/// Whether anything of a run is left whose main process was waited for. Cheap when nothing is.
+/// Returns true if processes of a run outlive its main process. Cheap if there are none.
+///
+/// The main process must have been waited for.
 pub(crate) fn is_left(mark: &Mark) -> bool {
     let Some(children) = our_children() else {
         return !find(mark, None).is_empty();
@@ -159,7 +163,9 @@ pub(crate) fn is_left(mark: &Mark) -> bool {
         .any(|child| child.alive && mark.is_on(child))
 }
 
-/// Waits until nothing is left of a run whose main process was waited for. Blocks.
+/// Waits until a run has no processes left. Blocks.
+///
+/// The main process must have been waited for.
 pub(crate) fn wait_until_gone(mark: &Mark, until: Instant) -> bool {
     loop {
         let left = find(mark, None);
@@ -173,9 +179,10 @@ pub(crate) fn wait_until_gone(mark: &Mark, until: Instant) -> bool {
     }
 }
 
-/// Ends everything of a run of ours: asks it to, waits for `grace`, then kills. Blocks, at worst
-/// for `grace` and [`MOST_WAITED`]. `main` is the run's main process as long as it was not waited
-/// for; that is left to whoever started it. Returns how many processes there were.
+/// Ends all processes of a run: asks them, waits for `grace`, then kills.
+///
+/// Blocks, at worst for `grace` and [`MOST_WAITED`]. `main` is the run's main process unless it was
+/// waited for; reaping it is left to the caller. Returns the number of processes.
 pub(crate) fn end(mark: &Mark, main: Option<i32>, grace: Duration) -> usize {
     let ended = end_living(mark, main, grace);
     for (pid, started) in &ended {
@@ -187,12 +194,12 @@ pub(crate) fn end(mark: &Mark, main: Option<i32>, grace: Duration) -> usize {
     ended.len()
 }
 
-/// Ends everything of a run that somebody else began, so that the dead are not ours to reap.
+/// Ends all processes of another ikigai's run, without reaping them.
 pub(crate) fn end_foreign(mark: &Mark, grace: Duration) -> usize {
     end_living(mark, None, grace).len()
 }
 
-/// Ends processes; gives their numbers and starts.
+/// Ends processes; returns their numbers and start times.
 fn end_living(mark: &Mark, main: Option<i32>, grace: Duration) -> BTreeMap<i32, u64> {
     let mut known = BTreeMap::new();
     let mut look = || {
@@ -214,7 +221,7 @@ fn end_living(mark: &Mark, main: Option<i32>, grace: Duration) -> BTreeMap<i32, 
         for process in &living {
             if asked.insert((process.pid, process.started)) {
                 signal(process, Signal::TERM);
-                // A stopped process sees the signal only when it goes on.
+                // A stopped process handles the signal only after it continues.
                 signal(process, Signal::CONT);
             }
         }
@@ -236,8 +243,9 @@ fn end_living(mark: &Mark, main: Option<i32>, grace: Duration) -> BTreeMap<i32, 
     known
 }
 
-/// Reaps the dead of a run that became children of ikigai. Its main process is left to whoever
-/// started it, and other children of ikigai to theirs.
+/// Reaps zombies of a run that became children of ikigai.
+///
+/// The caller reaps the main process; other children of ikigai are left alone.
 pub(crate) fn reap(mark: &Mark, main: Option<i32>) {
     for pid in our_children().unwrap_or_default() {
         if Some(pid) == main {
@@ -264,14 +272,14 @@ fn reap_one(pid: i32, started: u64) {
     }
 }
 
-/// Finds the living processes of a run, among all of the machine.
+/// Finds the living processes of a run among all processes of the machine.
 fn find(mark: &Mark, main: Option<i32>) -> Vec<Process> {
     let all = every_process();
     let mut of_run: BTreeSet<i32> = all
         .iter()
         .filter(|process| {
-            // Numbers of a group and a session are the run's own only until its main process was
-            // waited for: after that they may belong to others.
+            // Group and session numbers belong to the run only until its main process was waited
+            // for; after that they can be reused.
             main.is_some_and(|main| [process.pid, process.group, process.session].contains(&main))
                 || (process.alive && mark.is_on(**process))
         })
@@ -301,7 +309,7 @@ fn every_process() -> Vec<Process> {
         .collect()
 }
 
-/// The children of ikigai, or none if the kernel does not list them.
+/// Returns the children of ikigai; none if the kernel does not list them.
 fn our_children() -> Option<Vec<i32>> {
     let mut children = Vec::new();
     for thread in numbers_in("/proc/self/task") {
@@ -310,7 +318,8 @@ fn our_children() -> Option<Vec<i32>> {
                 list.split_whitespace()
                     .filter_map(|pid| pid.parse::<i32>().ok()),
             ),
-            // A thread may have ended meanwhile; a kernel without the file lacks it for all.
+            // A thread may have ended meanwhile; a kernel without the file lacks it for all
+            // threads.
             Err(_) if fs::exists("/proc/thread-self/children").unwrap_or(false) => {}
             Err(_) => return None,
         }
@@ -328,7 +337,7 @@ fn numbers_in(directory: &str) -> Vec<i32> {
 
 fn read_process(pid: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may hold anything, so what follows is found from its end.
+    // The name is in parentheses and may contain anything, so search from the end.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let fields: Vec<&str> = std::str::from_utf8(stat.get(end + 1..)?)
         .ok()?
@@ -341,12 +350,12 @@ fn read_process(pid: i32) -> Option<Process> {
         group: number(2)?,
         session: number(3)?,
         started: fields.get(19)?.parse().ok()?,
-        // A process whose first thread ended looks dead while others of its threads run.
+        // A process with an ended first thread looks dead while other threads run.
         alive: !matches!(fields.first(), Some(&("Z" | "X"))) || number(17)? > 1,
     })
 }
 
-/// A handle of exactly this process, which a later one of the same number cannot take over.
+/// Opens a handle to exactly this process, even if its number is reused later.
 fn open(process: &Process) -> Result<OwnedFd, Errno> {
     let pid = Pid::from_raw(process.pid).ok_or(Errno::SRCH)?;
     let handle = pidfd_open(pid, PidfdFlags::empty())?;
@@ -367,7 +376,7 @@ fn signal(process: &Process, signal: Signal) {
             let _ = pidfd_send_signal(handle, signal);
         }
         Err(Errno::SRCH) => {}
-        // No handles to be had: the number must do, looked at as shortly before as can be.
+        // No handle is available: use the number, checked just before.
         Err(_) => {
             if is_still(process)
                 && let Some(pid) = Pid::from_raw(process.pid)
@@ -378,14 +387,14 @@ fn signal(process: &Process, signal: Signal) {
     }
 }
 
-/// Reaches every process of the group at once, also those that are being started.
+/// Signals all processes of the group at once, even those being started.
 fn signal_group(main: Option<i32>, signal: Signal) {
     if let Some(main) = main.and_then(Pid::from_raw) {
         let _ = kill_process_group(main, signal);
     }
 }
 
-/// Waits until the first of these have ended, as many as are watched at a time.
+/// Waits until the first [`MOST_WATCHED`] of these have ended.
 fn wait_for(processes: &[Process], until: Instant) {
     let mut handles: Vec<OwnedFd> = processes
         .iter()
@@ -393,7 +402,7 @@ fn wait_for(processes: &[Process], until: Instant) {
         .filter_map(|process| open(process).ok())
         .collect();
     if handles.is_empty() {
-        // They are gone, or there are no handles to be had: then at least without haste.
+        // They are gone, or no handles are available: avoid a busy loop.
         std::thread::sleep(PAUSE.min(until.saturating_duration_since(Instant::now())));
     }
     while !handles.is_empty() {

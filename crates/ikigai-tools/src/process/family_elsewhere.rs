@@ -1,34 +1,34 @@
-//! Everything that a run started, where there is no `/proc`: its process group, and no more.
+//! Processes of a run on systems without `/proc`: only its process group.
 //!
-//! A daemon that begins a session of its own is not found here.
+//! A daemon that starts a new session is not found here.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-/// How often it is looked whether the group is gone.
+/// Interval between checks for the end of the group.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long the ending of a killed group is waited for.
+/// Longest wait for the end of a killed group.
 const MOST_WAITED: Duration = Duration::from_secs(5);
 
-/// By what the processes of one run would be known.
+/// Mark of a run; empty on this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark;
 
 impl Mark {
-    /// There is nothing to mark.
+    /// Returns the empty mark.
     pub(crate) fn new(_cookie: &str) -> Self {
         Self
     }
 
-    /// There is no tag.
+    /// Returns the empty tag.
     pub(crate) fn tag(&self) -> Tag {
         Tag
     }
 }
 
-/// A tag that nobody has.
+/// Tag of a run; empty on this system.
 #[derive(Clone, Copy)]
 pub(crate) struct Tag;
 
@@ -37,25 +37,25 @@ impl Tag {
     pub(crate) fn put_on(self) {}
 }
 
-/// Nobody else can be the parent of orphans here.
+/// Does nothing: there are no subreapers here.
 pub(crate) fn adopt_orphans() {}
 
-/// Not known here.
+/// Returns false, because children cannot be listed here.
 pub(crate) fn has_no_children() -> bool {
     false
 }
 
-/// Not known here.
+/// Returns false, because processes cannot be listed here.
 pub(crate) fn is_left(_mark: &Mark) -> bool {
     false
 }
 
-/// Not known here.
+/// Returns true, because processes cannot be listed here.
 pub(crate) fn wait_until_gone(_mark: &Mark, _until: Instant) -> bool {
     true
 }
 
-/// Ends the process group: asks it to, waits for `grace`, then kills. Blocks.
+/// Ends the process group: asks it, waits for `grace`, then kills. Blocks.
 pub(crate) fn end(_mark: &Mark, main: Option<i32>, grace: Duration) -> usize {
     let Some(group) = main.and_then(Pid::from_raw) else {
         return 0;
@@ -64,8 +64,8 @@ pub(crate) fn end(_mark: &Mark, main: Option<i32>, grace: Duration) -> usize {
         let until = Instant::now() + patience;
         let _ = kill_process_group(group, signal);
         while Instant::now() < until {
-            // A group of which only the dead main process is left cannot be told from a living
-            // one, so at worst the grace is spent in vain.
+            // A group with only the dead main process looks like a living one, so the whole grace
+            // may pass for nothing.
             if test_kill_process_group(group).is_err() || signal == Signal::KILL {
                 break;
             }
@@ -75,10 +75,10 @@ pub(crate) fn end(_mark: &Mark, main: Option<i32>, grace: Duration) -> usize {
     0
 }
 
-/// Not known here.
+/// Does nothing, because processes cannot be found here.
 pub(crate) fn end_foreign(_mark: &Mark, _grace: Duration) -> usize {
     0
 }
 
-/// There are none.
+/// Does nothing: there are no adopted children.
 pub(crate) fn reap(_mark: &Mark, _main: Option<i32>) {}

@@ -1,4 +1,4 @@
-//! Child processes: started clean, read whatever they write, ended with all that they started.
+//! Child processes: clean start, bounded output, end with all descendants.
 
 mod describe;
 mod environment;
@@ -36,93 +36,94 @@ use family::Mark;
 pub(crate) use reading_git::restrict as restrict_git;
 use streams::Streams;
 
-/// How long a process has between being asked to end and being killed. Short enough for an
-/// interrupt to be over within a second, whatever it interrupts.
+/// Time between the request to end and the kill.
+///
+/// Short enough that an interrupt takes less than a second.
 pub const GRACE: Duration = Duration::from_millis(250);
 
-/// How long what the main process started may outlive it: `make > >(tee log)` ends before `tee`.
+/// Time that descendants may outlive the main process: `make > >(tee log)` ends before `tee`.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// How often the dead are reaped that a running process left to us.
+/// Interval between reaping orphans of a running process.
 const REAPING: Duration = Duration::from_secs(1);
 
-/// A process to be run.
+/// Process to run.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The executable: a path, or a name that is looked up in `PATH`.
+    /// Executable: a path, or a name to look up in `PATH`.
     pub program: OsString,
-    /// What it is given.
+    /// Command-line arguments.
     pub arguments: Vec<OsString>,
-    /// Where it starts.
+    /// Working directory.
     pub workdir: PathBuf,
-    /// All variables of its environment but the cookie.
+    /// All environment variables except for the cookie.
     pub variables: Vec<(OsString, OsString)>,
-    /// What it reads; without it there is nothing to read.
+    /// Standard input; empty if none.
     pub input: Option<Vec<u8>>,
-    /// Whether what it reports as errors is kept apart.
+    /// Destination of standard error.
     pub errors: Errors,
-    /// How much of its output is kept, and as much of its errors.
+    /// Most bytes kept of standard output, and as many of standard error.
     pub most_bytes: usize,
-    /// After so long it is stopped.
+    /// Time after which the process is stopped.
     pub deadline: Duration,
-    /// The run that it belongs to.
+    /// Cookie of the run.
     pub cookie: String,
-    /// What it is kept from.
+    /// Restrictions of the process.
     pub confinement: Confinement,
 }
 
-/// Where standard error goes.
+/// Destination of standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errors {
-    /// Into the output, in the order in which it was written.
+    /// Merged into the output, in the order of writing.
     Together,
-    /// Beside the output.
+    /// Collected separately.
     Apart,
 }
 
-/// What came of a process.
+/// Result of a process.
 #[derive(Debug)]
 pub struct Ended {
-    /// Why it ended.
+    /// Reason of the end.
     pub cause: Cause,
-    /// What came out of it.
+    /// Standard output.
     pub output: Vec<u8>,
-    /// What it reported as errors, if that was kept apart.
+    /// Standard error, if it is collected separately.
     pub errors: Vec<u8>,
-    /// How many processes it left behind, which were ended.
+    /// Number of background processes that were ended.
     pub left_behind: usize,
-    /// Remark for the user and the model: it ran without its sandbox, or changes were taken back.
+    /// Remark for the user and the model: it ran without a sandbox, or changes were reverted.
     pub warning: Option<String>,
 }
 
-/// Why a process ended.
+/// Reason why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// By itself.
+    /// It exited.
     Exited(ExitStatus),
-    /// It was told to.
+    /// It was stopped on request.
     Stopped,
-    /// It took too long.
+    /// It exceeded the deadline.
     Deadline,
 }
 
-/// Why a process could not be run.
+/// Failure to run a process.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// It could not be started.
     #[error("cannot start `{program}`: {source}")]
     Start {
-        /// What was to be started.
+        /// Program that was started.
         program: String,
-        /// Why not.
+        /// Error of the system.
         source: io::Error,
     },
-    /// It was started, and then the system failed us. It has ended.
+    /// Watching it failed. It has been ended.
     #[error("cannot watch `{program}`: {source}")]
     Watch {
-        /// What was watched.
+        /// Program that was watched.
         program: String,
-        /// Why not.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -132,8 +133,8 @@ pub enum RunError {
 pub struct OutputListeners {
     /// Receives the newest line, whole or not, at most every 50 ms.
     pub line: OutputListener,
-    /// Receives new whole lines, cleaned of control characters, at most every 50 ms. If very much
-    /// comes at once, a note stands for the oldest lines.
+    /// Receives new whole lines, cleaned of control characters, at most every 50 ms. A note
+    /// replaces the oldest lines if there are too many.
     pub output: OutputListener,
 }
 
@@ -148,10 +149,9 @@ impl OutputListeners {
 /// Receives text that a process printed.
 pub type OutputListener = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Runs a process until it ends, is stopped or takes too long, and reports its newest line.
+/// Runs a process until it ends, is stopped or times out; reports its newest line.
 ///
-/// Afterwards nothing is left of it or of what it started. If the future is dropped, everything is
-/// killed at once.
+/// Afterwards the process and all its descendants are gone. Dropping the future kills them at once.
 pub async fn run(
     job: Job,
     stop: &CancellationToken,
@@ -160,7 +160,7 @@ pub async fn run(
     run_with(job, stop, OutputListeners::of_line(line)).await
 }
 
-/// The same, and reports its output too.
+/// Like [`run`], and reports whole output lines too.
 pub async fn run_with(
     job: Job,
     stop: &CancellationToken,
@@ -173,7 +173,7 @@ pub async fn run_with(
         source,
     };
 
-    // Building the sandbox reads directories, and a fork of a large process takes its time.
+    // Building the sandbox reads directories, and forking a large process takes time.
     let started = tokio::task::spawn_blocking(move || Running::start(job, listeners))
         .await
         .map_err(|error| start_error(io::Error::other(error)))?;
@@ -206,7 +206,7 @@ pub async fn run_with(
     })
 }
 
-/// True if sandboxed commands get private namespaces and mounts here, by starting one.
+/// Returns true if sandboxed commands get private namespaces and mounts; starts one.
 pub async fn has_namespaces() -> bool {
     let job = Job {
         program: shell().into(),
@@ -233,26 +233,27 @@ pub async fn has_namespaces() -> bool {
     found.unwrap_or(false)
 }
 
-/// Keeps other processes of the same user, such as tools outside of the sandbox, from looking into
-/// this one: its environment and its memory, where keys are. Root can look anyway. There are no
-/// core dumps then.
+/// Hides environment and memory, where keys are, from other processes of the user.
+///
+/// This includes tools outside of the sandbox. Root can still read them. Disables core dumps.
 pub fn protect() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // It cannot fail for this value.
+        // This value cannot fail.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 
-/// Finds every process that carries a cookie, whoever started it, ends it and all below it.
-/// Returns how many there were. Blocks for [`GRACE`] and a little more if there are any. Meant for
-/// what an ikigai that died left: runs of this process end what they started themselves.
+/// Ends every process with this cookie and all its descendants; returns their number.
+///
+/// Blocks for [`GRACE`] and a little more if there are any. Meant for the processes of an ikigai
+/// that died; a living one ends its runs itself.
 pub fn end_cookie(cookie: &str) -> usize {
     family::end_foreign(&Mark::new(cookie), GRACE)
 }
 
-/// The shell: bash where there is one.
+/// Returns the shell: bash if it is installed.
 pub fn shell() -> &'static str {
     let has_bash = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|directory| directory.join("bash").is_file())
@@ -264,10 +265,10 @@ pub fn shell() -> &'static str {
     }
 }
 
-/// A process that runs, and all that it started.
+/// Running process with all its descendants.
 struct Running {
     child: Child,
-    /// Its number, for as long as it was not waited for.
+    /// Process number, until it was waited for.
     main: Option<i32>,
     mark: Mark,
     warning: Option<String>,
@@ -292,11 +293,11 @@ impl Running {
             .current_dir(&job.workdir)
             .env_clear()
             .envs(job.variables)
-            // What ikigai has there is where ikigai was started.
+            // The inherited value is the directory in which ikigai was started.
             .env("PWD", &job.workdir)
             .env(COOKIE_VARIABLE, &job.cookie);
         let errors = match job.errors {
-            // One pipe for both is what keeps their order.
+            // Sharing one pipe keeps the order of writes.
             Errors::Together => {
                 command.stderr(output_end.try_clone()?);
                 None
@@ -326,7 +327,7 @@ impl Running {
         }
         if let Some(listener) = listener {
             let mark = mark.clone();
-            // Without a thread for it, calls on other processes fail.
+            // If the thread cannot start, calls on other processes fail.
             let _ = listener.serve(move |pid| mark.is_in_limits(pid));
         }
         let main = child.id().and_then(|pid| i32::try_from(pid).ok());
@@ -342,7 +343,7 @@ impl Running {
         Ok((running, streams))
     }
 
-    /// Waits until the main process ends or is to end.
+    /// Waits until the main process ends or has to be ended.
     async fn watch(
         &mut self,
         streams: &mut Streams,
@@ -367,8 +368,8 @@ impl Running {
         }
     }
 
-    /// Ends what outlives the main process, after a moment in which it may end by itself. Returns
-    /// how many there were.
+    /// Ends processes that outlive the main process, after a short grace period. Returns their
+    /// number.
     async fn end_what_is_left(&self, streams: &mut Streams) -> usize {
         let until = Instant::now() + LINGER;
         while streams.is_open() {
@@ -396,14 +397,14 @@ impl Running {
         read_while(streams, ending).await
     }
 
-    /// Takes back changes to protected paths; nothing of the run is left to make more.
+    /// Reverts changes to protected paths; no process is left to make more.
     async fn finish_guard(&mut self) -> Option<String> {
         let guard = self.guard.take()?;
         let finished = tokio::task::spawn_blocking(move || guard.finish()).await;
         finished.ok().flatten()
     }
 
-    /// Ends the main process and everything that it started.
+    /// Ends the main process and all its descendants.
     async fn end_everything(&mut self, streams: &mut Streams) {
         let (mark, main) = (self.mark.clone(), self.main);
         read_while(streams, move || family::end(&mark, main, GRACE)).await;
@@ -424,7 +425,7 @@ impl Drop for Running {
     }
 }
 
-/// Records protected paths, for a command that may write beside them.
+/// Records the protected paths, for a command that may write near them.
 fn guard_of(confinement: &Confinement) -> Option<RepositoryGuard> {
     match confinement {
         Confinement::Sandbox {
@@ -443,7 +444,7 @@ fn join_warnings(first: Option<String>, second: Option<String>) -> Option<String
     }
 }
 
-/// Does something that blocks while the pipes are read on, so that nobody waits for them.
+/// Runs blocking work while reading the pipes, so that no process waits for them.
 async fn read_while(streams: &mut Streams, work: impl FnOnce() -> usize + Send + 'static) -> usize {
     let mut work = tokio::task::spawn_blocking(work);
     loop {

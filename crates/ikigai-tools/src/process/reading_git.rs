@@ -1,8 +1,8 @@
-//! Environment in which git only reads: no program that a repository's configuration names runs.
+//! Environment for read-only git: programs that a repository configures do not run.
 //!
-//! Settings come by variables, which win over every file. External diffs and text conversions have no
-//! such setting, because their drivers have any name, so bash gets a function `git` that adds options
-//! and switches filters off by name.
+//! Settings come from variables, which override every file. External diffs and text conversions
+//! have no such setting, because their drivers can have any name, so bash gets a function `git`
+//! that adds options and disables filters by name.
 
 use std::ffi::OsString;
 
@@ -26,14 +26,14 @@ const SETTINGS: &[(&str, &str)] = &[
     ("protocol.ssh.allow", "never"),
 ];
 
-/// Variables of git itself. Refreshing the index would write it, and missing objects stay missing.
+/// Variables of git itself. Refreshing the index would write it; missing objects are not fetched.
 const VARIABLES: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// Variables that would win over the settings, or name programs.
+/// Variables that would override the settings, or name programs.
 const REMOVED: &[&str] = &[
     "GIT_CONFIG_PARAMETERS",
     "GIT_EXTERNAL_DIFF",
@@ -46,8 +46,8 @@ const REMOVED: &[&str] = &[
 /// Name by which bash imports a function `git`.
 const FUNCTION: &str = "BASH_FUNC_git%%";
 
-/// Body of that function. It runs in a subshell, so that nothing of it reaches the line.
-/// Bash imports only what begins with `() {`.
+/// Body of that function. It runs in a subshell, so that it does not affect the command line. Bash
+/// imports only a text that begins with `() {`.
 const BODY: &str = r#"() { (
     before=()
     while [ $# -gt 0 ]; do
@@ -86,7 +86,7 @@ const BODY: &str = r#"() { (
 
 /// Prepares the variables of a process that only reads.
 pub(crate) fn restrict(variables: &mut Vec<(OsString, OsString)>) {
-    // Settings that the user passes this way stay in force, unless ours name the same.
+    // Settings that the user passes this way stay in force, unless ours have the same name.
     let count: usize = variables
         .iter()
         .rfind(|(name, _)| name == "GIT_CONFIG_COUNT")

@@ -1,4 +1,4 @@
-//! What goes into a child and what comes out of it, read without end and kept within bounds.
+//! Pipes of a child: input, and output collected within bounds.
 
 use std::io;
 
@@ -9,11 +9,12 @@ use super::ticker::Ticker;
 use super::unseen_lines::UnseenLines;
 use crate::output::Collector;
 
-/// How much is read at once: as much as a pipe holds by default.
+/// Size of one read: the default capacity of a pipe.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// How many chunks are taken from a pipe whose writers should all be gone: more than the largest
-/// pipe holds. Somebody outside the run may hold it and write for ever.
+/// Most chunks read from a pipe after all writers should be gone.
+///
+/// More than the largest pipe holds. A process outside of the run may hold it and write for ever.
 const MOST_LAST_CHUNKS: usize = 64;
 
 /// Our ends of a child's pipes.
@@ -22,7 +23,7 @@ pub(crate) struct Streams {
     output: Stream,
     errors: Stream,
     ticker: Ticker,
-    /// Which of the two wrote last.
+    /// Stream that was written last.
     newest: Newest,
     unseen: UnseenLines,
     errors_come_apart: bool,
@@ -35,7 +36,7 @@ enum Newest {
     Errors,
 }
 
-/// One direction out of the child.
+/// Output stream of the child.
 struct Stream {
     pipe: Option<Receiver>,
     kept: Collector,
@@ -43,8 +44,8 @@ struct Stream {
 }
 
 impl Streams {
-    /// Reads `output`, and `errors` if these come apart, keeping `most_bytes` of each; writes
-    /// `input` as fast as it is taken.
+    /// Reads `output` and separate `errors`, keeping `most_bytes` of each; writes `input` as fast
+    /// as the child reads it.
     pub(crate) fn new(
         input: Option<(Sender, Vec<u8>)>,
         output: Receiver,
@@ -64,18 +65,17 @@ impl Streams {
         }
     }
 
-    /// Whether something may still come out.
+    /// Returns true if an output pipe is open.
     pub(crate) fn is_open(&self) -> bool {
         self.output.pipe.is_some() || self.errors.pipe.is_some()
     }
 
-    /// Moves what can be moved next. Waits for ever when everything is closed. Nothing is lost if
-    /// it is dropped while it waits.
+    /// Moves the next available data. Waits for ever if everything is closed. Safe to cancel.
     pub(crate) async fn pump(&mut self) {
         tokio::select! {
             () = ready_to_write(self.input.as_ref()) => self.write(),
             () = self.output.ready() => {
-                // Where errors come apart, the output is an answer for a program.
+                // If errors are separate, the output is a response for a program.
                 let is_shown = !self.errors_come_apart;
                 if let Some(came) = self.output.read() {
                     if is_shown {
@@ -107,7 +107,7 @@ impl Streams {
         }
     }
 
-    /// Takes what is left in the pipes without waiting for more, and gives everything.
+    /// Drains the pipes without waiting for more, and returns everything.
     pub(crate) fn finish(mut self) -> (Collector, Collector) {
         for _ in 0..MOST_LAST_CHUNKS {
             let more_output = self.output.read().is_some();
@@ -132,7 +132,7 @@ impl Streams {
         match pipe.try_write(bytes.get(*written..).unwrap_or_default()) {
             Ok(more) => *written += more,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            // The child does not want it: that is its own affair.
+            // The child closed its input; that is not an error.
             Err(_) => *written = bytes.len(),
         }
         if *written >= bytes.len() {
@@ -169,7 +169,7 @@ impl Stream {
         }
     }
 
-    /// Takes a chunk if one is there.
+    /// Reads a chunk if one is available.
     fn read(&mut self) -> Option<&[u8]> {
         let read = match self.pipe.as_ref()?.try_read(&mut self.buffer) {
             Ok(read) => read,

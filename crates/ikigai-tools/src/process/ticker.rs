@@ -1,14 +1,14 @@
-//! How a run goes, told often enough to be seen and seldom enough to cost nothing.
+//! Rate-limited progress of a run.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How often it is told at most.
+/// Shortest interval between two reports.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Tells the newest line of an output.
+/// Reports the newest line of an output.
 pub(crate) struct Ticker {
     progress: Arc<dyn Fn(&str) + Send + Sync>,
     told: Option<Instant>,
@@ -17,7 +17,7 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Tells it to `progress`.
+    /// Creates a ticker that reports to `progress`.
     pub(crate) fn new(progress: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
         Self {
             progress,
@@ -27,9 +27,9 @@ impl Ticker {
         }
     }
 
-    /// Something came: it will be told, at once if nothing was told for a while.
+    /// Records new output, and reports it at once if the interval has passed.
     ///
-    /// Reports whether it was time to tell something.
+    /// Returns true if it was time for a report.
     pub(crate) fn see(&mut self, newest_line: impl FnOnce() -> String) -> bool {
         self.is_waiting = true;
         let is_time = self.told.is_none_or(|told| told.elapsed() >= PAUSE);
@@ -39,7 +39,7 @@ impl Ticker {
         is_time
     }
 
-    /// Waits until it is time to tell something; for ever if there is nothing.
+    /// Waits until the next report is due; for ever if there is no new output.
     pub(crate) async fn due(&self) {
         match (self.is_waiting, self.told) {
             (true, Some(told)) => tokio::time::sleep_until(told + PAUSE).await,
@@ -48,7 +48,7 @@ impl Ticker {
         }
     }
 
-    /// Tells the newest line, if it is not the one that was told last.
+    /// Reports the newest line, unless it was reported last.
     pub(crate) fn tell(&mut self, newest_line: impl FnOnce() -> String) {
         self.is_waiting = false;
         self.told = Some(Instant::now());

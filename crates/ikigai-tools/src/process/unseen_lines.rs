@@ -2,23 +2,23 @@
 
 use crate::output::clean;
 
-/// Limit on what waits between two reports; a screen shows far less at a time.
+/// Most bytes between two reports; a screen shows far less at a time.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// Collects the output of a running process as whole lines, within bounds.
+/// Whole output lines of a running process, within bounds.
 ///
-/// Only whole lines are handed out, so that a secret is never cut in two and missed.
+/// Partial lines are held back, so that a secret is never cut in two and missed.
 #[derive(Default)]
 pub(super) struct UnseenLines {
     bytes: Vec<u8>,
-    /// Lines that were dropped because too much came at once.
+    /// Lines dropped because there were too many at once.
     dropped: u64,
-    /// The line that has begun is too long to be held.
+    /// True if the current line is too long to hold.
     skips: bool,
 }
 
 impl UnseenLines {
-    /// Adds output. The oldest lines are dropped if it is too much.
+    /// Adds output; drops the oldest lines if there is too much.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         if self.skips {
@@ -53,7 +53,7 @@ impl UnseenLines {
         self.dropped += dropped as u64;
     }
 
-    /// Takes the whole lines that came, cleaned of control characters; none if there are none.
+    /// Takes the whole new lines, cleaned of control characters; none if there are none.
     pub(super) fn take(&mut self) -> Option<String> {
         let end = self.bytes.iter().rposition(|byte| *byte == b'\n')?;
         let lines: Vec<u8> = self.bytes.drain(..=end).collect();

@@ -41,7 +41,7 @@ pub(super) fn allow_unlisted(listed: &[(u32, ListedCall)]) -> BpfProgram {
     program
 }
 
-/// Binary search. A jump by [`u32::MAX`] leads to the end of the whole program.
+/// Builds a binary search. A jump by [`u32::MAX`] leads to the end of the whole program.
 fn search(listed: &[(u32, ListedCall)]) -> BpfProgram {
     let mut program = BpfProgram::new();
     if listed.len() <= LEAF_CALLS {

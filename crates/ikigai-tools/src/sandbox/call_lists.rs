@@ -141,7 +141,7 @@ pub(super) const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWNET,
 ];
 
-/// Calls whose first argument is the process they change; zero is the caller.
+/// Calls that change the process named by their first argument; zero is the caller.
 pub(super) const OF_A_PROCESS: &[libc::c_long] = &[
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setscheduler,

@@ -22,7 +22,7 @@ use super::call_lists::{
     FIRST_NEW, KNOWN_NEW, NAMESPACES, OF_A_PROCESS, READING_REQUESTS, REFUSED, REFUSED_WHEN_READING,
 };
 
-/// The limit whose value is the tag of a run.
+/// Resource limit that carries a run's tag (`RLIMIT_LOCKS`).
 const LIMIT_OF_TAG: u64 = 10;
 
 /// First system call number of the x32 interface, which these filters do not know.
@@ -34,26 +34,26 @@ const SET_LEASE: u64 = 1024;
 /// Operation of `prctl` that ties processes to one core.
 const SCHEDULE_CORE: u64 = 62;
 
-/// Whether there is network.
+/// Network access of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Network {
     Allowed,
     Refused,
 }
 
-/// Whether there is anywhere to write.
+/// Write access of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writes {
     Some,
     None,
 }
 
-/// Whose System V and POSIX queues, semaphores and segments a sandbox sees.
+/// Scope of the System V and POSIX queues, semaphores and segments of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IpcScope {
-    /// Only those of its own namespace.
+    /// Only objects of a private namespace.
     Private,
-    /// Everybody's, so that changing and removing them is refused.
+    /// All objects of the machine, so changing and removing them is refused.
     Shared,
 }
 
@@ -260,9 +260,10 @@ pub(super) fn named_process(call: libc::c_int, arguments: &[u64; 6]) -> i32 {
     low.cast_signed()
 }
 
-/// No sockets by which daemons of this machine are reached, since some of these do anything for
-/// anybody; others only with network. A pair of connected sockets leads nowhere else, if it is not
-/// of the kind that can send to any name.
+/// Refuses sockets of local daemons, and all others without network.
+///
+/// Some daemons do anything for any caller. A pair of connected sockets leads nowhere else, unless
+/// its type can send to any name.
 fn sockets(rules: &mut Rules, network: Network) -> Result<(), seccompiler::BackendError> {
     let family = |family: libc::c_int| u64::from(family.unsigned_abs());
     let refused = if network == Network::Allowed {
@@ -272,7 +273,7 @@ fn sockets(rules: &mut Rules, network: Network) -> Result<(), seccompiler::Backe
                 (0, IsNot(family(libc::AF_INET6))),
                 (0, IsNot(family(libc::AF_NETLINK))),
             ])?,
-            // Of netlink only what tells about interfaces, which looking up names needs.
+            // Netlink only for queries about interfaces, which name lookup needs.
             all_of(&[(0, Is(family(libc::AF_NETLINK))), (2, IsNot(0))])?,
         ]
     } else {
@@ -301,12 +302,12 @@ fn namespaces(more: &[u64]) -> Result<Vec<SeccompRule>, seccompiler::BackendErro
         .collect()
 }
 
-/// What an argument must be for a call to be refused.
+/// Condition on an argument of a refused call.
 #[derive(Clone, Copy)]
 enum Argument {
     Is(u64),
     IsNot(u64),
-    /// Its bits under the mask are these.
+    /// The bits under the mask (first) equal the value (second).
     Has(u64, u64),
 }
 use Argument::{Has, Is, IsNot};
@@ -320,8 +321,8 @@ fn all_of(arguments: &[(u8, Argument)]) -> Result<SeccompRule, seccompiler::Back
                 IsNot(value) => (SeccompCmpOp::Ne, value),
                 Has(mask, value) => (SeccompCmpOp::MaskedEq(mask), value),
             };
-            // Pointers are compared with zero only, and all others are read by the kernel as
-            // numbers of 32 bits: what is above them must not make a difference.
+            // Pointers are only compared with zero. The kernel reads all other arguments as 32-bit
+            // numbers, so the upper half must not matter.
             let length = match *argument {
                 IsNot(0) if *index == 2 => SeccompCmpArgLen::Qword,
                 _ => SeccompCmpArgLen::Dword,

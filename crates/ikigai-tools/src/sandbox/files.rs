@@ -1,8 +1,8 @@
-//! Which files a sandbox grants.
+//! Landlock rules of a sandbox.
 //!
-//! Landlock grants a right on a file or on a directory with everything below, and takes nothing
-//! back. So what is hidden is walked around: the directories on the way to it are granted entry by
-//! entry. What appears later in such a directory is not granted, which is the price.
+//! Landlock grants a right on a file, or on a directory with everything below, and cannot take a
+//! part back. So the directories above a hidden path are granted entry by entry. Entries created
+//! there later are not granted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use landlock::{
 use super::ruleset_cache::{self, RulesetKey, RulesetPaths};
 use crate::paths::{follow, follow_all};
 
-/// The newest Landlock whose rights are handled; an older kernel handles fewer.
+/// Newest Landlock version in use; an older kernel enforces fewer rights.
 const NEWEST: ABI = ABI::V7;
 
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile});
@@ -24,7 +24,7 @@ const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile});
 const OF_FILES: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{Execute | ReadFile | WriteFile | Truncate | IoctlDev});
 
-/// Devices that are nothing but streams. Others, such as disks and terminals, are not granted.
+/// Devices that are plain streams. Others, such as disks and terminals, are not granted.
 const DEVICES: &[&str] = &[
     "/dev/full",
     "/dev/null",
@@ -37,9 +37,11 @@ const DEVICES: &[&str] = &[
 /// Directories of the kernel, which a writable directory above them does not make writable.
 const KERNEL: &[&str] = &["/dev", "/proc", "/sys"];
 
-/// Reading everything but `hidden` and devices, writing below `write`, names of files anywhere,
-/// signals only among those in the sandbox. An external tool is a `program` that may be in a hidden
-/// directory: it can still read and execute the files beside it.
+/// Returns the rules: read all but `hidden` and devices, write below `write`.
+///
+/// Directories can be listed everywhere; signals reach only processes in the sandbox. An external
+/// tool is a `program` that may be in a hidden directory: it can still read and execute the files
+/// of its directory.
 pub(super) fn ruleset(
     write: &[PathBuf],
     hidden: &[PathBuf],
@@ -71,7 +73,7 @@ fn build(key: &RulesetKey) -> Result<(RulesetCreated, RulesetPaths), RulesetErro
             make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}),
         )?;
     }
-    // Whoever could make a device could read the disk below all files.
+    // A process that could create a device could read the raw disk.
     let write_rights = all & !make_bitflags!(AccessFs::{MakeBlock | MakeChar | IoctlDev});
     for directory in &key.write {
         let count = grants.hidden.len();
@@ -100,7 +102,7 @@ struct Grants {
 }
 
 impl Grants {
-    /// Grants a directory, or a file, but for what is hidden below it.
+    /// Grants a file or directory, except for hidden paths below it.
     fn add_around(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
         if self.hidden.iter().any(|hidden| path.starts_with(hidden)) {
             return Ok(());
@@ -113,7 +115,7 @@ impl Grants {
             return Ok(());
         };
         for entry in entries.flatten() {
-            // A link grants nothing: what it leads to is judged where it is.
+            // A link needs no grant: the rules apply to its target.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
                 self.add_around(&entry.path(), rights)?;
             }
@@ -123,7 +125,7 @@ impl Grants {
 
     fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), RulesetError> {
         self.paths.add_granted(path);
-        // What is not there, or not ours to look at, needs no grant.
+        // A missing or inaccessible path needs no grant.
         let Ok(file) = PathFd::new(path) else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! A sandbox that is ready to be entered.
+//! Sandbox that is ready to be entered.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,9 @@ use super::namespaces::{Entered, Mounts, Namespaces};
 use super::{calls, files};
 use crate::Confinement;
 
-/// What root keeps in a sandbox: to handle files of any owner, and to become somebody else. The
-/// rest would let it walk around the sandbox, through raw disks for example.
+/// Capabilities that root keeps: files of any owner, and becoming another user.
+///
+/// The rest would let it bypass the sandbox, for example through raw disks.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -26,7 +27,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::NET_BIND_SERVICE);
 
-/// A sandbox that a process, or a single thread, can enter.
+/// Sandbox that a process, or a single thread, can enter.
 #[derive(Debug)]
 pub(crate) struct Jail {
     capabilities: Option<CapabilitySets>,
@@ -48,7 +49,7 @@ struct CallFilters {
 impl Jail {
     /// Builds the sandbox of a program's confinement, if it has one.
     ///
-    /// Reads directories. Leaves out what the kernel does not know; [`super::in_force`] says what.
+    /// Reads directories. Omits features that the kernel lacks; [`super::in_force`] lists them.
     pub(crate) fn of(confinement: &Confinement, program: &Path) -> io::Result<Option<Self>> {
         let Confinement::Sandbox {
             write,
@@ -85,8 +86,9 @@ impl Jail {
         }))
     }
 
-    /// Adds private namespaces, for a process that may write; one that only reads has no use for
-    /// them.
+    /// Adds private namespaces for a process that may write.
+    ///
+    /// A process that only reads does not need them.
     pub(crate) fn with_namespaces(
         mut self,
         confinement: &Confinement,
@@ -100,7 +102,7 @@ impl Jail {
         self
     }
 
-    /// Lets a supervisor judge calls on processes; the receiver must be served after the start.
+    /// Lets a supervisor judge calls on processes; serve the receiver after the start.
     pub(crate) fn supervised(&mut self) -> io::Result<ListenerReceiver> {
         let (receiver, sender) = listener::channel()?;
         self.supervisor = Some(sender);
@@ -116,12 +118,12 @@ impl Jail {
             Some(namespaces) => namespaces.enter().map_err(|_| NAMESPACE_FAILURE)?,
             None => Entered::Shared,
         };
-        // Its memory ends with `exec`; freeing it here could wait for a lock.
+        // `exec` discards the memory; freeing it here could wait for a lock.
         std::mem::forget(self.namespaces);
         if let Some(capabilities) = self.capabilities {
             set_capabilities(None, capabilities)?;
         } else if entered != Entered::Shared {
-            // A new user namespace came with all of them.
+            // A new user namespace comes with all capabilities.
             set_capabilities(None, NO_CAPABILITIES)?;
         }
         self.files.restrict_self().map_err(|_| Errno::PERM)?;
@@ -129,7 +131,7 @@ impl Jail {
             Entered::Private(_) => self.private_ipc,
             Entered::Shared => self.shared_ipc,
         };
-        // A process that is supervised already, or an old kernel, has no listener for us.
+        // A process that has a supervisor already, or an old kernel, gets no listener.
         let has_mounts = entered == Entered::Private(Mounts::Complete);
         let is_supervised = self
             .supervisor
@@ -144,8 +146,9 @@ impl Jail {
 /// Error of a child that entered namespaces and could not set them up. No other step returns it.
 const NAMESPACE_FAILURE: Errno = Errno::UCLEAN;
 
-/// True if a start failed because of its namespaces. They are given up then, so that the next attempt
-/// goes without.
+/// Returns true if a start failed because of its namespaces.
+///
+/// Then it also disables them, so that the next attempt goes without.
 pub(crate) fn give_up_namespaces(error: &io::Error) -> bool {
     let is_theirs = error.raw_os_error() == Some(NAMESPACE_FAILURE.raw_os_error());
     is_theirs && Namespaces::give_up()
@@ -157,7 +160,7 @@ const NO_CAPABILITIES: CapabilitySets = CapabilitySets {
     inheritable: CapabilitySet::empty(),
 };
 
-/// What is left of our capabilities in a sandbox; none if there is nothing to give up.
+/// Returns our capabilities reduced to [`KEPT`]; none if there is nothing to drop.
 fn fewer_capabilities() -> Option<CapabilitySets> {
     let ours = capabilities(None).ok()?;
     let fewer = CapabilitySets {

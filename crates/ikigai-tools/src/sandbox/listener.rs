@@ -218,7 +218,7 @@ mod system {
             len: u16::try_from(filter.len()).map_err(|_| Errno::INVAL)?,
             filter: filter.as_ptr().cast_mut().cast(),
         };
-        // SAFETY: the kernel copies the program, whose length is right and whose steps have the
+        // SAFETY: the kernel copies the program, which has the right length and steps with the
         // layout of `sock_filter`, and returns a new descriptor or an error.
         let result = unsafe {
             libc::syscall(

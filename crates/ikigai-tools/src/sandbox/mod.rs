@@ -1,8 +1,8 @@
-//! The sandbox of child processes: Landlock for files and signals, seccomp for everything else.
+//! Sandbox of child processes: Landlock for files and signals, seccomp for everything else.
 //!
-//! A sandbox is built before the child is made and entered by the child just before `exec`; all
-//! that it starts inherits it, and nobody can leave it. What is in force on this machine is found
-//! out by trying: [`in_force`].
+//! The parent builds a sandbox before it creates the child; the child enters it just before `exec`.
+//! Its descendants inherit it, and no process can leave it. [`in_force`] finds out by trial which
+//! parts work on this machine.
 
 #[cfg(target_os = "linux")]
 mod bpf;
@@ -34,23 +34,23 @@ use std::sync::{Arc, OnceLock};
 use crate::Confinement;
 pub(crate) use jail::{Jail, Listener, ListenerReceiver, give_up_namespaces};
 
-/// What a sandbox is worth on this machine.
+/// Protection that the sandbox gives on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// It keeps everything that it promises.
+    /// All protections work.
     Full,
-    /// It keeps what it promises but for these.
+    /// All protections work except these.
     Partly(Vec<Gap>),
-    /// It keeps nothing, for this reason.
+    /// No protection works, for this reason.
     None(String),
 }
 
-/// Something that the sandbox does not keep a process from on this machine.
+/// Action that the sandbox does not prevent on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
     /// Writing outside of the given directories.
     Write,
-    /// Emptying files outside of the given directories, though not writing to them.
+    /// Truncating files outside of the given directories, though not writing to them.
     Truncate,
     /// Reading hidden files.
     Hidden,
@@ -58,19 +58,20 @@ pub enum Gap {
     Processes,
     /// Using the network.
     Network,
-    /// Talking to daemons of this machine through sockets.
+    /// Connecting to local daemons through sockets.
     Sockets,
     /// Sending signals to processes outside.
     Signals,
 }
 
 impl Force {
-    /// Whether a command that should only read cannot write, read secrets or use the network even
-    /// if it tries, so that it may run unasked.
+    /// Returns true if a read-only command may run without approval.
+    ///
+    /// The sandbox then keeps it from writing, reading secrets and using the network.
     pub fn makes_reading_safe(&self) -> bool {
         match self {
             Self::Full => true,
-            // A signal is no reading command's slip: these have no way to send one.
+            // A missing signal protection does not matter: reading commands cannot send any.
             Self::Partly(gaps) => gaps.iter().all(|gap| *gap == Gap::Signals),
             Self::None(_) => false,
         }
@@ -108,8 +109,10 @@ impl fmt::Display for Gap {
     }
 }
 
-/// What the sandbox is worth on this machine. The first call tries it, on a thread of its own that
-/// enters a sandbox; later ones remember. Blocks for a few milliseconds.
+/// Returns the protection that works on this machine.
+///
+/// The first call tries it on a thread that enters a sandbox, and blocks for a few milliseconds;
+/// later calls return the cached result.
 pub fn in_force() -> Force {
     static FOUND: OnceLock<Force> = OnceLock::new();
     FOUND.get_or_init(try_it).clone()
@@ -125,9 +128,10 @@ fn try_it() -> Force {
     Force::None("there is a sandbox only on Linux".to_owned())
 }
 
-/// Builds the sandbox of a program. Where none is in force the run goes without, and a warning comes
-/// back that belongs into its result. `read_only` directories cannot be changed where namespaces
-/// work.
+/// Builds the sandbox of a program.
+///
+/// If no sandbox works here, returns none and a warning for the result. Directories in `read_only`
+/// cannot be changed if namespaces work.
 pub(crate) fn jail(
     confinement: &Confinement,
     program: &Path,
@@ -147,8 +151,9 @@ pub(crate) fn jail(
     }
 }
 
-/// The usual sandbox of a call: it writes in the working directory and where temporary files go,
-/// shared memory among them.
+/// Returns the usual sandbox of a call.
+///
+/// It can write to the working directory, the directories for temporary files and shared memory.
 pub fn usual(workdir: &Path, network: bool, hidden: Arc<[PathBuf]>) -> Confinement {
     let mut write = vec![
         workdir.to_path_buf(),
@@ -167,7 +172,7 @@ pub fn usual(workdir: &Path, network: bool, hidden: Arc<[PathBuf]>) -> Confineme
     }
 }
 
-/// The sandbox of a call that should only read: it writes nowhere and has no network.
+/// Returns the sandbox of a read-only call: no writes and no network.
 pub fn reading(hidden: Arc<[PathBuf]>) -> Confinement {
     Confinement::Sandbox {
         write: Vec::new(),

@@ -1,9 +1,9 @@
 //! Private namespaces of a sandbox: System V objects, and mounts that make directories read-only.
 //!
-//! Root enters them directly; others enter a user namespace first, in which their own user and group
-//! keep their numbers and all others look like `nobody`. Where neither works the sandbox goes without
-//! them: changing System V objects is refused then, and protected directories are checked after the
-//! call.
+//! Root enters them directly; other users enter a user namespace first, in which their user and
+//! group keep their numbers and all others appear as `nobody`. If neither works, the sandbox goes
+//! without them: changing System V objects is refused then, and protected directories are checked
+//! after the call.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -47,8 +47,9 @@ pub(super) enum Mounts {
 }
 
 impl Namespaces {
-    /// Prepares namespaces in which these directories are read-only; none if they are known not to
-    /// work.
+    /// Prepares namespaces in which these directories are read-only.
+    ///
+    /// Returns none if namespaces are known not to work.
     pub(super) fn prepare(read_only: &[PathBuf]) -> Option<Self> {
         if BROKEN.load(Ordering::Relaxed) || std::env::var_os(WITHOUT).is_some() {
             return None;
@@ -59,7 +60,7 @@ impl Namespaces {
         } else {
             let user = rustix::process::geteuid();
             let group = rustix::process::getegid();
-            // Root without that right, in a container, could not become another user any more.
+            // Root in a container without this right could no longer become another user.
             if user.is_root() {
                 return None;
             }
@@ -100,8 +101,8 @@ impl Namespaces {
                 write_maps(users, groups)?;
             }
         }
-        // Mounts made here stay here. Without the right to do it (a security module can take it away)
-        // directories are checked after the call only.
+        // Mounts made here stay here. If a security module forbids this, directories are only
+        // checked after the call.
         let mut mounts = Mounts::Complete;
         if system::stop_propagation().is_ok() {
             for path in &self.read_only {
@@ -118,8 +119,8 @@ impl Namespaces {
 
 /// Maps the own user and group to themselves.
 ///
-/// The files belong to root while this process forbids others to look into it, so that is lifted for
-/// the moment of opening them.
+/// The map files belong to root while this process is not dumpable, so it is dumpable while they
+/// are opened.
 fn write_maps(users: &[u8], groups: &[u8]) -> io::Result<()> {
     let before = dumpable_behavior()?;
     set_dumpable_behavior(DumpableBehavior::Dumpable)?;

@@ -1,7 +1,7 @@
-//! Finding out what the sandbox is worth here, by entering one and trying to get out.
+//! Test of the sandbox: enters one and tries to get out.
 //!
-//! A thread enters it, not a process: both are confined alike, and nothing has to be installed that
-//! makes the attempts. The thread ends with its sandbox.
+//! A thread enters it instead of a process: both are confined alike, and no helper program has to
+//! be installed. The thread ends with its sandbox.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,7 +17,7 @@ use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
 use super::{Force, Gap, Jail};
 use crate::Confinement;
 
-/// How many names are tried in one directory.
+/// Most names tried in one directory.
 const MOST_NAMES: usize = 16;
 
 pub(super) fn run() -> Force {
@@ -61,7 +61,7 @@ fn attempt(place: &Place) -> Force {
     judge(gaps(place))
 }
 
-/// What can be done in a sandbox that should not be possible.
+/// Tries forbidden actions in a sandbox and returns the successful ones.
 fn gaps(place: &Place) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let mut gap_if = |gap, is_open| {
@@ -86,7 +86,7 @@ fn gaps(place: &Place) -> Vec<Gap> {
     gaps
 }
 
-/// Files and calls are guarded by different parts of the kernel, so one may be without the other.
+/// Rates the gaps. The kernel guards files and calls separately, so one may work alone.
 fn judge(gaps: Vec<Gap>) -> Force {
     match gaps.as_slice() {
         [] => Force::Full,
@@ -104,7 +104,7 @@ fn knows_truncate() -> bool {
         .is_ok()
 }
 
-/// A directory to try it in, removed at the end.
+/// Temporary directory of the test, removed at the end.
 struct Place {
     root: PathBuf,
     inside: PathBuf,
@@ -128,8 +128,9 @@ impl Place {
     }
 }
 
-/// Makes a directory of our own, wherever that works: nobody must be able to switch the sandbox
-/// off by taking a name or filling a disk.
+/// Creates a private directory in the first place that allows it.
+///
+/// Other users must not be able to disable the sandbox by taking a name or filling a disk.
 fn make_directory() -> io::Result<PathBuf> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for parent in [

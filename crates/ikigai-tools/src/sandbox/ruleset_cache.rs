@@ -36,18 +36,18 @@ pub(super) struct RulesetKey {
 pub(super) struct RulesetPaths {
     /// Directories that are granted entry by entry.
     listed: Vec<(PathBuf, Option<DirectoryStamp>)>,
-    /// Other granted paths, with device and inode of those that exist.
+    /// Other granted paths, with device and inode if they exist.
     granted: Vec<(PathBuf, Option<(u64, u64)>)>,
 }
 
 impl RulesetPaths {
-    /// Records a directory whose entries are read after this call.
+    /// Records a directory; call it before reading the entries.
     pub(super) fn add_listed(&mut self, directory: &Path) {
         let stamp = DirectoryStamp::before_listing(directory);
         self.listed.push((directory.to_path_buf(), stamp));
     }
 
-    /// Records a granted path. Entries of listed directories need no record of their own.
+    /// Records a granted path. Listed directories cover their entries.
     pub(super) fn add_granted(&mut self, path: &Path) {
         let is_listed = |parent: &Path| self.listed.iter().any(|(listed, _)| listed == parent);
         if !path.parent().is_some_and(is_listed) {
