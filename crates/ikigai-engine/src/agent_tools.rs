@@ -5,7 +5,7 @@ use ikigai_tools::arguments::schema_of;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The tools by which a model deals with agents, and with what they said.
+/// Tools by which a model controls agents and searches their logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AgentTool {
     Fork,
@@ -116,7 +116,7 @@ impl AgentTool {
         }
     }
 
-    /// What models are told of all of them.
+    /// Specs of all these tools, for models.
     pub(crate) fn specs() -> impl Iterator<Item = ToolSpec> {
         Self::ALL.into_iter().map(Self::spec)
     }

@@ -41,7 +41,7 @@ impl FamilyTree {
         let mut found = vec![id];
         let mut next = 0;
         while let Some(parent) = found.get(next) {
-            // A log that calls somebody their own ancestor must not keep us here for ever.
+            // A cycle of ancestors in the log must not loop forever.
             let below = children.remove(parent).unwrap_or_default();
             found.extend(below.into_iter().filter(|child| *child != id));
             next += 1;

@@ -1,5 +1,4 @@
-//! The running agents: a handler looks at state and decides events; they are stored, then applied,
-//! and only then acted upon.
+//! The engine: handlers decide events from state; events are stored, then applied, then acted upon.
 
 mod agent_names;
 mod agent_tools;
@@ -58,7 +57,7 @@ pub use tools::{Blank, Probe, Safety, Tools, tool_facts};
 pub use turn::Worker;
 pub use turn_figures::TurnFigures;
 
-// What front ends read, so that they need not know where it lies.
+// Types that front ends read, from one place.
 pub use ikigai_providers::{Offer, TypedKey, looks_like_key};
 pub use ikigai_store::{
     Agent, AgentError, AgentRecord, CommitError, MailId, ProcessRecord, Pulse, Status, StoreError,

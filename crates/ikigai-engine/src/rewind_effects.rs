@@ -1,4 +1,4 @@
-//! What is left behind, and what comes back, when the path goes from one row to another.
+//! Effects of a path change: rows left behind and rows restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use ikigai_tools::{Place, paths};
 
 use crate::tools::tool_facts;
 
-/// How many rows are read at a time, and how many more so that it is known where turns begin.
+/// Rows read per query, and extra rows that show where turns begin.
 const PAGE_ROWS: usize = 256;
 const MORE_ROWS: usize = 64;
 
-/// How many files a line names before the rest is counted.
+/// Number of files named in a line before the rest is counted.
 const MOST_NAMED: usize = 8;
 
-/// What a change of the path does to what the agent remembers.
+/// Effects of a path change on the agent's memory.
 #[derive(Debug, Default)]
 pub(crate) struct Departure {
     /// Turns that are remembered no more.
@@ -41,7 +41,7 @@ struct Side {
 }
 
 impl Departure {
-    /// What going to `to` leaves and brings back, for an agent whose newest row is `from`.
+    /// Computes the effects of going from row `from` to row `to`.
     pub(crate) async fn between(
         store: &dyn Log,
         agent: &Agent,
@@ -82,8 +82,8 @@ impl Departure {
         })
     }
 
-    /// What an agent did in its newest rows, back to the first of which `is_older` holds. They
-    /// are in its view then.
+    /// Computes the effects of an agent's newest rows, back to the first older one.
+    /// Extends the view to them.
     pub(crate) async fn done_by(
         store: &dyn Log,
         agent: &mut Agent,
@@ -108,7 +108,7 @@ impl Departure {
         Some(self.files.keys().cloned().collect()).filter(|files: &Vec<_>| !files.is_empty())
     }
 
-    /// How many turns go and come: ` · 3 turns folded`.
+    /// Number of turns left and restored: ` · 3 turns folded`.
     pub(super) fn turns(&self) -> String {
         let mut text = String::new();
         for (count, what) in [(self.folded, "folded"), (self.back, "back")] {
@@ -125,7 +125,7 @@ impl Departure {
         text
     }
 
-    /// What was changed and stays so: `src/a.rs +12 −3, b.rs and whatever bash did`.
+    /// Changed files that stay changed, with line counts, and tools with unknown changes.
     pub(crate) fn changed(&self, workdir: Option<&str>) -> Option<String> {
         let place = Place {
             workdir: PathBuf::from(workdir.unwrap_or("/")),
@@ -157,7 +157,7 @@ impl Departure {
 }
 
 impl Side {
-    /// Gathers what the newest rows of a path did, back to the first of which `is_common` holds.
+    /// Collects the effects of a path's newest rows, back to the first common one.
     async fn newer_than(
         store: &dyn Log,
         agent: &mut Agent,
@@ -194,7 +194,7 @@ impl Side {
         let data = entry.row.data.as_deref();
         match entry.kind() {
             Some(Kind::ToolResult) => self.add_result(data::read(data)),
-            // What that one left changed is still so.
+            // Files that this rewind left changed are still changed.
             Some(Kind::Rewind) => {
                 let files = data::read::<RewindData>(data).files.unwrap_or_default();
                 for path in files {

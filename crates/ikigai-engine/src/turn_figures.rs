@@ -16,7 +16,7 @@ pub struct TurnFigures {
     pub calls: usize,
     /// Tokens read and written.
     pub tokens: u64,
-    /// Cost in 10⁻⁹ dollars, as far as it is known.
+    /// Cost in 10⁻⁹ dollars, if known.
     pub cost: Option<u64>,
     /// Models that answered, in order, each once.
     pub models: Vec<String>,
@@ -46,10 +46,10 @@ impl TurnFigures {
         Duration::from_micros(u64::try_from(micros).unwrap_or(0))
     }
 
-    /// Reports whether the turn is over and a row comes after it.
+    /// Returns true if the turn is over and a row comes after it.
     ///
-    /// The rows of one response are stored together, its cost last; `/compact` and others store
-    /// costs of their own later.
+    /// The rows of one response are stored together, usage last; `/compact` and others store
+    /// separate usage rows later.
     pub fn ends_before(&self, row: &Row) -> bool {
         if !self.is_over {
             return false;
@@ -98,7 +98,7 @@ impl TurnFigures {
             }
             Kind::User => self.is_over = false,
             Kind::Command => {
-                // A resumed turn goes on; other commands are typed beside it.
+                // A resumed turn continues; other commands run in parallel.
                 if data::read::<CommandData>(data).resume == Some(true) {
                     self.is_over = false;
                 }

@@ -5,15 +5,14 @@ use ikigai_core::project::{SCALE_ROWS, Scale, covered_since, is_full, missing_me
 use ikigai_core::{Budget, RowRef, Target};
 use ikigai_store::{Agent, Log, StoreError, history};
 
-/// How many rows are read first, which is what the scale needs; each further page is twice as long
-/// as the one before.
+/// Size of the first page, as the scale needs; each further page is twice as long.
 pub(crate) const FIRST_PAGE_ROWS: usize = SCALE_ROWS;
 
 /// No page is longer than this, so that one read stays short.
 const LONGEST_PAGE_ROWS: usize = 4096;
 
-/// Lengthens the view until nothing older could change the request. Returns the budget in estimated
-/// tokens: `first` is the scale of a model that has not told yet what it counts.
+/// Lengthens the view until no older row could change the request.
+/// Returns the budget in estimated tokens; `first` is the scale of a model without reported counts.
 pub(crate) async fn read(
     store: &dyn Log,
     agent: &mut Agent,
@@ -83,8 +82,9 @@ async fn is_root_row(store: &dyn Log, row: RowRef) -> Result<bool, StoreError> {
     Ok(row.as_ref().is_some_and(is_root))
 }
 
-/// The root of the agent's path. An earlier cut tells it, since cuts begin there; without one the
-/// path is walked, which follows its bends.
+/// Root of the agent's path.
+/// An earlier cut names it, since cuts begin there; without one, the path is read through its
+/// bends.
 pub(crate) async fn root_of(
     store: &dyn Log,
     agent: &mut Agent,

@@ -1,4 +1,4 @@
-//! Forking: a child in a constant number of rows, whatever its parent remembers.
+//! Forking: a child in a constant number of rows, however long its parent's path is.
 
 use std::collections::HashSet;
 
@@ -20,17 +20,17 @@ use crate::frontend::{AgentJob, FrontEnd};
 use crate::ledger::{Beside, CommitPlan, Ledger, Starter};
 use crate::{Engine, EngineError};
 
-/// How many of a prompt's first words become a name.
+/// Number of a prompt's first words in a name.
 const NAME_WORDS: usize = 3;
 
-/// What is wished of a fork.
+/// Options of a fork.
 #[derive(Clone, Debug)]
 pub struct ForkWish {
-    /// What the child is called; made from the prompt if not given, and counted on if taken.
+    /// Name of the child; by default from the prompt, with a number if taken.
     pub name: Option<String>,
-    /// What it is told first.
+    /// First message.
     pub prompt: Option<String>,
-    /// What it remembers.
+    /// Inherited context.
     pub context: ForkContext,
     /// The last row it inherits, if not the newest.
     pub at: Option<RowRef>,
@@ -50,8 +50,8 @@ pub struct Forked {
 }
 
 impl Family<'_> {
-    /// Makes a child, in one transaction with the rows that `told` makes of it. The lease of the
-    /// child is this process's. With a desk, a store that is away is waited for.
+    /// Creates a child, in one transaction with the rows that `told` makes.
+    /// This process gets the child's lease. With a front end, waits for a store that is away.
     pub(crate) async fn fork(
         &mut self,
         wish: &ForkWish,
@@ -85,8 +85,8 @@ impl Family<'_> {
         told: &impl Fn(&Forked) -> Vec<Event>,
         front: Option<&mut FrontEnd<'_>>,
     ) -> Result<Vec<Row>, EngineError> {
-        // The fork point is the newest row that was applied. One that somebody else appends at this
-        // very moment can only tell of a kill or a fork, which is nothing to the child.
+        // The fork point is the newest applied row. A row that another process appends meanwhile is
+        // a kill or a fork, which does not concern the child.
         let state = &self.ledger.agent.state;
         let rows = self
             .ledger
@@ -174,7 +174,7 @@ impl Family<'_> {
         Ok(())
     }
 
-    /// Starts another agent of this process beside this one.
+    /// Starts another agent of this process in parallel.
     pub(crate) fn start(&mut self, mut other: Ledger, job: AgentJob) {
         other.approve = self.ledger.approve;
         let own = self.ledger.id();
@@ -189,8 +189,9 @@ impl Family<'_> {
 }
 
 impl Engine {
-    /// Makes a child of an agent whoever holds that one, and opens it. The parent's own row is
-    /// appended without its lease, and its holder goes on undisturbed; the child is this process's.
+    /// Creates a child of an agent of any process, and opens it.
+    /// The parent's row is appended without its lease, so its holder continues undisturbed; this
+    /// process gets the child's lease.
     pub(crate) async fn fork_held_ledger(
         &self,
         parent: AgentId,
@@ -222,7 +223,7 @@ impl Engine {
             match self.commit_without_lease(batch).await {
                 Ok(_) => break,
                 Err(CommitError::NameTaken(name)) => taken.push(name),
-                // Nobody else makes a child of this id.
+                // No other process creates a child with this id.
                 Err(CommitError::Unknown(_)) if self.store.agent(child).await?.is_some() => break,
                 Err(error) => return Err(error.into()),
             }
@@ -273,7 +274,7 @@ impl Engine {
         })
     }
 
-    /// A name that nobody alive has, nor is among those that are `taken`.
+    /// Finds a name that no living agent has and that is not in `taken`.
     pub(crate) async fn free_name(
         &self,
         wanted: &str,
@@ -304,7 +305,7 @@ impl ForkWish {
     }
 }
 
-/// What a fork stores beside its parent's row: the child with its first rows, held by this process.
+/// Parts of a fork besides the parent's row: the child with its first rows, owned by this process.
 fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros) -> Beside {
     let agent = NewAgent {
         id: forked.id,
@@ -329,7 +330,7 @@ fn newborn(parent: &AgentRecord, forked: &Forked, rows: ForkEvents, now: Micros)
     }
 }
 
-/// What the child would be called.
+/// Requested name of the child.
 fn wished_name(wish: &ForkWish) -> String {
     if let Some(name) = &wish.name {
         return name_from(name);

@@ -1,4 +1,4 @@
-//! Killing: an agent and all its descendants, at once, told in the right history.
+//! Killing: an agent and all its descendants, at once, recorded in the right log.
 
 use ikigai_core::data::{AgentKilledData, Cause, KilledBy, Verdict};
 use ikigai_core::{AgentId, Event, Row, Seq};
@@ -13,8 +13,9 @@ use crate::frontend::{FrontEnd, Stop};
 use crate::ledger::{Beside, CommitPlan};
 
 impl Family<'_> {
-    /// Kills an agent and its descendants, in one transaction with `also`. Returns the rows of this
-    /// agent and who was killed. With a desk, a store that is away is waited for.
+    /// Kills an agent and its descendants, in one transaction with `also`.
+    /// Returns the rows of this agent and the killed agents. With a front end, waits for a store
+    /// that is away.
     pub(crate) async fn kill(
         &mut self,
         target: &AgentRecord,
@@ -33,7 +34,7 @@ impl Family<'_> {
             .kill_these(target, &killed, by, also, front.as_deref_mut())
             .await?;
         loop {
-            // Whoever died may have forked since the family was read. The dead fork no more.
+            // A killed agent may have forked since the family was read; dead agents cannot fork.
             let more = self.family_tree().await?.living_below(target.id);
             if more.is_empty() {
                 return Ok((rows, killed));
@@ -60,7 +61,7 @@ impl Family<'_> {
             killed: Some(killed.to_vec()),
             by: Some(by),
         });
-        // Whoever is among the killed tells nobody any more: the parent of the topmost does.
+        // A killed agent cannot record the kill: the parent of the topmost one does.
         let dies = killed.contains(&own) || self.ledger.engine.hub.is_killed(own);
         let elsewhere = target.parent.filter(|_| dies);
         let with: Vec<Effect> = killed

@@ -12,7 +12,7 @@ use crate::environment::{CrashPoint, draw_mail};
 use crate::frontend::FrontEnd;
 use crate::ledger::{CommitPlan, Ledger, read_held};
 
-/// The longest mail; whoever has more to say writes a file and sends its name.
+/// Size limit of mail; longer texts belong in a file.
 pub(crate) const MOST_MAIL_BYTES: usize = 64 * 1024;
 
 /// Says why a text cannot be sent to an agent, if it cannot.
@@ -145,7 +145,7 @@ fn shortened(text: &str) -> String {
     format!("{}{NOTE}", &text[..end])
 }
 
-/// The row that shows mail at the beginning of a turn; `sender` is who it is from, if an agent.
+/// Row that shows mail at the beginning of a turn; `sender` is the sending agent, if any.
 pub(crate) fn shown_mail(mail: &MailRecord, sender: Option<&str>) -> Event {
     let Some(from) = mail.from else {
         return Event::user(&mail.text);

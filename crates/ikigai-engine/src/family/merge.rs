@@ -1,4 +1,4 @@
-//! Bringing a child's work to its parent: what it comes to, and the row that says so.
+//! Merging a child's work into its parent: preview, and the row that records it.
 
 use std::collections::HashMap;
 
@@ -12,28 +12,27 @@ use crate::ledger::Tally;
 use crate::rewind_effects::Departure;
 use crate::{Engine, EngineError};
 
-/// How many rows are read at a time.
+/// Rows read per query.
 const PAGE_ROWS: usize = 256;
 
-/// How far back a parent's path is searched for what it merged; what lies further back counts as
-/// not merged.
+/// Rows of a parent's path searched for merges; older merges do not count.
 const MOST_ROWS: usize = 4096;
 
 /// The longest summary; older turns are left out.
 const MOST_SUMMARY_BYTES: usize = 16 * 1024;
 
-/// What is merged of a child.
+/// Part of a child that is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeOf {
-    /// What it said last.
+    /// Its last answer.
     LastAnswer,
-    /// What was said in its own turns.
+    /// Messages and answers of its own turns.
     Turns,
 }
 
 impl Engine {
-    /// What merging an agent into its parent would bring; none if it has said nothing since it was
-    /// merged last. Nothing is stored, and no model is asked.
+    /// Computes a merge of an agent into its parent; none if there is nothing new.
+    /// Stores nothing and sends no request.
     pub async fn merge_preview(
         &self,
         child: &AgentRecord,
@@ -70,7 +69,7 @@ impl Engine {
         }))
     }
 
-    /// Up to which row an agent has merged others, as far as its path since `since` tells.
+    /// Last merged row of each child, from the agent's path since `since`.
     pub(crate) async fn merged_into(
         &self,
         parent: AgentId,
@@ -105,14 +104,14 @@ fn answer_in(entry: &Entry) -> Option<String> {
     said_in(entry).filter(|_| entry.kind() == Some(Kind::Assistant))
 }
 
-/// What a row says, if it is a message.
+/// Text of a row, if it is a message.
 fn said_in(entry: &Entry) -> Option<String> {
     let is_said = matches!(entry.kind(), Some(Kind::User | Kind::Assistant));
     let text = entry.row.content.clone().filter(|_| is_said)?;
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
-/// What was said in these rows, the newest of it if it is long; none if nothing was answered.
+/// Messages and answers in these rows, the newest if long; none without an answer.
 fn summary_of(own: &[&Entry]) -> Option<String> {
     own.iter().find_map(|entry| answer_in(entry))?;
     let mut kept = Vec::new();
@@ -126,7 +125,7 @@ fn summary_of(own: &[&Entry]) -> Option<String> {
         };
         let line = format!("{sign} {}", text.trim());
         bytes += line.len();
-        // The newest is there whatever its length, which is that of an answer.
+        // Keep the newest one at any length; it is an answer.
         if left > 0 || bytes > MOST_SUMMARY_BYTES && !kept.is_empty() {
             left += 1;
         } else {

@@ -30,7 +30,7 @@ pub use tree::Branch;
 pub(crate) use tree::tree;
 pub(crate) use wait::{Moment, Wait, consumed_by_next};
 
-/// How long a wait takes if the model does not say, and at most.
+/// Default and maximum timeout of a wait.
 const WAIT_SECONDS: u64 = 600;
 const MOST_WAIT_SECONDS: u64 = 86_400;
 
@@ -51,7 +51,7 @@ pub(crate) struct Family<'a> {
     pub(crate) result_bytes: usize,
 }
 
-/// What became of a call of one of these tools.
+/// Outcome of a call of these tools.
 pub(crate) enum Dealt {
     /// Its result is stored.
     Done,
@@ -113,7 +113,7 @@ impl Family<'_> {
     }
 }
 
-/// What came of a call, or why it was not done, in words for the model.
+/// Outcome of a call, or a refusal for the model.
 type Deal = Result<Result<Dealt, String>, EngineError>;
 
 /// The result of a call that was done.

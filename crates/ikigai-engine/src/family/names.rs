@@ -1,4 +1,4 @@
-//! Whom a name means, and how agents are related.
+//! Resolution of agents' names, and relations between agents.
 
 use ikigai_core::names::PARENT;
 use ikigai_store::AgentRecord;

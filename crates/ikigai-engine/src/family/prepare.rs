@@ -21,7 +21,7 @@ struct AgentCall {
     class: EffectClass,
     /// The text that rules are matched with: an agent's name, a prompt, a query.
     subject: String,
-    /// The call for a person who is asked.
+    /// The call as the user sees it in a question.
     shown: String,
     touches: Touches,
 }

@@ -1,4 +1,4 @@
-//! What a model recalls of everything that was ever said.
+//! `recall`: search in the log for models.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,11 +17,11 @@ use crate::ledger::CommitPlan;
 use crate::search::{SearchOptions, SearchResults};
 use ikigai_store::SortOrder;
 
-/// How many hits a model is told if it does not say, and at most.
+/// Default and maximum number of hits.
 const HITS: usize = 10;
 const MOST_HITS: usize = 50;
 
-/// How much of each it reads.
+/// Length of a hit's line.
 const LINE_CHARS: usize = 480;
 
 impl Family<'_> {

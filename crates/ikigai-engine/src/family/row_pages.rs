@@ -1,4 +1,4 @@
-//! One stored row in pages, for a model that needs what was shortened or left out.
+//! One stored row in pages, for a model that needs omitted text.
 
 use ikigai_core::data::{self, ToolResultData, Verdict};
 use ikigai_core::{Kind, Row, RowRef, Seq};
@@ -99,7 +99,7 @@ impl Family<'_> {
         Ok(Some(RowRef::new(agent, seq)))
     }
 
-    /// All that a row says: of a tool result the whole output, as far as it was kept.
+    /// Full text of a row; of a tool result the whole stored output.
     async fn whole_text(&self, row: &Row) -> Result<String, EngineError> {
         if row.kind.read_as() == Some(Kind::ToolResult) {
             let result: ToolResultData = data::read(row.data.as_deref());

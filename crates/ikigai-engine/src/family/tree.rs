@@ -13,15 +13,15 @@ use crate::{Engine, EngineError};
 /// One agent of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Who it is. An owner that is gone is none.
+    /// The agent; without an owner if that process is gone.
     pub agent: AgentRecord,
-    /// How many of its ancestors are shown above it.
+    /// Number of its ancestors in the tree.
     pub depth: usize,
-    /// Whether it is in the middle of a turn.
+    /// It is in a turn.
     pub works: bool,
     /// Outcome of its last turn, if it does not work. Of roots only `Stopped` counts.
     pub last_turn: TurnEnd,
-    /// Whether its parent has merged all that it did.
+    /// Its parent has merged all of its rows.
     pub merged: bool,
 }
 
@@ -45,7 +45,7 @@ impl Branch {
         self.last_turn == TurnEnd::Interrupted
     }
 
-    /// How it is, with its sign.
+    /// State in words, with its sign.
     pub fn state(&self) -> &'static str {
         match self.agent.status {
             Status::Dead | Status::Reaped => "✗ dead",
@@ -67,7 +67,7 @@ impl Engine {
         let known: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
         let mut below: HashMap<Option<AgentId>, Vec<AgentRecord>> = HashMap::new();
         for agent in agents {
-            // One whose parent is not shown stands where a root stands.
+            // An agent whose parent is hidden appears as a root.
             let parent = agent.parent.filter(|parent| known.contains(parent));
             below.entry(parent).or_default().push(agent);
         }
@@ -114,7 +114,7 @@ impl Engine {
         if let Some(known) = self.hub.turn_end_at(agent.id, agent.head) {
             return Ok(known);
         }
-        // Its owner is gone and has not settled what it left behind.
+        // Its owner is gone and has not settled the turn.
         let is_unsettled = agent.owner.is_some() && !is_held;
         let end = if is_unsettled && self.is_in_a_turn(agent.id).await? {
             TurnEnd::Stopped
@@ -125,8 +125,8 @@ impl Engine {
         Ok(end)
     }
 
-    /// Finds out whose work was merged: a merge is newer than what it merges, so only the newest
-    /// rows of a parent are looked at.
+    /// Finds merged agents.
+    /// A merge is newer than the merged rows, so only the newest rows of a parent are read.
     async fn find_merged(&self, tree: &mut [Branch]) -> Result<(), EngineError> {
         let mut since: HashMap<AgentId, Micros> = HashMap::new();
         for branch in tree.iter().filter(|branch| branch.may_be_merged()) {

@@ -12,26 +12,26 @@ use crate::EngineError;
 use crate::agent_tools::WaitArguments;
 use crate::calls::{Came, OpenCall};
 
-/// How many rows are read to find out whether an agent of another process works.
+/// Rows read per query to check if another process's agent works.
 const PAGE_ROWS: usize = 64;
 
 /// A call that waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
-    /// When it ends at the latest.
+    /// Deadline.
     deadline: Micros,
-    /// How long that is from its beginning.
+    /// Time from its start to the deadline.
     patience: Duration,
-    /// For whom; nobody means the next mail of anybody.
+    /// Awaited agents; if empty, the next mail of any agent.
     of: Vec<AgentId>,
 }
 
-/// When it is looked whether a wait has ended.
+/// Occasion of checking a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// While its turn goes on.
     Turn,
-    /// When its turn is settled.
+    /// At the settlement of its turn.
     Settlement,
     /// At its deadline.
     Deadline,
@@ -45,7 +45,7 @@ pub(crate) struct Watched {
     pub(crate) report: String,
 }
 
-/// What is known of an agent that is waited for.
+/// State of an awaited agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Received,
@@ -64,7 +64,7 @@ impl Wait {
         }
     }
 
-    /// How long it still goes on at the most.
+    /// Time left until the deadline.
     pub(crate) fn left(&self, now: Micros) -> Duration {
         let micros = self.deadline.0.saturating_sub(now.0);
         Duration::from_micros(u64::try_from(micros).unwrap_or(0)).min(self.patience)
@@ -153,7 +153,8 @@ impl Family<'_> {
             let goes_on = |state: State| match moment {
                 Moment::Deadline => false,
                 Moment::Turn => state == State::Running,
-                // Whoever does nothing may have been stopped with the wait, and go on with it.
+                // An idle agent may have been stopped together with the wait, and may be resumed
+                // with it.
                 Moment::Settlement => matches!(state, State::Running | State::Idle),
             };
             if states.iter().any(|(_, state)| goes_on(*state)) {
@@ -216,13 +217,14 @@ impl Family<'_> {
 }
 
 impl crate::Engine {
-    /// Whether an agent is in the middle of a turn: one of this process, or as its log tells.
+    /// Returns true if an agent is in a turn.
+    /// Asks the hub for agents of this process, the log for others.
     pub async fn works(&self, agent: AgentId) -> Result<bool, EngineError> {
         if let Some(working) = self.hub.is_working(agent) {
             return Ok(working);
         }
         self.hub.look_outside();
-        // What its log says is going on goes on only if somebody is there to do it.
+        // A turn in the log runs only if its owner lives.
         let record = self.store.agent(agent).await?;
         match record.and_then(|record| record.owner) {
             Some(owner) if self.store.is_process_alive(&owner).await? => {
@@ -232,7 +234,7 @@ impl crate::Engine {
         }
     }
 
-    /// Whether an agent's log ends in the middle of a turn.
+    /// Returns true if an agent's log ends in the middle of a turn.
     pub(super) async fn is_in_a_turn(&self, agent: AgentId) -> Result<bool, EngineError> {
         let mut agent = Agent::restore(self.store(), agent).await?;
         loop {
@@ -258,7 +260,7 @@ fn failed_wait(wait: &Wait) -> Came {
     }
 }
 
-/// Each agent with its state, and what it sent.
+/// Result of a wait: each agent with its state and mail.
 fn fan_in(states: &[(AgentRecord, State)], mail: &[MailRecord], wait: &Wait) -> Came {
     let mut output = String::new();
     for (agent, state) in states {

@@ -39,7 +39,7 @@ pub enum UiEvent {
     },
     /// New whole lines that a running call printed, for screens. They are not in the log.
     Output {
-        /// Which call.
+        /// The call.
         call: RowRef,
         /// The lines, each with its end, without control characters and secrets.
         text: String,
@@ -119,13 +119,13 @@ pub enum UiEvent {
 pub struct Question {
     /// The call.
     pub call: RowRef,
-    /// The name of the agent whose call it is.
+    /// Name of the calling agent.
     pub agent: String,
     /// Name of the tool.
     pub tool: String,
     /// The whole call, spelled out.
     pub shown: String,
-    /// Where it would run, spelled out.
+    /// Working directory, spelled out.
     pub workdir: String,
     /// The whole diff of an edit, spelled out.
     pub preview: Option<String>,

@@ -88,8 +88,8 @@ struct Slot {
     number: u64,
 }
 
-/// Reason for an agent's life in this process to end. It is kept beside the stop that is sent,
-/// because a command that runs at that moment may swallow the stop.
+/// Reason for an agent's life in this process to end.
+/// Stored in addition to the stop that is sent, because a running command may swallow the stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LifeEnd {
     /// A user or another agent killed it.
@@ -206,7 +206,7 @@ impl Hub {
         self.front.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an agent in; what is said to it comes out of the channel.
+    /// Registers an agent; returns its seat and the receiver of its requests.
     pub(crate) fn enlist(self: &Arc<Self>, agent: AgentId) -> (Seat, mpsc::Receiver<UserRequest>) {
         let (requests, heard) = mpsc::channel(USER_REQUESTS);
         let number = self.seats.fetch_add(1, Ordering::Relaxed);
@@ -474,7 +474,7 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn Log>) {
         let (Some(hub), Some(store)) = (hub.upgrade(), store.upgrade()) else {
             return;
         };
-        // A store that fails tells nothing; the next change is another occasion.
+        // A failing store gives no answer; the next change triggers another check.
         if let Ok(pulse) = store.pulse().await {
             if pulse.rows != seen.rows {
                 hub.stop_the_dead(&*store).await;

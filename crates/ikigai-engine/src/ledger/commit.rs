@@ -29,7 +29,7 @@ pub(crate) struct Beside {
     pub(crate) with: Vec<Effect>,
 }
 
-/// Makes what is stored beside the rows, given the agent's head before them.
+/// Makes rows and effects besides the agent's rows, given its head before them.
 type BesideAt<'a> = &'a (dyn Fn(Seq) -> Beside + Sync);
 
 /// Makes effects that name positions of the rows, given the agent's head before them.
@@ -89,7 +89,7 @@ impl<'a, 'd> CommitPlan<'a, 'd> {
         self
     }
 
-    /// Waits for a store that is away, however long: what is committed must not be lost.
+    /// Waits for a store that is away without a limit: the commit must not be lost.
     pub(crate) fn waiting(self, front: &'a mut FrontEnd<'d>) -> Self {
         self.waiting_if(Some(front))
     }

@@ -1,4 +1,4 @@
-//! Grants of this user on this machine, as far as an agent has them.
+//! Grants of this user on this machine, for one agent.
 
 use ikigai_core::grants::GrantScope;
 use ikigai_core::settings::Approve;
@@ -34,7 +34,7 @@ impl Ledger {
         (!parts.is_empty()).then(|| parts.join(" and "))
     }
 
-    /// Offers once in this process to grant what the log of a root agent has from elsewhere.
+    /// Offers, once per process, to accept the foreign grants of a root agent's log.
     pub(crate) fn offer_grants(&self, front: &mut FrontEnd<'_>) {
         let is_root = self.agent.state.fork().is_none();
         let Some(foreign) = self.foreign_grants().filter(|_| is_root) else {

@@ -39,7 +39,7 @@ pub(crate) struct Ledger {
     pub(crate) approve: Option<Approve>,
     /// Rows that settled a former process's turn and that no front end has yet.
     pub(crate) settled: Vec<Row>,
-    /// Starts another agent of this process, without a front end of its own.
+    /// Starts another agent of this process, without a front end.
     pub(crate) starter: Starter,
     /// Control rows since the newest snapshot.
     control_rows: usize,

@@ -1,4 +1,4 @@
-//! Retries while the store is away. The front end is told, and can stop the wait.
+//! Retries while the store is away. The front end gets an event, and can stop the wait.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -17,8 +17,8 @@ pub(super) const TRIES: u32 = 600;
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Silence of the store after which the front end is told. The commit is still awaited: only the
-/// store knows its outcome.
+/// Silence of the store after which the front end gets an event.
+/// The commit is still awaited: only the store knows its outcome.
 const SILENCE: Duration = Duration::from_secs(3);
 
 impl Ledger {
@@ -35,9 +35,10 @@ impl Ledger {
     }
 }
 
-/// Reads what the turn cannot continue without, however long the store is away.
+/// Reads data that the turn needs, however long the store is away.
 ///
-/// A function would take a closure that lends its future, which cannot be sent to another thread.
+/// A macro, because a function would take a closure that lends its future, which cannot be sent to
+/// another thread.
 macro_rules! read_held {
     ($front:expr, $read:expr) => {{
         let mut patience = $crate::ledger::Patience::default();
@@ -75,7 +76,7 @@ impl Patience {
     }
 }
 
-/// Awaits the store; tells the front end if that takes long.
+/// Awaits the store; sends an event to the front end if it takes long.
 pub(crate) async fn report_silence<T>(
     work: impl Future<Output = T>,
     front: &mut FrontEnd<'_>,

@@ -17,7 +17,7 @@ const LOOK_BACK_ROWS: u64 = 4096;
 pub(crate) struct Tally {
     /// Number of the newest response.
     pub(crate) response: u64,
-    /// What all responses cost together.
+    /// Sum of all responses' usage.
     pub(crate) spent: Amounts,
 }
 
@@ -59,7 +59,7 @@ impl Tally {
             );
         }
         if lowest > 0 && !since.last().is_some_and(is_usage) {
-            // It has an index of its own, so it is found however far back it stands.
+            // Usage rows have an index, so this is fast at any distance.
             let older = Span::new(newest.agent, Seq(1), Seq(lowest));
             since.extend(store.usage(older, 1).await?);
         }

@@ -11,11 +11,11 @@ use crate::{Engine, EngineError, Worker};
 
 /// Children of an agent that another process holds.
 pub struct HeldFork {
-    /// What the command prints.
+    /// Output of the command.
     pub output: String,
     /// The children, which this process holds, in the order in which they were asked for.
     pub children: Vec<Worker>,
-    /// Whether they have something to answer; else there is one, which waits for its user.
+    /// The children have prompts to answer; otherwise the only child waits for its user.
     pub have_work: bool,
 }
 

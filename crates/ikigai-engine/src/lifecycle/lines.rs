@@ -5,7 +5,7 @@ use crate::frontend::{AgentJob, FrontEnd, MergePreview, Outcome, Stop};
 use crate::{EngineError, Worker};
 
 impl Worker {
-    /// Does what a typed line says: a message begins a turn, a command is carried out.
+    /// Executes a typed line: a message begins a turn, a command runs.
     pub async fn line(
         &mut self,
         line: &str,

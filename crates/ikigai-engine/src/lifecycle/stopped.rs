@@ -14,27 +14,27 @@ use crate::frontend::TurnEnd;
 use crate::limits::Resume;
 use crate::{AgentJob, Engine, EngineError, Worker};
 
-/// How many rows are read at a time, and at most, to find out about one agent.
+/// Rows read per query, and in total, to classify one agent's last turn.
 const PAGE_ROWS: usize = 64;
 const MOST_ROWS: usize = 4096;
 
-/// How many agents a line names before the rest is counted.
+/// Number of agents named in a line before the rest is counted.
 const MOST_NAMED: usize = 5;
 
 /// A turn that stopped in the middle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// Whose turn it is.
+    /// The agent.
     pub agent: AgentRecord,
-    /// When it stopped.
+    /// Time of the stop.
     pub at: Micros,
     /// A call of it may have done all, part or nothing of its work: only its user goes on with it.
     pub unknown: bool,
-    /// Whether it goes on.
+    /// It is resumed automatically.
     pub goes_on: bool,
 }
 
-/// What an agent's newest rows tell of a turn that stopped in the middle.
+/// Last turn of an agent, from its newest rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     /// There is none.
@@ -50,16 +50,16 @@ enum Told {
 }
 
 impl Engine {
-    /// Says what is done at start with turns that stopped in the middle.
+    /// Sets the handling of stopped turns at start.
     #[must_use]
     pub fn with_resume(mut self, resume: Resume) -> Self {
         self.resume = resume;
         self
     }
 
-    /// Settles what processes that are gone left unfinished, and finds the turns that stopped in
-    /// the middle; those that may go on by themselves do. An agent that another process holds is
-    /// left alone. Costs a page of rows for each living agent.
+    /// Settles turns that dead processes left unfinished, and finds stopped turns.
+    /// Resumes the turns that may continue automatically. Skips agents that another process holds.
+    /// Reads a page of rows per living agent.
     pub async fn supervise(&self) -> Result<Vec<Stopped>, EngineError> {
         let mut stopped = Vec::new();
         for agent in self.agents().await? {
@@ -68,7 +68,7 @@ impl Engine {
             }
             match self.look_after(agent).await {
                 Ok(found) => stopped.extend(found),
-                // Somebody else has it, or killed it meanwhile.
+                // Another process holds it, or it was killed meanwhile.
                 Err(EngineError::Commit(CommitError::Held { .. }) | EngineError::Dead(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -78,7 +78,7 @@ impl Engine {
 
     async fn look_after(&self, agent: AgentRecord) -> Result<Option<Stopped>, EngineError> {
         let _door = self.hub.door.acquire().await;
-        // Somebody may have begun to take care of it before the door was free.
+        // Another task may have activated it before the door was free.
         if self.hub.is_working(agent.id).is_some() {
             return Ok(None);
         }
@@ -111,8 +111,7 @@ impl Engine {
         }
     }
 
-    /// When an agent's turn stopped in the middle, if it did, and whether a call of it has an
-    /// unknown outcome.
+    /// Time at which an agent's turn stopped, and true if a call's outcome is unknown.
     pub(crate) async fn stop_of(
         &self,
         agent: &AgentRecord,
@@ -160,8 +159,8 @@ async fn go_on(mut worker: Worker, mut stopped: Stopped) -> Result<Stopped, Engi
     Ok(stopped)
 }
 
-/// Reads off an agent's rows, newest first, whether a turn stopped in the middle. With `enough`
-/// there are no more rows that could tell.
+/// Classifies an agent's last turn from its rows, newest first.
+/// With `enough`, there are no more rows to read.
 fn told_by(agent: &Agent, enough: bool) -> Told {
     let starts = agent.view.turn_starts(agent.state.path());
     let mut stopped: Option<Micros> = None;
@@ -195,7 +194,7 @@ fn told_by(agent: &Agent, enough: bool) -> Told {
                 let is_message = user.shell.is_none() && user.merge.is_none();
                 stopped.is_none() && is_message || starts.contains(&entry.at())
             }
-            // What was unknown before it is known to whoever said so.
+            // Rows before this `/resume` were acknowledged by the user.
             Some(Kind::Command) => data::read::<CommandData>(data).resume == Some(true),
             Some(Kind::Error) => {
                 let fails = data::read::<ErrorData>(data).omit.is_none();
@@ -223,7 +222,7 @@ fn told_by(agent: &Agent, enough: bool) -> Told {
 }
 
 impl Engine {
-    /// What a person is told at start of turns that stopped in the middle, a line each.
+    /// Lines about stopped turns for the user at start.
     pub fn stopped_lines(&self, stopped: &[Stopped]) -> Vec<String> {
         let mut lines = Vec::new();
         let waits: Vec<_> = stopped.iter().filter(|one| !one.goes_on).collect();
