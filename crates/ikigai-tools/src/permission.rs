@@ -1,6 +1,6 @@
-//! Permission: whether a call may run, must be asked about, or is refused.
+//! Permission checks: a call is allowed, needs approval, or is refused.
 //!
-//! A decision looks at nothing but its arguments, and at where links in the paths of a call lead.
+//! A decision depends only on its arguments, and on the targets of links in a call's paths.
 
 mod git;
 mod grants;
@@ -31,50 +31,50 @@ pub use patterns::literal as literal_pattern;
 pub use proposal::pattern_for;
 pub use reading::reading_commands;
 
-/// What an agent may do.
+/// Permissions of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permissions {
-    /// What it was given.
+    /// Mode and rules from the agent's log.
     pub grant: Grant,
-    /// What the user's configuration allows.
+    /// Rules of the user's configuration that allow calls.
     pub allow: Vec<Rule>,
-    /// What the user's configuration refuses. It wins over everything.
+    /// Rules of the user's configuration that refuse calls. They override everything.
     pub refuse: Vec<Rule>,
-    /// Whether calls can be kept from writing and from the network.
+    /// Sandbox that can keep calls from writing and from the network.
     pub sandbox: Sandbox,
 }
 
-/// What was given to an agent: what it has in the log.
+/// Mode and rules of an agent, as its log has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// What it may do without asking.
+    /// Approval mode.
     pub mode: Approve,
-    /// What it was given for good: the answers *always*.
+    /// Rules from answers *always*.
     pub rules: Vec<Rule>,
 }
 
-/// Whether this machine can confine processes.
+/// Availability of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sandbox {
-    /// It can and does.
+    /// Processes are confined.
     InForce,
-    /// It cannot, or must not.
+    /// Not available, or disabled.
     Missing,
 }
 
-/// What becomes of a call.
+/// Decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It runs.
+    /// Run it.
     Allow,
-    /// It runs where it can change nothing and has no network.
+    /// Run it in a sandbox without write access and network.
     AllowConfined,
-    /// Somebody is asked.
+    /// Ask for approval.
     Ask {
-        /// What *always* would allow. A rule with it allows this very call.
+        /// Pattern of the rule that *always* would add. Such a rule allows this call.
         pattern: String,
     },
-    /// It does not run. The sentence is for the model.
+    /// Refuse it, with a sentence for the model.
     Refuse(String),
 }
 
@@ -129,8 +129,9 @@ pub fn decide(
     }
 }
 
-/// What a child gets of what it wishes: never a wider mode than its parent's, and no rule that its
-/// parent does not have.
+/// Returns the grant of a child, limited to its parent's.
+///
+/// The mode is never wider, and rules that the parent lacks are dropped.
 pub fn narrower(parent: &Grant, child: &Grant) -> Grant {
     let is_parents = |rule: &&Rule| parent.rules.contains(rule);
     Grant {
@@ -139,13 +140,14 @@ pub fn narrower(parent: &Grant, child: &Grant) -> Grant {
     }
 }
 
-/// Says whether a call acts on no agent but those of the caller's own family.
+/// Returns true if a call acts only on agents of the caller's family.
 fn stays_in_family(prepared: &Prepared) -> bool {
     prepared.class == EffectClass::Agent && prepared.touches == Touches::default()
 }
 
-/// Whether all that a call writes is below the working directory, links followed, and nothing of
-/// it can make a program run later.
+/// Returns true if a call writes only below the working directory.
+///
+/// Links are followed, and guarded paths, which could make programs run later, do not count.
 fn writes_only_within(prepared: &Prepared, place: &Place) -> bool {
     let crate::Paths::Below(writes) = &prepared.touches.writes else {
         return false;
@@ -153,7 +155,7 @@ fn writes_only_within(prepared: &Prepared, place: &Place) -> bool {
     let Some(workdir) = follow(&place.workdir) else {
         return false;
     };
-    // The call acts on the path as it stands, which links made meanwhile must not hide.
+    // The call uses the path itself, so links created meanwhile must not hide it.
     let is_named_within =
         |path: &Path| path.starts_with(&place.workdir) || path.starts_with(&workdir);
     let leads_within = |path: &Path| {
@@ -165,19 +167,20 @@ fn writes_only_within(prepared: &Prepared, place: &Place) -> bool {
         && writes.iter().all(|path| is_within(path))
 }
 
-/// Reports whether a call writes to a guarded path, which needs approval in every mode.
+/// Returns true if a call writes to a guarded path, which needs approval in every mode.
 fn writes_guarded(prepared: &Prepared) -> bool {
     let crate::Paths::Below(writes) = &prepared.touches.writes else {
         return false;
     };
-    // The call acts on the path as it stands, which links made meanwhile must not hide.
+    // The call uses the path itself, so links created meanwhile must not hide it.
     let leads_into_guarded =
         |path: &PathBuf| is_guarded(path) || follow(path).is_some_and(|real| is_guarded(&real));
     prepared.class == EffectClass::Write && writes.iter().any(leads_into_guarded)
 }
 
-/// The pattern of the call if a rule with it would allow the call, and one for just this call if
-/// not: who answers *always* is not asked the same again.
+/// Returns the call's pattern if a rule with it would allow the call, else an exact one.
+///
+/// So an answer *always* keeps the same question from coming again.
 fn sure_pattern(call: &Call<'_>, prepared: &Prepared, permissions: &Permissions) -> String {
     let suffices = |pattern: &str| {
         let rule = call.rule(pattern.to_owned());

@@ -1,12 +1,13 @@
-//! The subcommands of `git` that are known to only read, and with which options.
+//! Subcommands and options of `git` that only read.
 
 use super::programs::{Operands, Options, Program};
 
-/// What may stand between `git` and its subcommand. Not `-c`, by which a setting can name a
-/// program that git then runs.
+/// Options allowed between `git` and its subcommand.
+///
+/// Not `-c`, because a setting can name a program that git then runs.
 pub(super) const BEFORE: &[&str] = &["--no-pager", "--no-optional-locks"];
 
-/// Options that choose from branches and tags, so that operands create none.
+/// Options that filter branches and tags, so that operands create none.
 const LISTING: &[&str] = &[
     "--contains",
     "--list",
@@ -148,7 +149,7 @@ const fn git(
 const HISTORY_FLAGS: &str = "0123456789abcEFghilmpPqrRstuvwWz";
 const HISTORY_VALUED: &str = "BCDGLMnOSU";
 
-/// What `diff`, `log`, `show` and their like share. Not `--output`, `--ext-diff`, `--textconv`.
+/// Options that `diff`, `log`, `show` and others share. Not `--output`, `--ext-diff`, `--textconv`.
 const HISTORY: &[&str] = &[
     "--abbrev",
     "--abbrev-commit",

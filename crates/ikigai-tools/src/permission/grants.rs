@@ -23,20 +23,20 @@ const KEY_BYTES: usize = 32;
 /// Size of a block of SHA-256, in bytes.
 const BLOCK_BYTES: usize = 64;
 
-/// Begins every tagged message, so that a tag cannot stand for something else.
+/// Prefix of every tagged message, so that a tag is valid for no other purpose.
 const PURPOSE: &[u8] = b"ikigai grant 1\0";
 
-/// Secret of a user on a machine, which tags what this user grants.
+/// Secret of a user on a machine; tags the grants of this user.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct GrantKey([u8; KEY_BYTES]);
 
 impl GrantKey {
-    /// A key of these bytes, which must be random.
+    /// Creates a key of these bytes, which must be random.
     pub const fn new(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// A random key; none if the system has no randomness to give.
+    /// Draws a random key; none if the system provides no randomness.
     pub fn draw() -> Option<Self> {
         let mut bytes = [0; KEY_BYTES];
         let mut source = File::open("/dev/urandom").ok()?;
@@ -44,13 +44,13 @@ impl GrantKey {
         Some(Self(bytes))
     }
 
-    /// The key of this process: its grants end with it.
+    /// Returns the key of this process; its grants end with the process.
     pub fn of_this_process() -> Self {
         static KEY: OnceLock<GrantKey> = OnceLock::new();
         *KEY.get_or_init(|| Self::draw().unwrap_or_else(Self::scattered))
     }
 
-    /// A key from the standard library's hasher seeds, for a process without descriptors left.
+    /// Makes a key from the standard library's hasher seeds, if no descriptor is left.
     fn scattered() -> Self {
         let mut digest = Sha256::new();
         for number in 0..KEY_BYTES {
@@ -59,12 +59,12 @@ impl GrantKey {
         Self(digest.finalize().into())
     }
 
-    /// The bytes, to keep them in the user's own file.
+    /// Returns the bytes, to store them in the user's file.
     pub const fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 
-    /// The tag of a row that sets these values.
+    /// Returns the tag of a row that sets these values.
     pub fn tag(&self, agent: AgentId, seq: Seq, scope: &GrantScope) -> String {
         let mut text = String::with_capacity(2 * KEY_BYTES);
         for byte in self.mac(agent, seq, scope) {
@@ -75,7 +75,7 @@ impl GrantKey {
 
     fn verifies(&self, agent: AgentId, row: &GrantRow) -> bool {
         let tag = self.tag(agent, row.seq, &row.scope);
-        // Compares all bytes, whichever differ: the time tells nothing about the tag.
+        // Compares all bytes, so that the time does not leak the tag.
         let differs = tag.bytes().zip(row.tag.bytes());
         tag.len() == row.tag.len() && differs.fold(0, |all, (one, other)| all | (one ^ other)) == 0
     }
@@ -96,10 +96,10 @@ impl fmt::Debug for GrantKey {
 }
 
 impl Grant {
-    /// Mode and rules of an agent's log that this user granted on this machine.
+    /// Returns the mode and rules that this user granted on this machine.
     ///
     /// Without a valid tag the mode is `ask`, or `read` if the log says so, and no rule counts.
-    /// `key` is asked only if there is a tag.
+    /// `key` is called only if there is a tag.
     pub fn in_force(state: &AgentState, key: impl Fn() -> GrantKey) -> Self {
         let (settings, grants) = (state.settings(), state.grants());
         let verified = |row: Option<&GrantRow>| {

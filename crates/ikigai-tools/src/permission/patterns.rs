@@ -1,7 +1,7 @@
-//! Patterns of rules: what a `*` stands for, in lines, paths and addresses.
+//! Patterns of rules for command lines, paths and addresses.
 //!
-//! `*` is any run of characters, `\` takes the meaning from the character after it, and everything
-//! else is itself, brackets and question marks included.
+//! `*` matches any run of characters, `\` escapes the next character, and everything else is
+//! literal, brackets and question marks included.
 
 use std::path::{Component, Path};
 
@@ -11,23 +11,23 @@ use crate::Place;
 use crate::paths::shown;
 use crate::protected_paths::is_guarded_name;
 
-/// Reach of a `*` in a pattern for paths.
+/// Names that a `*` in a path pattern can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// It also matches guarded names.
+    /// All names, guarded ones included.
     Everything,
-    /// It does not match guarded names, which must be spelled out.
+    /// All but guarded names, which must be spelled out.
     ExceptGuarded,
 }
 
-/// A piece of a pattern.
+/// Piece of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Piece {
     Any,
     One(char),
 }
 
-/// A pattern that means just this text.
+/// Returns the pattern that matches only this text.
 pub fn literal(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for c in text.chars() {
@@ -39,7 +39,7 @@ pub fn literal(text: &str) -> String {
     pattern
 }
 
-/// Returns the pattern that *always* allows for a call that touches this file.
+/// Returns the pattern that *always* adds for a call that touches this file.
 ///
 /// It covers the file's directory and everything below, or the file alone if it is directly in the
 /// working directory or in the root.
@@ -52,19 +52,19 @@ pub(crate) fn directory_pattern(place: &Place, path: &Path) -> String {
     }
 }
 
-/// Whether a text is what a pattern means.
+/// Returns true if a text matches a pattern.
 pub(super) fn matches_text(pattern: &str, text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     matches_pieces(&pieces(pattern), &text)
 }
 
-/// Whether a text is the only one that a pattern means.
+/// Returns true if a text is the only one that a pattern matches.
 pub(super) fn is_exactly(pattern: &str, text: &str) -> bool {
     let wanted = text.chars().map(Piece::One);
     pieces(pattern).into_iter().eq(wanted)
 }
 
-/// Whether a command is what a pattern means. ` *` at the end also stands for no words at all.
+/// Returns true if a command matches a pattern. ` *` at the end also matches no words.
 pub(super) fn matches_command(pattern: &str, command: &str) -> bool {
     matches_text(pattern, command)
         || pattern
@@ -72,8 +72,10 @@ pub(super) fn matches_command(pattern: &str, command: &str) -> bool {
             .is_some_and(|alone| matches_text(alone, command))
 }
 
-/// Whether an absolute path is what a pattern means. A relative pattern counts from `base`; `**`
-/// as a whole name stands for any number of names, and `*` for no slash.
+/// Returns true if an absolute path matches a pattern.
+///
+/// A relative pattern starts at `base`. `**` as a whole name matches any number of names, and `*`
+/// never matches a slash.
 pub(super) fn matches_path(pattern: &str, path: &Path, base: &Path, reach: Reach) -> bool {
     let Some(path) = names(path) else {
         return false;
@@ -111,8 +113,9 @@ pub(super) fn matches_path(pattern: &str, path: &Path, base: &Path, reach: Reach
     )
 }
 
-/// Whether an address is what a pattern `scheme://host/path` means. A `*` in the host stands for
-/// nothing of the path, and an address with a user's name in it is never meant.
+/// Returns true if an address matches a pattern `scheme://host/path`.
+///
+/// A `*` in the host matches no part of the path. An address with a user name never matches.
 pub(super) fn matches_address(pattern: &str, address: &str) -> bool {
     let Some((scheme, rest)) = pattern.split_once("://") else {
         return false;
@@ -137,7 +140,7 @@ pub(super) fn matches_address(pattern: &str, address: &str) -> bool {
         && matches_text(path_pattern, &path)
 }
 
-/// The names that a path consists of, or none if it is none that can be written as text.
+/// Splits a path into names; none if it is not text or has `..`.
 fn names(path: &Path) -> Option<Vec<&str>> {
     path.components()
         .filter(|part| !matches!(part, Component::RootDir))
@@ -171,10 +174,10 @@ fn matches_pieces(pattern: &[Piece], text: &[char]) -> bool {
     )
 }
 
-/// Matches a list with wanted elements, some of which stand for any run of those that they may.
+/// Matches a list against pieces, some of which (stars) match any run.
 ///
-/// Only the newest of these is ever lengthened, so that it takes at most the product of both
-/// lengths, whatever the pattern.
+/// A star matches only elements for which `may_stand_for` holds. Only the newest star is ever
+/// extended, so the cost is at most the product of both lengths.
 fn stars<P, T>(
     wanted: &[P],
     given: &[T],

@@ -1,45 +1,46 @@
-//! The programs that are known to only read, and with which options.
+//! Programs and options that only read.
 
-/// A program that only reads when it is called so.
+/// Program that only reads if called with these options and operands.
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) options: Options,
     pub(super) operands: Operands,
 }
 
-/// Which options a call may have. A word with a dash in front counts as an option wherever it
-/// stands, so that what a program takes for one is never overlooked.
+/// Options that a call may have.
+///
+/// A word that begins with a dash counts as an option anywhere, so that no option is overlooked.
 pub(super) enum Options {
-    /// Any: none of them writes or runs anything.
+    /// Any, because no option writes or runs anything.
     Any,
-    /// Only these, so that ones not thought of, and abbreviations of them, are refused.
+    /// Only these, so that unknown options and abbreviations are refused.
     Only {
-        /// Letters without a value, which may stand together.
+        /// Letters without a value, which can be combined.
         flags: &'static str,
-        /// Letters with a value: the rest of the word, or the next one.
+        /// Letters with a value: the rest of the word, or the next word.
         valued: &'static str,
-        /// Long names, or whole words where they have one dash; a value may follow after `=`.
+        /// Long names, or whole words with one dash; a value may follow after `=`.
         long: &'static [&'static str],
     },
 }
 
-/// Which other words a call may have.
+/// Words other than options that a call may have.
 #[derive(Clone, Copy)]
 pub(super) enum Operands {
     /// Any.
     Any,
-    /// At most so many.
+    /// At most this many.
     Most(usize),
-    /// Any if one of these options comes first, none otherwise. Only options that cannot swallow
-    /// the next word may stand before it.
+    /// Any if one of these options comes first, else none. Only options that cannot take the next
+    /// word as their value may precede it.
     With(&'static [&'static str]),
     /// The first of all words must be one of these.
     First(&'static [&'static str]),
     /// None, or the first of all words is one of these.
     NoneOrFirst(&'static [&'static str]),
-    /// Each begins so.
+    /// Each has this prefix.
     Beginning(&'static str),
-    /// The first only prints lines of the input by their numbers, as a program for `sed`.
+    /// The first is a `sed` program that only prints lines by their numbers.
     LineNumbers,
 }
 
@@ -61,7 +62,7 @@ const fn only(name: &'static str, options: Options, operands: Operands) -> Progr
     }
 }
 
-/// Programs, in alphabetical order. Not `test`, which runs what stands in a subscript after `-v`.
+/// Programs, in alphabetical order. Not `test`, which runs code in a subscript after `-v`.
 pub(super) const PROGRAMS: &[Program] = &[
     any("basename"),
     any("cat"),
@@ -184,7 +185,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     any("true"),
     any("type"),
     any("uname"),
-    // A second operand is where it writes.
+    // The second operand is the output file.
     only(
         "uniq",
         Options::Only {

@@ -1,11 +1,13 @@
-//! What *always* would mean for a shell line: wide enough to spare questions, never a blank cheque.
+//! Rule pattern that *always* proposes for a shell line.
+//!
+//! Wide enough to avoid further questions, but never for arbitrary commands.
 
 use super::patterns::literal;
 use super::reading::{is_reading, reads_with_any_option};
 use super::shell::{self, Word};
 use super::wrapped::{is_harmless_set, unwrapped};
 
-/// Programs of which only the very line is proposed: they destroy, grant, fetch or run anything.
+/// Programs for which only the exact line is proposed: they delete, grant, fetch or run anything.
 const EXACT: &[&str] = &[
     ".",
     "awk",
@@ -82,7 +84,7 @@ const EXACT: &[&str] = &[
     "zsh",
 ];
 
-/// Subcommands of which only the very line is proposed.
+/// Subcommands for which only the exact line is proposed.
 const EXACT_SUBCOMMANDS: &[(&str, &str)] = &[
     ("cargo", "install"),
     ("cargo", "login"),
@@ -106,13 +108,13 @@ const EXACT_SUBCOMMANDS: &[(&str, &str)] = &[
     ("uv", "run"),
 ];
 
-/// Programs without subcommands, whose first argument is not part of the pattern.
+/// Programs without subcommands; their first argument is not part of the pattern.
 const FLAT: &[&str] = &[
     "black", "cp", "eslint", "gofmt", "jest", "mkdir", "mypy", "prettier", "pytest", "ruff",
     "rustc", "rustfmt", "touch", "tsc", "vitest",
 ];
 
-/// Subcommands that have subcommands of their own.
+/// Subcommands that have subcommands.
 const NESTED: &[(&str, &str)] = &[
     ("docker", "compose"),
     ("npm", "run"),
@@ -120,11 +122,11 @@ const NESTED: &[(&str, &str)] = &[
     ("yarn", "run"),
 ];
 
-/// The pattern that is proposed for a shell line. It matches the line.
+/// Returns the proposed pattern for a shell line. It matches the line.
 ///
-/// Where one command of the line does more than read, it is that command with its subcommand and
-/// any further words; where more do, or the line or the command is too much for that, it is the
-/// line and nothing else.
+/// If only one command of the line does more than read, the pattern is this command with its
+/// subcommand and any further words. Otherwise, or if the line or command does not allow this, it
+/// is the exact line.
 pub fn pattern_for(line: &str) -> String {
     let exact = || literal(line.trim());
     let Some(commands) = shell::commands(line) else {
@@ -140,7 +142,7 @@ pub fn pattern_for(line: &str) -> String {
     beginning(unwrapped(one)).map_or_else(exact, |beginning| format!("{} *", literal(&beginning)))
 }
 
-/// The words of a command that say what it does, if what follows them may be anything.
+/// Returns the command and subcommand, if any words may follow them.
 fn beginning(command: &[Word]) -> Option<String> {
     let (name, arguments) = command.split_first()?;
     let name = name.text.as_str();
@@ -167,7 +169,7 @@ fn beginning(command: &[Word]) -> Option<String> {
     }
 }
 
-/// Whether a word names something: not an option, a path, an assignment or a pattern.
+/// Returns true if a word is a name: no option, path, assignment or pattern.
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text

@@ -1,4 +1,4 @@
-//! Which shell lines only read.
+//! Detection of shell lines that only read.
 
 use std::fmt::Write as _;
 
@@ -6,15 +6,15 @@ use super::git::{BEFORE, SUBCOMMANDS};
 use super::programs::{Operands, Options, PROGRAMS, Program};
 use super::shell::{self, Word};
 
-/// Whether a line consists of nothing but commands that are known to read.
+/// Returns true if all commands of a line are known to only read.
 ///
-/// The judgement is meant for lines that run where they can change nothing and reach nobody: a
-/// program may still do what its own configuration says.
+/// Such a line must still run in a sandbox without write access and network: a program may do other
+/// things if its configuration says so.
 pub(super) fn is_reading_line(line: &str) -> bool {
     shell::commands(line).is_some_and(|commands| commands.iter().all(|command| is_reading(command)))
 }
 
-/// Whether a command is known to read.
+/// Returns true if a command is known to only read.
 pub(super) fn is_reading(command: &[Word]) -> bool {
     let Some((name, arguments)) = command.split_first() else {
         return false;
@@ -25,12 +25,11 @@ pub(super) fn is_reading(command: &[Word]) -> bool {
     find(PROGRAMS, name).is_some_and(|program| program.allows(arguments))
 }
 
-/// Says whether a command reads whatever is in the files around it, so that it is safe next to a
-/// command that is not kept from writing.
+/// Returns true if a command only reads, whatever the files of its directory contain.
 ///
-/// Not `git`, which runs programs that the repository's settings name, and no word that becomes
-/// names of files, because a file can be called like an option. Not `cd` either: a rule was given
-/// for commands in this directory.
+/// Such a command is safe in a line with another that may write. Not `git`, which runs programs
+/// from the repository's settings, and no word that expands to file names, because a file name can
+/// look like an option. Not `cd` either: rules hold for commands in this directory.
 pub(super) fn is_inert(command: &[Word]) -> bool {
     let name = command.first().map(|name| name.text.as_str());
     !matches!(name, Some("git" | "cd"))
@@ -38,7 +37,7 @@ pub(super) fn is_inert(command: &[Word]) -> bool {
         && is_reading(command)
 }
 
-/// Whether a program only reads, however it is called.
+/// Returns true if a program only reads with any options.
 pub(super) fn reads_with_any_option(name: &str) -> bool {
     PROGRAMS
         .iter()
@@ -69,7 +68,7 @@ impl Program {
         let (options, operands): (Vec<&Word>, Vec<&Word>) = arguments.iter().partition(is_option);
         let is_number = |text: &str| text[1..].starts_with(|c: char| c.is_ascii_digit());
         let all_known = options.iter().all(|word| {
-            // `find -mtime -7`: a number is nobody's option there.
+            // `find -mtime -7`: no option of `find` begins with a digit.
             self.options.allow(&word.text) || (self.name == "find" && is_number(&word.text))
         });
         all_known && self.operands.allow(arguments, &operands)
@@ -77,7 +76,7 @@ impl Program {
 }
 
 impl Options {
-    /// Whether an option, with its dash, may be given.
+    /// Returns true if an option, given with its dash, is allowed.
     fn allow(&self, option: &str) -> bool {
         let Self::Only {
             flags,
@@ -106,14 +105,14 @@ impl Options {
 }
 
 impl Operands {
-    /// Whether these other words may be given, among all these words.
+    /// Returns true if these operands are allowed, given all words of the call.
     fn allow(self, all: &[Word], operands: &[&Word]) -> bool {
         let is_one_of = |word: Option<&Word>, names: &[&str]| {
             word.is_some_and(|word| names.contains(&word.text.as_str()))
         };
         match self {
             Self::Any => true,
-            // A word that becomes names of files is any number of words.
+            // A word that expands to file names can become any number of words.
             Self::Most(most) => operands.len() <= most && !operands.iter().any(|one| one.expands),
             Self::With(needed) => {
                 let is_needed = |word: &Word| needed.contains(&name_of(&word.text));
@@ -133,19 +132,20 @@ impl Operands {
     }
 }
 
-/// Whether a word is an option that has its value with it, or letters, which have none where
-/// this is asked.
+/// Returns true if an option cannot take the next word as its value.
+///
+/// Long options need `=`. Letters count as options without a value, which holds for the callers.
 fn is_closed(word: &Word) -> bool {
     let is_letters = word.text.starts_with('-') && !word.text.starts_with("--");
     is_letters || (word.text.starts_with("--") && word.text.contains('='))
 }
 
-/// An option without its value.
+/// Returns an option without its value.
 fn name_of(option: &str) -> &str {
     option.split_once('=').map_or(option, |(name, _)| name)
 }
 
-/// `10p`, `10,20p`, `$p`, `10,$p`, and several of them with `;` between.
+/// Accepts `10p`, `10,20p`, `$p`, `10,$p`, and several of them separated by `;`.
 fn prints_lines_by_number(script: &str) -> bool {
     let is_address =
         |text: &str| text == "$" || (!text.is_empty() && text.chars().all(|c| c.is_ascii_digit()));
@@ -158,8 +158,9 @@ fn prints_lines_by_number(script: &str) -> bool {
     })
 }
 
-/// The list of reading commands as `docs/permissions.md` shows it. Commands with the same
-/// conditions share a row.
+/// Returns the table of reading commands for `docs/permissions.md`.
+///
+/// Commands with the same conditions share a row.
 pub fn reading_commands() -> String {
     let git = SUBCOMMANDS.iter().map(|program| ("git ", program));
     let all = PROGRAMS.iter().map(|program| ("", program)).chain(git);

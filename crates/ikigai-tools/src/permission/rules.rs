@@ -1,4 +1,4 @@
-//! Which calls a rule is about.
+//! Matching of rules and calls.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::wrapped::{Directories, is_harmless_set, unwrapped};
 use crate::paths::follow;
 use crate::{Paths, Place, Prepared};
 
-/// The tool whose subject is a shell line.
+/// Tool that has a shell line as its subject.
 const SHELL_TOOL: &str = "bash";
 
 /// Words that run the command after them.
@@ -27,13 +27,13 @@ const RUNNERS: &[&str] = &[
     "valgrind", "watch", "while", "xargs",
 ];
 
-/// Runners whose first operand is no part of the command: a file or a directory.
+/// Runners with a first operand that is no part of the command: a file or a directory.
 const OPERAND_RUNNERS: &[&str] = &["chroot", "flock"];
 
-/// Words inside a command that run the command after them, as those of `find` do.
+/// Words inside a command that run the command after them, such as those of `find`.
 const INNER_RUNNERS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
-/// A call as rules see it.
+/// Call, as rules see it.
 pub(super) struct Call<'a> {
     tool: &'a str,
     place: &'a Place,
@@ -41,11 +41,11 @@ pub(super) struct Call<'a> {
 }
 
 enum Target<'a> {
-    /// A shell line.
+    /// Shell line.
     Line(&'a str),
-    /// Files, absolute.
+    /// Absolute paths of files.
     Paths(&'a [PathBuf]),
-    /// An address, or another text.
+    /// Address, or another text.
     Text(&'a str),
 }
 
@@ -68,7 +68,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// A rule about this tool.
+    /// Creates a rule for this tool.
     pub(super) fn rule(&self, pattern: String) -> Rule {
         Rule {
             tool: Some(self.tool.to_owned()),
@@ -76,7 +76,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// What a pattern for only this call must say.
+    /// Returns the subject that an exact pattern for this call must match.
     pub(super) fn exact_subject(&self) -> String {
         match self.target {
             Target::Line(text) | Target::Text(text) => text.to_owned(),
@@ -87,12 +87,14 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether it is a shell line that only reads.
+    /// Returns true for a shell line that only reads.
     pub(super) fn is_reading_line(&self) -> bool {
         matches!(self.target, Target::Line(line) if is_reading_line(line))
     }
 
-    /// Whether rules allow all of it. A rule that lacks a part allows nothing.
+    /// Returns true if rules allow the whole call.
+    ///
+    /// A rule without a tool or pattern allows nothing.
     pub(super) fn is_allowed_by<'r>(
         &self,
         rules: impl Iterator<Item = &'r Rule>,
@@ -115,7 +117,9 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Whether a rule refuses any part of it. A rule without a pattern refuses every call.
+    /// Returns true if a rule refuses a part of the call.
+    ///
+    /// A rule without a pattern refuses every call.
     pub(super) fn is_refused_by(&self, rule: &Rule) -> bool {
         let pattern = rule.pattern.as_deref().unwrap_or("*");
         self.is_meant(rule)
@@ -131,8 +135,9 @@ impl<'a> Call<'a> {
         tool.is_some_and(|tool| matches_text(tool, self.tool))
     }
 
-    /// Judged by where the path really leads: a link below an allowed directory does not count as
-    /// part of it.
+    /// Returns true if patterns allow the target of a path, links resolved.
+    ///
+    /// So a link below an allowed directory does not extend the directory.
     fn allow_path(&self, patterns: &[&str], path: &Path) -> bool {
         if patterns.contains(&"*") {
             return true;
@@ -140,7 +145,7 @@ impl<'a> Call<'a> {
         let (Some(path), Some(workdir)) = (follow(path), follow(&self.place.workdir)) else {
             return false;
         };
-        // The working directory may itself be reached through a link, and patterns name it so.
+        // The working directory itself may be a link, and patterns use its name.
         let as_named = path.strip_prefix(&workdir).ok();
         let as_named = as_named.map(|rest| self.place.workdir.join(rest));
         patterns.iter().any(|pattern| {
@@ -162,10 +167,10 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Says whether patterns allow every command of a line, so that nothing rides along.
+/// Returns true if patterns allow every command of a line.
 ///
-/// Harmless words around a command, `set` and `cd` below the working directory need no rule, and
-/// commands that only read need none where the sandbox is in force.
+/// Harmless words around a command, `set` and `cd` below the working directory need no rule.
+/// Commands that only read need none if the sandbox is in force.
 pub(super) fn allow_line(patterns: &[&str], line: &str, sandbox: Sandbox, place: &Place) -> bool {
     if patterns
         .iter()
@@ -196,8 +201,10 @@ fn has_rule(patterns: &[&str], command: &[Word]) -> bool {
         .any(|pattern| matches_command(pattern, &command))
 }
 
-/// Refusing is done as well as it can be: a line can hide what it does (`eval`, a script), and
-/// only the sandbox helps against that.
+/// Returns true if a pattern refuses a command of a line.
+///
+/// This is best effort: a line can hide its commands (`eval`, a script), and only the sandbox helps
+/// against that.
 pub(super) fn refuses_line(pattern: &str, line: &str) -> bool {
     let understood = shell::commands(line).unwrap_or_default();
     let spelled = understood.iter().map(|command| shell::spelled(command));
@@ -212,7 +219,7 @@ pub(super) fn refuses_line(pattern: &str, line: &str) -> bool {
             .any(|command| refuses_command(pattern, &command))
 }
 
-/// Looks behind what only runs another command, and at a program without its directory.
+/// Checks a command, the commands that it runs, and the program without its directory.
 fn refuses_command(pattern: &str, command: &str) -> bool {
     let mut words = command.split(' ');
     while let Some(word) = words.next() {
@@ -224,7 +231,7 @@ fn refuses_command(pattern: &str, command: &str) -> bool {
     refuses_wrapped(pattern, command)
 }
 
-/// Looks behind the runners that a command begins with.
+/// Checks the commands behind the runners that a command begins with.
 fn refuses_wrapped(pattern: &str, command: &str) -> bool {
     let mut command = command;
     let mut is_behind_runner = false;
@@ -239,7 +246,7 @@ fn refuses_wrapped(pattern: &str, command: &str) -> bool {
         }
         let is_runner = RUNNERS.contains(&base);
         let is_option = name.starts_with('-');
-        // Options of a runner, a value after one, and numbers such as the time of `timeout`.
+        // Options of a runner, their values, and numbers such as the time of `timeout`.
         let is_runners_own = is_behind_runner
             && (is_option || follows_option || name.starts_with(|c: char| c.is_ascii_digit()));
         let is_operand = has_operand && !is_option && !is_runners_own;

@@ -1,10 +1,10 @@
-//! A shell line as a list of simple commands, if it is no more than that.
+//! Parser of simple shell lines: a list of commands, or none.
 //!
-//! Only what is understood for certain is taken apart: words, quotes, `|`, `||`, `&&`, `;` and
-//! output thrown away. Anything else (substitution, variables, files for output, `&`, several
-//! lines, groups, comments) makes the whole line one that is not understood.
+//! It accepts only words, quotes, `|`, `||`, `&&`, `;` and discarded output. Any other syntax
+//! (substitution, variables, output files, `&`, several lines, groups, comments) makes it give up
+//! on the whole line.
 
-/// What may follow a simple redirection: nothing that would lengthen its target.
+/// Characters that may follow a redirection, because they end its target.
 const ENDS_WORD: &[char] = &[' ', '\t', '|', ';', '&'];
 
 /// Redirections that touch no file. Longer ones first.
@@ -24,25 +24,25 @@ const HARMLESS: &[&str] = &[
     ">&2",
 ];
 
-/// One word of a command, as the program gets it.
+/// Word of a command, as the program gets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Its characters without quotes.
+    /// Text without quotes.
     pub(super) text: String,
-    /// Whether the shell may replace it by names of files, so that it can become anything.
+    /// True if the shell may expand it to file names, so that it can become anything.
     pub(super) expands: bool,
-    /// Whether any of it was quoted.
+    /// True if a part of it was quoted.
     is_quoted: bool,
     /// True if it begins with a variable's name and `=`, neither of them quoted.
     assigns: bool,
 }
 
-/// A program and its arguments; never empty.
+/// Program with its arguments; never empty.
 pub(super) type Command = Vec<Word>;
 
-/// The commands of a line in their order, or none if it is not understood.
+/// Returns the commands of a line in order; none if the syntax is not simple.
 pub(super) fn commands(line: &str) -> Option<Vec<Command>> {
-    // Newlines end commands and other controls have no business in a line; tabs are blanks.
+    // Newlines end commands, and other control characters are not expected; tabs are blanks.
     if line.chars().any(|c| c.is_control() && c != '\t') {
         return None;
     }
@@ -54,14 +54,14 @@ pub(super) fn commands(line: &str) -> Option<Vec<Command>> {
     reader.finish()
 }
 
-/// A command as rules see it: each word in its plainest spelling, one space between them.
+/// Returns a command as rules see it: plainest spelling, single spaces.
 pub(super) fn spelled(command: &[Word]) -> String {
     let words: Vec<_> = command.iter().map(Word::spelled).collect();
     words.join(" ")
 }
 
 impl Word {
-    /// Quoted only where the text would mean something else without.
+    /// Returns the word, quoted only if its meaning would change without quotes.
     fn spelled(&self) -> String {
         let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+".contains(c);
         if !self.is_quoted || (!self.text.is_empty() && self.text.chars().all(is_plain)) {
@@ -70,12 +70,12 @@ impl Word {
         format!("'{}'", self.text.replace('\'', r"'\''"))
     }
 
-    /// Says whether the shell takes it for an assignment, before a command's name.
+    /// Returns true if the shell takes it for an assignment before a command's name.
     pub(super) fn is_assignment(&self) -> bool {
         self.assigns
     }
 
-    /// Says whether any of it was quoted.
+    /// Returns true if a part of it was quoted.
     pub(super) fn is_quoted(&self) -> bool {
         self.is_quoted
     }
@@ -90,18 +90,18 @@ struct Reader {
     done: Vec<Command>,
     command: Command,
     word: Option<Word>,
-    /// Whether a command must follow, because of a `|` or the like before.
+    /// True if a command must follow, for example after a `|`.
     is_owed: bool,
 }
 
 impl Reader {
-    /// Takes what begins with `c`, the first character of `rest`, and gives what is left.
+    /// Reads the token that begins with `c`, the first character of `rest`; returns the rest.
     fn take<'a>(&mut self, c: char, rest: &'a str) -> Option<&'a str> {
         let after = &rest[c.len_utf8()..];
         if self.word.is_none()
             && let Some(after) = after_harmless_redirection(rest)
         {
-            // `ls 2>&1` redirects a command; on its own it would be an empty one.
+            // `ls 2>&1` redirects a command; alone it would be an empty command.
             return (!self.command.is_empty()).then_some(after);
         }
         match c {
@@ -129,7 +129,7 @@ impl Reader {
             ';' => self.end_command(false)?,
             '|' | '&' => {
                 let is_double = after.starts_with(c);
-                // `&` puts into the background and `|&` is a redirection.
+                // `&` runs a command in the background, and `|&` is a redirection.
                 if !is_double && (c == '&' || after.starts_with('&')) {
                     return None;
                 }
@@ -157,7 +157,7 @@ impl Reader {
             match c {
                 '"' => return Some(&inside[at + 1..]),
                 '`' => return None,
-                // A dollar that cannot begin a name is itself: the end of a pattern.
+                // A dollar that cannot begin a name is literal, such as the end of a pattern.
                 '$' if !matches!(next, Some('"' | ' ' | '|')) => return None,
                 '\\' if matches!(next, Some('"' | '\\' | '$' | '`')) => {
                     text.extend(next);

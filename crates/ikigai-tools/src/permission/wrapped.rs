@@ -1,7 +1,7 @@
-//! Harmless words around a command: a rule for the command covers them.
+//! Harmless words around a command, which a rule for the command covers.
 //!
-//! `timeout 60 cargo test` and `RUST_BACKTRACE=1 cargo test` do what `cargo test` does. Only words
-//! listed here are looked through; anything else keeps the command from matching the rule.
+//! `timeout 60 cargo test` and `RUST_BACKTRACE=1 cargo test` do the same as `cargo test`. Only the
+//! words listed here are skipped; any other keeps the command from matching the rule.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::shell::Word;
 use crate::Place;
 use crate::paths::follow;
 
-/// Variables that change how a program reports, and not what it loads or runs.
+/// Variables that change the reports of a program, and not the code it loads or runs.
 const VARIABLES: &[&str] = &[
     "CI",
     "CLICOLOR",
@@ -45,10 +45,10 @@ const TIMEOUT_VALUED: &[&str] = &["--kill-after", "--signal", "-k", "-s"];
 const SET_LETTERS: &str = "eux";
 const SET_NAMES: &[&str] = &["errexit", "nounset", "pipefail", "xtrace"];
 
-/// More changes of directory than this in one line are not followed.
+/// Most changes of directory in one line that are followed.
 const MOST_DIRECTORIES: usize = 8;
 
-/// The command behind harmless words; the command itself if there are none.
+/// Returns the command behind harmless words, or the command itself.
 pub(super) fn unwrapped(command: &[Word]) -> &[Word] {
     let mut inner = command;
     while let Some(next) = unwrap_once(inner) {
@@ -57,7 +57,7 @@ pub(super) fn unwrapped(command: &[Word]) -> &[Word] {
     inner
 }
 
-/// Takes off one wrapper; none if there is none, or nothing behind it.
+/// Removes one wrapper; none if there is none, or no command behind it.
 fn unwrap_once(command: &[Word]) -> Option<&[Word]> {
     let (name, rest) = command.split_first()?;
     let inner = match name.text.as_str() {
@@ -77,7 +77,7 @@ fn unwrap_once(command: &[Word]) -> Option<&[Word]> {
             }
             inner => inner,
         },
-        // Quoted it is the program, which can write a file.
+        // If quoted, it is the program `time`, which can write a file.
         "time" if !name.is_quoted() => match rest {
             [option, inner @ ..] if option.text == "-p" => inner,
             inner => inner,
@@ -85,13 +85,13 @@ fn unwrap_once(command: &[Word]) -> Option<&[Word]> {
         _ => return None,
     };
     let begins_command = |word: &Word| {
-        // An option would be the wrapper's own, or of a program of that name.
+        // An option would belong to the wrapper, or to a program of that name.
         !word.text.is_empty() && !word.text.starts_with('-') && !word.expands
     };
     inner.first().is_some_and(begins_command).then_some(inner)
 }
 
-/// The command behind `timeout`, its options and the duration.
+/// Returns the command behind `timeout`, its options and the duration.
 fn after_timeout(words: &[Word]) -> Option<&[Word]> {
     let mut rest = words;
     loop {
@@ -114,7 +114,7 @@ fn after_timeout(words: &[Word]) -> Option<&[Word]> {
     }
 }
 
-/// Says whether a command only changes how the shell treats failures: `set -euo pipefail`.
+/// Returns true if a command only sets the handling of failures: `set -euo pipefail`.
 pub(super) fn is_harmless_set(command: &[Word]) -> bool {
     let Some((name, mut rest)) = command.split_first() else {
         return false;
@@ -147,9 +147,9 @@ pub(super) fn is_harmless_set(command: &[Word]) -> bool {
     true
 }
 
-/// The directories in which the commands of a line may run.
+/// Directories in which the commands of a line may run.
 ///
-/// A `cd` can fail, so each directory before it stays possible.
+/// A `cd` can fail, so the directories before it stay possible.
 pub(super) struct Directories {
     possible: Vec<PathBuf>,
     workdir: Option<PathBuf>,
@@ -163,7 +163,7 @@ impl Directories {
         }
     }
 
-    /// Follows a `cd`; says whether it stays below the working directory, wherever links lead.
+    /// Follows a `cd`; returns true if it stays below the working directory, links resolved.
     pub(super) fn enter(&mut self, command: &[Word]) -> bool {
         let [name, target] = command else {
             return false;
@@ -204,7 +204,7 @@ fn is_plain_value(word: &Word) -> bool {
     !word.expands && !word.text.starts_with('-') && word.text.chars().all(is_plain_char)
 }
 
-/// Characters of values that name no file.
+/// Returns true for characters of values that name no file.
 fn is_plain_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_-.,:=+@% ".contains(c)
 }
@@ -214,7 +214,7 @@ fn is_number(text: &str) -> bool {
     !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
 }
 
-/// `60`, `1.5m`: a number, and a unit or none.
+/// Accepts durations such as `60` and `1.5m`.
 fn is_duration(text: &str) -> bool {
     let number = text.strip_suffix(['s', 'm', 'h', 'd']).unwrap_or(text);
     number.starts_with(|c: char| c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! What becomes of calls.
+//! Tests of decisions about calls.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -80,7 +80,7 @@ fn ask(pattern: &str) -> Decision {
     }
 }
 
-/// The decision in one word.
+/// Returns the decision in one word.
 fn word(decision: &Decision) -> &'static str {
     match decision {
         Decision::Allow => "allow",
@@ -390,7 +390,7 @@ fn a_rule_for_a_directory_is_not_for_where_its_links_lead() {
 
     let decision = decide(&permissions, "file_write", &call, &place);
 
-    // The question names where it really goes, and *always* then means that.
+    // The question names the real target, so *always* means that one.
     let real = outside.path().canonicalize().unwrap().join("x");
     let Decision::Ask { pattern } = decision else {
         panic!("{decision:?}");

@@ -1,4 +1,4 @@
-//! Tags: which mode and rules of a log are in force.
+//! Tests of tags, and of the modes and rules that they put in force.
 
 use ikigai_core::data::{ForkData, ForkRole};
 use ikigai_core::grants::GrantScope;
@@ -36,7 +36,7 @@ fn rules(patterns: &[&str]) -> Settings {
     }
 }
 
-/// A log of one agent.
+/// Log of one agent.
 struct Log(AgentState);
 
 impl Log {
@@ -57,7 +57,7 @@ impl Log {
         self.0.apply(&row).unwrap();
     }
 
-    /// Sets something, with this tag.
+    /// Stores settings with this tag.
     fn set(&mut self, settings: &Settings, grant: Option<String>) {
         let mut event = Event::set("approve", settings.as_set());
         if let Event::Command { data, .. } = &mut event {
@@ -66,14 +66,14 @@ impl Log {
         self.append(event);
     }
 
-    /// Sets something, tagged with this key.
+    /// Stores settings, tagged with this key.
     fn grant(&mut self, settings: &Settings, key: GrantKey) {
         let seq = self.0.head().next();
         let tag = key.tag(self.0.agent(), seq, &GrantScope::of_settings(settings));
         self.set(settings, Some(tag));
     }
 
-    /// Mode and patterns in force, live and after a restart.
+    /// Returns the mode and patterns in force, live and after a restart.
     fn in_force(&self) -> (Approve, Vec<String>) {
         let Grant { mode, rules } = Grant::in_force(&self.0, || OWN);
         let patterns = rules.into_iter().filter_map(|rule| rule.pattern);

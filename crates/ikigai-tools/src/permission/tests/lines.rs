@@ -1,4 +1,4 @@
-//! Which shell lines only read.
+//! Tests of shell lines that only read.
 
 use std::process::Command;
 
@@ -358,8 +358,9 @@ proptest! {
         pattern_for(&line);
     }
 
-    /// The independent judge: a line that is free of quotes and has a character which means
-    /// something to the shell, but for the ones that join commands, is never reading.
+    /// Independent check: an unquoted line with a special character is never reading.
+    ///
+    /// Characters that join commands are exempt.
     #[test]
     fn a_bare_metacharacter_is_never_reading(
         before in "(ls|cat|echo|git status)( [a-z]{1,4}){0,2} ?",
@@ -382,14 +383,14 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// A real shell is the judge: what is read as words is what a program would get.
+    /// Check against a real shell: the parsed words equal a program's arguments.
     #[test]
     fn words_are_those_of_a_shell(rest in "([a-b!=#%^,:@+-]|'[a$`;|& ]*'|\"[a;|&' ]*\"|\\\\[a;$|' *]|[ \t;>|\"$]){0,12}") {
         let line = format!("printf '<%s>' x {rest}");
         let Some(commands) = shell::commands(&line) else {
             return Ok(());
         };
-        // Other programs than `printf` would not tell what they were given.
+        // Only `printf` prints its arguments.
         let [command] = commands.as_slice() else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! Which calls a pattern means.
+//! Tests of patterns.
 
 use std::path::Path;
 
@@ -253,7 +253,7 @@ proptest! {
     }
 }
 
-/// The obvious way, which takes for ever on long patterns.
+/// Obvious implementation, which is far too slow for long patterns.
 fn searched(pattern: &[u8], text: &[u8]) -> bool {
     match pattern {
         [] => text.is_empty(),

@@ -1,4 +1,4 @@
-//! Words around a command: which of them a rule for the command covers.
+//! Tests of words around a command that a rule for the command covers.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use crate::Place;
 use crate::permission::Sandbox;
 use crate::permission::rules::allow_line;
 
-/// Lines that `cargo test *` covers, and hostile relatives of each that it does not.
+/// Lines that `cargo test *` covers, and similar hostile lines that it does not.
 const TABLE: &[(&[&str], &[&str])] = &[
     (
         &[
@@ -238,7 +238,7 @@ fn a_rule_covers_harmless_words_around_its_command_and_no_others() {
     for (covered, asked) in TABLE {
         for line in *covered {
             assert!(is_covered(line, Sandbox::InForce), "{line}");
-            // Only what a pipe leads to needs the sandbox.
+            // Only commands behind a pipe need the sandbox.
             assert!(
                 line.contains('|') || is_covered(line, Sandbox::Missing),
                 "{line}"
