@@ -1,4 +1,4 @@
-//! Answers: what comes from a provider, in no provider's form.
+//! Provider-neutral responses of models.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,19 +10,21 @@ use thiserror::Error;
 /// A future that a provider returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// An answer on its way. Dropping it ends it and closes the connection.
+/// A running response. Dropping it ends it and closes the connection.
 pub trait Answer: Send {
-    /// The next piece; none after [`Delta::Finished`] or an error. Dropping the future before it is
-    /// ready loses nothing: the next call goes on where it was.
+    /// Returns the next delta; none after [`Delta::Finished`] or an error.
+    ///
+    /// Dropping the future before it is ready loses nothing: the next call continues.
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta, ProviderError>>>;
 
-    /// How long it may say nothing before somebody gives it up; longer than any wait of its own, so
-    /// that only an answer that has forgotten its deadlines is given up so.
+    /// Returns the longest silence before the caller gives the response up.
+    ///
+    /// It exceeds all deadlines of the response, so it only ends one that ignores its deadlines.
     fn patience(&self) -> Duration {
         PATIENCE
     }
 
-    /// Reads the rest of a finished answer's body, so that its connection can be reused.
+    /// Reads the rest of a finished response's body, so that its connection can be reused.
     ///
     /// None if there is no rest. The future ends within seconds and may be dropped at any time;
     /// then the connection closes.
@@ -34,62 +36,62 @@ pub trait Answer: Send {
 /// Longest time without content, unless configured longer. Pings are not content.
 pub const PATIENCE: Duration = Duration::from_mins(10);
 
-/// One piece of an answer.
+/// One piece of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
-    /// More words of the model.
+    /// More text of the model.
     Text(String),
-    /// More of what it thinks, as far as it can be read.
+    /// More readable thinking.
     Thinking(String),
-    /// It begins to call this tool.
+    /// Start of a call of this tool.
     Call(String),
-    /// Content came that is not shown: arguments of a call, a signature.
+    /// Content that is not shown: arguments of a call, a signature.
     Progress,
     /// The request failed and will be sent again.
     Waiting(Wait),
-    /// The answer begins anew: what came of it so far does not count.
+    /// The response starts over; the previous deltas are void.
     Again,
-    /// The answer is whole.
+    /// The complete response.
     Finished(Response),
 }
 
-/// A pause before a request is sent again.
+/// Pause before a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// What failed.
+    /// The failure.
     pub error: ProviderError,
-    /// Number of the try that comes next.
+    /// Number of the next attempt.
     pub attempt: u32,
-    /// How many tries there are.
+    /// Largest number of attempts.
     pub attempts: u32,
-    /// How long the pause is.
+    /// Length of the pause.
     pub pause: Duration,
 }
 
-/// A whole answer, its blocks in the order in which the model made them.
+/// A complete response, its blocks in the order in which the model made them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
-    /// What the model thought, said and called.
+    /// Thinking, text and calls.
     pub blocks: Vec<AnswerBlock>,
-    /// Why it stopped.
+    /// Stop reason.
     pub stop: StopReason,
-    /// What it cost, as far as the provider told.
+    /// Usage as far as the provider reported it.
     pub usage: Amounts,
 }
 
-/// One block of an answer. Payloads are the provider's own JSON as text, to be sent back verbatim.
+/// One block of a response. Payloads are the provider's own JSON as text, to send back verbatim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerBlock {
-    /// Words.
+    /// Text.
     Text {
-        /// What was said.
+        /// The text.
         text: String,
-        /// What hangs on the block: item id, phase, signature.
+        /// Opaque payload of the block: item id, phase, signature.
         item: Option<String>,
     },
     /// Thinking.
     Thinking {
-        /// What can be read of it.
+        /// Readable text.
         text: String,
         /// Signature, redacted data or encrypted reasoning.
         payload: Option<String>,
@@ -98,37 +100,37 @@ pub enum AnswerBlock {
     Call {
         /// The provider's id; none if it gave none.
         id: Option<String>,
-        /// Which tool.
+        /// Name of the tool.
         name: String,
-        /// The arguments as they came.
+        /// The arguments, unchanged.
         arguments: String,
-        /// What hangs on the block.
+        /// Opaque payload of the block.
         item: Option<String>,
     },
 }
 
-/// Why a model stopped.
+/// Reason for the end of a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StopReason {
-    /// It has said all it had to say.
+    /// The model is done.
     #[default]
     End,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its calls.
     Calls,
-    /// It reached the longest answer allowed.
+    /// The response reached its longest allowed length.
     Length,
-    /// It, or its provider, declined.
+    /// The model or its provider declined.
     Refused,
     /// The context is full.
     ContextFull,
-    /// It wants to be asked again to go on.
+    /// The model wants another request to continue.
     Paused,
-    /// Something else, in the provider's word.
+    /// Another reason, in the provider's word.
     Other(String),
 }
 
 impl Delta {
-    /// Says whether this brings content, or news of the request.
+    /// Returns true if the delta has content, or news of the request.
     pub fn is_content(&self) -> bool {
         match self {
             Self::Text(text) | Self::Thinking(text) => !text.is_empty(),
@@ -140,7 +142,7 @@ impl Delta {
 }
 
 impl StopReason {
-    /// The word that is stored.
+    /// Returns the stored word.
     pub fn word(&self) -> &str {
         match self {
             Self::End => "end",
@@ -154,18 +156,18 @@ impl StopReason {
     }
 }
 
-/// What kind of failure it is; decides whether trying again can help.
+/// Type of failure; it decides if a retry can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// Nobody could be reached, or the connection broke.
+    /// The server was unreachable, or the connection broke.
     Connection,
-    /// Nothing came for too long.
+    /// The server was silent for too long.
     Timeout,
     /// Too many requests.
     RateLimited,
     /// The provider is overloaded or broken.
     Unavailable,
-    /// The money or quota is used up.
+    /// Money or quota are used up.
     Quota,
     /// The key is missing or wrong.
     Unauthorized,
@@ -177,36 +179,36 @@ pub enum FailureKind {
     TooLong,
     /// The provider refuses the request as it is.
     BadRequest,
-    /// The answer ended before it was whole.
+    /// The response ended before it was complete.
     CutOff,
-    /// The answer is not what the dialect promises.
+    /// The response violates the dialect.
     Malformed,
 }
 
-/// Why there is no whole answer. It becomes an event, never a failure of ours.
+/// Failure of a request. It becomes an event, never an error of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct ProviderError {
-    /// What kind of failure it is.
+    /// Type of failure.
     pub kind: FailureKind,
-    /// The provider's own words where it has any, without secrets.
+    /// The provider's own words if it has any, without secrets.
     pub message: String,
     /// HTTP status, if there was one.
     pub status: Option<u16>,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
-    /// How long the provider asks to wait.
+    /// Wait time that the provider asks for.
     pub retry_after: Option<Duration>,
-    /// The provider's own word on whether to try again, which overrides ours.
+    /// The provider's statement on retries, which overrides the program's.
     pub should_retry: Option<bool>,
     /// Index of the message that the provider refuses, if its words name one.
     pub names_message: Option<usize>,
-    /// Tokens that the model takes, if a refusal of a long request states them.
+    /// Tokens that the model accepts, if a refusal of a long request states them.
     pub stated_window: Option<u64>,
 }
 
 impl ProviderError {
-    /// A failure without further particulars.
+    /// Makes a failure without details.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self {
             kind,

@@ -1,4 +1,4 @@
-//! The model table: context, prices, and what thinking levels mean on the wire.
+//! Model table: context, prices, and wire values of thinking levels.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,27 +11,27 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-/// The table as it is shipped; `[models]` in the configuration adds to it and corrects it.
+/// The built-in table; `[models]` in the configuration adds to it and corrects it.
 const EMBEDDED: &str = include_str!("models.json");
 
-/// Smallest and largest window that servers are believed to have, in tokens.
+/// Smallest and largest plausible window of a server, in tokens.
 pub(crate) const PLAUSIBLE_WINDOWS: RangeInclusive<u64> = 1_024..=16_777_216;
 
-/// How much a model thinks, in our words.
+/// Thinking level, in the program's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Not at all.
+    /// No thinking.
     None,
-    /// As little as it can.
+    /// The least that the model can.
     Min,
-    /// A little.
+    /// Little.
     Low,
     /// Some.
     Med,
     /// Much.
     High,
-    /// As much as it can.
+    /// The most that the model can.
     Max,
 }
 
@@ -46,7 +46,7 @@ impl Level {
         Self::Max,
     ];
 
-    /// The word that is typed and stored.
+    /// Returns the word for input and storage.
     pub const fn word(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -65,7 +65,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// Why a word is no level.
+/// Error for a word that is no level.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is no thinking level: none, min, low, med, high or max")]
 pub struct NoLevel(pub String);
@@ -79,7 +79,7 @@ impl FromStr for Level {
     }
 }
 
-/// Where a thinking value goes on the wire.
+/// Wire field of a thinking value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingStyle {
@@ -96,7 +96,7 @@ pub enum ThinkingStyle {
 }
 
 impl ThinkingStyle {
-    /// The word that `/model` shows.
+    /// Returns the word that `/model` shows.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Effort => "effort",
@@ -108,19 +108,19 @@ impl ThinkingStyle {
     }
 }
 
-/// A thinking level as the wire wants it.
+/// Wire form of a thinking level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThinkingValue {
-    /// Where it goes.
+    /// The wire field.
     pub style: ThinkingStyle,
     /// The exact value from the table: a word or a number.
     pub value: Value,
 }
 
-/// What levels mean for one model.
+/// Wire values of one model's thinking levels.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Thinking {
-    /// Where the value goes.
+    /// The wire field.
     pub style: ThinkingStyle,
     /// The value of each level; null if the model has no such level.
     pub levels: BTreeMap<Level, Value>,
@@ -133,32 +133,32 @@ pub struct ModelSpec {
     pub id: String,
     /// Its provider.
     pub provider: String,
-    /// How its provider is talked to.
+    /// Dialect of its provider.
     pub dialect: String,
-    /// How many tokens it takes and gives together.
+    /// Largest number of input and output tokens together.
     pub context_window: Option<u64>,
-    /// The longest answer.
+    /// Largest number of output tokens.
     pub max_output: Option<u64>,
-    /// The longest answer that the user wants; none: its server decides.
+    /// Largest output that the user configured; none: its server decides.
     #[serde(skip)]
     pub output_limit: Option<u64>,
-    /// Dollars for a million tokens read.
+    /// Dollars per million input tokens.
     pub price_in: Option<f64>,
-    /// Dollars for a million tokens answered.
+    /// Dollars per million output tokens.
     pub price_out: Option<f64>,
-    /// Dollars for a million tokens read from the cache.
+    /// Dollars per million tokens read from the cache.
     pub price_cache_read: Option<f64>,
-    /// Dollars for a million tokens written to the cache.
+    /// Dollars per million tokens written to the cache.
     pub price_cache_write: Option<f64>,
-    /// Whether it calls tools.
+    /// True if the model can call tools.
     #[serde(default)]
     pub tools: bool,
-    /// What levels mean for it.
+    /// Wire values of its thinking levels.
     pub thinking: Option<Thinking>,
 }
 
 impl ModelSpec {
-    /// A model of which nothing is known but its name; the dialect is its provider's.
+    /// Makes a model of which only the name is known; the dialect is its provider's.
     pub fn unknown(provider: String, id: String) -> Self {
         Self {
             id,
@@ -176,7 +176,7 @@ impl ModelSpec {
         }
     }
 
-    /// The levels that it has.
+    /// Returns the levels that it has.
     pub fn levels(&self) -> impl Iterator<Item = Level> + '_ {
         Level::ALL
             .into_iter()
@@ -188,7 +188,7 @@ impl ModelSpec {
         Some(value).filter(|value| !value.is_null())
     }
 
-    /// What is sent for a level, or for the nearest one that exists.
+    /// Returns the wire value for a level, or for the nearest level that exists.
     pub fn thinking_value(&self, level: Level) -> Option<(Level, ThinkingValue)> {
         let nearest = match level {
             Level::None => Level::Min,
@@ -205,7 +205,7 @@ impl ModelSpec {
         Some((level, ThinkingValue { style, value }))
     }
 
-    /// What a response cost in billionths of a dollar; none if the table has no price.
+    /// Returns the cost in billionths of a dollar; none if the table has no price.
     pub fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64> {
         let (input, output) = (self.price_in?, self.price_out?);
         let counted = [
@@ -221,7 +221,7 @@ impl ModelSpec {
     }
 }
 
-/// An amount of dollars in billionths; none if it is none.
+/// Converts dollars to billionths; none if negative or not finite.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -232,7 +232,7 @@ pub(crate) fn nano_of(dollars: f64) -> Option<u64> {
     (nano.is_finite() && nano >= 0.0).then_some(nano as u64)
 }
 
-/// A dollar for a million tokens is a thousand billionths for one.
+/// Multiplies tokens by a price: a dollar per million tokens is 1000 billionths per token.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -255,11 +255,11 @@ struct Table {
 }
 
 impl Catalogue {
-    /// The table that is shipped. Read when it is first needed, once.
+    /// Returns the built-in table, which is parsed once on first use.
     pub fn embedded() -> &'static Self {
         static TABLE: OnceLock<Catalogue> = OnceLock::new();
         TABLE.get_or_init(|| {
-            // A test reads the table that is shipped, so this is never empty.
+            // A test parses the built-in table, so this is never empty.
             let table = serde_json::from_str::<Table>(EMBEDDED).ok();
             Self {
                 models: table.map(|table| table.models).unwrap_or_default(),
@@ -267,7 +267,7 @@ impl Catalogue {
         })
     }
 
-    /// The same with some models added, or put in the place of those of the same name.
+    /// Adds models; they replace models with the same name.
     #[must_use]
     pub fn with(&self, models: Vec<ModelSpec>) -> Self {
         let mut all = self.models.clone();
@@ -283,12 +283,12 @@ impl Catalogue {
         Self { models: all }
     }
 
-    /// The models, in the order of the table.
+    /// Returns the models, in the order of the table.
     pub fn models(&self) -> &[ModelSpec] {
         &self.models
     }
 
-    /// A model by its name, of one provider if that is given.
+    /// Finds a model by its name, of one provider if that is given.
     pub fn find(&self, provider: Option<&str>, name: &str) -> Option<&ModelSpec> {
         let of_provider =
             |model: &&ModelSpec| provider.is_none_or(|provider| model.provider == provider);
@@ -298,16 +298,16 @@ impl Catalogue {
             .find(|model| model.id == name)
     }
 
-    /// The names nearest to one that is not there, nearest first.
+    /// Returns similar names for an unknown one, nearest first.
     pub fn near(&self, name: &str) -> Vec<&str> {
         let names: Vec<_> = self.models.iter().map(|model| model.id.as_str()).collect();
         near_words(name, &names)
     }
 }
 
-/// The words nearest to a mistyped one, nearest first, at most three.
+/// Returns at most three words similar to a mistyped one, nearest first.
 pub(crate) fn near_words<'a>(typed: &str, words: &[&'a str]) -> Vec<&'a str> {
-    // The cost grows with the length of both; no name is that long.
+    // The cost grows with both lengths; no name is that long.
     const MOST_TYPED: usize = 64;
     let typed: String = typed.chars().take(MOST_TYPED).collect();
     let mut near: Vec<(usize, &str)> = words
@@ -320,7 +320,7 @@ pub(crate) fn near_words<'a>(typed: &str, words: &[&'a str]) -> Vec<&'a str> {
     near.into_iter().take(3).map(|(_, word)| word).collect()
 }
 
-/// What was typed for a model: `[provider:]name[/level]`.
+/// A typed model name: `[provider:]name[/level]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelName {
     /// The provider, if it was named.
@@ -332,7 +332,7 @@ pub struct ModelName {
 }
 
 impl ModelName {
-    /// Reads what was typed. Total: whatever is no level is part of the name.
+    /// Parses a typed name. Total: a last part that is no level belongs to the name.
     pub fn parse(text: &str) -> Self {
         let (name, level) = match text.rsplit_once('/') {
             Some((name, last)) => match last.parse() {

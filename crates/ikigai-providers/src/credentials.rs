@@ -1,4 +1,4 @@
-//! Keys from a file that only its owner can read.
+//! Credentials file: API keys that only its owner can read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,13 +12,13 @@ use thiserror::Error;
 
 use crate::small_file;
 
-/// A file of keys is small; anything larger is something else.
+/// Largest credentials file; anything larger is something else.
 pub(crate) const MOST_FILE_BYTES: u64 = 64 * 1024;
 
-/// Why the keys cannot be read.
+/// Error of reading or writing keys.
 #[derive(Debug, Error)]
 pub enum CredentialsError {
-    /// Others may read the file.
+    /// Other users can read the file.
     #[error("`{path}` can be read by others (mode {mode:o}), so its keys are not used")]
     Open {
         /// The file.
@@ -31,7 +31,7 @@ pub enum CredentialsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -40,30 +40,30 @@ pub enum CredentialsError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The file is not what it should be.
+    /// A line of the file has the wrong form.
     #[error("`{path}`, line {line}: expected `name = \"key\"`")]
     Line {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Number of the line.
         line: usize,
     },
     /// The command that prints a key failed.
     #[error("the command for the key of `{provider}` failed: {reason}")]
     Command {
-        /// Whose key.
+        /// Name of the provider.
         provider: String,
-        /// What happened, without what the command printed.
+        /// Failure, without the command's output.
         reason: String,
     },
 }
 
 impl CredentialsError {
-    /// What a person can do about it.
+    /// Returns the user's remedy.
     pub fn advice(&self) -> String {
         match self {
             Self::Open { path, .. } => format!("chmod 600 '{}'", path.display()),
@@ -77,7 +77,7 @@ impl CredentialsError {
     }
 }
 
-/// Reads the file of keys: lines `provider = "key"`, and comments. None if there is no file.
+/// Reads the credentials file: lines `provider = "key"`, and comments. A missing file is empty.
 pub fn read_file(path: &Path) -> Result<BTreeMap<String, SecretString>, CredentialsError> {
     let read = |source| CredentialsError::Read {
         path: path.to_owned(),
@@ -86,7 +86,7 @@ pub fn read_file(path: &Path) -> Result<BTreeMap<String, SecretString>, Credenti
     let Some(mut file) = small_file::open(path).map_err(read)? else {
         return Ok(BTreeMap::new());
     };
-    // Asked of the open file, so that it cannot be another one by now.
+    // Checked on the open file, which cannot be replaced in between.
     let mode = file.metadata().map_err(read)?.mode() & 0o777;
     if mode & 0o77 != 0 {
         return Err(CredentialsError::Open {
@@ -110,10 +110,11 @@ pub fn read_file(path: &Path) -> Result<BTreeMap<String, SecretString>, Credenti
     Ok(keys)
 }
 
-/// Puts a key into the file of keys, in the place of one that its provider has there. Whatever else
-/// is in the file stays; only its owner can read it.
+/// Stores a key in the credentials file, in place of its provider's previous one.
+///
+/// The rest of the file stays unchanged; only its owner can read it.
 pub fn write_file(path: &Path, provider: &str, key: &SecretString) -> Result<(), CredentialsError> {
-    // A file that others can read, or that is no file of keys, is left alone.
+    // Fails for a file that other users can read, or that is no credentials file.
     read_file(path)?;
     let written = write_line(path, provider, key);
     written.map_err(|source| CredentialsError::Write {
@@ -140,7 +141,7 @@ fn write_line(path: &Path, provider: &str, key: &SecretString) -> io::Result<()>
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
     let new = PathBuf::from(name);
-    // What a process that died left there is nobody's.
+    // A file of a crashed process may be left there.
     let _ = std::fs::remove_file(&new);
     let mut options = OpenOptions::new();
     let mut file = options

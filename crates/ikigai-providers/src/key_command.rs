@@ -1,4 +1,4 @@
-//! A command that prints a provider's key, run when the provider is used for the first time.
+//! Command that prints a provider's key, run at the first use of the provider.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::credentials::{CredentialsError, MOST_FILE_BYTES};
 
-/// A command may ask for a passphrase, but not for ever.
+/// Time limit of a command; it may ask for a passphrase.
 pub(crate) const COMMAND_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Time to read the rest after the command ended: a process it left behind may keep the pipe open.
@@ -22,7 +22,7 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) struct KeyCommand {
     provider: String,
     command: String,
-    /// Variables that hold other keys, which the command does not get.
+    /// Variables that hold other keys; the command's environment lacks them.
     hidden: Vec<String>,
     key: OnceCell<SecretString>,
 }
@@ -37,13 +37,15 @@ impl KeyCommand {
         }
     }
 
-    /// The key, if the command has printed it already.
+    /// Returns the key, if the command has already printed it.
     pub(crate) fn printed(&self) -> Option<&SecretString> {
         self.key.get()
     }
 
-    /// Returns the key. The first caller runs the command, others wait for it; when the caller goes
-    /// away, the command is killed with all its processes, and the next caller runs it again.
+    /// Returns the key.
+    ///
+    /// The first caller runs the command, others wait for it. If the caller is dropped, the command
+    /// is killed with all its processes, and the next caller runs it again.
     pub(crate) async fn key(&self) -> Result<SecretString, CredentialsError> {
         let key = self.key.get_or_try_init(|| self.run()).await;
         key.cloned().map_err(|reason| CredentialsError::Command {
@@ -83,7 +85,7 @@ impl KeyCommand {
     }
 }
 
-/// Reads what a command prints until it ends.
+/// Reads the command's output until it ends.
 async fn read_and_wait(child: &mut Child) -> Result<Vec<u8>, String> {
     let out = child.stdout.take().ok_or("its output is not there")?;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! A key that somebody types: tried with the provider's list of models, and only then kept.
+//! Typed API keys: verified with the provider's list of models, then saved.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,26 +11,26 @@ use thiserror::Error;
 use crate::credentials::CredentialsError;
 use crate::transport::fetch::NoDocument;
 
-/// A list of models comes soon, or the key is tried another time.
+/// Time limit of the request for a list of models.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(15);
 
-/// Keys are neither shorter nor longer.
+/// Smallest and largest length of a key.
 const SHORTEST: usize = 8;
 const LONGEST: usize = 4096;
 
-/// How keys of well-known providers begin, and how long they are at least.
+/// Prefixes of keys of well-known providers, and their smallest length.
 const BEGINNINGS: [&str; 4] = ["sk-", "AIza", "xai-", "gsk_"];
 const LEAST_LOOK: usize = 24;
 
-/// A key that somebody typed. Nothing shows it.
+/// A typed key. It is never shown.
 #[derive(Clone)]
 pub struct TypedKey(SecretString);
 
 impl TypedKey {
-    /// What was typed, without the spaces around it; none if that can be no key.
+    /// Makes a key of typed text without surrounding spaces; none if it cannot be a key.
     pub fn new(typed: &str) -> Option<Self> {
         let typed = typed.trim();
-        // A quote would end it in the file.
+        // A quote would end the key in the file.
         let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\\');
         let is_key = (SHORTEST..=LONGEST).contains(&typed.len()) && typed.chars().all(fits);
         is_key.then(|| Self(SecretString::from(typed)))
@@ -55,7 +55,7 @@ impl PartialEq for TypedKey {
 
 impl Eq for TypedKey {}
 
-/// Whether a text has something in it that looks like a key of a well-known provider.
+/// Returns true if a text contains a likely key of a well-known provider.
 pub fn looks_like_key(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut words = text.split(|c: char| !is_part(c));
@@ -63,7 +63,7 @@ pub fn looks_like_key(text: &str) -> bool {
         let begins = BEGINNINGS
             .iter()
             .any(|beginning| word.starts_with(beginning));
-        // Names of files and branches have no digits, or no letters.
+        // Names of files and branches rarely have both digits and letters.
         let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
         begins
             && word.len() >= LEAST_LOOK
@@ -72,44 +72,44 @@ pub fn looks_like_key(text: &str) -> bool {
     })
 }
 
-/// A key that was tried and is kept.
+/// A verified and saved key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptKey {
-    /// What people call the provider.
+    /// Display name of the provider.
     pub title: String,
-    /// How many models it lists.
+    /// Number of models that it lists.
     pub models: usize,
-    /// One of its models that can be asked, as it is typed.
+    /// One of its models that is reachable, as the user types it.
     pub model: Option<String>,
-    /// The file.
+    /// The credentials file.
     pub file: PathBuf,
-    /// What comes before the file, so that the key is not used: a variable or a command.
+    /// Variable or command that takes precedence over the file, so that the key is not used.
     pub hidden_by: Option<String>,
 }
 
-/// Why a key is not kept.
+/// Error of verifying or saving a key.
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// There is no such provider, or it needs no key.
     #[error("there is no provider `{0}` that takes a key")]
     NoProvider(String),
-    /// The provider does not take the key.
+    /// The provider refuses the key.
     #[error("`{provider}` refuses the key (status {status})")]
     Refused {
-        /// Who.
+        /// Name of the provider.
         provider: String,
-        /// With which status.
+        /// HTTP status.
         status: u16,
     },
-    /// The provider cannot be asked.
+    /// The provider could not be reached.
     #[error("`{provider}` could not be asked whether it takes the key: {reason}")]
     Untried {
-        /// Who.
+        /// Name of the provider.
         provider: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// There is no place for it.
+    /// There is no credentials file to write to.
     #[error("there is no file for keys")]
     NoFile,
     /// The file cannot be written.
@@ -133,7 +133,7 @@ impl KeyError {
     }
 }
 
-/// How many models a list has, in the shapes that providers have; none if it is no list.
+/// Counts the models in a list, in the shapes of the providers; none if it is no list.
 pub(crate) fn listed(answer: &Value) -> Option<usize> {
     let list = answer.get("data").or_else(|| answer.get("models"))?;
     Some(list.as_array()?.len())

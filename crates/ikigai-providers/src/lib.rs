@@ -1,4 +1,4 @@
-//! Who answers: one trait, the dialects behind it, and the built-in demo model.
+//! Providers: the model traits, the dialects, and the demo model.
 
 pub mod answer;
 pub mod catalogue;
@@ -30,20 +30,21 @@ pub use answer::{
 pub use demo::Demo;
 pub use keys::{KeptKey, KeyError, TypedKey, looks_like_key};
 
-/// Everybody who can be asked.
+/// All models that can be chosen.
 pub trait Models: Send + Sync {
-    /// The model for a new agent. One that is configured and cannot be asked is an error: nothing
-    /// goes to somebody else by mistake.
+    /// Returns the model for a new agent.
+    ///
+    /// A configured model that is unreachable is an error: no request goes to another provider by
+    /// mistake.
     fn first_choice(&self) -> Result<ModelChoice, NoModel>;
 
-    /// The settings that a typed model name means: `[provider:]name[/level]`.
+    /// Returns the settings for a typed model name: `[provider:]name[/level]`.
     fn choose(&self, typed: &str) -> Result<ModelChoice, NoModel>;
 
-    /// How many tokens a request to the model that settings name may have; needs no key.
+    /// Returns the largest number of tokens of a request; needs no key.
     fn window_tokens(&self, choice: &ModelChoice) -> u64;
 
-    /// Asks the server for the window of a model that is not known; afterwards
-    /// [`Models::window_tokens`] returns what it stated.
+    /// Asks the server for the window of an unknown model; updates [`Models::window_tokens`].
     ///
     /// Asks once for each model and never fails; it takes at most a few seconds.
     fn learn_window<'a>(&'a self, choice: &'a ModelChoice) -> BoxFuture<'a, ()> {
@@ -51,16 +52,15 @@ pub trait Models: Send + Sync {
         Box::pin(async {})
     }
 
-    /// How many tokens the model that settings name is likely to count for one that is estimated,
-    /// before it has told; needs no key.
+    /// Returns the expected counted tokens per estimated token, before any count; needs no key.
     fn token_scale(&self, _choice: &ModelChoice) -> Scale {
         Scale::default()
     }
 
-    /// The model that settings name, ready to be asked.
+    /// Returns the model of the settings, ready for requests.
     fn resolve(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, NoModel>;
 
-    /// What people are told of the model that settings name; needs no key.
+    /// Returns the description of the model for users; needs no key.
     fn describe(&self, choice: &ModelChoice) -> Described {
         Described {
             title: choice.provider.clone().unwrap_or_default(),
@@ -70,8 +70,7 @@ pub trait Models: Send + Sync {
         }
     }
 
-    /// Tries a key that somebody typed with the provider's list of models, and keeps it if the
-    /// provider takes it.
+    /// Verifies a typed key with the provider's list of models, then saves it.
     fn take_key<'a>(
         &'a self,
         provider: &'a str,
@@ -81,28 +80,27 @@ pub trait Models: Send + Sync {
         Box::pin(async { Err(KeyError::NoFile) })
     }
 
-    /// Looks for a server on this machine that answers; tells its name and a model of it, as it is
-    /// typed.
+    /// Finds a running server on this machine; returns its name and a typable model name.
     fn find_local(&self) -> BoxFuture<'_, Option<(&'static str, String)>> {
         Box::pin(async { None })
     }
 
-    /// All models that are known by name.
+    /// Returns all models that are known by name.
     fn offers(&self) -> Vec<Offer> {
         Vec::new()
     }
 }
 
-/// What people are told of a model that was chosen.
+/// Description of a chosen model for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// What people call its provider.
+    /// Display name of its provider.
     pub title: String,
-    /// How much it thinks: `low (budget: 4096)`; none if that is not known.
+    /// Thinking level: `low (budget: 4096)`; none if unknown.
     pub thinking: Option<String>,
-    /// How many tokens it takes and gives together, if that is known.
+    /// Largest number of input and output tokens together, if known.
     pub context_tokens: Option<u64>,
-    /// Where that is known from.
+    /// Source of that number.
     pub window_source: WindowSource,
 }
 
@@ -113,14 +111,14 @@ pub enum WindowSource {
     Known,
     /// The model's server.
     Served,
-    /// Nothing: most models have this much.
+    /// Nothing: a common size is assumed.
     Assumed,
     /// The server's refusal of a longer request.
     Refusal,
 }
 
 impl WindowSource {
-    /// The word for a status line; none where there is nothing to say.
+    /// Returns the word for a status line; none if there is nothing to add.
     pub const fn word(self) -> Option<&'static str> {
         match self {
             Self::Known => None,
@@ -134,24 +132,24 @@ impl WindowSource {
 /// A model that can be chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
-    /// Its provider, as settings call it.
+    /// Name of its provider in settings.
     pub provider: String,
     /// Its name there.
     pub model: String,
-    /// How many tokens it takes and gives together.
+    /// Largest number of input and output tokens together.
     pub context_tokens: Option<u64>,
-    /// Dollars for a million tokens read.
+    /// Dollars per million input tokens.
     pub price_in: Option<f64>,
-    /// Dollars for a million tokens answered.
+    /// Dollars per million output tokens.
     pub price_out: Option<f64>,
     /// The thinking levels that it has.
     pub levels: Vec<&'static str>,
-    /// Whether it can be asked: it is local, or has a key.
+    /// True if the model is local or has a key.
     pub reachable: bool,
 }
 
 impl Offer {
-    /// How it is chosen: `provider:model`, or the one name that both have.
+    /// Returns the typed form: `provider:model`, or one name if both are equal.
     pub fn name(&self) -> String {
         if self.provider == self.model {
             self.model.clone()
@@ -161,34 +159,36 @@ impl Offer {
     }
 }
 
-/// Why a model cannot be asked, and what to do about it.
+/// Error of choosing a model, with advice.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{reason}")]
 pub struct NoModel {
-    /// What is missing.
+    /// The cause.
     pub reason: String,
-    /// What a person can do.
+    /// The user's remedy.
     pub advice: String,
 }
 
 /// One model of one provider.
 pub trait Model: Send + Sync {
-    /// Its provider, as settings and rows call it.
+    /// Returns the name of its provider in settings and rows.
     fn provider(&self) -> &str;
 
-    /// Its name there.
+    /// Returns its name at the provider.
     fn name(&self) -> &str;
 
-    /// How much it thinks, if that was chosen.
+    /// Returns the chosen thinking level, if any.
     fn level(&self) -> Option<&str>;
 
-    /// How many tokens a request may have.
+    /// Returns the largest number of tokens of a request.
     fn window_tokens(&self) -> u64;
 
-    /// What a response cost in billionths of a dollar; none if that is not known.
+    /// Returns the cost in billionths of a dollar; none if unknown.
     fn cost_nano_usd(&self, usage: &Amounts) -> Option<u64>;
 
-    /// Begins to answer. Nothing happens before the answer is asked for its first delta.
-    /// `conversation` names the agent, for prompt caches.
+    /// Starts a response.
+    ///
+    /// Nothing is sent before the first delta is requested. `conversation` names the agent, for
+    /// prompt caches.
     fn answer(&self, request: Request, conversation: &str) -> Box<dyn Answer>;
 }

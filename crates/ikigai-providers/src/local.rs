@@ -1,4 +1,4 @@
-//! Servers on this machine: looked for on their well-known ports, offered, never chosen.
+//! Model servers on this machine: probed on their well-known ports, offered, never chosen.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde_json::Value;
 use crate::presets::{PRESETS, Preset, full_base};
 use crate::transport::{Client, fetch::fetch};
 
-/// A server on this machine answers at once, or is not there.
+/// Time limit of a probe: a server on this machine answers at once.
 const DEADLINE: Duration = Duration::from_millis(300);
 
-/// How many of a server's models are told.
+/// Largest number of models of a server that are reported.
 const MOST_MODELS: usize = 50;
 
-/// A server that answered in shape.
+/// A server that answered with a list of models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What it is.
+    /// Its preset.
     pub preset: &'static Preset,
     /// The models that it serves.
     pub models: Vec<String>,
 }
 
-/// Looks for servers on the loopback ports of those that are known.
+/// Probes the loopback ports of known servers.
 pub async fn look(client: &Client) -> Vec<Found> {
     let mut found = Vec::new();
     for preset in PRESETS.iter().filter(|preset| preset.keys.is_empty()) {
@@ -35,7 +35,7 @@ pub async fn look(client: &Client) -> Vec<Found> {
     found
 }
 
-/// The ids of a list of models; none if the answer has another shape.
+/// Returns the ids of a list of models; none if the answer has another shape.
 fn models_of(answer: &Value) -> Option<Vec<String>> {
     let models = answer.get("data")?.as_array()?;
     let ids = models.iter().take(MOST_MODELS);

@@ -1,25 +1,25 @@
-//! Providers that are known by name: how they are talked to, where, and with which key.
+//! Built-in providers: dialect, URL and key variables.
 
 use crate::dialect::{Quirks, ends_in_version};
 
-/// What is known of a provider before anything is configured.
+/// Built-in description of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// The name by which settings call it.
+    /// Name in settings.
     pub name: &'static str,
-    /// What people call it.
+    /// Display name.
     pub title: &'static str,
-    /// How it is talked to.
+    /// Name of its dialect.
     pub dialect: &'static str,
-    /// Where it is.
+    /// Base URL.
     pub base: &'static str,
-    /// The variables in which its key may be, first that is set wins; none for a local server.
+    /// Variables for its key, of which the first that is set wins; none for a local server.
     pub keys: &'static [&'static str],
-    /// The variable that names another address.
+    /// Variable that overrides the base URL.
     pub base_variable: Option<&'static str>,
-    /// What its server does differently.
+    /// Differences of its server.
     pub quirks: Quirks,
-    /// True if its server cuts answers at a few thousand tokens where a request states no limit.
+    /// True if its server limits responses to a few thousand tokens by default.
     pub short_answers: bool,
 }
 
@@ -45,14 +45,14 @@ const ECHOING: Quirks = Quirks {
     ..PLAIN
 };
 
-/// Mistral refuses an id that is not its own kind, and a user who speaks after a result.
+/// Mistral refuses call ids of other forms, and a user message after a result.
 const STRICT: Quirks = Quirks {
     short_call_ids: true,
     alternating_roles: true,
     ..PLAIN
 };
 
-/// A compatible server, of which nothing is known but its address.
+/// Quirks of a compatible server of which only the URL is known.
 pub const COMPATIBLE: Quirks = PLAIN;
 
 const fn local(name: &'static str, title: &'static str, base: &'static str) -> Preset {
@@ -95,7 +95,7 @@ const fn short(preset: Preset) -> Preset {
     }
 }
 
-/// The table: a provider is one line.
+/// The table: one line per provider.
 pub const PRESETS: &[Preset] = &[
     Preset {
         base_variable: Some("ANTHROPIC_BASE_URL"),
@@ -192,12 +192,12 @@ pub const PRESETS: &[Preset] = &[
     local("vllm", "vLLM", "http://127.0.0.1:8000"),
 ];
 
-/// A provider by its name.
+/// Finds a provider by its name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
 
-/// A base address as requests need it: without trailing slashes and, but for Gemini, with a version.
+/// Completes a base URL: no trailing slashes and, except for Gemini, a version.
 pub fn full_base(dialect: &str, base: &str) -> String {
     let base = base.trim_end_matches('/');
     if dialect == "gemini" || ends_in_version(base) {
