@@ -129,7 +129,7 @@ async fn at_once() {
 async fn open(kept: &StoredSample) -> (Engine, Worker) {
     let models: Arc<dyn Models> = Arc::new(Demo);
     let engine = Engine::new(kept.open(), Arc::new(System), models).with_crowd(CROWD);
-    let agent = engine.store().agent(kept.agent).await.unwrap();
+    let agent = engine.reader().agent(kept.agent).await.unwrap();
     let mut worker = engine.open(&agent.unwrap()).await.unwrap();
     worker.choose_model(Demo::choice()).await.unwrap();
     (engine, worker)

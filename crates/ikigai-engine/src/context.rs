@@ -99,7 +99,7 @@ pub struct ContextEstimate {
 impl Engine {
     /// Computes the contents of an agent's window, without its lease.
     pub async fn context(&self, agent: AgentId) -> Result<Context, EngineError> {
-        self.context_of(Agent::restore(self.store(), agent).await?)
+        self.context_of(Agent::restore(self.reader(), agent).await?)
             .await
     }
 
@@ -108,9 +108,9 @@ impl Engine {
     /// Reads some of the newest rows, regardless of the window. A path that is complete by then,
     /// and one that was summarised since the count, are counted exactly.
     pub async fn estimate_context(&self, agent: AgentId) -> Result<ContextEstimate, EngineError> {
-        let mut agent = Agent::restore(self.store(), agent).await?;
+        let mut agent = Agent::restore(self.reader(), agent).await?;
         let mut rows = window::FIRST_PAGE_ROWS;
-        while window::lengthen(self.store(), &mut agent, rows).await?
+        while window::lengthen(self.reader(), &mut agent, rows).await?
             && !agent.view.is_complete(agent.state.path())
         {
             if let Some(used) = expected_tokens(&agent.view) {
@@ -151,7 +151,7 @@ impl Engine {
         };
         let counted = self.budget(&settings, choice, self.models.window_tokens(choice));
         let first = self.models.token_scale(choice);
-        let budget = window::read(self.store(), &mut agent, &target, counted, first).await?;
+        let budget = window::read(self.reader(), &mut agent, &target, counted, first).await?;
         Ok(Ready {
             scale: Scale::of(&agent.state, &agent.view, &target, first),
             agent,
@@ -233,7 +233,7 @@ impl Engine {
         if let Some(known) = self.counted.before(id, row) {
             return Ok(known);
         }
-        agent.know_all(self.store()).await?;
+        agent.know_all(self.reader()).await?;
         let before = agent.state.path().spans_before(Some(row), usize::MAX);
         let messages = self.store.count_messages(before).await?;
         self.counted.remember(id, row, messages);

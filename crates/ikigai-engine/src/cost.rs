@@ -256,7 +256,7 @@ impl Engine {
     ///
     /// For an agent that has neither this reads nothing.
     pub(crate) async fn caps(&self, agent: &Agent) -> Result<Vec<Cap>, EngineError> {
-        let store = self.store();
+        let store = self.reader();
         let mut caps = Vec::new();
         caps.extend(cap_of(agent));
         let mut seen = vec![agent.state.agent()];

@@ -7,12 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ikigai_core::Settings;
-use ikigai_core::settings::Pin;
-use ikigai_store::{StoreError, blobs};
+use ikigai_store::StoreError;
 use ikigai_tools::paths::Located;
 use ikigai_tools::{BadArguments, Place, paths};
 
-use crate::{Engine, EngineError};
+use crate::Engine;
 
 /// A larger file is a mistake: it would fill the window of most models alone.
 const MOST_BYTES: u64 = 256 * 1024;
@@ -128,38 +127,11 @@ impl Engine {
         }
         Ok(documents)
     }
-
-    /// The pins of an agent that is made in a directory, with their texts stored.
-    pub(crate) async fn first_pins(&self, workdir: &str) -> Result<Option<Vec<Pin>>, EngineError> {
-        let (start, home) = (PathBuf::from(workdir), self.environment.home());
-        let found =
-            tokio::task::spawn_blocking(move || agents_files(&start, home.as_deref())).await;
-        let place = Place {
-            workdir: PathBuf::from(workdir),
-            hidden: self.safety.hidden.clone(),
-        };
-        let mut pins = Vec::new();
-        for path in found.unwrap_or_default() {
-            let Some(name) = path.to_str() else { continue };
-            let hash = match Document::read_pinned(self, &place, name).await {
-                Ok(document) => {
-                    let hash = blobs::put_blob(self.store(), &document.bytes).await?;
-                    Some(hash.to_string())
-                }
-                Err(_) => None,
-            };
-            pins.push(Pin {
-                path: Some(name.to_owned()),
-                hash,
-            });
-        }
-        Ok(Some(pins).filter(|pins| !pins.is_empty()))
-    }
 }
 
 /// `AGENTS.md` of a directory and of those above, up to the root of a repository or the user's
 /// home; the most general first.
-fn agents_files(workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+pub(crate) fn agents_files(workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for directory in workdir.ancestors() {
         // Anyone can put files into a world-writable directory, so they are no instructions.

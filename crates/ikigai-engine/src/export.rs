@@ -228,7 +228,7 @@ impl Writing<'_> {
     }
 
     async fn agent(&mut self, record: &AgentRecord, alone: bool) -> Result<(), ExportError> {
-        let store = self.engine.store();
+        let store = self.engine.reader();
         let mut agent = Agent::restore(store, record.id).await?;
         agent.know_all(store).await?;
         let state = agent.state;
@@ -263,7 +263,7 @@ impl Writing<'_> {
                 direction: Direction::Forwards,
                 limit: PAGE_ROWS,
             };
-            let rows = self.engine.store().page(query).await?;
+            let rows = self.engine.reader().page(query).await?;
             let Some(last) = rows.last() else {
                 break;
             };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ikigai_core::{AgentId, Direction, PageQuery, Row, Seq, Span};
-use ikigai_store::{Log, StoreError, Watch};
+use ikigai_store::{ReadLog, StoreError, Watch};
 
 use crate::Engine;
 
@@ -12,7 +12,7 @@ const PAGE_ROWS: usize = 256;
 
 /// A reader of one agent's log that waits for what comes.
 pub struct Follow {
-    store: Arc<dyn Log>,
+    store: Arc<dyn ReadLog>,
     watch: Watch,
     agent: AgentId,
     /// The last row that was handed over.

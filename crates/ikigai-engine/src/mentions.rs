@@ -77,7 +77,7 @@ async fn taken_back_since(ledger: &mut Ledger) -> Result<Option<String>, EngineE
     for rewind in rewinds {
         if let (Some(from), Some(target)) = (rewind.from, rewind.target) {
             let departure =
-                Departure::between(ledger.engine.store(), &ledger.agent, from, target).await?;
+                Departure::between(ledger.engine.reader(), &ledger.agent, from, target).await?;
             changed.extend(departure.changed(ledger.settings().workdir.as_deref()));
         }
     }
@@ -106,7 +106,7 @@ async fn rewinds_since_message(ledger: &mut Ledger) -> Result<Vec<RewindData>, E
                 .collect());
         }
         let rows = window::FIRST_PAGE_ROWS;
-        agent.lengthen(engine.store(), rows).await?;
+        agent.lengthen(engine.reader(), rows).await?;
     }
 }
 

@@ -45,7 +45,7 @@ impl Engine {
         agent: AgentId,
         text: &str,
     ) -> Result<(), EngineError> {
-        let agent = Agent::restore(self.store(), agent).await?;
+        let agent = Agent::restore(self.reader(), agent).await?;
         self.check_message_for(agent.state.settings(), text)
     }
 }

@@ -25,7 +25,7 @@ pub struct PastRequest {
 impl Engine {
     /// Builds the agent's next request, without the message that the user has yet to send.
     pub async fn next_request(&self, agent: AgentId) -> Result<Request, EngineError> {
-        let agent = Agent::restore(self.store(), agent).await?;
+        let agent = Agent::restore(self.reader(), agent).await?;
         Ok(self.request_of(agent).await?.request)
     }
 
@@ -35,13 +35,13 @@ impl Engine {
     /// they are today's.
     pub async fn request_at(&self, at: RowRef) -> Result<PastRequest, EngineError> {
         let moment = self.moment_of(at).await?;
-        let agent = Agent::restore_at(self.store(), moment).await?;
+        let agent = Agent::restore_at(self.reader(), moment).await?;
         self.request_of(agent).await
     }
 
     /// Builds the agent's next request, with its model.
     pub async fn pending_request(&self, agent: AgentId) -> Result<PastRequest, EngineError> {
-        self.request_of(Agent::restore(self.store(), agent).await?)
+        self.request_of(Agent::restore(self.reader(), agent).await?)
             .await
     }
 
@@ -59,7 +59,7 @@ impl Engine {
 
     /// Finds the last row of the log at the time of the request.
     async fn moment_of(&self, at: RowRef) -> Result<RowRef, EngineError> {
-        let found = history::row_at(self.store(), at).await?;
+        let found = history::row_at(self.reader(), at).await?;
         let row = found.ok_or(EngineError::NoSuchRow(at))?;
         match response_of(&row) {
             Some(response) => self.before_response(at, response).await,
@@ -72,7 +72,7 @@ impl Engine {
         let mut first = at;
         while first.seq > Seq(1) {
             let before = RowRef::new(at.agent, first.seq.before());
-            let row = history::row_at(self.store(), before).await?;
+            let row = history::row_at(self.reader(), before).await?;
             if row.as_ref().and_then(response_of) != Some(response) {
                 break;
             }

@@ -64,7 +64,7 @@ impl Engine {
                 return Ok(Some(found));
             }
             looked = entries.len();
-            if looked >= LOOK_BACK_ROWS || !agent.lengthen(self.store(), PAGE_ROWS).await? {
+            if looked >= LOOK_BACK_ROWS || !agent.lengthen(self.reader(), PAGE_ROWS).await? {
                 return Ok(None);
             }
         }

@@ -8,7 +8,7 @@ use ikigai_core::data::{self, RewindData, ToolResultData, Verdict, Via};
 use ikigai_core::project::FileChanges;
 use ikigai_core::view::Entry;
 use ikigai_core::{Kind, RowRef};
-use ikigai_store::{Agent, Log, StoreError, history};
+use ikigai_store::{Agent, ReadLog, StoreError, history};
 use ikigai_tools::{Place, paths};
 
 use crate::tools::tool_facts;
@@ -43,7 +43,7 @@ struct Side {
 impl Departure {
     /// Computes the effects of going from row `from` to row `to`.
     pub(crate) async fn between(
-        store: &dyn Log,
+        store: &dyn ReadLog,
         agent: &Agent,
         from: RowRef,
         to: RowRef,
@@ -85,7 +85,7 @@ impl Departure {
     /// Computes the effects of an agent's newest rows, back to the first older one.
     /// Extends the view to them.
     pub(crate) async fn done_by(
-        store: &dyn Log,
+        store: &dyn ReadLog,
         agent: &mut Agent,
         is_older: impl Fn(RowRef) -> bool,
     ) -> Result<Self, StoreError> {
@@ -159,7 +159,7 @@ impl Departure {
 impl Side {
     /// Collects the effects of a path's newest rows, back to the first common one.
     async fn newer_than(
-        store: &dyn Log,
+        store: &dyn ReadLog,
         agent: &mut Agent,
         is_common: impl Fn(RowRef) -> bool,
     ) -> Result<Self, StoreError> {
@@ -232,7 +232,7 @@ impl Side {
 
 /// The row that goes to `target`, and what that leaves behind.
 pub(crate) async fn leave_for(
-    store: &dyn Log,
+    store: &dyn ReadLog,
     agent: &Agent,
     target: RowRef,
     via: Via,

@@ -3,7 +3,7 @@
 use ikigai_core::path::is_root;
 use ikigai_core::project::{SCALE_ROWS, Scale, covered_since, is_full, missing_messages};
 use ikigai_core::{Budget, RowRef, Target};
-use ikigai_store::{Agent, Log, StoreError, history};
+use ikigai_store::{Agent, ReadLog, StoreError, history};
 
 /// Size of the first page, as the scale needs; each further page is twice as long.
 pub(crate) const FIRST_PAGE_ROWS: usize = SCALE_ROWS;
@@ -14,7 +14,7 @@ const LONGEST_PAGE_ROWS: usize = 4096;
 /// Lengthens the view until no older row could change the request.
 /// Returns the budget in estimated tokens; `first` is the scale of a model without reported counts.
 pub(crate) async fn read(
-    store: &dyn Log,
+    store: &dyn ReadLog,
     agent: &mut Agent,
     target: &Target,
     budget: Budget,
@@ -43,7 +43,7 @@ pub(crate) async fn read(
 /// Reads `rows` more; `false` if there are none. One read ends where the path bends, and to look
 /// whether it is enough costs more than to read.
 pub(crate) async fn lengthen(
-    store: &dyn Log,
+    store: &dyn ReadLog,
     agent: &mut Agent,
     rows: usize,
 ) -> Result<bool, StoreError> {
@@ -55,7 +55,7 @@ pub(crate) async fn lengthen(
 }
 
 async fn is_enough(
-    store: &dyn Log,
+    store: &dyn ReadLog,
     agent: &Agent,
     target: &Target,
     budget: &Budget,
@@ -70,14 +70,14 @@ async fn is_enough(
 }
 
 /// Says whether a summary replaces all rows from the path's root into the view.
-async fn is_covered_from_root(store: &dyn Log, agent: &Agent) -> Result<bool, StoreError> {
+async fn is_covered_from_root(store: &dyn ReadLog, agent: &Agent) -> Result<bool, StoreError> {
     match covered_since(&agent.state, &agent.view) {
         Some(from) => is_root_row(store, from).await,
         None => Ok(false),
     }
 }
 
-async fn is_root_row(store: &dyn Log, row: RowRef) -> Result<bool, StoreError> {
+async fn is_root_row(store: &dyn ReadLog, row: RowRef) -> Result<bool, StoreError> {
     let row = history::row_at(store, row).await?;
     Ok(row.as_ref().is_some_and(is_root))
 }
@@ -86,7 +86,7 @@ async fn is_root_row(store: &dyn Log, row: RowRef) -> Result<bool, StoreError> {
 /// An earlier cut names it, since cuts begin there; without one, the path is read through its
 /// bends.
 pub(crate) async fn root_of(
-    store: &dyn Log,
+    store: &dyn ReadLog,
     agent: &mut Agent,
 ) -> Result<Option<RowRef>, StoreError> {
     for (_, from, _) in agent.state.summaries().into_iter().rev() {

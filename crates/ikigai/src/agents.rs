@@ -31,7 +31,7 @@ pub(crate) fn agents(db: Option<String>, order: &AgentsOrder) -> Result<ExitCode
 
 /// Shows the tree anew whenever something was stored, until it is interrupted.
 async fn watch(engine: &Engine, order: &AgentsOrder) -> Result<()> {
-    let mut watch = engine.store().watch()?;
+    let mut watch = engine.reader().watch()?;
     while watch.changed().await {
         if io::stdout().is_terminal() && !order.json {
             // Home, then clear to the end: the screen does not flicker.

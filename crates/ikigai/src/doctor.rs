@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use ikigai_providers::Models;
 use ikigai_providers::presets::PRESETS;
-use ikigai_store::{Agent, AgentRecord, Log, Status, StoreError};
+use ikigai_store::{Agent, AgentRecord, ReadLog, Status, StoreError};
 use ikigai_tools::process;
 use ikigai_tools::sandbox::{self, Force};
 use rustix::fs::{Access, access, statvfs};
@@ -275,7 +275,7 @@ fn check_store(place: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
                 )],
             });
         }
-        findings.push(match program.engine.store().watch() {
+        findings.push(match program.engine.reader().watch() {
             Ok(_) => Finding::Good("store: other processes are noticed at once".to_owned()),
             Err(error) => Finding::Warning(
                 format!("store: other processes are not noticed: {error}"),
@@ -283,7 +283,7 @@ fn check_store(place: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
             ),
         });
         match program.engine.agents().await {
-            Ok(agents) => findings.extend(check_agents(program.engine.store(), &agents).await),
+            Ok(agents) => findings.extend(check_agents(program.engine.reader(), &agents).await),
             Err(error) => findings.push(Finding::Bad(
                 format!("agents: they cannot be listed: {error}"),
                 "run `ikigai doctor` again; if it stays so, restore a backup".to_owned(),
@@ -293,7 +293,7 @@ fn check_store(place: &StoreLocation, config: &Config) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-async fn check_agents(store: &dyn Log, agents: &[AgentRecord]) -> Vec<Finding> {
+async fn check_agents(store: &dyn ReadLog, agents: &[AgentRecord]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut bad_rows = 0_usize;
     for agent in agents {
@@ -323,7 +323,7 @@ async fn check_agents(store: &dyn Log, agents: &[AgentRecord]) -> Vec<Finding> {
 }
 
 /// Restores an agent and its newest rows; says how many of these are bad.
-async fn restore(store: &dyn Log, agent: &AgentRecord) -> Result<usize, StoreError> {
+async fn restore(store: &dyn ReadLog, agent: &AgentRecord) -> Result<usize, StoreError> {
     let mut agent = Agent::restore(store, agent.id).await?;
     agent.lengthen(store, TRIED_ROWS).await?;
     let entries = agent.view.entries().len();

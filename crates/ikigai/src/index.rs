@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use ikigai_store::Log;
+use ikigai_store::ReadLog;
 
 use crate::context::ProgramContext;
 use crate::output::print;
@@ -13,7 +13,7 @@ use crate::output::print;
 const WORTH_TELLING: u64 = 20_000;
 
 /// Brings the index up to the log; on a terminal one line tells how far it is, if it takes long.
-pub(crate) async fn catch_up(store: &dyn Log) -> Result<()> {
+pub(crate) async fn catch_up(store: &dyn ReadLog) -> Result<()> {
     let mut all = 0;
     loop {
         let left = store.index_chunk().await?;
@@ -36,7 +36,7 @@ pub(crate) async fn catch_up(store: &dyn Log) -> Result<()> {
 pub(crate) fn make_again(program: &ProgramContext) -> Result<ExitCode> {
     program.block_on(async {
         let rows = program.store.reset_index().await?;
-        catch_up(program.engine.store()).await?;
+        catch_up(program.engine.reader()).await?;
         print(&format!("the search index was made again of {rows} rows\n"))?;
         Ok(ExitCode::SUCCESS)
     })

@@ -54,7 +54,7 @@ fn restore(program: &ProgramContext, reader: PipeReader) -> Result<Restored, Res
 /// Where the agents come to live: the session of this directory.
 fn home<'a>(program: &ProgramContext, known: legacy::ModelLookup<'a>) -> Result<Home<'a>> {
     let here = Here::find()?;
-    let store = program.engine.store();
+    let store = program.engine.reader();
     let (sessions, agents) = program.block_on(async {
         Ok::<_, StoreError>((store.sessions().await?, store.agents(None).await?))
     })?;

@@ -99,7 +99,7 @@ async fn print_around(
     order: &LogOrder,
 ) -> Result<()> {
     let row = row_named(engine, own, name).await?;
-    let head = engine.store().head(row.agent).await?;
+    let head = engine.reader().head(row.agent).await?;
     let head = head.map_or(Seq(0), |head| head.seq);
     if row.seq == Seq(0) || row.seq > head {
         bail!("there is no row `{name}`: the newest is #{head}");
@@ -109,7 +109,7 @@ async fn print_around(
     let span = Span::new(row.agent, first, last);
     let mut printer = Printer::new(engine, row.agent, order);
     printer
-        .know(Agent::restore(engine.store(), row.agent).await?)
+        .know(Agent::restore(engine.reader(), row.agent).await?)
         .await?;
     printer.print_span(span).await
 }
@@ -137,14 +137,14 @@ impl<'a> Printer<'a> {
 
     /// Reads the whole path of the agent, by which bad rewinds are found.
     async fn know(&mut self, mut agent: Agent) -> Result<()> {
-        agent.know_all(self.engine.store()).await?;
+        agent.know_all(self.engine.reader()).await?;
         self.state = Some(agent.state);
         Ok(())
     }
 
     /// Prints what is there. Returns the newest row that was.
     async fn print_rows(&mut self) -> Result<Seq> {
-        let store = self.engine.store();
+        let store = self.engine.reader();
         let mut agent = Agent::restore(store, self.own).await?;
         let newest = agent.state.head();
         if let Some(rows) = self.order.tail {
@@ -199,7 +199,7 @@ impl<'a> Printer<'a> {
                 direction: Direction::Forwards,
                 limit: PAGE_ROWS,
             };
-            let rows = self.engine.store().page(query).await?;
+            let rows = self.engine.reader().page(query).await?;
             let Some(last) = rows.last() else {
                 let missing = RowRef::new(span.agent, from);
                 tell(&format!("warning: row {missing} is not in the log"));

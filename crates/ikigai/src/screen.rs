@@ -202,7 +202,7 @@ async fn used_last(
     session: &str,
 ) -> Result<Option<AgentId>> {
     if let Some(agent) = last.and_then(LastAgent::read)
-        && let Some(record) = program.engine.store().agent(agent).await?
+        && let Some(record) = program.engine.reader().agent(agent).await?
         && record.status == Status::Running
     {
         return Ok(Some(agent));

@@ -34,7 +34,7 @@ pub(crate) fn search(db: Option<String>, order: &SearchOrder) -> Result<ExitCode
     let typed = order.text.join(" ");
     let found = program.block_on(async {
         // A store that cannot be written is searched as far as its index goes.
-        let _ = index::catch_up(program.engine.store()).await;
+        let _ = index::catch_up(program.engine.reader()).await;
         program.engine.search(&typed, asked).await
     })?;
     let found = match found {

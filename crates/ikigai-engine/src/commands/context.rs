@@ -3,12 +3,11 @@
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::settings::Pin;
 use ikigai_core::{Event, Settings};
-use ikigai_store::blobs;
 use ikigai_tools::{Place, paths};
 
 use super::{Command, Completes, Group, Reply, Shows, Takes, Trouble, Typed};
+use crate::Worker;
 use crate::documents::{Document, size};
-use crate::{EngineError, Worker};
 
 pub(super) const PIN: Command = Command {
     arguments: "[PATH | -PATH]",
@@ -76,8 +75,7 @@ async fn pin(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let mut pins = worker.ledger.settings().pins.clone().unwrap_or_default();
     let path = document.path.to_string_lossy().into_owned();
     let name = paths::shown(&place, &document.path);
-    let put = blobs::put_blob(worker.ledger.engine.store(), &document.bytes).await;
-    let hash = put.map_err(EngineError::from)?.to_string();
+    let hash = worker.ledger.try_put_blob(&document.bytes).await?;
     let is_it = |pin: &&mut Pin| pin.path.as_deref() == Some(path.as_str());
     let word = if let Some(known) = pins.iter_mut().find(is_it) {
         known.hash = Some(hash);

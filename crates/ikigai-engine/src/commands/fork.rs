@@ -135,7 +135,7 @@ async fn fork_typed(
     starter: Starter,
 ) -> Result<LineForks, Trouble> {
     let line = ForkLine::from(&Typed::read(&FORK, rest)?);
-    let mut agent = Agent::restore(engine.store(), held.id).await?;
+    let mut agent = Agent::restore(engine.reader(), held.id).await?;
     let mut forked = LineForks {
         output: String::new(),
         children: Vec::new(),

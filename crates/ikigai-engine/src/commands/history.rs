@@ -46,14 +46,14 @@ async fn history(worker: &mut Worker, typed: &Typed) -> Result<Reply, Trouble> {
     let mut held = newest(engine, agent.state.agent(), agent.state.head(), rows).await?;
     let missing = rows.saturating_sub(held.len());
     if let (Some(point), 1..) = (agent.state.inherits_from(), missing) {
-        let mut inherited = Agent::restore_at(engine.store(), point).await?;
+        let mut inherited = Agent::restore_at(engine.reader(), point).await?;
         while inherited.view.entries().len() < missing
-            && inherited.lengthen(engine.store(), PAGE_ROWS).await?
+            && inherited.lengthen(engine.reader(), PAGE_ROWS).await?
         {}
         let older = inherited.view.entries().iter().rev().take(missing);
         held.extend(older.map(|entry| Row::clone(&entry.row)));
     }
-    agent.know_all(engine.store()).await?;
+    agent.know_all(engine.reader()).await?;
     let own = agent.state.agent();
     let mut called = NameCache::default();
     let mut text = String::new();
@@ -88,7 +88,7 @@ async fn newest(
         direction: Direction::Backwards,
         limit,
     };
-    Ok(engine.store().page(query).await?)
+    Ok(engine.reader().page(query).await?)
 }
 
 impl Engine {

@@ -46,7 +46,7 @@ pub(super) async fn row_of(
     for agent in agents {
         let row = RowRef::new(agent, seq);
         if holds(engine, reader, row).await?
-            && let Some(row) = history::row_at(engine.store(), row).await?
+            && let Some(row) = history::row_at(engine.reader(), row).await?
         {
             return Ok(row);
         }
@@ -60,7 +60,7 @@ async fn holds(engine: &Engine, agent: &mut Agent, row: RowRef) -> Result<bool, 
     loop {
         match agent.state.holds(row) {
             Some(held) => return Ok(held),
-            None => history::extend(engine.store(), agent.state.inherited_mut()).await?,
+            None => history::extend(engine.reader(), agent.state.inherited_mut()).await?,
         }
     }
 }

@@ -197,7 +197,7 @@ async fn nth_from_end(
         };
         if found.is_some()
             || !agent
-                .lengthen(worker.ledger.engine.store(), PAGE_ROWS)
+                .lengthen(worker.ledger.engine.reader(), PAGE_ROWS)
                 .await?
         {
             return Ok(found);

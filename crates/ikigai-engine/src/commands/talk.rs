@@ -43,13 +43,13 @@ async fn retry(worker: &mut Worker) -> Result<Reply, Trouble> {
     worker.check_model().await?;
     let message = worker.ledger.last_message().await?;
     let (data, departure) = leave_for(
-        worker.ledger.engine.store(),
+        worker.ledger.engine.reader(),
         &worker.ledger.agent,
         message,
         Via::Retry,
     )
     .await?;
-    let row = history::row_at(worker.ledger.engine.store(), message).await?;
+    let row = history::row_at(worker.ledger.engine.reader(), message).await?;
     let said = row.as_ref().map(quoted).unwrap_or_default();
     let name = name_of(worker, message).await?;
     let workdir = worker.ledger.settings().workdir.as_deref();

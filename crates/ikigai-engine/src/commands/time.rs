@@ -129,13 +129,13 @@ pub(super) async fn find_mark(
         if agent.state.path().is_complete() {
             return Ok(None);
         }
-        history::extend(engine.store(), agent.state.path_mut()).await?;
+        history::extend(engine.reader(), agent.state.path_mut()).await?;
     }
 }
 
 async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
     if let Some(start) = worker.ledger.last_start(|_| true).await? {
-        let row = history::row_at(worker.ledger.engine.store(), start).await?;
+        let row = history::row_at(worker.ledger.engine.reader(), start).await?;
         let Some(row) = row else {
             return Trouble::refused("the last message is not in the log");
         };
@@ -152,7 +152,7 @@ async fn undo(worker: &mut Worker) -> Result<Reply, Trouble> {
     let root = worker.ledger.agent.state.path().root();
     let own = root.filter(|root| root.agent == worker.ledger.agent.state.agent());
     let row = match own {
-        Some(root) => history::row_at(worker.ledger.engine.store(), root).await?,
+        Some(root) => history::row_at(worker.ledger.engine.reader(), root).await?,
         None => None,
     };
     match row {
@@ -204,21 +204,21 @@ async fn newest_left(worker: &mut Worker) -> Result<Option<(RowRef, RowRef)>, St
         let spans: Vec<_> = agent.state.path().spans().rev().skip(looked).collect();
         looked += spans.len();
         for span in spans {
-            if let Some(left) = left_in(engine.store(), span).await? {
+            if let Some(left) = left_in(engine.reader(), span).await? {
                 return Ok(Some(left));
             }
         }
         if agent.state.path().is_complete() {
             return Ok(None);
         }
-        history::extend(engine.store(), agent.state.path_mut()).await?;
+        history::extend(engine.reader(), agent.state.path_mut()).await?;
         // The oldest known span may have grown at its older end.
         looked = looked.saturating_sub(1);
     }
 }
 
 async fn left_in(
-    store: &dyn ikigai_store::Log,
+    store: &dyn ikigai_store::ReadLog,
     mut span: Span,
 ) -> Result<Option<(RowRef, RowRef)>, StoreError> {
     while !span.is_empty() {
@@ -246,7 +246,7 @@ async fn left_in(
 /// Bends the path, and says in one line all that this does.
 async fn go(worker: &mut Worker, target: RowRef, via: Via, line: &str) -> Result<Reply, Trouble> {
     let (data, departure) = leave_for(
-        worker.ledger.engine.store(),
+        worker.ledger.engine.reader(),
         &worker.ledger.agent,
         target,
         via,

@@ -207,7 +207,7 @@ async fn widest_for(worker: &Worker) -> Result<Option<Approve>, Trouble> {
     else {
         return Ok(None);
     };
-    let parent = Agent::restore(worker.ledger.engine.store(), parent).await?;
+    let parent = Agent::restore(worker.ledger.engine.reader(), parent).await?;
     Ok(Some(worker.ledger.engine.mode_in_force(&parent.state)))
 }
 

@@ -9,7 +9,7 @@ use ikigai_core::project::ContextLimits;
 use ikigai_core::settings::ModelChoice;
 use ikigai_core::{AgentId, Budget, Micros, Settings, Target};
 use ikigai_providers::{Models, Offer, TypedKey};
-use ikigai_store::{AgentRecord, Log, SessionRecord};
+use ikigai_store::{AgentRecord, Log, ReadLog, SessionRecord};
 use ikigai_tools::permission::Sandbox;
 use tokio::sync::OnceCell;
 
@@ -27,7 +27,9 @@ const SHORTEST_PREFIX: usize = 4;
 /// All agents of one store.
 #[derive(Clone)]
 pub struct Engine {
-    pub(crate) store: Arc<dyn Log>,
+    pub(crate) store: Arc<dyn ReadLog>,
+    /// Writes to the store. Only the ledger uses it.
+    pub(crate) log: Arc<dyn Log>,
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) models: Arc<dyn Models>,
     /// A smaller window than the model's, if the user wants one.
@@ -58,7 +60,8 @@ impl Engine {
         models: Arc<dyn Models>,
     ) -> Self {
         Self {
-            store,
+            store: store.clone(),
+            log: store,
             environment,
             models,
             window_tokens: None,
@@ -192,7 +195,7 @@ impl Engine {
     }
 
     /// The log, for reading.
-    pub fn store(&self) -> &dyn Log {
+    pub fn reader(&self) -> &dyn ReadLog {
         &*self.store
     }
 

@@ -202,7 +202,7 @@ impl Engine {
         if parent.status != Status::Running {
             return Err(EngineError::Dead(parent.name));
         }
-        let agent = Agent::restore(self.store(), parent.id).await?;
+        let agent = Agent::restore(self.reader(), parent.id).await?;
         let child = draw_agent(&*self.environment);
         let mut taken = Vec::new();
         loop {

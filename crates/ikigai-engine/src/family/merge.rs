@@ -43,10 +43,10 @@ impl Engine {
             None => HashMap::new(),
         };
         let after = merged.get(&child.id).copied().unwrap_or(Seq(0));
-        let mut agent = Agent::restore(self.store(), child.id).await?;
+        let mut agent = Agent::restore(self.reader(), child.id).await?;
         let newest = RowRef::new(child.id, agent.state.head());
         let is_older = |row: RowRef| row.agent != child.id || row.seq <= after;
-        let done = Departure::done_by(self.store(), &mut agent, is_older).await?;
+        let done = Departure::done_by(self.reader(), &mut agent, is_older).await?;
         let entries = agent.view.entries().iter();
         let own: Vec<_> = entries.filter(|entry| !is_older(entry.at())).collect();
         let text = match what {
@@ -64,7 +64,7 @@ impl Engine {
             text,
             changed: done.changed(agent.state.settings().workdir.as_deref()),
             files: done.into_files(),
-            spent: Tally::read(self.store(), newest).await?.spent,
+            spent: Tally::read(self.reader(), newest).await?.spent,
             child: child.clone(),
         }))
     }
@@ -75,12 +75,12 @@ impl Engine {
         parent: AgentId,
         since: Micros,
     ) -> Result<HashMap<AgentId, Seq>, EngineError> {
-        let mut agent = Agent::restore(self.store(), parent).await?;
+        let mut agent = Agent::restore(self.reader(), parent).await?;
         loop {
             let entries = agent.view.entries();
             let is_old = |entry: &Entry| entry.row.created_at < since;
             let reached = entries.front().is_some_and(is_old) || entries.len() >= MOST_ROWS;
-            if reached || !agent.lengthen(self.store(), PAGE_ROWS).await? {
+            if reached || !agent.lengthen(self.reader(), PAGE_ROWS).await? {
                 break;
             }
         }

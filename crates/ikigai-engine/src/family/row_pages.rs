@@ -48,7 +48,7 @@ impl Family<'_> {
                 "`{name}` is not a row: use `#12`, or `#name.12` of another agent"
             )));
         };
-        let Some(row) = history::row_at(self.ledger.engine.store(), at).await? else {
+        let Some(row) = history::row_at(self.ledger.engine.reader(), at).await? else {
             return Ok(Err(format!("there is no row {name}")));
         };
         let text = self.whole_text(&row).await?;

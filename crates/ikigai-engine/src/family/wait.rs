@@ -236,14 +236,14 @@ impl crate::Engine {
 
     /// Returns true if an agent's log ends in the middle of a turn.
     pub(super) async fn is_in_a_turn(&self, agent: AgentId) -> Result<bool, EngineError> {
-        let mut agent = Agent::restore(self.store(), agent).await?;
+        let mut agent = Agent::restore(self.reader(), agent).await?;
         loop {
             let empty = agent.view.entries().is_empty();
             let busy = agent.view.is_busy(agent.state.path()).filter(|_| !empty);
             if let Some(busy) = busy {
                 return Ok(busy);
             }
-            if !agent.lengthen(self.store(), PAGE_ROWS).await? {
+            if !agent.lengthen(self.reader(), PAGE_ROWS).await? {
                 return Ok(false);
             }
         }

@@ -11,7 +11,7 @@ use ikigai_core::data::Cause;
 use ikigai_core::settings::{Approve, ModelChoice};
 use ikigai_core::{AgentId, Seq};
 use ikigai_providers::TypedKey;
-use ikigai_store::{Log, Pulse, Watch};
+use ikigai_store::{Pulse, ReadLog, Watch};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -334,13 +334,13 @@ impl Hub {
     }
 
     /// Watch that changes when this or another process may have changed something.
-    pub(crate) fn changes(self: &Arc<Self>, store: &Arc<dyn Log>) -> watch::Receiver<u64> {
+    pub(crate) fn changes(self: &Arc<Self>, store: &Arc<dyn ReadLog>) -> watch::Receiver<u64> {
         self.watch(store);
         self.changes.subscribe()
     }
 
     /// Starts the watcher of other processes, once.
-    pub(crate) fn watch(self: &Arc<Self>, store: &Arc<dyn Log>) {
+    pub(crate) fn watch(self: &Arc<Self>, store: &Arc<dyn ReadLog>) {
         let mut front = self.front();
         if front.watching {
             return;
@@ -350,7 +350,7 @@ impl Hub {
     }
 
     /// Stops the agents of this process that others have killed.
-    async fn stop_the_dead(&self, store: &dyn Log) {
+    async fn stop_the_dead(&self, store: &dyn ReadLog) {
         let own: Vec<_> = self.slots().keys().copied().collect();
         // Ignore a failing store; the next change retries.
         let dead = store.dead_among(own).await.unwrap_or_default();
@@ -436,7 +436,7 @@ impl Hub {
 ///
 /// Streamed text wakes no task, and a log that grows all the time is polled at intervals. Keeps
 /// neither the agents nor the store alive.
-async fn look_on(hub: Weak<Hub>, store: Weak<dyn Log>) {
+async fn look_on(hub: Weak<Hub>, store: Weak<dyn ReadLog>) {
     let Some((mut watch, mut seen)) = start_watching(&hub, &store).await else {
         return;
     };
@@ -492,7 +492,7 @@ async fn look_on(hub: Weak<Hub>, store: Weak<dyn Log>) {
 /// Starts the watch after an agent has worked for a moment; retries a failing store.
 ///
 /// Returns none if the hub is gone.
-async fn start_watching(hub: &Weak<Hub>, store: &Weak<dyn Log>) -> Option<(Watch, Pulse)> {
+async fn start_watching(hub: &Weak<Hub>, store: &Weak<dyn ReadLog>) -> Option<(Watch, Pulse)> {
     let mut pause = MOMENT;
     loop {
         sleep(pause).await;

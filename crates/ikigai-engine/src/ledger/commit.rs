@@ -185,7 +185,7 @@ impl Ledger {
             let batch = self.batch(attempt, expected);
             let sends = |effect: &Effect| matches!(effect, Effect::Mail(MailEffect::Send { .. }));
             let mails = batch.with.iter().any(sends);
-            match self.engine.store.commit(batch).await {
+            match self.engine.log.commit(batch).await {
                 Ok(_) => {
                     if mails {
                         self.engine.hub.bump();

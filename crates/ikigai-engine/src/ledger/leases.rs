@@ -69,7 +69,7 @@ impl Engine {
         &self,
         batch: Batch,
     ) -> Result<Committed, CommitError> {
-        self.store.commit(batch).await
+        self.log.commit(batch).await
     }
 
     async fn commit_effects(&self, effects: Vec<Effect>) -> Result<Committed, CommitError> {

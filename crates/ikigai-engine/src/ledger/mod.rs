@@ -53,13 +53,13 @@ impl Ledger {
         epoch: Epoch,
         starter: Starter,
     ) -> Result<Self, EngineError> {
-        let agent = Agent::restore(engine.store(), agent).await?;
+        let agent = Agent::restore(engine.reader(), agent).await?;
         let newest = RowRef::new(agent.state.agent(), agent.state.head());
-        let tally = Tally::read(engine.store(), newest).await?;
+        let tally = Tally::read(engine.reader(), newest).await?;
         // Former holders may have stored a few each, so they are counted too.
         let most = CONTROL_ROWS_PER_SNAPSHOT;
         let control_rows =
-            history::control_rows_since_snapshot(engine.store(), newest, most).await?;
+            history::control_rows_since_snapshot(engine.reader(), newest, most).await?;
         Ok(Self {
             engine,
             agent,

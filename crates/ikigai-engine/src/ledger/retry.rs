@@ -29,8 +29,14 @@ impl Ledger {
         front: &mut FrontEnd<'_>,
     ) -> Result<String, EngineError> {
         self.crash_point(CrashPoint::BeforeBlobStored);
-        let hash = read_held!(front, blobs::put_blob(self.engine.store(), bytes));
+        let hash = read_held!(front, self.try_put_blob(bytes));
         self.crash_point(CrashPoint::AfterBlobStored);
+        Ok(hash)
+    }
+
+    /// Stores a blob; returns its hash.
+    pub(crate) async fn try_put_blob(&self, bytes: &[u8]) -> Result<String, EngineError> {
+        let hash = blobs::put_blob(&*self.engine.log, bytes).await?;
         Ok(hash.to_string())
     }
 }

@@ -1,13 +1,18 @@
 //! Root agents: an agent without a parent, in the session of a directory.
 
+use std::path::PathBuf;
+
 use ikigai_core::data::SystemOrigin;
 use ikigai_core::names::name_from;
+use ikigai_core::settings::Pin;
 use ikigai_core::{Epoch, Event, Seq, Settings};
 use ikigai_store::{
-    AgentEffect, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord,
+    AgentEffect, Batch, CommitError, Effect, HeadClaim, LeaseClaim, NewAgent, SessionRecord, blobs,
 };
+use ikigai_tools::Place;
 
 use super::{Ledger, Starter};
+use crate::documents::{Document, agents_files};
 use crate::environment::{draw_agent, draw_session};
 use crate::{Engine, EngineError};
 
@@ -56,6 +61,33 @@ impl Engine {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// The pins of an agent that is made in a directory, with their texts stored.
+    async fn first_pins(&self, workdir: &str) -> Result<Option<Vec<Pin>>, EngineError> {
+        let (start, home) = (PathBuf::from(workdir), self.environment.home());
+        let found =
+            tokio::task::spawn_blocking(move || agents_files(&start, home.as_deref())).await;
+        let place = Place {
+            workdir: PathBuf::from(workdir),
+            hidden: self.safety.hidden.clone(),
+        };
+        let mut pins = Vec::new();
+        for path in found.unwrap_or_default() {
+            let Some(name) = path.to_str() else { continue };
+            let hash = match Document::read_pinned(self, &place, name).await {
+                Ok(document) => {
+                    let hash = blobs::put_blob(&*self.log, &document.bytes).await?;
+                    Some(hash.to_string())
+                }
+                Err(_) => None,
+            };
+            pins.push(Pin {
+                path: Some(name.to_owned()),
+                hash,
+            });
+        }
+        Ok(Some(pins).filter(|pins| !pins.is_empty()))
     }
 
     fn root_batch(

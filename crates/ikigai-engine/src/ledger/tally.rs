@@ -2,7 +2,7 @@
 
 use ikigai_core::data::{self, Amounts, AssistantData, ToolCallData, UsageData};
 use ikigai_core::{Direction, Kind, PageQuery, Row, RowRef, Seq, Span, StoredKind};
-use ikigai_store::Log;
+use ikigai_store::ReadLog;
 
 use crate::EngineError;
 
@@ -39,7 +39,7 @@ impl Tally {
     }
 
     /// Reads back to the newest `usage` row, which has the sums, and counts from there.
-    pub(crate) async fn read(store: &dyn Log, newest: RowRef) -> Result<Self, EngineError> {
+    pub(crate) async fn read(store: &dyn ReadLog, newest: RowRef) -> Result<Self, EngineError> {
         let lowest = newest.seq.0.saturating_sub(LOOK_BACK_ROWS);
         let mut since: Vec<Row> = Vec::new();
         let mut to = newest.seq;

@@ -25,7 +25,7 @@ impl Ledger {
                 return Ok(Some(found.at()));
             }
             if !agent
-                .lengthen(engine.store(), window::FIRST_PAGE_ROWS)
+                .lengthen(engine.reader(), window::FIRST_PAGE_ROWS)
                 .await?
             {
                 return Ok(None);

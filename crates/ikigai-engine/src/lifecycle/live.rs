@@ -179,7 +179,7 @@ impl Worker {
     async fn rest(&mut self) {
         let own = self.ledger.agent.state.agent();
         // Keep the view if it cannot be read again.
-        if let Ok(agent) = Agent::restore(self.ledger.engine.store(), own).await
+        if let Ok(agent) = Agent::restore(self.ledger.engine.reader(), own).await
             && agent.state.head() == self.ledger.agent.state.head()
         {
             self.ledger.agent = agent;

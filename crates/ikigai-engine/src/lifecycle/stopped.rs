@@ -133,7 +133,7 @@ impl Engine {
     }
 
     async fn read_last_turn(&self, agent: &AgentRecord) -> Result<Told, EngineError> {
-        let mut agent = Agent::restore(self.store(), agent.id).await?;
+        let mut agent = Agent::restore(self.reader(), agent.id).await?;
         loop {
             let is_whole = agent.view.is_complete(agent.state.path());
             let enough = is_whole || agent.view.entries().len() >= MOST_ROWS;
@@ -141,7 +141,7 @@ impl Engine {
                 Told::More => {}
                 told => return Ok(told),
             }
-            agent.lengthen(self.store(), PAGE_ROWS).await?;
+            agent.lengthen(self.reader(), PAGE_ROWS).await?;
         }
     }
 }

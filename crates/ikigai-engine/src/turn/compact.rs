@@ -168,7 +168,7 @@ impl Worker {
         let scale = Scale::of(&agent.state, &agent.view, &turn.target, turn.scale);
         Ok(Summary {
             scale,
-            from: window::root_of(engine.store(), agent).await?,
+            from: window::root_of(engine.reader(), agent).await?,
             range,
             provider: turn.target.provider.clone(),
             model: turn.target.model.clone(),
@@ -416,7 +416,7 @@ impl Worker {
             if agent.state.path().is_complete() {
                 return Ok(false);
             }
-            history::extend(engine.store(), agent.state.path_mut()).await?;
+            history::extend(engine.reader(), agent.state.path_mut()).await?;
         }
         Ok(true)
     }

@@ -281,7 +281,7 @@ impl Worker {
         front: &mut FrontEnd<'_>,
     ) -> Result<bool, EngineError> {
         let Ledger { agent, engine, .. } = &mut self.ledger;
-        let from = read_held!(front, window::root_of(engine.store(), agent));
+        let from = read_held!(front, window::root_of(engine.reader(), agent));
         if from.is_none() {
             return Ok(false);
         }

@@ -212,7 +212,7 @@ impl Worker {
         self.check_model().await?;
         let message = self.ledger.last_message().await?;
         let (data, _) = leave_for(
-            self.ledger.engine.store(),
+            self.ledger.engine.reader(),
             &self.ledger.agent,
             message,
             Via::Retry,
@@ -368,7 +368,7 @@ impl Worker {
             scale,
             ..
         } = turn;
-        turn.window = window::read(engine.store(), agent, target, *budget, *scale).await?;
+        turn.window = window::read(engine.reader(), agent, target, *budget, *scale).await?;
         Ok(())
     }
 

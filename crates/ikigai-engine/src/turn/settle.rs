@@ -188,7 +188,7 @@ impl Worker {
             if let Some(busy) = busy {
                 return Ok(busy);
             }
-            if !agent.lengthen(engine.store(), PAGE_ROWS).await? {
+            if !agent.lengthen(engine.reader(), PAGE_ROWS).await? {
                 return Ok(false);
             }
         }

@@ -60,10 +60,10 @@ async fn restart_preserves_next_request() {
 }
 
 async fn worker_view(engine: &Engine, id: ikigai_core::AgentId) -> ikigai_core::View {
-    let mut agent = ikigai_store::Agent::restore(engine.store(), id)
+    let mut agent = ikigai_store::Agent::restore(engine.reader(), id)
         .await
         .unwrap();
-    agent.read_all(engine.store()).await.unwrap();
+    agent.read_all(engine.reader()).await.unwrap();
     agent.view
 }
 

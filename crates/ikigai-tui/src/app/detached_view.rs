@@ -43,7 +43,7 @@ impl DetachedView {
         if row.agent != now.state.agent() || row.seq > now.state.head() || row.seq == Seq(0) {
             return Ok(None);
         }
-        now.know_down_to(engine.store(), row.seq).await?;
+        now.know_down_to(engine.reader(), row.seq).await?;
         let end = end_after(engine, now, row, ROWS_BELOW).await?;
         let agent = read_back(engine, &end, row).await?;
         let is_there = agent.view.entries().iter().any(|entry| entry.at() == row);
@@ -89,7 +89,7 @@ async fn end_after(
         direction: Direction::Forwards,
         limit: rows,
     };
-    let below = engine.store().page(query).await?;
+    let below = engine.reader().page(query).await?;
     let count = below.len();
     let goes_on = below
         .iter()
@@ -103,12 +103,12 @@ async fn end_after(
 
 /// Reads back from an end until a row and some before it are there.
 async fn read_back(engine: &Engine, end: &ViewEnd, row: RowRef) -> Result<Agent, StoreError> {
-    let mut agent = Agent::restore_at(engine.store(), end.at).await?;
+    let mut agent = Agent::restore_at(engine.reader(), end.at).await?;
     loop {
         let mut entries = agent.view.entries().iter();
         let place = entries.position(|entry| entry.at() == row);
         let is_enough = place.is_some_and(|above| above >= STEP_ROWS / 2);
-        if is_enough || !agent.lengthen(engine.store(), STEP_ROWS).await? {
+        if is_enough || !agent.lengthen(engine.reader(), STEP_ROWS).await? {
             return Ok(agent);
         }
     }

@@ -55,14 +55,14 @@ impl HiddenRows {
         rows: usize,
     ) -> Result<bool, StoreError> {
         let oldest = self.before.last_mut().unwrap_or(agent);
-        if oldest.lengthen(engine.store(), rows).await? {
+        if oldest.lengthen(engine.reader(), rows).await? {
             return Ok(true);
         }
         let Some(end) = cleared_at(oldest) else {
             return Ok(false);
         };
-        let mut page = Agent::restore_at(engine.store(), end).await?;
-        page.lengthen(engine.store(), rows).await?;
+        let mut page = Agent::restore_at(engine.reader(), end).await?;
+        page.lengthen(engine.reader(), rows).await?;
         self.before.push(page);
         Ok(true)
     }
@@ -111,12 +111,12 @@ fn cleared_at(agent: &Agent) -> Option<RowRef> {
 
 /// Rows up to `from` that are off a path, oldest first.
 async fn left_for(engine: &Engine, path: &Path, from: RowRef) -> Result<Vec<Entry>, StoreError> {
-    let mut there = Agent::restore_at(engine.store(), from).await?;
+    let mut there = Agent::restore_at(engine.reader(), from).await?;
     loop {
         let entries = there.view.entries();
         let common = entries.iter().rposition(|entry| path.contains(entry.at()));
         let is_enough = common.is_some() || entries.len() >= MOST_LEFT_ROWS;
-        if is_enough || !there.lengthen(engine.store(), PAGE_ROWS).await? {
+        if is_enough || !there.lengthen(engine.reader(), PAGE_ROWS).await? {
             let first = common.map_or(0, |common| common + 1);
             return Ok(entries_from(&there, first));
         }

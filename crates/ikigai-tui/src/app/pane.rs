@@ -51,7 +51,7 @@ impl Pane {
     /// Reads the rows of the first frame.
     pub async fn open(engine: &Engine, agent: AgentId) -> Result<Self, StoreError> {
         let mut pane = Self {
-            agent: Agent::restore(engine.store(), agent).await?,
+            agent: Agent::restore(engine.reader(), agent).await?,
             scrollback: Scrollback::default(),
             editor: Editor::default(),
             put_back: None,
@@ -69,7 +69,7 @@ impl Pane {
     async fn fill(&mut self, engine: &Engine) -> Result<(), StoreError> {
         for _ in 0..MOST_STEPS {
             let is_enough = self.agent.view.entries().len() >= FIRST_ROWS / 2;
-            if is_enough || !self.agent.lengthen(engine.store(), FIRST_ROWS).await? {
+            if is_enough || !self.agent.lengthen(engine.reader(), FIRST_ROWS).await? {
                 break;
             }
         }
@@ -181,7 +181,7 @@ impl Pane {
             return self.catch_up(engine).await;
         }
         let bends = bends_path(row);
-        self.agent.apply(engine.store(), row.clone()).await?;
+        self.agent.apply(engine.reader(), row.clone()).await?;
         self.settle(engine, bends).await?;
         Ok(())
     }
@@ -197,12 +197,12 @@ impl Pane {
                 direction: Direction::Forwards,
                 limit: PAGE_ROWS,
             };
-            let rows = engine.store().page(query).await?;
+            let rows = engine.reader().page(query).await?;
             let is_last = rows.len() < PAGE_ROWS;
             came |= !rows.is_empty();
             for row in rows {
                 bends |= bends_path(&row);
-                self.agent.apply(engine.store(), row).await?;
+                self.agent.apply(engine.reader(), row).await?;
             }
             if is_last {
                 break;

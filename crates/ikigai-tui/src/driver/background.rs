@@ -118,7 +118,7 @@ impl Loader {
     pub(super) fn attend(&self, agent: AgentId) {
         let engine = self.engine.clone();
         self.send(async move {
-            let attended = match engine.store().agent(agent).await {
+            let attended = match engine.reader().agent(agent).await {
                 Ok(Some(record)) => engine.attend(&record).await,
                 Ok(None) => Ok(()),
                 Err(error) => Err(error.into()),
@@ -151,13 +151,13 @@ impl Loader {
         tokio::spawn(async move {
             // Not before the first frame is drawn.
             tokio::time::sleep(GROWN_PAUSE).await;
-            let Ok(mut watch) = engine.store().watch() else {
+            let Ok(mut watch) = engine.reader().watch() else {
                 return;
             };
-            let mut seen = engine.store().pulse().await.ok();
+            let mut seen = engine.reader().pulse().await.ok();
             while watch.changed().await {
                 tokio::time::sleep(GROWN_PAUSE).await;
-                let pulse = engine.store().pulse().await.ok();
+                let pulse = engine.reader().pulse().await.ok();
                 let rows = |pulse: Option<&Pulse>| pulse.map(|pulse| pulse.rows);
                 if rows(pulse.as_ref()) != rows(seen.as_ref()) {
                     mailbox.found(LoadResult::Grown);
@@ -309,7 +309,7 @@ async fn board(engine: &Engine, agents: Vec<AgentId>) -> Result<LoadResult, Engi
             direction: Direction::Backwards,
             limit: NEWEST_ROWS,
         };
-        let mut rows = engine.store().page(query).await?;
+        let mut rows = engine.reader().page(query).await?;
         rows.reverse();
         newest.push((agent, rows));
     }

@@ -108,7 +108,7 @@ impl Driver {
     /// Forks an agent that another process holds; the children are this one's. `false` if the text
     /// asks for no fork.
     async fn fork_here(&mut self, agent: AgentId, text: &str) -> Result<bool, EngineError> {
-        let Some(record) = self.engine.store().agent(agent).await? else {
+        let Some(record) = self.engine.reader().agent(agent).await? else {
             return Ok(false);
         };
         let Some((output, idle)) = self.engine.fork_here(&record, text).await? else {
@@ -132,7 +132,7 @@ impl Driver {
     }
 
     async fn try_take(&mut self, agent: AgentId) -> Result<String, String> {
-        let record = self.engine.store().agent(agent).await;
+        let record = self.engine.reader().agent(agent).await;
         let record = record.map_err(|error| error.to_string())?;
         let record = record.ok_or("this agent is not in the store")?;
         let owner = match self.engine.attend(&record).await {
@@ -198,7 +198,7 @@ async fn release_background(
 ) -> Result<Vec<AgentId>, StoreError> {
     let mut asked = Vec::new();
     let mut released: Vec<AgentId> = Vec::new();
-    let owners = engine.store().owners().await?.into_iter();
+    let owners = engine.reader().owners().await?.into_iter();
     for owner in owners.filter(ProcessRecord::may_live) {
         if owner.pid == std::process::id() || asked.contains(&owner.pid) {
             continue;

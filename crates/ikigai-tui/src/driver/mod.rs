@@ -456,7 +456,7 @@ impl Driver {
         let mentioned = self.app.pane().map(Pane::mentions).unwrap_or_default();
         for agent in mentioned.into_iter().chain([self.app.current()]) {
             if self.app.roster().get(agent).is_none()
-                && let Ok(Some(record)) = self.engine.store().agent(agent).await
+                && let Ok(Some(record)) = self.engine.reader().agent(agent).await
                 && (record.status == Status::Reaped || agent == self.app.current())
             {
                 self.app.add_agent(record);

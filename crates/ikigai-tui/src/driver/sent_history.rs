@@ -12,8 +12,8 @@ const MOST_ROWS: usize = 512;
 
 /// Messages to the agents of one session, the newest last.
 pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<String>, StoreError> {
-    let session = engine.store().agent(own).await?.map(|agent| agent.session);
-    let mut agents = engine.store().agents(session).await?;
+    let session = engine.reader().agent(own).await?.map(|agent| agent.session);
+    let mut agents = engine.reader().agents(session).await?;
     agents.sort_by_key(|agent| std::cmp::Reverse(agent.touched_at));
     let mut sent: Vec<(Micros, String)> = Vec::new();
     for AgentRecord { id, head, .. } in agents.into_iter().take(MOST_AGENTS) {
@@ -22,7 +22,7 @@ pub(super) async fn sent_before(engine: &Engine, own: AgentId) -> Result<Vec<Str
             direction: Direction::Backwards,
             limit: MOST_ROWS,
         };
-        let rows = engine.store().page(query).await?;
+        let rows = engine.reader().page(query).await?;
         sent.extend(
             rows.iter()
                 .filter_map(|row| Some((row.created_at, typed(row)?))),

@@ -121,7 +121,7 @@ impl<W: Write> Plain<W> {
         }
         let record = self
             .engine
-            .store()
+            .reader()
             .agent(agent)
             .await
             .map_err(EngineError::from)?;

@@ -68,7 +68,7 @@ async fn a_key_is_typed_hidden_tried_and_kept() {
         direction: Direction::Forwards,
         limit: 1000,
     };
-    let rows = stage.driver.engine.store().page(query).await.unwrap();
+    let rows = stage.driver.engine.reader().page(query).await.unwrap();
     assert!(!format!("{rows:?}").contains(KEY));
     stage.press("ctrl-u").await;
     for keys in ["up", "up", "ctrl-y"] {

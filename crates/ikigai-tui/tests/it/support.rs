@@ -422,7 +422,7 @@ impl Stage {
             direction: Direction::Forwards,
             limit: 1000,
         };
-        let rows = self.driver.engine.store().page(query).await.unwrap();
+        let rows = self.driver.engine.reader().page(query).await.unwrap();
         let users = rows.into_iter();
         let users = users.filter(|row| row.kind.read_as() == Some(Kind::User));
         users.filter_map(|row| row.content).collect()
@@ -435,7 +435,7 @@ impl Stage {
             direction: Direction::Forwards,
             limit: 1000,
         };
-        let rows = self.driver.engine.store().page(query).await.unwrap();
+        let rows = self.driver.engine.reader().page(query).await.unwrap();
         let commands = rows
             .iter()
             .filter(|row| row.kind.read_as() == Some(Kind::Command));

@@ -275,7 +275,7 @@ async fn stored_events(
             direction: Direction::Forwards,
             limit: PAGE_ROWS,
         };
-        let rows = engine.store().page(query).await?;
+        let rows = engine.reader().page(query).await?;
         let Some(last) = rows.last() else {
             return Ok(());
         };
