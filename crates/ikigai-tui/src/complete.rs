@@ -46,13 +46,13 @@ struct OpenList {
 pub struct CompletedText {
     /// Replaced bytes.
     pub part: Range<usize>,
-    /// By what.
+    /// Replacement.
     pub text: String,
 }
 
 impl Completion {
-    /// The text or what there is to choose from has changed: opens the list if something can stand at
-    /// the cursor, unless it was closed for this word.
+    /// Updates the list after a change of the text or the candidates.
+    /// Opens it if there are candidates at the cursor, unless the user closed it for this word.
     pub fn edited(&mut self, text: &str, cursor: usize) {
         let Some(wanted) = wanted(text, cursor) else {
             self.open = None;
@@ -69,7 +69,7 @@ impl Completion {
         self.show(wanted, text, cursor);
     }
 
-    /// The cursor has moved: the list stays only within its word.
+    /// Updates the list after a cursor move: it stays open only within its word.
     pub fn moved(&mut self, text: &str, cursor: usize) {
         let word = self.open.as_ref().map(|open| open.wanted.from);
         if word.is_some() && wanted(text, cursor).map(|wanted| wanted.from) == word {
@@ -79,14 +79,14 @@ impl Completion {
         }
     }
 
-    /// The user asks for the list; says whether there is one.
+    /// Opens the list on request; returns false if there are no candidates.
     pub fn ask(&mut self, text: &str, cursor: usize) -> bool {
         self.closed = None;
         self.edited(text, cursor);
         self.is_open()
     }
 
-    /// Closes the list until the word changes; says whether it was open.
+    /// Closes the list until the word changes; returns false if it was not open.
     pub fn close(&mut self) -> bool {
         let Some(open) = self.open.take() else {
             return false;
@@ -95,7 +95,7 @@ impl Completion {
         true
     }
 
-    /// Reports whether the list is open.
+    /// Returns true if the list is open.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
@@ -129,7 +129,7 @@ impl Completion {
         self.listing = Some((directory.to_owned(), paths));
     }
 
-    /// Moves the mark; it wraps at the ends.
+    /// Moves the selection; it wraps at the ends.
     pub fn mark(&mut self, by: isize) {
         if let Some(open) = &mut self.open {
             open.list.mark(by);
@@ -137,7 +137,7 @@ impl Completion {
         }
     }
 
-    /// Marks the entry in a row that is shown; says whether there is one.
+    /// Selects the entry in a visible row; returns false if there is none.
     pub fn click(&mut self, row: usize) -> bool {
         let Some(open) = &mut self.open else {
             return false;
@@ -147,7 +147,7 @@ impl Completion {
         is_there
     }
 
-    /// Reports whether Enter takes the marked entry instead of running the line.
+    /// Returns true if Enter takes the selected entry instead of running the line.
     pub fn takes_enter(&self, text: &str, cursor: usize) -> bool {
         let Some(open) = &self.open else {
             return false;
@@ -155,8 +155,8 @@ impl Completion {
         open.chosen || !is_complete(text, cursor, &self.choices(&open.wanted))
     }
 
-    /// Takes the marked entry. Of a directory the list then shows the files, else it is closed until
-    /// the next word; call [`Completion::edited`] after the input was changed.
+    /// Takes the selected entry. A directory opens the list of its files; otherwise the list closes
+    /// until the next word. Call [`Completion::edited`] after changing the input.
     pub fn take(&mut self, text: &str, cursor: usize) -> Option<CompletedText> {
         let open = self.open.take()?;
         let entry = open.list.into_marked()?;
@@ -169,7 +169,7 @@ impl Completion {
                 Completes::Commands if from == 1 => {
                     Command::find(&put).is_some_and(|command| command.takes != Takes::Nothing)
                 }
-                // After `@` the message goes on.
+                // After `@` the message continues.
                 Completes::Paths => !text.starts_with('/'),
                 _ => false,
             };
@@ -184,7 +184,7 @@ impl Completion {
         })
     }
 
-    /// Rows of the list around the marked entry.
+    /// Rows of the list around the selected entry.
     pub fn lines(&mut self, columns: u16, rows: usize) -> Vec<TextLine> {
         let Some(open) = &mut self.open else {
             return Vec::new();
@@ -233,7 +233,7 @@ impl Completion {
     }
 }
 
-/// The directory of a path that is being typed, as it is typed.
+/// Directory part of a path being typed.
 fn directory_of(wanted: &Wanted) -> Option<&str> {
     let end = wanted.typed.rfind('/').map_or(0, |slash| slash + 1);
     is_path(wanted.what).then(|| &wanted.typed[..end])

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use writer::{DraftJob, DraftReport, DraftWriter};
 
-/// The longest file that is read back.
+/// Size limit of a file.
 const LONGEST_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Age after which the lock file of an instance without drafts is removed.
@@ -107,7 +107,7 @@ impl DraftFiles {
         removed(fs::remove_file(self.path(&id_name(id), PENDING)))
     }
 
-    /// Takes over the drafts of an agent from dead processes, joined in the order of their times.
+    /// Takes over the drafts of an agent from dead processes, joined by time.
     pub fn claim_draft(&mut self, agent: AgentId) -> io::Result<Option<SavedDraft>> {
         let agent_name = agent.to_string();
         let mut found = Vec::new();
@@ -159,7 +159,7 @@ impl DraftFiles {
         self.directory.join(format!("{name}.{instance}.{kind}"))
     }
 
-    /// Makes the directory and locks this instance.
+    /// Creates the directory and locks this instance.
     fn take_lock(&mut self) -> io::Result<()> {
         if self.lock.is_some() {
             return Ok(());
@@ -177,7 +177,7 @@ impl DraftFiles {
         Ok(())
     }
 
-    /// Files of one kind of processes that are gone, with the name before the instance.
+    /// Files of one kind left by dead processes, each with its name without the instance.
     fn left_behind(&self, kind: &str) -> io::Result<Vec<(PathBuf, String)>> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -219,7 +219,7 @@ enum Sync {
     No,
 }
 
-/// Replaces a file as a whole; only its user can read it.
+/// Replaces a file atomically, readable only by its user.
 fn replace(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     let next = path.with_extension("new");
     let flags =

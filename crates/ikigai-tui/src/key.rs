@@ -5,9 +5,9 @@
 pub enum TerminalEvent {
     /// A key was pressed.
     Key(KeyPress),
-    /// Text was pasted; it may hold anything.
+    /// Text was pasted, with any contents.
     Paste(String),
-    /// The mouse did something.
+    /// Mouse event.
     Mouse(MouseEvent),
     /// The terminal got or lost the focus.
     Focus(bool),
@@ -36,7 +36,7 @@ pub struct KeyPress {
 /// The key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyCode {
-    /// One that makes a character. With Ctrl it is the small letter.
+    /// Character key; with Ctrl it is the lower-case letter.
     Char(char),
     /// Enter.
     Enter,
@@ -86,7 +86,7 @@ pub struct MouseEvent {
 pub enum MouseAction {
     /// The left button went down.
     Press,
-    /// It moved with the left button down.
+    /// The mouse moved with the left button down.
     Drag,
     /// The left button came up.
     Release,
@@ -97,7 +97,7 @@ pub enum MouseAction {
 }
 
 impl KeyPress {
-    /// A key alone.
+    /// A key without modifiers.
     pub const fn of(code: KeyCode) -> Self {
         Self {
             code,

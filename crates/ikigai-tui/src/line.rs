@@ -1,4 +1,4 @@
-//! Lines of text with looks: what renderers make and grids show.
+//! Lines of styled text, between renderers and grids.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct TextLine {
 }
 
 impl TextLine {
-    /// A line of these pieces, all of them text.
+    /// A line of these spans, without a lead.
     pub fn new(spans: Vec<TextSpan>) -> Self {
         Self {
             spans,
@@ -47,12 +47,12 @@ impl TextLine {
         }
     }
 
-    /// A line of one piece.
+    /// A line of one span.
     pub fn of(text: impl Into<String>, look: impl Into<Look>) -> Self {
         Self::new(vec![TextSpan::new(text, look)])
     }
 
-    /// All that it says, signs included.
+    /// Text of the line, with its lead.
     pub fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }

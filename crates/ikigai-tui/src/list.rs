@@ -1,4 +1,4 @@
-//! List of choices: the visible part and the marked entry.
+//! List of choices: visible part and selected entry.
 
 use ikigai_engine::commands::Candidate;
 
@@ -10,12 +10,12 @@ use crate::width::width;
 /// End of an entry that is cut.
 const MORE: &str = "…";
 
-/// Entries of which one is marked.
+/// Entries with one selected.
 #[derive(Clone, Debug, Default)]
 pub struct ChoiceList {
     entries: Vec<Candidate>,
     marked: usize,
-    /// The first entry that is shown.
+    /// First visible entry.
     first: usize,
     /// Entries on the screen.
     rows: usize,
@@ -37,7 +37,7 @@ impl ChoiceList {
         self.entries.len()
     }
 
-    /// Reports whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -48,7 +48,7 @@ impl ChoiceList {
         self.scroll();
     }
 
-    /// Moves the mark; it wraps at the ends.
+    /// Moves the selection; it wraps at the ends.
     pub fn mark(&mut self, by: isize) {
         let end = self.entries.len().saturating_sub(1);
         self.marked = match self.marked.checked_add_signed(by) {
@@ -61,7 +61,7 @@ impl ChoiceList {
         self.scroll();
     }
 
-    /// Marks the entry with this text, if there is one.
+    /// Selects the entry with this text, if there is one.
     pub fn mark_text(&mut self, text: &str) -> bool {
         let at = self.entries.iter().position(|entry| entry.text == text);
         self.marked = at.unwrap_or(self.marked);
@@ -79,7 +79,7 @@ impl ChoiceList {
         is_there
     }
 
-    /// Marks the entry in a row that is shown; says whether there is one.
+    /// Selects the entry in a visible row; returns false if there is none.
     pub fn click(&mut self, row: usize) -> bool {
         let entry = self.first + row;
         let is_there = row < self.rows && entry < self.entries.len();
@@ -89,25 +89,25 @@ impl ChoiceList {
         is_there
     }
 
-    /// The text of the entry that is marked.
+    /// Text of the selected entry.
     pub fn marked(&self) -> Option<&str> {
         self.entries
             .get(self.marked)
             .map(|entry| entry.text.as_str())
     }
 
-    /// The entry that is marked.
+    /// The selected entry.
     pub fn into_marked(self) -> Option<Candidate> {
         self.entries.into_iter().nth(self.marked)
     }
 
-    /// Number of the marked entry and of all: `3/37`.
+    /// Number of the selected entry, and of all: `3/37`.
     pub fn place(&self) -> String {
         let marked = (self.marked + 1).min(self.entries.len());
         format!("{marked}/{}", self.entries.len())
     }
 
-    /// The rows that are shown.
+    /// Visible rows.
     pub fn lines(&self, columns: u16) -> Vec<TextLine> {
         let entries = self.entries.iter().enumerate();
         let shown = entries.skip(self.first).take(self.rows);

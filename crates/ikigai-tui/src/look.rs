@@ -8,23 +8,23 @@ pub enum Tone {
     Text,
     /// Secondary text: times, counts, hints.
     Faint,
-    /// Words of the user.
+    /// User messages.
     User,
     /// The sign of the model's answers.
     Assistant,
     /// Thinking of the model.
     Thinking,
-    /// Tool calls and what came of them.
+    /// Tool calls and results.
     Tool,
     /// A command's echo.
     Command,
-    /// Mail, forks and merges: what agents do with each other.
+    /// Mail, forks and merges.
     Agent,
-    /// Something went well.
+    /// Success.
     Good,
-    /// Something to know.
+    /// Warning.
     Warning,
-    /// Something failed.
+    /// Error.
     Error,
     /// An added line of a diff.
     Added,
@@ -32,7 +32,7 @@ pub enum Tone {
     Removed,
     /// A heading.
     Heading,
-    /// Code between the words, or a block of it.
+    /// Inline code, or a code block.
     Code,
     /// A keyword in code.
     Keyword,
@@ -46,27 +46,27 @@ pub enum Tone {
     Name,
     /// A link.
     Link,
-    /// Something quoted.
+    /// Quotation.
     Quote,
-    /// A line that divides.
+    /// Horizontal rule.
     Rule,
     /// Running work.
     Busy,
-    /// Something is asked.
+    /// Question.
     Question,
-    /// The line at the bottom.
+    /// Status line.
     Status,
     /// Part of the status that must not be overlooked.
     Alert,
-    /// The entry that is marked in a list.
+    /// Selected entry of a list.
     Marked,
     /// Match of a search or of typed text.
     Match,
-    /// Text that is selected.
+    /// Selected text.
     Selected,
 }
 
-/// A role, and how it is set off.
+/// Role and emphasis of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Look {
     /// Tone of the text.
@@ -76,25 +76,25 @@ pub struct Look {
 }
 
 impl Look {
-    /// Heavier.
+    /// Bold.
     pub const BOLD: u8 = 1;
-    /// Fainter.
+    /// Dim.
     pub const DIM: u8 = 2;
-    /// Slanted.
+    /// Italic.
     pub const ITALIC: u8 = 4;
-    /// With a line below.
+    /// Underlined.
     pub const UNDERLINE: u8 = 8;
-    /// With its colours exchanged.
+    /// Reverse video.
     pub const REVERSE: u8 = 16;
-    /// With a line through it.
+    /// Struck through.
     pub const STRIKE: u8 = 32;
 
-    /// A role as it is.
+    /// A role without emphasis.
     pub const fn of(role: Tone) -> Self {
         Self { role, set_off: 0 }
     }
 
-    /// The look with one more emphasis.
+    /// Adds an emphasis.
     #[must_use]
     pub const fn with(self, set_off: u8) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Look {
         }
     }
 
-    /// Reports whether it has an emphasis.
+    /// Returns true if it has an emphasis.
     pub const fn has(self, set_off: u8) -> bool {
         self.set_off & set_off != 0
     }

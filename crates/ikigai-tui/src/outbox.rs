@@ -1,6 +1,6 @@
-//! Typed lines on their way into the log: what is sent, what is pending, and when to try again.
+//! Outbox: typed lines on their way into the log, with their state and retries.
 //!
-//! Knows neither files nor the store: it asks for both by [`OutboxAction`]s.
+//! Does no I/O: it requests files and commits by [`OutboxAction`]s.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Number of results kept for late callers.
 const MOST_RESULTS: usize = 64;
 
-/// Work that the owner of the outbox does.
+/// Work for the owner of the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutboxAction {
     /// Write a message to its file.
@@ -37,7 +37,7 @@ pub enum SubmissionState {
     Sent,
     /// It is stored, or its command runs.
     Received,
-    /// It is not stored and kept, for this reason.
+    /// It is saved but not stored, for this reason.
     Pending(String),
     /// It was not stored and is back in the input, for this reason.
     Returned(String),
@@ -73,13 +73,13 @@ enum EntryState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SaveState {
     Not,
-    /// Asked for; the answer has not come.
+    /// Requested; not answered yet.
     Asked,
     OnDisk,
     InMemory,
 }
 
-/// See the module.
+/// Lines that are not stored yet, and results for callers.
 #[derive(Default)]
 pub struct Outbox {
     entries: Vec<OutboxEntry>,
@@ -98,7 +98,7 @@ impl OutboxEntry {
         }
     }
 
-    /// Returns whether the file of the message could not be written.
+    /// Returns true if the file of the message could not be written.
     pub fn is_in_memory(&self) -> bool {
         self.saved == SaveState::InMemory
     }
@@ -122,7 +122,7 @@ impl Outbox {
         self.add(agent, submission, EntryState::Delivering, now);
     }
 
-    /// The agent has a line.
+    /// Records that the agent has a line.
     pub fn delivered(&mut self, id: MailId) {
         if let Some(entry) = self.get_mut(id)
             && entry.state == EntryState::Delivering
@@ -131,7 +131,7 @@ impl Outbox {
         }
     }
 
-    /// Adds a message behind pending ones of the same agent; returns whether there are any.
+    /// Adds a message behind pending ones of the same agent; returns false if there are none.
     pub fn send_behind(&mut self, agent: AgentId, submission: &Submission, now: Instant) -> bool {
         let mut before = self.entries.iter().filter(|entry| entry.agent == agent);
         let Some(reason) = before.find_map(OutboxEntry::reason).map(str::to_owned) else {
@@ -185,24 +185,24 @@ impl Outbox {
         self.entries.iter_mut().find(has_id)
     }
 
-    /// Text of a line that is here.
+    /// Text of a line.
     pub fn line(&self, id: MailId) -> Option<&str> {
         let mut entries = self.entries.iter();
         let entry = entries.find(|entry| entry.submission.id == id)?;
         Some(&entry.submission.line)
     }
 
-    /// Returns whether a line is here.
+    /// Returns true if the outbox has a line.
     pub fn has(&self, id: MailId) -> bool {
         self.entries.iter().any(|entry| entry.submission.id == id)
     }
 
-    /// A line is stored, or its command ran.
+    /// Removes a line that is stored, or whose command ran.
     pub fn received(&mut self, id: MailId) -> Option<OutboxEntry> {
         self.remove(id, SubmissionState::Received)
     }
 
-    /// A line was not stored and goes back to the input.
+    /// Removes a line that was not stored and goes back to the input.
     pub fn returned(&mut self, id: MailId, reason: &str) -> Option<OutboxEntry> {
         self.remove(id, SubmissionState::Returned(reason.to_owned()))
     }
@@ -223,14 +223,14 @@ impl Outbox {
         Some(entry)
     }
 
-    /// The shell command of a line runs.
+    /// Records that the shell command of a line runs.
     pub fn running(&mut self, id: MailId) {
         if let Some(entry) = self.get_mut(id) {
             entry.state = EntryState::Running;
         }
     }
 
-    /// The store failed, so that a message waits.
+    /// Records a failure of the store, so that the message waits.
     pub fn unstored(&mut self, id: MailId, reason: &str, now: Instant) {
         if let Some(entry) = self.get_mut(id) {
             entry.state = EntryState::Waiting {
@@ -241,7 +241,7 @@ impl Outbox {
         self.save_late(now);
     }
 
-    /// The file of a message was written or not.
+    /// Records if the file of a message was written.
     pub fn saved(&mut self, id: MailId, on_disk: bool) {
         if let Some(entry) = self.get_mut(id) {
             entry.saved = if on_disk {
@@ -252,7 +252,7 @@ impl Outbox {
         }
     }
 
-    /// Takes out the newest message of an agent that waits and is not being stored.
+    /// Takes out the newest waiting message of an agent that is not being stored.
     pub fn take_back(&mut self, agent: AgentId) -> Option<OutboxEntry> {
         let waits = |entry: &&OutboxEntry| {
             entry.agent == agent && matches!(entry.state, EntryState::Waiting { .. })
@@ -279,7 +279,7 @@ impl Outbox {
         agents
     }
 
-    /// Lines of an agent that wait to be heard, after a moment.
+    /// Lines of an agent without an answer for a moment.
     pub fn queued(&self, agent: AgentId) -> impl Iterator<Item = &OutboxEntry> {
         self.entries.iter().filter(move |entry| {
             let is_late = entry.saved != SaveState::Not;
@@ -288,12 +288,12 @@ impl Outbox {
         })
     }
 
-    /// Messages that the store could not take.
+    /// Messages that the store could not accept.
     pub fn pending(&self) -> impl Iterator<Item = &OutboxEntry> {
         self.entries.iter().filter(|entry| entry.reason().is_some())
     }
 
-    /// Returns whether a line of an agent is neither received nor on disk.
+    /// Returns true if a line of an agent is neither received nor on disk.
     pub fn is_unsaved(&self, agent: AgentId) -> bool {
         self.entries
             .iter()
@@ -313,7 +313,7 @@ impl Outbox {
         })
     }
 
-    /// Asks for what is due: saving lines that take long, storing pending ones in their order.
+    /// Requests due work: saving late lines, storing pending ones in order.
     pub fn tick(&mut self, now: Instant) {
         self.save_late(now);
         let mut seen = Vec::new();
@@ -345,7 +345,7 @@ impl Outbox {
         }
     }
 
-    /// Asks for saving everything that is not on disk, because the program ends.
+    /// Requests saving of all lines that are not on disk, because the program ends.
     pub fn save_all(&mut self) {
         for entry in &mut self.entries {
             entry.since = entry.since.checked_sub(SAVED_AFTER).unwrap_or(entry.since);
@@ -372,7 +372,7 @@ impl Outbox {
         times.min()
     }
 
-    /// Takes out the work that is to be done, in order.
+    /// Takes the requested work, in order.
     pub fn take_actions(&mut self) -> Vec<OutboxAction> {
         std::mem::take(&mut self.actions)
     }

@@ -1,9 +1,9 @@
-//! The signs before rows, and what stands for them where the terminal has only ASCII.
+//! Signs before rows, and their ASCII replacements.
 
 /// Character set of the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Symbols {
-    /// All of them.
+    /// Unicode.
     #[default]
     Utf8,
     /// ASCII only.
@@ -21,25 +21,25 @@ pub enum Sign {
     Thought,
     /// Before a tool call.
     Call,
-    /// Before what came of it.
+    /// Before its result.
     Result,
-    /// Before something that failed or was stopped.
+    /// Before an error or an interruption.
     Failed,
     /// Before a warning.
     Warning,
     /// Before a mark.
     Mark,
-    /// Before a return.
+    /// Before a rewind.
     Rewound,
-    /// Before what takes a return back.
+    /// Before a redo.
     Redone,
     /// Before a fork.
     Forked,
     /// Before mail.
     Mail,
-    /// Before what came of a child.
+    /// Before a merge.
     Merged,
-    /// Before a shell line of the user.
+    /// Before a shell command of the user.
     Shell,
     /// In place of omitted text.
     More,
@@ -47,21 +47,21 @@ pub enum Sign {
     Dot,
     /// Between the ends of a range.
     To,
-    /// At both ends of a line that divides.
+    /// At both ends of a rule.
     Rule,
     /// Before an item of a list.
     Bullet,
     /// Before a quotation.
     Quote,
-    /// Before something that is done.
+    /// Before a finished item.
     Done,
-    /// Before something that is to be done.
+    /// Before an open item.
     Open,
     /// Between the columns of a table.
     Column,
     /// Crossing of a column and a line.
     Cross,
-    /// A piece of a line.
+    /// Segment of a line.
     Dash,
 }
 

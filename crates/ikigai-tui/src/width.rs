@@ -1,4 +1,4 @@
-//! Cells of text. Wrapping, cutting and drawing all use this module, so that they agree.
+//! Width of text in cells. Wrapping, cutting and drawing all use this module, so that they agree.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -77,7 +77,7 @@ impl<'a> Iterator for Pieces<'a> {
                 let width = if width == 2 { 2 } else { 1 };
                 return self.take(rest, head(whole, LONGEST_PIECE).len(), width, whole.len());
             }
-            // Some scripts join more than two cells: there what makes it wider has its own.
+            // Some scripts join more than two cells: the wider part gets separate cells.
             let until = |end: usize| whole.get(..end).map_or(0, UnicodeWidthStr::width);
             let end = whole
                 .char_indices()
@@ -108,7 +108,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// The beginning of a text, in whole characters.
+/// Prefix of a text, in whole characters.
 fn head(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }

@@ -1,4 +1,4 @@
-//! The thread that reads and writes draft files, so that no key waits for a disk.
+//! Thread that reads and writes draft files, so that no key waits for a disk.
 
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -54,7 +54,7 @@ impl DraftWriter {
         Self { jobs }
     }
 
-    /// Queues a job; returns whether there was room.
+    /// Queues a job; returns false if the queue is full.
     pub(crate) fn queue(&self, job: DraftJob) -> bool {
         !matches!(
             self.jobs.try_send(job),
@@ -65,7 +65,7 @@ impl DraftWriter {
 
 fn work(mut files: Option<DraftFiles>, queue: &Receiver<DraftJob>, report: &dyn Fn(DraftReport)) {
     for job in queue {
-        // A draft that cannot be read or written is no reason to disturb: the input has it.
+        // Ignore failures: the input still has the draft.
         match (job, &mut files) {
             (DraftJob::ClaimDraft(agent), Some(files)) => {
                 if let Ok(Some(draft)) = files.claim_draft(agent) {

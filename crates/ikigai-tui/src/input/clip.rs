@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
-/// Text as it is shown. A fold is shown as its label, and is never taken apart.
+/// Text with folds. A fold appears as its label, and is never split.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Clip {
     text: String,
-    /// In the order in which they stand, none overlapping another.
+    /// In order, without overlaps.
     folds: Vec<ClipFold>,
 }
 
-/// A piece of text that is shown as its label.
+/// Folded piece of text, shown as its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ClipFold {
     /// Start of its label.
@@ -32,7 +32,7 @@ impl Clip {
         }
     }
 
-    /// A text that is shown as a label.
+    /// Text folded to a label.
     pub(super) fn folded(whole: &str, label: String) -> Self {
         let fold = ClipFold {
             start: 0,
@@ -112,17 +112,17 @@ impl Clip {
         removed
     }
 
-    /// Puts something behind it.
+    /// Appends text.
     pub(super) fn append(&mut self, other: &Self) {
         self.replace(self.len()..self.len(), other);
     }
 
-    /// Puts something before it.
+    /// Prepends text.
     pub(super) fn prepend(&mut self, other: &Self) {
         self.replace(0..0, other);
     }
 
-    /// The fold within which a place is; a place at its ends is outside.
+    /// Fold that contains a place; its ends are outside.
     pub(super) fn fold_around(&self, at: usize) -> Option<Range<usize>> {
         let next = self.folds.partition_point(|fold| fold.end <= at);
         let fold = self.folds.get(next)?;
@@ -150,7 +150,7 @@ impl Clip {
         }
     }
 
-    /// The next place at or after this one where a cursor can be.
+    /// Next valid cursor position at or after a place.
     pub(super) fn cursor_place(&self, at: usize) -> usize {
         let at = self.text.ceil_char_boundary(at);
         if let Some(fold) = self.fold_around(at) {

@@ -19,12 +19,12 @@ pub struct History {
     entries: Vec<String>,
     bytes: usize,
     at: usize,
-    /// Texts that were left with changes, until one is sent.
+    /// Edited texts that were left, until one is sent.
     left: BTreeMap<usize, Unsent>,
 }
 
 impl History {
-    /// Texts that were sent, the newest last.
+    /// History of sent messages, the newest last.
     pub fn new(sent: impl IntoIterator<Item = String>) -> Self {
         let mut history = Self::default();
         for text in sent {
@@ -33,7 +33,7 @@ impl History {
         history
     }
 
-    /// Adds a sent message; the input is at the end again.
+    /// Adds a sent message and returns to the unsent text.
     pub fn sent(&mut self, text: String) {
         self.at = 0;
         self.left.clear();
@@ -71,7 +71,7 @@ impl History {
     pub fn previous(&mut self, editor: &mut Editor) -> bool {
         let went = self.at < self.entries.len() && self.go(self.at + 1, editor);
         if went {
-            // In the first line, so that the next step up goes further back.
+            // In the first line, so that the next step up goes to an older message.
             let line = editor.shown().find('\n').unwrap_or(usize::MAX);
             editor.move_to(line);
         }
@@ -83,7 +83,7 @@ impl History {
         self.at.checked_sub(1).is_some_and(|at| self.go(at, editor))
     }
 
-    /// Reports whether the input shows the oldest message.
+    /// Returns true if the input shows the oldest message.
     pub fn is_at_oldest(&self) -> bool {
         self.at == self.entries.len()
     }
@@ -118,19 +118,19 @@ pub struct HistorySearch {
 }
 
 impl HistorySearch {
-    /// Begins a search.
+    /// Starts a search.
     pub fn new(history: &History) -> Self {
         let mut search = Self::default();
         search.look(history);
         search
     }
 
-    /// The search text.
+    /// The needle.
     pub fn sought(&self) -> &Editor {
         &self.sought
     }
 
-    /// Seeks more than before.
+    /// Adds text to the needle.
     pub fn insert(&mut self, text: &str, history: &History) {
         self.sought.insert(&text.replace(['\n', '\r'], " "));
         self.look(history);
@@ -145,21 +145,21 @@ impl HistorySearch {
         changed
     }
 
-    /// Goes to an older match; says whether there is one.
+    /// Selects an older match; returns false if there is none.
     pub fn older(&mut self) -> bool {
         let more = self.marked + 1 < self.matches.len();
         self.marked += usize::from(more);
         more
     }
 
-    /// Goes to a newer match; says whether there is one.
+    /// Selects a newer match; returns false if there is none.
     pub fn newer(&mut self) -> bool {
         let more = self.marked > 0;
         self.marked -= usize::from(more);
         more
     }
 
-    /// Number of the shown match and of all, from 1; none without a match.
+    /// Number of the selected match, from 1, and of all; none without a match.
     pub fn place(&self) -> Option<(usize, usize)> {
         let count = self.matches.len();
         (count > 0).then_some((self.marked + 1, count))
@@ -182,7 +182,7 @@ impl HistorySearch {
     }
 }
 
-/// Position of a match; case matters if the search text has a capital letter.
+/// Position of the needle; case-sensitive if it has a capital letter.
 fn find(text: &str, sought: &str) -> Option<Range<usize>> {
     if sought.chars().any(char::is_uppercase) {
         let start = text.find(sought)?;

@@ -1,4 +1,4 @@
-//! The input: an editor of several lines that knows no terminal.
+//! Multi-line editor, independent of the terminal.
 
 mod clip;
 mod history;
@@ -24,17 +24,17 @@ pub const LIMIT_BYTES: usize = 16 * 1024 * 1024;
 
 /// A paste of more lines is folded.
 const PLAIN_LINES: usize = 8;
-/// So is one of more characters.
+/// A paste of more characters is folded.
 const PLAIN_CHARACTERS: usize = 1_000;
 
 /// Effect of a key on the text or the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EditCommand {
-    /// Puts a newline in.
+    /// Inserts a newline.
     Newline,
-    /// Takes out what stands before the cursor.
+    /// Deletes the grapheme before the cursor.
     Backspace,
-    /// Takes out what stands behind the cursor.
+    /// Deletes the grapheme behind the cursor.
     DeleteForward,
     /// Moves by a grapheme.
     Left,
@@ -52,9 +52,9 @@ pub enum EditCommand {
     TextStart,
     /// Moves to the end of the text.
     TextEnd,
-    /// Moves to the row above, as it is shown.
+    /// Moves to the visible row above.
     Up,
-    /// Moves to the row below, as it is shown.
+    /// Moves to the visible row below.
     Down,
     /// Kills up to the end of the line, or its newline.
     KillToEnd,
@@ -68,18 +68,18 @@ pub enum EditCommand {
     Yank,
     /// Replaces the inserted kill by an older one.
     YankPop,
-    /// Takes back the last step.
+    /// Undoes the last step.
     Undo,
-    /// Does the step again that was taken back.
+    /// Redoes the last undone step.
     Redo,
 }
 
-/// The input would be larger than it may be.
+/// The input would exceed its size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the text is too large: the input takes 16 MB")]
 pub struct TooLarge;
 
-/// The rows of the input that are shown.
+/// Visible rows of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditorLayout {
     /// Their text.
@@ -92,7 +92,7 @@ pub struct EditorLayout {
     pub total_rows: usize,
 }
 
-/// A text as it was at some time, with its cursor and what can be undone.
+/// Saved text with its cursor and undo history.
 #[derive(Clone, Debug, Default)]
 pub struct Unsent {
     text: Clip,
@@ -123,10 +123,10 @@ pub struct Editor {
     steps: Steps,
     kills: Kills,
     rows: EditorRows,
-    /// The first row that is shown.
+    /// First visible row.
     first_row: usize,
     last: Last,
-    /// The column that moving up and down keeps to.
+    /// Column that up and down keep.
     column: Option<usize>,
 }
 
@@ -151,12 +151,12 @@ impl Editor {
         self.text.whole()
     }
 
-    /// The text as it is shown: folds are their labels.
+    /// Text with folds as labels.
     pub fn shown(&self) -> &str {
         self.text.text()
     }
 
-    /// Says whether there is no text.
+    /// Returns true if there is no text.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -166,13 +166,13 @@ impl Editor {
         self.cursor
     }
 
-    /// Moves the cursor to a place in the text as it is shown, or to the next where it can be.
+    /// Moves the cursor to a byte offset, or to the next valid position.
     pub fn move_to(&mut self, at: usize) {
         self.cursor = self.text.cursor_place(at.min(self.text.len()));
         self.did(Last::Other);
     }
 
-    /// Replaces the whole text and goes to its end. It can be undone.
+    /// Replaces the whole text and moves to its end; can be undone.
     pub fn set(&mut self, text: &str) {
         let text = Clip::plain(without_returns(text));
         self.change(0..self.text.len(), &text, Last::Other);
@@ -183,14 +183,14 @@ impl Editor {
         self.restore(Unsent::default()).text.whole()
     }
 
-    /// Takes the text out as a kill.
+    /// Kills the whole text.
     pub fn clear(&mut self) {
         self.did(Last::Other);
         self.kill(0..self.text.len(), StepSide::Behind);
         self.did(Last::Other);
     }
 
-    /// The text and the cursor, to come back to.
+    /// Saves the text and the cursor.
     pub fn unsent(&self) -> Unsent {
         Unsent {
             text: self.text.clone(),
@@ -217,13 +217,13 @@ impl Editor {
         }
     }
 
-    /// Puts typed text in; says whether there was room.
+    /// Inserts typed text; returns false if there is no room.
     pub fn insert(&mut self, text: &str) -> bool {
         let text = Clip::plain(without_returns(text));
         self.change(self.cursor..self.cursor, &text, Last::Typed)
     }
 
-    /// Puts pasted text in. Whatever is in it is text; if there is much of it, it is folded.
+    /// Inserts pasted text verbatim; folds it if it is long.
     pub fn paste(&mut self, text: &str) -> Result<(), TooLarge> {
         let text = without_returns(text);
         let clip = match label(&text) {
@@ -237,8 +237,8 @@ impl Editor {
         }
     }
 
-    /// Puts something in the place of a part of the text as it is shown, and goes to its end; says
-    /// whether there was room. A fold that the part touches goes with it.
+    /// Replaces a part of the text, and moves to its end; returns false without room.
+    /// Offsets count folds as labels. A fold that the part touches is replaced too.
     pub fn replace(&mut self, part: Range<usize>, text: &str) -> bool {
         let length = self.text.len();
         let (start, end) = (part.start.min(length), part.end.min(length));
@@ -250,12 +250,12 @@ impl Editor {
         self.change(start..end, &text, Last::Other)
     }
 
-    /// Says whether a `\` stands right before the cursor, so that Enter makes a newline.
+    /// Returns true if `\` is right before the cursor, so that Enter makes a newline.
     pub fn ends_with_backslash(&self) -> bool {
         self.shown()[..self.cursor].ends_with('\\')
     }
 
-    /// Makes the `\` before the cursor a newline; says whether there was one.
+    /// Replaces the `\` before the cursor by a newline; returns false if there is none.
     pub fn continue_line(&mut self) -> bool {
         self.ends_with_backslash() && self.replace(self.cursor - 1..self.cursor, "\n")
     }
@@ -353,7 +353,7 @@ impl Editor {
         (line, u16::try_from(column - left_out).unwrap_or(width))
     }
 
-    /// Puts the cursor to a row, among those shown last, and a column.
+    /// Moves the cursor to a visible row and a column.
     pub fn click(&mut self, row: usize, column: usize) {
         let row = (self.first_row + row).min(self.rows.count() - 1);
         let at = self.rows.place(&self.text, row, column);
@@ -423,7 +423,7 @@ impl Editor {
         true
     }
 
-    /// Puts something in the place of a part and the cursor behind it, as a step that can be undone.
+    /// Replaces a part as an undo step, and moves the cursor behind it.
     fn change(&mut self, part: Range<usize>, by: &Clip, last: Last) -> bool {
         let goes_on = last == self.last && matches!(last, Last::Typed | Last::Erased);
         self.did(Last::Other);
@@ -445,7 +445,7 @@ impl Editor {
         true
     }
 
-    /// Puts something in the place of a part and the cursor behind it; returns the part.
+    /// Replaces a part and moves the cursor behind it; returns the old part.
     fn put(&mut self, part: Range<usize>, by: &Clip) -> Clip {
         let at = part.start;
         let removed = self.text.replace(part, by);
@@ -454,7 +454,7 @@ impl Editor {
         removed
     }
 
-    /// A kill of nothing keeps the kills before it together.
+    /// Kills a part. An empty one does not end a sequence of kills.
     fn kill(&mut self, part: Range<usize>, side: StepSide) -> bool {
         if part.is_empty() {
             self.column = None;
@@ -499,7 +499,7 @@ impl Editor {
     }
 }
 
-/// The text with every end of a line as a newline.
+/// Normalizes line ends to newlines.
 fn without_returns(text: &str) -> String {
     if text.contains('\r') {
         text.replace("\r\n", "\n").replace('\r', "\n")

@@ -39,7 +39,7 @@ impl Default for EditorRows {
 }
 
 impl EditorRows {
-    /// Wraps the text, if that was not done for this width.
+    /// Wraps the text unless it is wrapped at this width.
     pub(super) fn fit(&mut self, clip: &Clip, width: usize) {
         let width = width.max(1);
         if self.width == width {
@@ -73,8 +73,8 @@ impl EditorRows {
         self.firm
             .truncate(self.firm.partition_point(|start| *start < at));
         let mut first = self.row_of(at);
-        // A mark that joins the last grapheme of a row can change its width, and so let it stand one
-        // row higher.
+        // A mark that joins the last grapheme of a row can change its width, and so move it one row
+        // up.
         for _ in 0..2 {
             let start = self.starts.get(first).copied().unwrap_or_default();
             let is_firm = self.firm.last() == Some(&start);
@@ -103,7 +103,7 @@ impl EditorRows {
         self.starts.len().max(1)
     }
 
-    /// In which row a place is.
+    /// Row of a place.
     pub(super) fn row_of(&self, at: usize) -> usize {
         let below = self.starts.partition_point(|start| *start <= at);
         below.saturating_sub(1)
@@ -117,13 +117,13 @@ impl EditorRows {
         start..end - usize::from(newline)
     }
 
-    /// Says whether a row continues the line of the row above it.
+    /// Returns true if a row continues the line of the row above.
     pub(super) fn continues(&self, clip: &Clip, row: usize) -> bool {
         let start = self.starts.get(row).copied();
         row > 0 && start.is_some_and(|start| !clip.text()[..start].ends_with('\n'))
     }
 
-    /// The row and column of a place.
+    /// Row and column of a place.
     pub(super) fn locate(&self, clip: &Clip, at: usize) -> (usize, usize) {
         let row = self.row_of(at);
         let start = self.range(clip, row).start;
@@ -134,15 +134,15 @@ impl EditorRows {
         (row, column)
     }
 
-    /// The place at a column of a row: the one before what covers the column, or the last of the row.
-    /// It may be within a fold.
+    /// Place at a column of a row, or the last one of the row.
+    /// A wide grapheme counts from its start. The place may be within a fold.
     pub(super) fn place(&self, clip: &Clip, row: usize, wanted: usize) -> usize {
         let range = self.range(clip, row);
         let mut at = range.start;
         let mut column = 0;
         for unit in units(clip, range.clone()) {
             let end = column + self.shown(unit, column).1;
-            // The end of a row that is continued is the beginning of the next one.
+            // The end of a continued row is the start of the next one.
             let last = at + unit.len() == range.end && self.continues(clip, row + 1);
             if end > wanted || last {
                 return at;
@@ -158,8 +158,9 @@ impl EditorRows {
         shown(unit, column, self.width)
     }
 
-    /// Wraps a part from the beginning of a row up to the end of a line, or up to a row that is there
-    /// (`goes_on`). The last firm row, or the line, has begun at `begun`.
+    /// Wraps a part from the start of a row to the end of a line.
+    /// With `goes_on`, it ends at an existing row. The last firm row, or the line, began at
+    /// `begun`.
     fn wrap(&mut self, clip: &Clip, part: Range<usize>, begun: usize, goes_on: bool) {
         let Range { start: mut at, end } = part;
         let next = if goes_on { end } else { usize::MAX };
@@ -210,7 +211,7 @@ impl EditorRows {
         }
     }
 
-    /// A row begins within a line; it is firm if it is far from the firm ones before and after it.
+    /// Adds a row within a line; it is firm if it is far from the firm ones around it.
     fn soft(&mut self, clip: &Clip, at: usize, begun: &mut usize, next: usize) {
         self.starts.push(at);
         let is_far = at - *begun >= self.stretch && next - at >= self.stretch;
@@ -220,7 +221,7 @@ impl EditorRows {
         }
     }
 
-    /// The first grapheme of a part, and how many cells it takes in this column.
+    /// First grapheme of a part, and its width in this column.
     fn unit<'a>(
         &self,
         clip: &'a Clip,
@@ -271,12 +272,12 @@ fn plain_run(clip: &Clip, part: Range<usize>) -> usize {
     let bytes = bytes.unwrap_or_default();
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
     let run = bytes.iter().take_while(|byte| is_plain(byte)).count();
-    // A mark may follow, which belongs to the last one.
+    // A combining mark may follow, which belongs to the last letter.
     let marked = bytes.get(run).is_some_and(|byte| !byte.is_ascii());
     if marked { run.saturating_sub(1) } else { run }
 }
 
-/// The graphemes of a part; those of a fold's label stand for themselves.
+/// Graphemes of a part, those of a fold's label included.
 pub(super) fn units(clip: &Clip, part: Range<usize>) -> impl Iterator<Item = &str> {
     let Range { start: mut at, end } = part;
     let mut piece_end = at;

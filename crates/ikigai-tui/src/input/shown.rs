@@ -19,14 +19,14 @@ const TAB_COLUMNS: usize = 4;
 pub(super) fn shown(grapheme: &str, column: usize, row_columns: usize) -> (Cow<'_, str>, usize) {
     if grapheme == "\t" {
         let to_stop = TAB_COLUMNS - column % TAB_COLUMNS;
-        // A tab never wraps: it ends where its row does.
+        // A tab never wraps: it ends at the end of its row.
         let columns = to_stop.min(row_columns.saturating_sub(column)).max(1);
         return (Cow::Owned(" ".repeat(columns)), columns);
     }
     if grapheme.len() > LONGEST {
         return (Cow::Borrowed(TOO_LARGE), 1);
     }
-    // A grapheme of several characters is one with marks or joiners, which belong to it.
+    // A grapheme of several characters has marks or joiners, which belong to it.
     let is_marked = grapheme != "\r\n" && grapheme.chars().nth(1).is_some();
     let mut text = if is_marked {
         Cow::Borrowed(grapheme)

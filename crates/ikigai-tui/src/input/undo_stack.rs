@@ -11,7 +11,7 @@ const MOST_KILLS: usize = 32;
 /// Most bytes of steps, and of kills: twice the largest input.
 const MOST_BYTES: usize = 32 * 1024 * 1024;
 
-/// Something was put in the place of something.
+/// Edit step: a replacement of text.
 #[derive(Clone, Debug)]
 pub(super) struct EditStep {
     /// Position.
@@ -27,8 +27,8 @@ impl EditStep {
         self.removed.whole_len() + self.inserted.whole_len()
     }
 
-    /// Makes two changes that follow each other one, if the second goes on with a word that the
-    /// first typed or erased: a step is a word with the blanks behind it.
+    /// Joins the next change to this one if it continues the same word.
+    /// A step is a word with the blanks behind it.
     fn join(&mut self, next: &Self) -> bool {
         let blank = char::is_whitespace;
         if self.removed.is_empty() && next.removed.is_empty() {
@@ -62,7 +62,7 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Takes a change in; `goes_on` if it is of the same sort as the one before and follows it.
+    /// Adds a change; `goes_on` if it continues the previous one in the same way.
     pub(super) fn add(&mut self, change: EditStep, goes_on: bool) {
         self.undone.clear();
         if goes_on && self.done.back_mut().is_some_and(|last| last.join(&change)) {
@@ -75,13 +75,13 @@ impl Steps {
         }
     }
 
-    /// The newest change, which is then undone.
+    /// Moves one step back; returns the change to undo.
     pub(super) fn undo(&mut self) -> Option<&EditStep> {
         self.undone.push(self.done.pop_back()?);
         self.undone.last()
     }
 
-    /// The change undone last, which is then done.
+    /// Moves one step forward; returns the change to redo.
     pub(super) fn redo(&mut self) -> Option<&EditStep> {
         self.done.push_back(self.undone.pop()?);
         self.done.back()
@@ -94,7 +94,7 @@ pub(super) struct Kills {
     kept: VecDeque<Clip>,
 }
 
-/// On which side of the kill before it a kill stood.
+/// Side on which a kill extends the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepSide {
     Before,
@@ -115,7 +115,7 @@ impl Kills {
         }
     }
 
-    /// The kill a number of kills before the newest, wrapping around.
+    /// Kill a number of steps before the newest, wrapping around.
     pub(super) fn nth(&self, back: usize) -> Option<&Clip> {
         let back = back.checked_rem(self.kept.len())?;
         self.kept.get(self.kept.len() - 1 - back)

@@ -14,24 +14,24 @@ use crate::key::KeyPress;
 pub use name::NoSuchKey;
 pub use table::{Action, ActionEntry, entries};
 
-/// Context of a key. Several can hold at once; the first that binds the key decides.
+/// Context of a key. Several can apply at once; the first that binds the key decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyMode {
     /// The input.
     Input,
-    /// The input as long as it is empty; it stands before the input.
+    /// The input while it is empty; precedes the input.
     Empty,
-    /// Everywhere; it stands behind all others by itself.
+    /// Everywhere; always comes last.
     Always,
-    /// The list of completions; it stands before the input.
+    /// The list of completions; precedes the input.
     List,
     /// Search in sent messages; above the input, whose edits change the needle.
     Search,
-    /// A question that does not yet take keys; it stands before the input.
+    /// A question that does not yet take keys; precedes the input.
     Asked,
     /// A question that takes keys.
     Question,
-    /// Questions of other agents; it stands before the input.
+    /// Questions of other agents; precedes the input.
     Others,
     /// Browsing the conversation.
     Browse,
@@ -39,12 +39,12 @@ pub enum KeyMode {
     Board,
     /// Choosing from a list; if above the input, its edits change the filter.
     Picker,
-    /// Something shown above all, such as help.
+    /// An overlay, such as help.
     Overlay,
 }
 
 impl KeyMode {
-    /// All modes, in the order in which help shows them.
+    /// All modes, in the order of the help.
     pub const ALL: [Self; 12] = [
         Self::Input,
         Self::Empty,
@@ -60,13 +60,13 @@ impl KeyMode {
         Self::Overlay,
     ];
 
-    /// Reports whether a key that the user binds in this mode holds in another one too.
+    /// Returns true if a key bound in this mode applies in another one too.
     fn covers(self, other: Self) -> bool {
         let empty = self == Self::Input && other == Self::Empty;
         self == other || self == Self::Always || empty
     }
 
-    /// The heading of its keys.
+    /// Heading of its keys.
     pub const fn heading(self) -> &'static str {
         match self {
             Self::Input => "Input",
@@ -88,32 +88,32 @@ impl KeyMode {
 /// Meaning of a sequence of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// This.
+    /// An action.
     Action(Action),
     /// A prefix of a longer binding; the next key decides.
     Prefix,
-    /// Nothing: a character is typed, all else is ignored.
+    /// Not bound: a character is typed, other keys are ignored.
     Nothing,
 }
 
-/// Why keys cannot be bound as the configuration says.
+/// Error in the configured bindings.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BindError {
-    /// A key has no such name.
+    /// Unknown key.
     #[error("`{keys}`: {source}")]
     Key {
-        /// The keys as they are configured.
+        /// The keys as configured.
         keys: String,
-        /// The key that is wrong.
+        /// The wrong key.
         source: NoSuchKey,
     },
-    /// Not one key, nor two.
+    /// Neither one key nor two.
     #[error("`{0}`: give one key, or two with a space between them")]
     Length(String),
-    /// An action has no such name.
+    /// Unknown action.
     #[error("`{keys}`: there is no action `{action}`")]
     Action {
-        /// The keys as they are configured.
+        /// The keys as configured.
         keys: String,
         /// The name.
         action: String,
@@ -129,12 +129,12 @@ pub struct Bindings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Binding {
     mode: KeyMode,
-    /// One, or two that are pressed one after the other.
+    /// One key, or two in sequence.
     keys: Vec<KeyPress>,
     action: Action,
 }
 
-/// Name in place of an action that removes a binding.
+/// Action name that removes a binding.
 const NONE: &str = "none";
 
 impl Default for Bindings {
@@ -173,7 +173,7 @@ impl Bindings {
             let found = entries().find(|entry| entry.name == action);
             let entry = found.ok_or_else(unknown)?;
             let (mode, _) = entry.keys.first().ok_or_else(unknown)?;
-            // Bindings that hide the new keys, or are hidden by them, are removed.
+            // Remove bindings that the new keys hide, or that hide them.
             bindings.bound.retain(|bound| {
                 let meets = bound.keys.starts_with(&keys) || keys.starts_with(&bound.keys);
                 !meets || !mode.covers(bound.mode)
@@ -203,7 +203,7 @@ impl Bindings {
         Meaning::Nothing
     }
 
-    /// The names of the keys that do something in a mode.
+    /// Names of the keys of an action in a mode.
     pub fn keys_of(&self, mode: KeyMode, action: Action) -> Vec<String> {
         let bound = self.bound.iter();
         let found = bound.filter(|bound| bound.mode == mode && bound.action == action);
@@ -236,7 +236,7 @@ pub struct Help {
     pub rows: Vec<(Vec<String>, &'static ActionEntry)>,
 }
 
-/// `docs/keys.md`, made from the table.
+/// Generates `docs/keys.md` from the table.
 pub fn page() -> String {
     let mut page = String::from(
         "# Keys\n\n\

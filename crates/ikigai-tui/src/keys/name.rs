@@ -7,12 +7,12 @@ use thiserror::Error;
 
 use crate::key::{KeyCode, KeyPress};
 
-/// A text that is no name of a key.
+/// Unknown key name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no key `{0}`")]
 pub struct NoSuchKey(pub String);
 
-/// Keys that have a name; all others are called as the character that they make.
+/// Keys with a name; the name of any other key is its character.
 const NAMED: &[(&str, KeyCode)] = &[
     ("enter", KeyCode::Enter),
     ("tab", KeyCode::Tab),

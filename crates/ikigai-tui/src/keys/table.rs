@@ -16,7 +16,7 @@ pub struct ActionEntry {
     pub help: &'static str,
 }
 
-/// Makes the actions that are no edits, each with its entry.
+/// Defines the actions other than edits, with their entries.
 macro_rules! actions {
     ($($action:ident $name:literal [$($mode:ident: $($key:literal)+),+] $help:literal)+) => {
         /// Meaning of a key.
@@ -212,7 +212,7 @@ agents! {
     9 "agent-9" "ctrl-x 9"
 }
 
-/// All actions, in the order in which help shows them.
+/// All actions, in the order of the help.
 pub fn entries() -> impl Iterator<Item = &'static ActionEntry> {
     ACTIONS.iter().chain(EDITS).chain(AGENTS)
 }

@@ -1,4 +1,4 @@
-//! Blocks of code.
+//! Code blocks.
 
 use super::MarkdownStyle;
 use super::highlight::Highlighter;
@@ -9,7 +9,7 @@ use crate::text::wrap;
 /// Indentation of code lines, after the block's lead.
 const INDENT: &str = "  ";
 
-/// Draws lines of code under a lead.
+/// Draws a line of code under a lead.
 pub(super) fn draw_line(
     line: &str,
     highlighter: &mut Highlighter,
@@ -30,18 +30,18 @@ pub(super) fn draw_line(
     lines.extend(wrap(&whole, width, &rest));
 }
 
-/// The language that a fence names.
+/// Language in a fence's info string.
 pub(super) fn language(info: &str) -> &str {
     let end = |character: char| character.is_whitespace() || matches!(character, ',' | '{' | ':');
     info.trim().split(end).next().unwrap_or_default()
 }
 
-/// A code block between fences of which not all has come.
+/// Fenced code block that is still streaming.
 #[derive(Clone, Debug)]
 pub(super) struct OpenCode {
     /// Fence character and length.
     fence: (char, usize),
-    /// By how much the block is indented.
+    /// Indentation of the block.
     indent: usize,
     highlighter: Highlighter,
     /// It has rows.
@@ -49,7 +49,7 @@ pub(super) struct OpenCode {
 }
 
 impl OpenCode {
-    /// Begins a block with the line of its opening fence.
+    /// Begins a block at the line of its opening fence.
     pub(super) fn new(text: &str) -> Self {
         let line = text.lines().next().unwrap_or_default();
         let fence = line.trim_start_matches(' ');
@@ -77,7 +77,7 @@ impl OpenCode {
                 .all(|character| matches!(character, ' ' | '\t'))
     }
 
-    /// Draws a line of it.
+    /// Draws a line of the block.
     pub(super) fn draw(&mut self, line: &str, style: &MarkdownStyle, lines: &mut Vec<TextLine>) {
         let spaces = line.len() - line.trim_start_matches(' ').len();
         let line = line.get(spaces.min(self.indent)..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The blocks of a slice as rows.
+//! Drawing of the blocks of a slice.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::signs::Sign;
 use crate::text::{clean, clean_line, cut, wrap};
 use crate::width::width;
 
-/// However deep lists and quotes are nested, no row has more signs before it.
+/// Maximum number of signs before a row, however deep the nesting.
 const MOST_NESTED: usize = 12;
 
 /// Longest target of a link.
@@ -24,7 +24,7 @@ const MOST_LINK_BYTES: usize = 2048;
 /// Maximum length of a horizontal rule.
 const MOST_RULE: usize = 40;
 
-/// Draws the blocks of a slice after what has been drawn.
+/// Appends the blocks of a slice.
 pub(super) fn draw(text: &str, style: &MarkdownStyle, lines: &mut Vec<TextLine>) {
     let mut drawing = Drawing {
         style,
@@ -59,7 +59,7 @@ fn unmasked(text: &str) -> Cow<'_, str> {
     clean(text)
 }
 
-/// An empty row under signs, as many of them as there is room for.
+/// Empty row with the signs of its nesting that fit.
 pub(super) fn blank(lead: &[TextSpan], width: u16) -> TextLine {
     let line = TextLine {
         lead: lead.len(),
@@ -71,9 +71,9 @@ pub(super) fn blank(lead: &[TextSpan], width: u16) -> TextLine {
 
 /// Block quote, list or list item around a block.
 struct Nested {
-    /// Before its next row, if it has none yet.
+    /// Sign before its next row, if it has none yet.
     first: Option<TextSpan>,
-    /// Before all others.
+    /// Lead of all other rows.
     rest: TextSpan,
     /// The number of the next item, if it is an ordered list.
     number: Option<u64>,
@@ -108,7 +108,7 @@ impl Drawing<'_> {
             }
             Event::InlineHtml(text) => self.span(&text, Tone::Code),
             Event::FootnoteReference(text) => self.span(&format!("[{text}]"), Tone::Text),
-            // Models end lines where they want them ended.
+            // Models break lines where they want breaks.
             Event::SoftBreak | Event::HardBreak => self.line_break(),
             Event::Rule => self.rule(),
             Event::TaskListMarker(is_done) => {
@@ -202,7 +202,7 @@ impl Drawing<'_> {
             }
             TagEnd::Item => {
                 self.flush();
-                // An empty item has its sign all the same.
+                // An empty item gets its sign as well.
                 if self.nested.last().is_some_and(|item| item.first.is_some()) {
                     self.push(Vec::new());
                 }
@@ -280,7 +280,7 @@ impl Drawing<'_> {
     }
 
     fn link(&mut self, target: &str) {
-        // Nothing that a terminal would obey comes into a link.
+        // A link must not contain terminal sequences.
         let target = target.replace(MASK, ":");
         let is_fit = target.len() <= MOST_LINK_BYTES && clean_line(&target) == target;
         let look = Look {
@@ -291,7 +291,7 @@ impl Drawing<'_> {
         self.looks.push(look);
     }
 
-    /// Adds to the line; what ends a line within it is a break.
+    /// Adds text to the line; a newline in it is a break.
     fn text(&mut self, text: &CowStr<'_>) {
         if let Some(mut highlighter) = self.code.take() {
             self.gap();
@@ -371,7 +371,7 @@ impl Drawing<'_> {
         self.wants_gap = false;
     }
 
-    /// An empty row, if there should be one.
+    /// Adds an empty row, if one is due.
     fn gap(&mut self) {
         let is_open = self.nested.iter().any(|nested| nested.first.is_some());
         if std::mem::take(&mut self.wants_gap) && !is_open && !self.lines.is_empty() {
@@ -450,7 +450,7 @@ impl Drawing<'_> {
     }
 }
 
-/// A piece in which what looks like an address is a link.
+/// Splits a span so that URLs become links.
 fn with_links(span: TextSpan) -> Vec<TextSpan> {
     if span.link.is_some() || span.look.role == Tone::Code || !span.text.contains("://") {
         return vec![span];

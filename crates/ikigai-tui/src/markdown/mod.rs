@@ -41,7 +41,7 @@ impl MarkdownStyle {
     }
 }
 
-/// The extensions of Markdown that are understood.
+/// Supported extensions of Markdown.
 fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
@@ -58,7 +58,7 @@ fn masked(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// The rows of a whole text.
+/// Renders a whole text.
 pub fn lines(text: &str, style: MarkdownStyle) -> Vec<TextLine> {
     let mut streaming = Streaming::new(style);
     streaming.push(text);
@@ -66,7 +66,7 @@ pub fn lines(text: &str, style: MarkdownStyle) -> Vec<TextLine> {
     streaming.lines
 }
 
-/// A text that comes piece by piece.
+/// Streaming text.
 #[derive(Clone, Debug)]
 pub struct Streaming {
     style: MarkdownStyle,
@@ -79,14 +79,14 @@ pub struct Streaming {
     done: usize,
     /// Number of final rows.
     frozen: usize,
-    /// The code block that is open there.
+    /// Open code block at that place.
     code: Option<OpenCode>,
     /// Bytes of the text that have been drawn.
     drawn: usize,
 }
 
 impl Streaming {
-    /// Nothing so far.
+    /// Creates an empty text.
     pub fn new(style: MarkdownStyle) -> Self {
         Self {
             style,
@@ -113,12 +113,12 @@ impl Streaming {
         self.text.push_str(&clean(whole.unwrap_or(more)));
     }
 
-    /// All that has come, made harmless.
+    /// Text so far, cleaned.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The rows of all that has come, at this width.
+    /// Rows of the text so far, at this width.
     pub fn lines(&mut self, width: u16) -> &[TextLine] {
         if self.style.width != width {
             self.style.width = width;
@@ -152,7 +152,7 @@ impl Streaming {
         }
     }
 
-    /// Draws lines of the open code block; says whether it ended.
+    /// Draws lines of the open code block; returns true if it ended.
     fn draw_code(&mut self) -> bool {
         let Some(code) = &mut self.code else {
             return true;
@@ -189,7 +189,7 @@ impl Streaming {
             let text = rest.get(slice.start..end).unwrap_or_default();
             let is_begun = slice.is_begun(text);
             if is_begun {
-                // Whatever comes, this is where a block begins, and where the one before ends.
+                // A block begins here for certain, and the previous one ends.
                 self.frozen = self.lines.len();
                 begun = slice.start;
             }

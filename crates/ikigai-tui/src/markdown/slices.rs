@@ -4,12 +4,12 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
 use super::{masked, options};
 
-/// A part of a text that is drawn for itself.
+/// Part of a text that is drawn separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
     /// Start of the slice, at the start of a line.
     pub(super) start: usize,
-    /// It is a code block between fences.
+    /// It is a fenced code block.
     pub(super) is_fenced: bool,
     /// It is a table; only its second line shows that.
     is_table: bool,
@@ -23,7 +23,7 @@ impl Slice {
     }
 }
 
-/// The slices of a text.
+/// Splits a text into slices.
 pub(super) fn of(text: &str) -> Vec<Slice> {
     let text = masked(text);
     let mut slices = Vec::new();

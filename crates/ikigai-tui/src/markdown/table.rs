@@ -1,4 +1,4 @@
-//! Tables: in columns if they fit, else as a list of what each row says.
+//! Tables: in columns if they fit, else as a list of names and values.
 
 use pulldown_cmark::Alignment;
 
@@ -8,7 +8,7 @@ use crate::signs::{Sign, Symbols};
 use crate::text::wrap;
 use crate::width::width;
 
-/// A column is not made narrower than this, if it was wider.
+/// Minimum width of a shrunk column.
 const LEAST_COLUMN: usize = 8;
 
 /// Tables of more columns are drawn as lists.
@@ -16,7 +16,7 @@ const MOST_COLUMNS: usize = 32;
 
 type Spans = Vec<TextSpan>;
 
-/// A table, its head first.
+/// Table, header first.
 pub(super) struct MarkdownTable {
     alignments: Vec<Alignment>,
     rows: Vec<Vec<Spans>>,
@@ -70,7 +70,7 @@ impl MarkdownTable {
         if least > room {
             return None;
         }
-        // The widest give way until all fit.
+        // Shrink the widest columns until all fit.
         let mut limit = widths.iter().copied().max().unwrap_or_default().min(room);
         let total = |limit: usize| widths.iter().map(|width| *width.min(&limit)).sum::<usize>();
         while limit > LEAST_COLUMN && total(limit) > room {
@@ -124,7 +124,7 @@ impl MarkdownTable {
         lines
     }
 
-    /// `name: value` for each cell, and an empty line between rows.
+    /// Lists `name: value` for each cell, with an empty line between rows.
     fn told(self, symbols: Symbols) -> Vec<Spans> {
         let mut rows = self.rows.into_iter();
         let head = rows.next().unwrap_or_default();

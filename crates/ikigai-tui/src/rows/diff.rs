@@ -1,4 +1,4 @@
-//! A diff in colour, with the numbers of its lines.
+//! Coloured diff with line numbers.
 
 use super::folded_text::{FoldedPart, Lead, add_line};
 use super::{MOST_ROWS, RenderContext, Sign};
@@ -11,8 +11,8 @@ pub(super) fn is_diff(text: &str) -> bool {
     text.starts_with("@@ -")
 }
 
-/// The rows of a unified diff, with the number of each line in the file after it, or before it if
-/// the line is gone.
+/// Renders a unified diff, with a line number in each row.
+/// The number is that of the file after the change, or before it for a removed line.
 ///
 /// At most `most` rows; no line is cut.
 pub fn diff(text: &str, manner: &RenderContext<'_>, most: usize) -> Vec<TextLine> {

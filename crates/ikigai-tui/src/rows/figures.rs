@@ -1,4 +1,4 @@
-//! Figures as people read them, and the line after each turn.
+//! Formatting of figures, and the line after each turn.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub struct TurnSummary {
     pub clock: String,
 }
 
-/// The faint line after a turn: `12 s · 3 tools · 2.1k tokens · $0.01 · 14:03`.
+/// Faint line after a turn: `12 s · 3 tools · 2.1k tokens · $0.01 · 14:03`.
 pub fn turn_line(turn: &TurnSummary, symbols: Symbols) -> TextLine {
     let mut parts = vec![duration(turn.took)];
     match turn.tools {

@@ -1,4 +1,4 @@
-//! Text that becomes rows under a sign, and what of it is folded away.
+//! Rendering of text under a sign, and of its folded rest.
 
 use super::RenderContext;
 use super::figures;
@@ -22,7 +22,7 @@ pub(super) struct Lead {
 }
 
 impl Lead {
-    /// A sign and a space, and as much space below.
+    /// A sign and a space; the same width of space below.
     pub(super) fn sign(sign: &str, look: impl Into<Look>) -> Self {
         Self {
             first: vec![TextSpan::new(format!("{sign} "), look)],
@@ -71,7 +71,7 @@ impl FoldedPart {
         self.bytes == 0
     }
 
-    /// `… 38 more lines`, or how much more of a line.
+    /// `… 38 more lines`, or the rest of a line in bytes.
     pub(super) fn line(self, lead: &Lead, manner: &RenderContext<'_>) -> TextLine {
         let more = manner.sign(Sign::More);
         let text = match self.lines {
@@ -96,7 +96,7 @@ pub(super) fn led(spans: Vec<TextSpan>, lead: &[TextSpan]) -> TextLine {
     }
 }
 
-/// Adds rows of one line up to a limit; returns whether there are more.
+/// Adds rows of one line up to a limit; returns true if there are more.
 pub(super) fn add_line(
     lines: &mut Vec<TextLine>,
     spans: Vec<TextSpan>,
@@ -195,7 +195,7 @@ pub(super) fn add_folded(
     hidden
 }
 
-/// The last lines of a text, and what stands before them.
+/// Splits off the last lines of a text; returns the text before them too.
 pub(super) fn tail(text: &str, most: usize) -> (&str, &str) {
     let text = text.trim_end();
     let start = text

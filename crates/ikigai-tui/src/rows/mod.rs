@@ -1,7 +1,6 @@
 //! Rendering of each kind of event, the same live and replayed.
 //!
-//! Nothing from outside comes into a line as it is: all of it goes through
-//! [`clean`](crate::text::clean).
+//! All external text goes through [`clean`](crate::text::clean).
 
 mod diff;
 mod figures;
@@ -69,7 +68,7 @@ impl RenderContext<'_> {
 /// State of an event: folded or open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FoldState {
-    /// The first rows, or the first words.
+    /// First rows, or first words.
     #[default]
     Folded,
     /// All of it.
@@ -90,7 +89,7 @@ impl FoldState {
 pub struct RenderedBlock {
     /// Its rows; none if it draws nothing.
     pub lines: Vec<TextLine>,
-    /// About how many more there are to unfold.
+    /// Approximate number of rows to unfold.
     pub folded: Option<usize>,
 }
 
@@ -103,7 +102,7 @@ impl RenderedBlock {
     }
 }
 
-/// Draws an event. Total.
+/// Renders an event. Total.
 pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> RenderedBlock {
     match shown {
         // The cost of a response follows the turn.
@@ -174,7 +173,7 @@ pub fn block(shown: &Shown, fold: FoldState, manner: &RenderContext<'_>) -> Rend
     }
 }
 
-/// A sign and a text.
+/// Renders a text with a sign.
 fn signed(
     sign: Sign,
     look: Tone,
@@ -250,7 +249,7 @@ fn user(
             signed(Sign::Merged, Tone::Agent, &line, Tone::Agent, fold, manner)
         }
     };
-    // Text that the model received besides the typed one: files, or words of a child.
+    // Text that the model received in addition to the typed one: files, or a child's work.
     if let (Some(told), false) = (told, matches!(said, Said::Mail(_))) {
         match fold {
             FoldState::Folded => block.folded = block.folded.max(Some(more.lines.max(1))),
@@ -361,7 +360,7 @@ fn interrupted(cause: Option<Cause>, manner: &RenderContext<'_>) -> RenderedBloc
         .trim_start_matches(Sign::Failed.text(Symbols::Utf8))
         .trim();
     let mut spans = vec![TextSpan::new(told, Tone::Text)];
-    // A killed agent does not go on.
+    // A killed agent cannot continue.
     if cause != Some(Cause::Kill) {
         let dot = manner.sign(Sign::Dot);
         spans.push(TextSpan::new(
@@ -378,7 +377,7 @@ fn interrupted(cause: Option<Cause>, manner: &RenderContext<'_>) -> RenderedBloc
     }
 }
 
-/// The provider's words, and what can be done.
+/// Renders an error: the provider's message, and possible remedies.
 fn failed(
     category: Option<Category>,
     status: Option<u16>,
@@ -413,7 +412,7 @@ fn failed(
     block
 }
 
-/// The line above which rows are not sent: a summary replaces them, or they were cut.
+/// Renders the line above which rows are not sent, because of a summary or cut.
 pub fn context_start(by: RowRef, replaced: Replaced, manner: &RenderContext<'_>) -> RenderedBlock {
     let by = manner.row(by);
     match replaced {
@@ -444,7 +443,7 @@ fn up_to(range: Option<(RowRef, RowRef)>, manner: &RenderContext<'_>) -> String 
     range.map_or_else(String::new, |(_, to)| format!(" up to {}", manner.row(to)))
 }
 
-/// A rule with a hint, which is left out where it does not fit.
+/// A rule with a hint, which is dropped if it does not fit.
 fn hinted_rule(word: &str, hint: &str, manner: &RenderContext<'_>) -> RenderedBlock {
     let dot = manner.sign(Sign::Dot);
     let hinted = format!("{word} {dot} {hint}");

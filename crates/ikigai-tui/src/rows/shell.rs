@@ -1,4 +1,4 @@
-//! Shell lines of the user.
+//! Shell commands of the user.
 
 use ikigai_core::data::Shell;
 

@@ -26,7 +26,7 @@ pub(super) fn thought(
     let words = text.split_whitespace().count();
     let mut lines = Vec::new();
     if words == 0 {
-        // The provider keeps it to itself.
+        // The provider does not reveal it.
         add_line(
             &mut lines,
             vec![TextSpan::new("thought", look)],

@@ -1,4 +1,4 @@
-//! Tool calls and what came of them.
+//! Tool calls and their results.
 
 use ikigai_core::project::OutputPreview;
 use ikigai_engine::tool_facts;
@@ -38,7 +38,7 @@ fn peek(tool: &str) -> usize {
     }
 }
 
-/// `→ bash: cargo test`.
+/// Renders a call: `→ bash: cargo test`.
 pub(super) fn call(
     name: &str,
     text: &str,
@@ -88,7 +88,7 @@ pub(super) fn call(
     RenderedBlock::of(lines, hidden)
 }
 
-/// The arguments of a call and their values, texts as they are.
+/// Arguments of a call as pairs of name and value.
 fn pairs(arguments: &str) -> Option<Vec<(String, String)>> {
     let Ok(Value::Object(object)) = serde_json::from_str(arguments) else {
         return None;
@@ -101,7 +101,7 @@ fn pairs(arguments: &str) -> Option<Vec<(String, String)>> {
     Some(pairs.collect())
 }
 
-/// `← bash: 41 lines`, a few of them, and how many more.
+/// Renders a result: `← bash: 41 lines`, a few of them, and the number of the rest.
 pub(super) fn result(
     name: &str,
     text: &str,

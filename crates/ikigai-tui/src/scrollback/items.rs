@@ -21,7 +21,7 @@ pub enum Id {
     Live,
     /// Last row that is not sent any more.
     Context(RowRef),
-    /// A row that is not remembered any more, because of this rewind.
+    /// A row that this rewind took off the path.
     Left {
         /// The rewind.
         by: RowRef,
@@ -31,7 +31,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// The row of the log that it is, if it is one.
+    /// Row of the log, if it is one.
     pub const fn row(self) -> Option<RowRef> {
         match self {
             Self::Row(row) | Self::Left { row, .. } => Some(row),
@@ -40,27 +40,26 @@ impl Id {
     }
 }
 
-/// Rows off the agent's path that are shown.
+/// Visible rows that are off the agent's path.
 #[derive(Clone, Copy)]
 pub struct ExtraRows<'a> {
-    /// The pages before the one that the agent remembers, newest first, each as it was when it was
-    /// cleared away.
+    /// Pages before the last clear, newest first, each as it was when cleared.
     pub before: &'a [Agent],
     /// Rows that rewinds left, by the row of the rewind.
     pub left: &'a HashMap<RowRef, Vec<Entry>>,
 }
 
-/// One thing in the scrollback.
+/// Item of the scrollback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScrollbackItem {
-    /// Its name.
+    /// Its identifier.
     pub id: Id,
     /// Contents.
     pub what: ItemContent,
 }
 
 impl ScrollbackItem {
-    /// Reports whether it is an answer of the model.
+    /// Returns true if it is an answer of the model.
     pub fn is_said(&self) -> bool {
         matches!(&self.what, ItemContent::Row { row, .. } if row.kind.read_as() == Some(Kind::Assistant))
     }
@@ -73,7 +72,7 @@ pub enum ItemContent {
     Row {
         /// As stored.
         row: Arc<Row>,
-        /// It cannot be read, for this reason.
+        /// Reason why it cannot be read.
         problem: Option<String>,
     },
     /// Usage of a turn.
@@ -169,7 +168,7 @@ fn left_by(by: RowRef, entry: &Entry) -> Option<ScrollbackItem> {
     })
 }
 
-/// Reports whether a row belongs to the work of a turn.
+/// Returns true if a row belongs to the work of a turn.
 fn is_of_turn(kind: Option<Kind>) -> bool {
     use Kind::{Assistant, Error, Interrupted, ToolCall, ToolResult, Usage, User};
     let of_turn = [
@@ -195,13 +194,13 @@ fn add_turn(items: &mut Vec<ScrollbackItem>, at: usize, turn: Option<(RowRef, Tu
     }
 }
 
-/// Some rows are only there for the program.
+/// Returns false for rows that are only for the program.
 fn is_drawn(entry: &Entry) -> bool {
     let data = entry.row.data.as_deref();
     match entry.kind() {
         Some(Kind::Usage) => false,
         Some(Kind::Command) => data::read::<CommandData>(data).echo.is_some(),
-        // Cuts of older stores are seen where the context begins.
+        // Cuts of older stores appear at the start of the context.
         Some(Kind::Summary) => {
             let summary: SummaryData = data::read(data);
             entry.row.content.is_some() || summary.elide.is_some() || summary.cut == Some(true)
@@ -210,7 +209,7 @@ fn is_drawn(entry: &Entry) -> bool {
     }
 }
 
-/// Reports whether a `summary` row only shortens tool outputs.
+/// Returns true if a `summary` row only shortens tool outputs.
 fn elides(entry: &Entry) -> bool {
     let summary: SummaryData = data::read(entry.row.data.as_deref());
     summary.elide.is_some()

@@ -23,15 +23,16 @@ const KEPT_BLOCKS: usize = 400;
 /// Most rows counted below the screen.
 const MOST_COUNTED: usize = 9_999;
 
-/// Lays one item out.
+/// Renderer of items.
 pub trait ItemRenderer {
-    /// The rows of an item, without the blank one after it. `unfolded` says that all of it is shown.
+    /// Renders the rows of an item, without the blank row after it.
+    /// `unfolded` requests all rows.
     fn lay_out(&self, item: &ScrollbackItem, unfolded: bool) -> Vec<TextLine>;
 
-    /// Changes whenever the same items must be laid out anew: with the width, the theme's signs.
+    /// Number that changes when items must be rendered again, such as for another width.
     fn generation(&self) -> u64;
 
-    /// Reports whether a blank row follows each item.
+    /// Returns true if a blank row follows each item.
     fn is_airy(&self) -> bool;
 }
 
@@ -40,14 +41,14 @@ pub trait ItemRenderer {
 enum Viewport {
     /// The end; follows new rows.
     End,
-    /// From this row of this item on.
+    /// From this row of this item.
     From(Id, usize),
 }
 
-/// One row of the screen's scrollback.
+/// Visible row of the scrollback.
 #[derive(Clone, Debug)]
 pub struct Visible {
-    /// Of which item.
+    /// Its item.
     pub id: Option<Id>,
     /// Row of the item.
     pub row: usize,
@@ -70,7 +71,7 @@ pub struct Scrollback {
     all_unfolded: bool,
     generation: u64,
     look: Viewport,
-    /// The end of what had been seen when the end was left: its item and how many rows it had.
+    /// Last seen item, and its number of rows, when the viewport left the end.
     left_at: Option<(Id, usize)>,
     live: Rc<Vec<TextLine>>,
     height: usize,
@@ -130,7 +131,7 @@ impl Scrollback {
         }
     }
 
-    /// The item a number of items further down.
+    /// Item at a distance from another one.
     pub fn neighbour(&self, id: Id, by: isize) -> Option<&ScrollbackItem> {
         let index = self.places.get(&id)?.checked_add_signed(by)?;
         self.items.get(index)
@@ -148,30 +149,30 @@ impl Scrollback {
         self.live = Rc::new(lines);
     }
 
-    /// Reports whether the viewport is at the end.
+    /// Returns true if the viewport is at the end.
     pub fn is_at_end(&self) -> bool {
         self.look == Viewport::End
     }
 
-    /// Looks at the end.
+    /// Moves the viewport to the end.
     pub fn look_at_end(&mut self) {
         self.look = Viewport::End;
         self.left_at = None;
     }
 
-    /// Unfolds an item, or folds it.
+    /// Unfolds or folds an item.
     pub fn toggle(&mut self, id: Id) {
         let unfolded = self.is_unfolded(id);
         self.unfolded.insert(id, !unfolded);
         self.blocks.remove(&id);
     }
 
-    /// Unfolds everything, or folds it.
+    /// Unfolds or folds all items.
     pub fn toggle_all(&mut self) {
         self.unfold_all(!self.all_unfolded);
     }
 
-    /// Unfolds everything, or folds it, as is said.
+    /// Unfolds or folds all items, as given.
     pub fn unfold_all(&mut self, unfolded: bool) {
         self.all_unfolded = unfolded;
         self.unfolded.clear();
@@ -187,7 +188,7 @@ impl Scrollback {
         *self.unfolded.get(&id).unwrap_or(&self.all_unfolded)
     }
 
-    /// The rows to show, from top to bottom, at most `height`.
+    /// Visible rows, from top to bottom, at most `height`.
     pub fn visible(&mut self, height: usize, layout: &dyn ItemRenderer) -> Vec<Visible> {
         self.height = height;
         if self.generation != layout.generation() {
@@ -211,7 +212,7 @@ impl Scrollback {
         rows
     }
 
-    /// Scrolls by a number of rows, up if negative; returns whether the top is reached.
+    /// Scrolls by a number of rows, up if negative; returns true if the top is reached.
     pub fn scroll(&mut self, by: isize, layout: &dyn ItemRenderer) -> bool {
         let top = self.visible(self.height, layout).into_iter().next();
         let Some(top) = top else { return true };
@@ -227,7 +228,7 @@ impl Scrollback {
         false
     }
 
-    /// Moves the viewport a number of rows above a place; returns whether there are fewer.
+    /// Moves the viewport a number of rows above a place; returns true if there are fewer.
     fn look_above(
         &mut self,
         mut index: usize,
@@ -261,7 +262,7 @@ impl Scrollback {
         self.look_at_end();
     }
 
-    /// Has an item on the screen, if it is not: the whole of it where it fits.
+    /// Scrolls to an item if it is off the screen; shows all of it if it fits.
     pub fn reveal(&mut self, id: Id, layout: &dyn ItemRenderer) {
         let Some(index) = self.place(id) else {
             return;
@@ -304,7 +305,7 @@ impl Scrollback {
         }
     }
 
-    /// Has a row of an item on the screen.
+    /// Scrolls to a row of an item.
     pub fn reveal_row(&mut self, id: Id, row: usize, layout: &dyn ItemRenderer) {
         let rows = self.visible(self.height, layout);
         if rows
@@ -319,7 +320,7 @@ impl Scrollback {
         }
     }
 
-    /// Reports whether at most a number of items lie below the viewport.
+    /// Returns true if at most a number of items lie below the viewport.
     pub fn ends_within(&mut self, items: usize, layout: &dyn ItemRenderer) -> bool {
         let rows = self.visible(self.height, layout);
         let last = rows.last().and_then(|row| row.id);
@@ -360,7 +361,7 @@ impl Scrollback {
         Some((first, count.saturating_sub(last + 1)))
     }
 
-    /// The rows of an item as they are, folded or not.
+    /// Rows of an item in its current state, folded or not.
     pub fn lines(&mut self, id: Id, layout: &dyn ItemRenderer) -> Rc<Vec<TextLine>> {
         match self.places.get(&id) {
             Some(&index) => self.block(index, layout),
@@ -441,7 +442,7 @@ impl Scrollback {
         rows
     }
 
-    /// Adds the rows of one item, in their order or from the last to the first.
+    /// Adds the rows of one item, forwards or backwards.
     fn push_rows(
         &mut self,
         index: usize,
@@ -472,7 +473,7 @@ impl Scrollback {
         }
     }
 
-    /// Reports whether nothing is drawn below an item.
+    /// Returns true if nothing is drawn below an item.
     fn is_last(&mut self, index: usize, layout: &dyn ItemRenderer) -> bool {
         (index + 1..=self.items.len()).all(|below| self.block(below, layout).is_empty())
     }

@@ -4,14 +4,14 @@ use super::{Id, Visible};
 use crate::line::TextLine;
 use crate::width::{pieces, width};
 
-/// A place in the scrollback's text.
+/// Position in the scrollback's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPosition {
-    /// In which item.
+    /// Item.
     pub id: Id,
-    /// In which of its rows.
+    /// Row of the item.
     pub row: usize,
-    /// Before which cell of that row.
+    /// Cell of the row that it precedes.
     pub column: usize,
 }
 
@@ -25,8 +25,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The columns of a visible row that are selected, from one up to but without the other; rows
-    /// are asked for from top to bottom with the order of their items.
+    /// Selected columns of a visible row, as a half-open range.
+    /// The caller passes rows from top to bottom, with the order of their items.
     pub fn columns(
         &self,
         visible: &Visible,
@@ -52,13 +52,13 @@ impl Selection {
     }
 }
 
-/// Cells of signs and indentation.
+/// Width of signs and indentation.
 pub(super) fn lead_width(line: &TextLine) -> usize {
     let lead = line.spans.iter().take(line.lead);
     lead.map(|span| width(&span.text)).sum()
 }
 
-/// The text of some columns of a line, whole graphemes only, without its lead.
+/// Text between two columns of a line, in whole graphemes, without its lead.
 pub(super) fn text_between(line: &TextLine, from: usize, to: usize) -> String {
     let mut at = 0;
     let mut found = String::new();

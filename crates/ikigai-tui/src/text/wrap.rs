@@ -1,11 +1,11 @@
-//! Lines broken into rows.
+//! Wrapping of lines into rows.
 
 use unicode_width::UnicodeWidthChar;
 
 use crate::line::{TextLine, TextSpan};
 use crate::width::{pieces, width};
 
-/// To how many columns a tab goes.
+/// Distance between tab stops in columns.
 const TAB: usize = 4;
 
 /// Source of the spaces that a line break removed.
@@ -28,7 +28,7 @@ pub fn wrap(line: &TextLine, width: u16, hanging: &[TextSpan]) -> Vec<TextLine> 
     WrappedRows::new(line, width, hanging).collect()
 }
 
-/// The first `most` rows of a line, and where the next begins if there are more.
+/// Returns the first `most` rows of a line, and the start of the next one if any.
 pub fn wrap_some(
     line: &TextLine,
     width: u16,
@@ -40,7 +40,7 @@ pub fn wrap_some(
     (lines, rows.place())
 }
 
-/// Shortens a line to one row, which says by `mark` that there was more.
+/// Cuts a line to one row, with `mark` at the end if it was longer.
 pub fn cut(line: &TextLine, columns: u16, mark: &str) -> TextLine {
     let whole = usize::from(columns);
     let mut taken = Assembled::default();
@@ -94,7 +94,7 @@ impl WrapPosition {
     }
 }
 
-/// The rows of a line, made as they are asked for.
+/// Iterator over the rows of a line.
 #[derive(Clone, Debug)]
 pub struct WrappedRows<'a> {
     line: &'a TextLine,
@@ -113,7 +113,7 @@ impl<'a> WrappedRows<'a> {
         Self::from(line, width, hanging, place)
     }
 
-    /// The rows from a place on, which belongs to this line at this width.
+    /// Rows from a position on, which must belong to this line at this width.
     pub fn from(
         line: &'a TextLine,
         width: u16,
@@ -170,7 +170,7 @@ impl Iterator for WrappedRows<'_> {
     }
 }
 
-/// As much of a lead as fits into `columns`.
+/// Part of a lead that fits into `columns`.
 fn shortened(lead: &[TextSpan], columns: usize) -> Vec<TextSpan> {
     let mut left = columns;
     let mut fits = Vec::with_capacity(lead.len());
@@ -190,7 +190,7 @@ fn shortened(lead: &[TextSpan], columns: usize) -> Vec<TextSpan> {
     fits
 }
 
-/// A row that is being filled.
+/// Row under assembly.
 struct RowBuilder<'a> {
     line: &'a TextLine,
     room: usize,
@@ -200,14 +200,14 @@ struct RowBuilder<'a> {
     is_indent: bool,
     /// The two cells before.
     before: (&'a str, &'a str),
-    /// The run of spaces that was just taken: where it begins in the row, and how many.
+    /// Last run of spaces: its start in the row, and its length.
     space: Option<(RowEnd, usize)>,
-    /// The last place where the row may end: what to keep, and where the next one begins.
+    /// Last possible break: end of the row, and start of the next one.
     last: Option<(RowEnd, WrapPosition)>,
 }
 
 impl RowBuilder<'_> {
-    /// Takes in as much as fits; returns where the next row begins.
+    /// Takes in as much as fits; returns the start of the next row.
     fn fill(&mut self, start: WrapPosition) -> Option<WrapPosition> {
         let mut at = start;
         while let Some((here, cell)) = cell_at(self.line, at, self.used, self.room) {
@@ -249,7 +249,7 @@ impl RowBuilder<'_> {
         }
     }
 
-    /// Remembers that the row may end before this cell, if it may.
+    /// Records a possible break before this cell.
     fn note_break(&mut self, at: WrapPosition, text: &str) {
         if let Some((end, count)) = self.space.take() {
             let eaten = SPACES.get(..count);
@@ -261,7 +261,7 @@ impl RowBuilder<'_> {
         }
     }
 
-    /// Ends the row before the spaces that begin in it or here, and eats them.
+    /// Ends the row before the spaces that begin in it or here, and removes them.
     fn eat(&mut self, mut at: WrapPosition) -> Option<WrapPosition> {
         let (end, mut count) = self.space.take().unwrap_or((self.taken.end(), 0));
         if count > SPACES.len() {
@@ -269,7 +269,7 @@ impl RowBuilder<'_> {
         }
         self.taken.truncate(end);
         loop {
-            // At the beginning of a row, so that a tab counts as much as it can be.
+            // At the start of a row, so that a tab has its full width.
             let (here, cell) = cell_at(self.line, at, 0, self.room)?;
             let eaten = SPACES.get(..count).unwrap_or_default();
             if !cell.is_space() || count + cell.width > SPACES.len() {
@@ -327,7 +327,7 @@ fn cell_at(
     }
 }
 
-/// The spaces of a tab. A whole row always holds one.
+/// Spaces of a tab, at most a whole row.
 fn tab(column: usize, room: usize) -> WrapCell<'static> {
     let left = room.saturating_sub(column).max(1);
     let width = (TAB - column % TAB).min(left);
@@ -344,7 +344,7 @@ fn may_break(before: (&str, &str), after: &str) -> bool {
         return false;
     };
     match left {
-        // Of a flag such as `--all` nothing is broken off.
+        // A flag such as `--all` stays whole.
         '-' => right.is_alphabetic() && before.0.chars().all(char::is_alphanumeric),
         '\u{2010}' | '\u{2013}' | '\u{2014}' | '\u{200b}' => true,
         _ if opens(left) || closes(right) => false,
@@ -423,11 +423,11 @@ fn closes(character: char) -> bool {
     )
 }
 
-/// The pieces of a row so far.
+/// Spans of a row so far.
 #[derive(Default)]
 struct Assembled {
     spans: Vec<TextSpan>,
-    /// Of which span of the line the last piece is.
+    /// Index of the span that the last piece comes from.
     of: Option<usize>,
 }
 
@@ -460,7 +460,7 @@ impl Assembled {
         }
     }
 
-    /// Takes back what came after `end`.
+    /// Removes everything after `end`.
     fn truncate(&mut self, end: RowEnd) {
         self.spans.truncate(end.spans);
         if let Some(last) = self.spans.last_mut() {

@@ -6,7 +6,7 @@ pub(super) struct Language {
     pub(super) names: &'static [&'static str],
     pub(super) form: Form,
     pub(super) keywords: &'static [&'static str],
-    /// Keywords are known in capitals too.
+    /// Keywords are case-insensitive.
     pub(super) any_case: bool,
     /// Openers of line comments.
     pub(super) line_comments: &'static [&'static str],
@@ -22,7 +22,7 @@ pub(super) struct Language {
 pub(super) enum Form {
     /// Words, strings, comments and numbers.
     Code,
-    /// The same, and `#` begins a comment only after a space.
+    /// Like code, but `#` begins a comment only after a space.
     Shell,
     /// Keys before `:` or `=`, and their values.
     Keys,
@@ -36,9 +36,9 @@ pub(super) enum Form {
 pub(super) struct Quote {
     pub(super) open: &'static str,
     pub(super) close: &'static str,
-    /// A backslash takes the character after it in.
+    /// A backslash escapes the next character.
     pub(super) escapes: bool,
-    /// It may go on in the next line.
+    /// It may span lines.
     pub(super) goes_on: bool,
 }
 
@@ -51,7 +51,7 @@ const fn quote(open: &'static str, close: &'static str, escapes: bool, goes_on: 
     }
 }
 
-/// The language that a code block names, if it is known.
+/// Language of a code fence, if known.
 pub(super) fn named(name: &str) -> Option<&'static Language> {
     let name = name.to_ascii_lowercase();
     LANGUAGES

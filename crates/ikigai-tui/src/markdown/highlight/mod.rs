@@ -22,7 +22,7 @@ enum Within {
     Code,
     /// A comment, with its nesting depth.
     Comment(usize),
-    /// The string that begins with this of the language's quotes.
+    /// A string with this quote of the language.
     Text(usize),
     /// A tag.
     Tag,
@@ -30,7 +30,7 @@ enum Within {
     TagText(usize),
 }
 
-/// Reads code line by line.
+/// Highlighter of code, line by line.
 #[derive(Clone)]
 pub struct Highlighter {
     language: Option<&'static Language>,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Highlighter {
 }
 
 impl Highlighter {
-    /// For the language that a code block names; one that is not known stays plain.
+    /// Highlighter of a fence's language; an unknown one stays plain.
     pub fn new(name: &str) -> Self {
         Self {
             language: languages::named(name),
@@ -53,7 +53,7 @@ impl Highlighter {
         }
     }
 
-    /// The pieces of the next line. Together they are the line.
+    /// Spans of the next line; together they are the line.
     pub fn line(&mut self, line: &str) -> Vec<TextSpan> {
         let Some(language) = self.language.filter(|_| line.len() <= MOST_LINE_BYTES) else {
             return vec![TextSpan::new(line, Tone::Code)];
@@ -85,7 +85,7 @@ fn diff_role(line: &str) -> Tone {
     }
 }
 
-/// Words after which something is given a name.
+/// Keywords that are followed by a name.
 const DEFINING: [&str; 12] = [
     "fn",
     "def",
@@ -107,7 +107,7 @@ struct Lexer<'a> {
     at: usize,
     within: Within,
     spans: Vec<TextSpan>,
-    /// The word before says that the next is a name.
+    /// The previous word is such a keyword.
     defines: bool,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Lexer<'a> {
                 Within::Code => self.code(),
             }
         }
-        // A string that does not go on ends with its line, finished or not.
+        // A single-line string ends with its line, closed or not.
         let goes_on = |quote: usize| {
             let quote = self.language.strings.get(quote);
             quote.is_some_and(|quote| quote.goes_on)
@@ -194,7 +194,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// In a shell `#` is also part of words.
+    /// Returns true if a comment may begin here; in a shell, `#` is also part of words.
     fn may_comment(&self) -> bool {
         let before = self
             .line
@@ -217,7 +217,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A string before a colon is a key.
+    /// Tone of a string; before a colon it is a key.
     fn string_role(&self) -> Tone {
         let is_key = self.language.form == Form::Keys && self.before_colon();
         if is_key { Tone::Name } else { Tone::Literal }
