@@ -1,4 +1,4 @@
-//! Everybody who can be asked: the demo model, the providers known by name, those configured.
+//! Registry of models: the demo model, built-in providers, and configured ones.
 
 mod described;
 mod model_limits;
@@ -31,30 +31,30 @@ use crate::{
     BoxFuture, Described, KeptKey, KeyError, Model, Models, NoModel, Offer, TypedKey, dialects,
 };
 
-/// What the configuration says of a provider.
+/// Configuration of a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderConfig {
-    /// Where it is.
+    /// Base URL.
     pub base_url: Option<String>,
-    /// How it is talked to.
+    /// Name of its dialect.
     pub dialect: Option<String>,
-    /// The variable that holds its key.
+    /// Variable that holds its key.
     pub key_env: Option<String>,
-    /// The command that prints its key.
+    /// Command that prints its key.
     pub key_command: Option<String>,
-    /// Further headers of every request.
+    /// Additional headers of every request.
     pub headers: BTreeMap<String, String>,
-    /// How long connecting may take.
+    /// Time limit of connecting.
     pub connect: Option<Duration>,
-    /// How long the beginning of an answer may take.
+    /// Time limit until the head of the response.
     pub first_byte: Option<Duration>,
-    /// How long it may be silent between two pieces of an answer.
+    /// Longest silence between two pieces of a response.
     pub idle: Option<Duration>,
-    /// Certificates that are trusted beside the usual ones.
+    /// File of additional trusted certificates.
     pub ca_file: Option<PathBuf>,
-    /// Whether ids of calls are made nine letters and digits.
+    /// True to send call ids of nine letters and digits.
     pub short_call_ids: Option<bool>,
-    /// Whether user and assistant are made to take turns.
+    /// True to send alternating user and assistant messages.
     pub alternating_roles: Option<bool>,
 }
 
@@ -69,7 +69,7 @@ impl ProviderConfig {
         }
     }
 
-    /// Connections as this provider needs them; `usual` if it needs nothing else.
+    /// Returns the client that this provider needs; `usual` if it needs nothing else.
     fn client(&self, usual: &Client) -> Client {
         let mut client = usual.clone();
         if self.deadlines() != Deadlines::DEFAULT {
@@ -106,19 +106,19 @@ pub struct Registry {
     variables: Variables,
     first: Option<String>,
     client: Client,
-    /// Of those providers that are configured: they may need connections of their own.
+    /// Clients of configured providers, which may need separate connections.
     clients: BTreeMap<String, Client>,
     random: Random,
-    /// Commands that print keys, each of which is run at most once.
+    /// Commands that print keys, each run at most once.
     key_commands: BTreeMap<String, Arc<KeyCommand>>,
-    /// Keys that were typed since the program began.
+    /// Keys that were typed since the program started.
     typed: Mutex<Vec<SecretString>>,
-    /// Windows that servers were asked for.
+    /// Lookups of windows at servers.
     lookups: WindowLookups,
 }
 
 impl Registry {
-    /// The providers known by name, with keys from `variables`.
+    /// Makes a registry of the built-in providers, with keys from `variables`.
     pub fn new(variables: Variables, client: Client, random: Random) -> Self {
         Self {
             corrections: Vec::new(),
@@ -135,14 +135,14 @@ impl Registry {
         }
     }
 
-    /// Reads keys also from this file.
+    /// Adds a credentials file.
     #[must_use]
     pub fn with_credentials(mut self, file: Option<PathBuf>) -> Self {
         self.credentials = file;
         self
     }
 
-    /// Adds what the configuration says of providers and models.
+    /// Adds the configuration of providers and models.
     #[must_use]
     pub fn with_configuration(
         mut self,
@@ -163,40 +163,40 @@ impl Registry {
         self
     }
 
-    /// Prefers this model for new agents: `[provider:]name[/level]`.
+    /// Sets the preferred model for new agents: `[provider:]name[/level]`.
     #[must_use]
     pub fn with_first(mut self, name: Option<String>) -> Self {
         self.first = name;
         self
     }
 
-    /// The table with the configuration's corrections.
+    /// Returns the model table with the configuration's corrections.
     pub fn catalogue(&self) -> Catalogue {
         Catalogue::embedded().with(self.corrections.clone())
     }
 
-    /// Says whether a provider can be asked: it is configured, local, or has a key.
+    /// Returns true if a provider is configured, local, or has a key.
     pub fn is_reachable(&self, provider: &str) -> bool {
         self.reach(provider).is_ok()
     }
 
-    /// The variables that keys are read from.
+    /// Returns the variables that keys are read from.
     pub fn secret_variables(&self) -> Vec<String> {
         secret_variables(&self.configured)
     }
 
-    /// Every key that is known without running a command, for whoever must not show one.
+    /// Returns every key that is known without running a command, for redaction.
     pub fn known_keys(&self) -> Vec<SecretString> {
         let variables = secret_variables(&self.configured);
         let from_variables = variables.iter().filter_map(|name| self.variable(name));
         let from_variables = from_variables.map(|key| SecretString::from(key.trim()));
         let file = self.credentials.as_deref().map(credentials::read_file);
-        // A file that is refused holds no key that is used.
+        // Keys of a refused file are not used.
         let from_file = file.and_then(Result::ok).unwrap_or_default();
         from_variables.chain(from_file.into_values()).collect()
     }
 
-    /// The keys that commands have printed or somebody has typed so far.
+    /// Returns the keys that commands have printed or users have typed so far.
     pub fn later_keys(&self) -> Vec<SecretString> {
         let commands = self.key_commands.values();
         let printed = commands.filter_map(|command| command.printed());
@@ -204,7 +204,7 @@ impl Registry {
         printed.chain(typed.iter()).cloned().collect()
     }
 
-    /// The settings that a typed model name means.
+    /// Returns the settings for a typed model name.
     pub fn choose(&self, typed: &str) -> Result<ModelChoice, NoModel> {
         let name = ModelName::parse(typed);
         let provider = self.provider_of(&name)?;
@@ -217,7 +217,7 @@ impl Registry {
         Ok(choice)
     }
 
-    /// A provider with everything that talking to it needs.
+    /// Returns a provider with all parameters of its requests.
     fn reach(&self, name: &str) -> Result<Reachable, NoModel> {
         let preset = preset(name);
         let configured = self.configured.get(name);
@@ -253,7 +253,7 @@ impl Registry {
         })
     }
 
-    /// Where a provider is, as it was said.
+    /// Returns the base URL of a provider: from its variable, the configuration or its preset.
     fn base_of(&self, name: &str) -> Option<String> {
         let preset = preset(name);
         let variable = preset.and_then(|preset| preset.base_variable);
@@ -264,7 +264,7 @@ impl Registry {
             .or_else(|| preset.map(|preset| preset.base.to_owned()))
     }
 
-    /// The name of the dialect in which a provider is talked to.
+    /// Returns the name of a provider's dialect.
     fn dialect_of(&self, name: &str) -> &str {
         let configured = self.configured.get(name);
         let configured = configured.and_then(|config| config.dialect.as_deref());
@@ -276,7 +276,8 @@ impl Registry {
         (self.variables)(name).filter(|value| !value.trim().is_empty())
     }
 
-    /// Where a provider's key comes from: its variables, its command, or the file. Runs nothing.
+    /// Returns the source of a provider's key: its variables, its command, or the file. Runs
+    /// nothing.
     fn key(&self, name: &str, config: &ProviderConfig) -> Result<Option<KeySource>, NoModel> {
         let usual = preset(name).map_or(&[][..], |preset| preset.keys);
         let mut variables = config
@@ -303,7 +304,7 @@ impl Registry {
     }
 }
 
-/// Every variable that may hold a key: no child process gets them.
+/// Returns every variable that may hold a key: child processes do not inherit them.
 fn secret_variables(configured: &BTreeMap<String, ProviderConfig>) -> Vec<String> {
     let usual = PRESETS.iter().flat_map(|preset| preset.keys);
     let named = configured

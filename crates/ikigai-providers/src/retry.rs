@@ -1,4 +1,4 @@
-//! When a failed request is sent again, and after how long. Pure: it waits for nothing.
+//! Retry decisions: after which failures, and with which pause. Pure.
 
 #[cfg(test)]
 mod tests;
@@ -7,23 +7,24 @@ use std::time::{Duration, SystemTime};
 
 use crate::answer::{FailureKind, ProviderError};
 
-/// How often and how patiently a request is tried.
+/// Number of attempts and pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How many tries there are in all.
+    /// Largest number of attempts.
     pub tries: u32,
-    /// The pause after the first try; it doubles with each further one.
+    /// Pause after the first attempt; it doubles with each further one.
     pub first_pause: Duration,
-    /// The longest pause of our own.
+    /// Longest pause without a request of the provider.
     pub longest_pause: Duration,
-    /// The longest pause that a provider may ask for.
+    /// Longest pause that a provider may ask for.
     pub longest_asked: Duration,
 }
 
 impl Policy {
-    /// Six tries, of which the last comes about 15 seconds after the first: long enough for a
-    /// hiccup, short enough for somebody who watches. A longer pause than a minute is left to a
-    /// person to decide.
+    /// Six attempts, the last about 15 seconds after the first.
+    ///
+    /// That is long enough for a hiccup and short enough for a watching user. A pause of more than
+    /// a minute is left to the user.
     pub const DEFAULT: Self = Self {
         tries: 6,
         first_pause: Duration::from_millis(500),
@@ -38,11 +39,11 @@ impl Default for Policy {
     }
 }
 
-/// Decides about a failed try: the pause before the next one, or none if this failure is final.
+/// Decides about a failed attempt: the pause before a retry, or none if it is final.
 ///
-/// `attempt` is the number of the try that failed, from 1; `random` spreads the pauses of many
-/// clients. What a provider asks for is taken as it is, but for nothing at all: a pause of zero
-/// would be a storm of requests.
+/// `attempt` is the number of the failed attempt, from 1; `random` spreads the pauses of many
+/// clients. A pause that the provider asks for is used unless it is zero, which would cause a storm
+/// of requests.
 pub fn decide(
     error: &ProviderError,
     attempt: u32,
@@ -58,14 +59,14 @@ pub fn decide(
     }
 }
 
-/// Says how long the provider wants to be left alone, if that is why a failure is final.
+/// Returns the pause that the provider asks for, if its length makes a failure final.
 pub fn asked_too_long(error: &ProviderError, policy: &Policy) -> Option<Duration> {
     error
         .retry_after
         .filter(|asked| *asked > policy.longest_asked && may_help(error))
 }
 
-/// Says whether the same request can succeed later.
+/// Returns true if the same request can succeed later.
 fn may_help(error: &ProviderError) -> bool {
     error.should_retry.unwrap_or(match error.kind {
         FailureKind::Connection
@@ -83,7 +84,7 @@ fn may_help(error: &ProviderError) -> bool {
     })
 }
 
-/// Between three quarters and the whole of the doubled pause.
+/// Returns a random pause between three quarters and the whole of the doubled pause.
 fn own_pause(attempt: u32, policy: &Policy, random: u64) -> Duration {
     let doublings = attempt.saturating_sub(1).min(16);
     let whole = policy
@@ -94,7 +95,7 @@ fn own_pause(attempt: u32, policy: &Policy, random: u64) -> Duration {
     whole.saturating_sub((whole / 4) * share / (1 << 16))
 }
 
-/// Makes of one random number another one for each try (the finalizer of splitmix64).
+/// Derives a random number for each attempt from one (the finalizer of splitmix64).
 fn scatter(random: u64, attempt: u32) -> u64 {
     let mut mixed = random.wrapping_add(u64::from(attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -102,36 +103,38 @@ fn scatter(random: u64, attempt: u32) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// What kind of failure an HTTP status means, before the provider's own words are read.
+/// Returns the type of failure of an HTTP status, before the body is read.
 pub fn kind_of_status(status: u16) -> FailureKind {
     match status {
         401 => FailureKind::Unauthorized,
         402 => FailureKind::Quota,
         403 => FailureKind::Forbidden,
-        // Redirects are not followed: a key must not go to an address that nobody chose.
+        // Redirects are not followed: a key must not go to an address that the user did not choose.
         300..=399 | 404 | 405 | 410 => FailureKind::NotFound,
         408 => FailureKind::Timeout,
         413 => FailureKind::TooLong,
         429 => FailureKind::RateLimited,
         400..=499 if status != 409 => FailureKind::BadRequest,
-        // These say what a server is unable to do, and it will be so the next time.
+        // The server is unable to do this, and a retry does not change it.
         501 | 505 => FailureKind::BadRequest,
         409 | 500..=599 => FailureKind::Unavailable,
         _ => FailureKind::Malformed,
     }
 }
 
-/// What the headers of a refusal say about trying again.
+/// Retry headers of a refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// How long to wait.
+    /// Time to wait.
     pub retry_after: Option<Duration>,
-    /// Whether to try again at all.
+    /// The server's statement on retries.
     pub should_retry: Option<bool>,
 }
 
-/// Reads `retry-after-ms`, else `retry-after`, and `x-should-retry`. What cannot be read counts as
-/// not said. `now` is needed for a date, and gives way to the server's own clock if that is there.
+/// Reads `retry-after-ms`, else `retry-after`, and `x-should-retry`.
+///
+/// An unreadable header counts as absent. `now` is needed for a date, unless the server sends its
+/// own clock.
 pub fn asked<'a>(header: impl Fn(&str) -> Option<&'a str>, now: SystemTime) -> Asked {
     let milliseconds = header("retry-after-ms").and_then(|value| seconds(value, 1000.0));
     let retry_after = milliseconds.or_else(|| {

@@ -1,12 +1,13 @@
-//! Small files of settings: read with a bound, and only if they are files.
+//! Small files of settings: read with a size limit, and only if they are regular files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a file; none if there is none. Whatever else a name may lead to, a pipe, a terminal or a
-/// device, is refused, and waits for nobody.
+/// Opens a regular file; none if it does not exist.
+///
+/// Pipes, terminals and devices are refused, without blocking.
 pub fn open(path: &Path) -> io::Result<Option<File>> {
     let no_wait = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = match OpenOptions::new()

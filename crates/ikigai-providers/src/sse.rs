@@ -1,20 +1,20 @@
-//! Server-sent events: a parser that is pushed bytes in any chunking, and never waits.
+//! Server-sent events: a push parser for bytes in any chunking.
 
 use thiserror::Error;
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Its name; empty if it has none.
+    /// Name of the event; empty if it has none.
     pub event: String,
     /// Its data lines, joined by line feeds.
     pub data: String,
 }
 
-/// Why a stream cannot be read on.
+/// Error of an unreadable stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SseError {
-    /// An event is larger than anything a provider sends.
+    /// An event exceeds the size limit.
     #[error("an event of the stream is larger than {} MB", MOST_EVENT_BYTES >> 20)]
     TooLarge,
     /// An event is not UTF-8.
@@ -22,24 +22,24 @@ pub enum SseError {
     NotText,
 }
 
-/// The largest event. A provider's largest, a whole response in its terminal event, is far smaller.
+/// Largest event. A provider's largest, a whole response in its terminal event, is far smaller.
 pub const MOST_EVENT_BYTES: usize = 8 << 20;
 
-/// The parser. Bytes go in, whole frames come out.
+/// The parser. It takes bytes and returns complete frames.
 #[derive(Debug, Default)]
 pub struct Sse {
-    /// The line that is not yet ended.
+    /// The incomplete last line.
     line: Vec<u8>,
     frame: Frame,
     has_data: bool,
     /// A carriage return was the last byte: a line feed after it is part of the same line end.
     after_return: bool,
-    /// Something but a byte order mark has come.
+    /// True after the first byte that is no byte order mark.
     begun: bool,
 }
 
 impl Sse {
-    /// Takes in bytes and returns the frames that they complete.
+    /// Parses bytes and returns the frames that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, SseError> {
         let mut frames = Vec::new();
         for byte in bytes {
@@ -58,8 +58,9 @@ impl Sse {
         Ok(frames)
     }
 
-    /// The frame that a stream left open at its end, if it left one. Servers that do not end their
-    /// last event with a blank line have still sent it.
+    /// Returns the incomplete frame at the end of a stream, if there is one.
+    ///
+    /// Some servers do not end their last event with a blank line.
     pub fn end(mut self) -> Result<Option<Frame>, SseError> {
         if !self.line.is_empty() {
             self.end_line()?;
@@ -88,13 +89,13 @@ impl Sse {
                 }
                 self.frame.data.push_str(value);
             }
-            // Comments (an empty field name), `id`, `retry` and whatever else say nothing to us.
+            // Comments (an empty field name), `id`, `retry` and unknown fields are ignored.
             _ => {}
         }
         Ok(None)
     }
 
-    /// Only a frame with data is one.
+    /// Takes the current frame; none if it has no data.
     fn take_frame(&mut self) -> Option<Frame> {
         let frame = std::mem::take(&mut self.frame);
         std::mem::take(&mut self.has_data).then_some(frame)

@@ -1,4 +1,4 @@
-//! The one way to every provider over HTTP: connects, reads, retries, and names what goes wrong.
+//! HTTP transport of all providers: connections, streams, retries and errors.
 
 mod client;
 mod exchange;
@@ -24,22 +24,24 @@ use crate::answer::Answer;
 use crate::dialect::Dialect;
 use crate::retry::Policy;
 
-/// How long a provider may be silent.
+/// Time limits of a provider's silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// Until there is a connection, the name found and TLS agreed on.
+    /// For a connection, with name lookup and TLS.
     pub connect: Duration,
-    /// Until the head of the answer is there, connecting included.
+    /// For the head of the response, connecting included.
     pub first_byte: Duration,
-    /// Between one piece of the answer and the next.
+    /// Between two pieces of the response.
     pub idle: Duration,
-    /// Until the words of a refusal are there; what has come by then has to do.
+    /// For the body of a refusal; the part received by then is used.
     pub refusal: Duration,
 }
 
 impl Deadlines {
+    /// Default limits.
+    ///
     /// A connection takes a second on a bad line. Providers send something, if only a ping, at
-    /// least every half minute; local servers read a long prompt for a minute or more first.
+    /// least every half minute; local servers may read a long prompt for a minute or more first.
     pub const DEFAULT: Self = Self {
         connect: Duration::from_secs(10),
         first_byte: Duration::from_mins(2),
@@ -54,13 +56,13 @@ impl Default for Deadlines {
     }
 }
 
-/// Bytes of content allowed for each token of the longest answer; a token has four on average.
+/// Bytes of content allowed for each token of the longest response; a token has four on average.
 const BYTES_PER_TOKEN: u64 = 32;
 
-/// Bytes of content allowed where the longest answer is unknown.
+/// Bytes of content allowed if the longest response is unknown.
 const UNKNOWN_CONTENT_BYTES: usize = 16 << 20;
 
-/// Returns the bytes of content that an answer of at most `max_output` tokens may have.
+/// Returns the bytes of content that a response of at most `max_output` tokens may have.
 pub fn content_limit(max_output: Option<u64>) -> usize {
     let known = max_output.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN));
     known.map_or(UNKNOWN_CONTENT_BYTES, |bytes| {
@@ -68,23 +70,23 @@ pub fn content_limit(max_output: Option<u64>) -> usize {
     })
 }
 
-/// A request that is spelled out and ready to be sent, as often as need be.
+/// An encoded request, which can be sent several times.
 pub struct Call {
-    /// Where it goes.
+    /// URL of the request.
     pub url: String,
-    /// What goes with it. Values are taken out of every message that a person or the log gets.
+    /// Headers. Their values are removed from every message to users and the log.
     pub headers: Vec<(String, SecretString)>,
     /// The request as JSON.
     pub body: Vec<u8>,
-    /// Who reads the answer.
+    /// Dialect that decodes the response.
     pub dialect: &'static dyn Dialect,
-    /// The longest answer in bytes of content; a longer one fails.
+    /// Largest response in bytes of content; a longer one fails.
     pub content_limit: usize,
 }
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An address may carry a password, and a body is the user's conversation.
+        // A URL may contain a password, and a body is the user's conversation.
         f.debug_struct("Call")
             .field("server", &words::server(&self.url))
             .field("body_bytes", &self.body.len())
@@ -93,9 +95,9 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Prepares to send a request. Nothing happens before the answer is asked for its first delta.
+/// Prepares a request; nothing is sent before the first delta is requested.
 ///
-/// `random` spreads the pauses between tries. The answer must be read within a tokio runtime.
+/// `random` spreads the pauses between attempts. The response must be read within a tokio runtime.
 pub fn send(client: &Client, call: Call, policy: Policy, random: u64) -> Box<dyn Answer> {
     Box::new(exchange::Exchange::new(
         client.clone(),

@@ -20,13 +20,13 @@ use crate::{
 };
 use rules::{Ask, Step};
 
-/// How long the model waits between words when it was asked to be slow.
+/// Pause between words of a slow response.
 const SLOW_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long it pretends to wait before it tries again.
+/// Pause before the pretended retry.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// The provider name of the demo model, and its own.
+/// Name of the demo provider and of its model.
 pub(crate) const DEMO: &str = "demo";
 
 /// The built-in scripted model.
@@ -34,7 +34,7 @@ pub(crate) const DEMO: &str = "demo";
 pub struct Demo;
 
 impl Demo {
-    /// The settings that choose it.
+    /// Returns the settings that choose it.
     pub fn choice() -> ModelChoice {
         ModelChoice {
             provider: Some(DEMO.to_owned()),
@@ -110,7 +110,7 @@ impl Model for Demo {
     }
 }
 
-/// The deltas of an answer that is known from its beginning.
+/// Deltas of a scripted response.
 #[derive(Default)]
 struct Script {
     deltas: VecDeque<Result<Delta, ProviderError>>,
@@ -129,7 +129,8 @@ impl Script {
             Step::Think(text) => {
                 self.deltas
                     .extend(words(&text).into_iter().map(Delta::Thinking).map(Ok));
-                // A scripted thought has a scripted signature, so that it is sent back like any.
+                // A scripted thought has a scripted signature, so that it is sent back like any
+                // other.
                 let payload = Some(format!("demo:{}", text.len()));
                 self.blocks.push(AnswerBlock::Thinking { text, payload });
             }
@@ -207,7 +208,7 @@ fn answered_tokens(block: &AnswerBlock) -> u64 {
     }
 }
 
-/// An answer that is known from its beginning.
+/// A response that is known from its start.
 struct Scripted {
     deltas: VecDeque<Result<Delta, ProviderError>>,
     pause: Option<Duration>,
@@ -226,7 +227,7 @@ impl Answer for Scripted {
     }
 }
 
-/// Each word with the blanks after it.
+/// Splits a text into words with the blanks after them.
 fn words(text: &str) -> Vec<String> {
     text.split_inclusive(char::is_whitespace)
         .map(str::to_owned)

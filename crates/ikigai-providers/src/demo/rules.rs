@@ -1,43 +1,43 @@
-//! What the demo model says to what: one table, first rule that applies.
+//! Rules of the demo model: one table, of which the first matching rule applies.
 
 use ikigai_core::Request;
 use ikigai_core::message::{Block, Message, Role};
 use serde_json::{Value, json};
 
-/// How a message from another agent begins.
+/// Start of a message from another agent.
 const MAIL: &str = "Message from agent ";
 
-/// The largest number it counts to, so that no answer is without end.
+/// Largest number that the model counts to, so that every response ends.
 const MOST_COUNTED: u32 = 10_000;
 
-/// How many messages a summary quotes, and how much of each.
+/// Number of messages that a summary quotes, and characters of each.
 const MOST_SUMMARISED: usize = 12;
 const SUMMARISED_CHARACTERS: usize = 30;
 
-/// One thing the model does.
+/// One step of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Says this.
+    /// Writes this text.
     Say(String),
     /// Thinks this.
     Think(String),
     /// Calls a tool.
     Call { tool: String, arguments: String },
-    /// Fails once and begins anew.
+    /// Fails once and starts over.
     Stumble(String),
-    /// Fails for good.
+    /// Fails finally.
     Fail(String),
 }
 
-/// A rule: which words the last message must have, and what is done.
+/// A rule: words of the last message, and the response.
 struct Rule {
-    /// All of these.
+    /// Words that must all be in the message.
     words: &'static [&'static str],
-    /// What is done, given the message and how often tools have answered since.
+    /// Makes the response from the message and the results since.
     answer: fn(&Ask) -> Vec<Step>,
 }
 
-/// The table. Rules that call tools hold only for those that the model was given.
+/// The table. Rules that call tools apply only if the request has these tools.
 const RULES: &[Rule] = &[
     Rule {
         words: &["fail", "once"],
@@ -113,17 +113,17 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// What is asked.
+/// Message to respond to.
 pub(super) struct Ask<'a> {
     request: &'a Request,
     /// The user's last message.
     pub(super) said: &'a str,
     words: Vec<String>,
-    /// What tools answered since, in order.
+    /// Results of tools since then, in order.
     results: Vec<&'a str>,
-    /// Whether the last of these calls failed.
+    /// True if the last of these calls failed.
     has_failed: bool,
-    /// How often the model has called tools since.
+    /// Number of responses with calls since then.
     round: usize,
 }
 
@@ -166,21 +166,21 @@ impl<'a> Ask<'a> {
         self.words.iter().find_map(|word| word.parse().ok())
     }
 
-    /// What stands between backticks, or else the last word.
+    /// Returns the text between backticks, or else the last word.
     fn object(&self) -> &str {
         let quoted = self.said.split('`').nth(1);
         let last = || self.said.split_whitespace().last();
         quoted.or_else(last).unwrap_or_default()
     }
 
-    /// What stands between backticks, or else what follows `run`.
+    /// Returns the text between backticks, or else the text after `run`.
     fn command(&self) -> &str {
         let quoted = self.said.split('`').nth(1);
         let after_run = || self.said.split_once("run ").map(|(_, rest)| rest.trim());
         quoted.or_else(after_run).unwrap_or_default()
     }
 
-    /// The words that look like names of files.
+    /// Returns the words that look like file names.
     fn files(&self) -> Vec<&str> {
         let words = self.said.split_whitespace();
         let bare = words.map(|word| word.trim_matches(|c: char| "`\"',;:.?!".contains(c)));
@@ -197,13 +197,13 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Whether a person said it: a note on an interruption stands in brackets.
+/// Returns true for a message of the user: notes on interruptions are in brackets.
 fn is_said(message: &Message) -> bool {
     let is_note = |text: &str| text.starts_with('[') && text.ends_with(']');
     message.role == Role::User && !texts(message).all(is_note)
 }
 
-/// What a person said, without the notes in brackets that were put before it.
+/// Removes the bracketed notes before a message of the user.
 fn without_notes(said: &str) -> &str {
     let mut rest = said;
     while let Some((_, behind)) = rest
@@ -222,13 +222,13 @@ fn texts(message: &Message) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Decides the answer.
+/// Makes the response.
 pub(super) fn answer(ask: &Ask) -> Vec<Step> {
     let rule = RULES
         .iter()
         .find(|rule| rule.words.iter().all(|word| ask.has(word)));
     let steps = match rule {
-        // What children and other agents send is no order.
+        // Messages of other agents are no commands.
         _ if ask.said.starts_with(MAIL) => read_mail(ask),
         Some(rule) => (rule.answer)(ask),
         None => repeat(ask),
@@ -245,8 +245,9 @@ pub(super) fn answer(ask: &Ask) -> Vec<Step> {
     }
 }
 
-/// Writes a summary of a conversation that it is told as text: how long it was, and how each message
-/// of the user began. Fails if that is wished for.
+/// Summarises a conversation in text form: its length, and the start of each user message.
+///
+/// Fails if the instructions ask for it.
 pub(super) fn summarise(ask: &Ask) -> Vec<Step> {
     let (told, wishes) = ask
         .said
@@ -375,8 +376,10 @@ fn fix_the_test(ask: &Ask) -> Vec<Step> {
     }
 }
 
-/// Forks helpers; if they are to count the files of directories, it looks for these first, waits
-/// for the helpers, and adds up what they say.
+/// Forks helpers.
+///
+/// If they are to count files of directories, it first finds these, waits for the helpers, and adds
+/// up their results.
 fn fork_helpers(ask: &Ask) -> Vec<Step> {
     let helpers = ask
         .words
@@ -427,7 +430,7 @@ fn fork_helpers(ask: &Ask) -> Vec<Step> {
     }
 }
 
-/// The names that results of `fork` tell.
+/// Returns the names of children in results of `fork`.
 fn names_in<'a>(results: &[&'a str]) -> Vec<&'a str> {
     let told = results
         .iter()
@@ -436,7 +439,7 @@ fn names_in<'a>(results: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// The first parts of paths, each once, in their order.
+/// Returns the first components of paths, each once, in order.
 fn directories_in(paths: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let names = paths.lines().filter_map(|path| path.split_once('/'));
@@ -449,7 +452,7 @@ fn directories_in(paths: &str) -> Vec<&str> {
     found
 }
 
-/// The number in a helper's `There are 12 files in src.`
+/// Returns the number in a helper's `There are 12 files in src.`
 fn files_said(line: &str) -> Option<u32> {
     let rest = line
         .strip_prefix("There are ")
@@ -458,7 +461,7 @@ fn files_said(line: &str) -> Option<u32> {
     number.parse().ok().filter(|_| rest.starts_with("file"))
 }
 
-/// Counts what a directory holds.
+/// Counts the files of a directory.
 fn count_files(ask: &Ask) -> Vec<Step> {
     let directory = ask.object();
     if ask.round == 0 {
@@ -480,7 +483,7 @@ fn count_files(ask: &Ask) -> Vec<Step> {
     vec![say(format!("{files} in {directory}."))]
 }
 
-/// Counts what looks like tests.
+/// Counts lines that look like Rust test attributes.
 fn count_tests(ask: &Ask) -> Vec<Step> {
     if ask.round == 0 {
         let grep = json!({ "pattern": r"#\[(\w+::)?test", "glob": "**/*.rs" });
@@ -512,7 +515,7 @@ fn run_a_command(ask: &Ask) -> Vec<Step> {
     vec![say(format!("It printed:\n{}", ask.last_result()))]
 }
 
-/// Reads every file that is named, all at once.
+/// Reads all named files in parallel.
 fn read_a_file(ask: &Ask) -> Vec<Step> {
     let read = |path: &str| call("file_read", &json!({ "file_path": path }));
     let files = ask.files();
@@ -531,7 +534,7 @@ fn read_a_file(ask: &Ask) -> Vec<Step> {
     vec![say(format!("{subject} {lines} lines."))]
 }
 
-/// Writes a file of some lines, and changes one of them if it is told to.
+/// Writes a file of some lines, and changes one of them on request.
 fn create_a_file(ask: &Ask) -> Vec<Step> {
     let Some(file) = ask.files().first().copied() else {
         return vec![say("Tell me the name of the file, such as notes.txt.")];
@@ -563,7 +566,7 @@ fn create_a_file(ask: &Ask) -> Vec<Step> {
 const NUMBERS: &[&str] = &["one", "two", "three", "four", "five", "six", "seven"];
 const ORDINALS: &[&str] = &["first", "second", "third", "fourth", "fifth", "sixth"];
 
-/// Which number a word is, counted from 1.
+/// Returns the number that a word means, counted from 1.
 fn place_of(word: &str, words: &[&str]) -> Option<usize> {
     words
         .iter()

@@ -19,7 +19,7 @@ pub const ALL: &[&dyn Dialect] = &[
     &gemini::Gemini,
 ];
 
-/// A dialect by its name in configuration.
+/// Finds a dialect by its name in configuration.
 pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
     ALL.iter().copied().find(|dialect| dialect.name() == name)
 }

@@ -1,4 +1,4 @@
-//! What the two dialects of OpenAI spell and read alike.
+//! Common encoding and decoding of the two OpenAI dialects.
 
 use serde_json::{Map, Value};
 
@@ -8,10 +8,10 @@ use crate::answer::ProviderError;
 use crate::dialects::refusal;
 use crate::sse::Frame;
 
-/// The longest prompt cache key that is taken.
+/// Largest accepted prompt cache key.
 const LONGEST_CACHE_KEY: usize = 64;
 
-/// A tool's result as text; there is no other place to say that it failed.
+/// Returns a tool's result as text, which also marks an error: there is no field for it.
 pub(super) fn result_text(content: &str, is_error: bool) -> String {
     let said = if content.trim().is_empty() {
         "(no output)"
@@ -28,7 +28,7 @@ pub(super) fn result_text(content: &str, is_error: bool) -> String {
     }
 }
 
-/// Arguments as the model wrote them, or an empty object if they are none.
+/// Returns the model's arguments, or an empty object if they are no object.
 pub(super) fn arguments(written: &str) -> &str {
     if serde_json::from_str::<Map<String, Value>>(written).is_ok() {
         written
@@ -37,19 +37,21 @@ pub(super) fn arguments(written: &str) -> &str {
     }
 }
 
-/// The cache key as it may be sent, if it may.
+/// Returns the cache key, if it can be sent.
 pub(super) fn cache_key(key: &str) -> Option<&str> {
     let end = key.floor_char_boundary(LONGEST_CACHE_KEY);
     Some(&key[..end]).filter(|key| !key.is_empty())
 }
 
-/// The headers of a request.
+/// Returns the headers of a request.
 pub(super) fn headers(key: Option<&str>) -> Vec<(&'static str, String)> {
     let bearer = key.map(|key| ("authorization", format!("Bearer {key}")));
     bearer.into_iter().collect()
 }
 
-/// The object in a frame; none if it says nothing. An event named `error` is one, whatever it holds.
+/// Returns the object in a frame; none if it is empty.
+///
+/// An event named `error` is an error, whatever its content.
 pub(super) fn object_in(frame: &Frame) -> Result<Option<Value>, ProviderError> {
     let data = frame.data.trim();
     if data.is_empty() || data == "[DONE]" {
@@ -71,7 +73,7 @@ pub(super) fn object_in(frame: &Frame) -> Result<Option<Value>, ProviderError> {
     }
 }
 
-/// A text that may be absent or null, but nothing else.
+/// Returns a text that may be absent or null, but of no other type.
 pub(super) fn text_at<'a>(
     object: &'a Value,
     key: &str,
@@ -87,13 +89,13 @@ pub(super) fn text_at<'a>(
     }
 }
 
-/// A text that is there and not empty.
+/// Returns a text that is present and not empty.
 pub(super) fn word_at(object: &Value, key: &str) -> Option<String> {
     let word = object.get(key)?.as_str()?;
     Some(word.to_owned()).filter(|word| !word.is_empty())
 }
 
-/// Counts of tokens as the wire has them: all that was read, and what of it was cached.
+/// Token counts of the wire: all input, and its cached part.
 #[derive(Default)]
 pub(super) struct Counted {
     pub(super) input: Option<u64>,
@@ -105,7 +107,7 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// The same with cached tokens counted once, and reasoning among what was answered.
+    /// Returns amounts with cached tokens counted once, and reasoning as part of the output.
     pub(super) fn amounts(&self) -> Amounts {
         let cached = self.cache_read.unwrap_or(0);
         let written = self.cache_write.unwrap_or(0);
@@ -122,7 +124,9 @@ impl Counted {
         }
     }
 
-    /// The reasoning that a server counts beside its output: then only all three make the total.
+    /// Returns reasoning tokens that the server counts separately from its output.
+    ///
+    /// That is so if only all three counts make the total.
     fn unsaid(&self) -> u64 {
         let parts = [self.input, self.output, self.reasoning];
         let sum: u64 = parts.iter().flatten().fold(0, |a, b| a.saturating_add(*b));

@@ -1,14 +1,13 @@
-//! Context overflow in the words of model servers: whether a refusal means it, and which window it
-//! states.
+//! Context overflow in the words of model servers, and the window that they state.
 
 use serde_json::Value;
 
 use crate::answer::{FailureKind, ProviderError};
 use crate::catalogue::PLAUSIBLE_WINDOWS;
 
-/// Phrases that mean an overflow whatever the status: gateways and small servers send 500 and 503.
+/// Phrases that mean an overflow with any status: gateways and small servers send 500 and 503.
 const PLAIN_PHRASES: &[&str] = &[
-    // Codes and types that a gateway puts into its own message.
+    // Codes and types that gateways quote.
     "context_length_exceeded",
     "contextwindowexceedederror",
     "exceed_context_size",
@@ -25,7 +24,7 @@ const PLAIN_PHRASES: &[&str] = &[
     "input is too long",
     // Gemini.
     "exceeds the maximum number of tokens",
-    // llama.cpp, and LM Studio, which passes its words on.
+    // llama.cpp, and LM Studio, which forwards its message.
     "available context size",
     "max context size",
     "context size has been exceeded",
@@ -45,7 +44,7 @@ const PLAIN_PHRASES: &[&str] = &[
     "reduce the length of the messages",
 ];
 
-/// Phrases that mean an overflow only if the request is what the server refuses.
+/// Phrases that mean an overflow only if the server refuses the request itself.
 const VAGUE_PHRASES: &[&str] = &[
     "context length",
     "context size",
@@ -56,10 +55,10 @@ const VAGUE_PHRASES: &[&str] = &[
     "too many tokens",
 ];
 
-/// Words of refusals that pass: they count tokens for each minute, not for each request.
+/// Phrases of temporary refusals: they count tokens per minute, not per request.
 const RATE_PHRASES: &[&str] = &["rate limit", "too many requests", "throttl", "per minute"];
 
-/// Phrases before the number of tokens that a model takes.
+/// Phrases before the number of tokens that a model accepts.
 const BEFORE_WINDOW: &[&str] = &[
     "context length",
     "context size",
@@ -79,12 +78,12 @@ const BEFORE_WINDOW: &[&str] = &[
 /// Words between such a phrase and its number.
 const FILLERS: &[&str] = &["is", "of", "only", "limit", "at", "most", "[1,"];
 
-/// Phrases after the number of tokens that a model takes.
+/// Phrases after the number of tokens that a model accepts.
 const AFTER_WINDOW: &[&str] = &[" maximum context length", " context length"];
 
-/// Turns a refusal into an overflow if its words mean one, and notes the window that it states.
+/// Turns a refusal into an overflow if its words mean one, and records the stated window.
 ///
-/// `body` is the whole body; `error` has kind and message already.
+/// `body` is the whole body; `error` already has kind and message.
 pub(crate) fn recognise(body: &Value, error: &mut ProviderError) {
     let text = error.message.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
@@ -104,7 +103,7 @@ pub(crate) fn recognise(body: &Value, error: &mut ProviderError) {
     error.stated_window = field_window(body).or_else(|| stated_window(&text));
 }
 
-/// The window in llama.cpp's own field.
+/// Returns the window in llama.cpp's own field.
 fn field_window(body: &Value) -> Option<u64> {
     let body = body.get(0).unwrap_or(body);
     let places = [body.get("error"), Some(body)];
@@ -113,7 +112,7 @@ fn field_window(body: &Value) -> Option<u64> {
     window.filter(|window| PLAUSIBLE_WINDOWS.contains(window))
 }
 
-/// The window that words in lower case state; none if they only say that it is too small.
+/// Returns the window stated in lower-case text; none if it has no number.
 fn stated_window(text: &str) -> Option<u64> {
     let before = BEFORE_WINDOW.iter().find_map(|phrase| {
         let mut places = text.match_indices(phrase);
@@ -133,7 +132,7 @@ fn stated_window(text: &str) -> Option<u64> {
     before.or_else(compared).or_else(after)
 }
 
-/// The number that a text begins with, after punctuation and filling words.
+/// Returns the number at the start of a text, after punctuation and fillers.
 fn number_at(text: &str) -> Option<u64> {
     let mut rest = text;
     loop {
@@ -157,7 +156,7 @@ fn number_at(text: &str) -> Option<u64> {
     PLAUSIBLE_WINDOWS.contains(&window).then_some(window)
 }
 
-/// The number that a text ends with.
+/// Returns the number at the end of a text.
 fn number_before(text: &str) -> Option<u64> {
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, ',' | '_');
     let start = text.rfind(|c| !is_part(c)).map_or(0, |at| at + 1);

@@ -1,5 +1,4 @@
-//! Refusals in the shape of OpenAI's, which compatible servers vary: what is said, and what kind
-//! of failure it means.
+//! Refusals in the form of OpenAI and compatible servers.
 
 use serde_json::Value;
 
@@ -7,10 +6,10 @@ use super::overflow;
 use crate::answer::{FailureKind, ProviderError};
 use crate::retry::kind_of_status;
 
-/// No more of a provider's words is kept: some send whole pages.
+/// Largest kept part of a provider's message: some send whole pages.
 const LONGEST_MESSAGE_BYTES: usize = 2000;
 
-/// Words that say what failed, whatever the status.
+/// Codes and types that determine the failure with any status.
 const PLAIN_WORDS: &[(&str, FailureKind)] = &[
     ("authentication_error", FailureKind::Unauthorized),
     ("billing_hard_limit_reached", FailureKind::Quota),
@@ -33,7 +32,7 @@ const PLAIN_WORDS: &[(&str, FailureKind)] = &[
     ("unavailable_error", FailureKind::Unavailable),
 ];
 
-/// Words that a status says better; they count only inside a stream.
+/// Codes that are less exact than a status; they count only inside a stream.
 const VAGUE_WORDS: &[(&str, FailureKind)] = &[
     ("api_error", FailureKind::Unavailable),
     ("internal_error", FailureKind::Unavailable),
@@ -45,7 +44,7 @@ const VAGUE_WORDS: &[(&str, FailureKind)] = &[
     ("timeout", FailureKind::Timeout),
 ];
 
-/// Reads the body of a refusal into an error that has its status and kind already.
+/// Reads the body of a refusal into an error that already has its status and kind.
 pub(crate) fn explain(body: &Value, error: &mut ProviderError) {
     let Some(words) = Words::of(body) else {
         return;
@@ -58,8 +57,9 @@ pub(crate) fn explain(body: &Value, error: &mut ProviderError) {
     overflow::recognise(body, error);
 }
 
-/// Makes an error of what a provider sends inside a stream. The stream itself began well, so what
-/// is not explained is a failure of the provider.
+/// Makes an error of a failure inside a stream.
+///
+/// The stream started well, so an unexplained failure is the provider's.
 pub(crate) fn in_stream(body: &Value) -> ProviderError {
     let mut error = ProviderError::new(
         FailureKind::Unavailable,
@@ -72,7 +72,7 @@ pub(crate) fn in_stream(body: &Value) -> ProviderError {
     error
 }
 
-/// Makes an error of an event that is not what the dialect promises.
+/// Makes the error for an event that violates the dialect.
 pub(crate) fn malformed(event: &str, why: impl std::fmt::Display) -> ProviderError {
     ProviderError::new(
         FailureKind::Malformed,
@@ -80,24 +80,24 @@ pub(crate) fn malformed(event: &str, why: impl std::fmt::Display) -> ProviderErr
     )
 }
 
-/// Makes the error for a stream that ended before its end.
+/// Makes the error for a stream that ended early.
 pub(crate) fn cut_off() -> ProviderError {
     ProviderError::new(FailureKind::CutOff, "the answer ended before it was whole")
 }
 
-/// What a refusal says.
+/// Message and codes of a refusal.
 #[derive(Default)]
 struct Words {
     message: Option<String>,
-    /// Code, then type, as far as they are words.
+    /// Code, then type, if they are words.
     named: Vec<String>,
-    /// A code that is a number.
+    /// Code, if it is a number.
     status: Option<u16>,
     parameter: Option<String>,
 }
 
 impl Words {
-    /// The words, if the body has any.
+    /// Returns the words of a body, if it has any.
     fn of(body: &Value) -> Option<Self> {
         // Some gateways wrap the object in a list.
         let body = body.get(0).unwrap_or(body);
@@ -147,7 +147,7 @@ impl Words {
         find(PLAIN_WORDS).or_else(|| find(VAGUE_WORDS).filter(|_| !has_status))
     }
 
-    /// The index of the message, counted on the wire, that is refused.
+    /// Returns the index of the refused message, counted on the wire.
     fn named_index(&self) -> Option<usize> {
         let texts = self.parameter.iter().chain(&self.message);
         texts.map(String::as_str).find_map(index_in)
@@ -167,7 +167,7 @@ fn index_in(text: &str) -> Option<usize> {
         })
 }
 
-/// The words of a provider, as far as they are kept; none if there are none.
+/// Shortens a provider's message; none if it is empty.
 pub(super) fn shortened(text: &str) -> Option<String> {
     let text = text.trim();
     let end = text.floor_char_boundary(LONGEST_MESSAGE_BYTES);

@@ -1,11 +1,11 @@
-//! Tool schemas, adapted to what the dialects take.
+//! Tool schemas, adapted to the dialects.
 
 use serde_json::{Map, Value, json};
 
-/// What may not stand at the top of a tool's schema: it must be a plain object there.
+/// Keywords that are refused at the top of a tool's schema: it must be a plain object.
 const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// What strict mode understands; anything else makes it refuse the tool.
+/// Keywords of strict mode; any other makes it refuse the tool.
 const STRICT_KEYWORDS: [&str; 19] = [
     "$defs",
     "$ref",
@@ -28,8 +28,9 @@ const STRICT_KEYWORDS: [&str; 19] = [
     "type",
 ];
 
-/// A tool's schema as every provider takes it: an object at the top, with its properties spelled
-/// out and no alternatives beside them. The properties of alternatives are offered side by side.
+/// Converts a tool's schema to a plain object, which every provider accepts.
+///
+/// It has all properties at the top and no alternatives; properties of alternatives are merged.
 pub fn object_schema(parameters: &Value) -> Value {
     let mut schema = parameters.as_object().cloned().unwrap_or_default();
     let mut properties = take_object(&mut schema, "properties");
@@ -59,8 +60,9 @@ pub fn object_schema(parameters: &Value) -> Value {
     Value::Object(schema)
 }
 
-/// Says whether OpenAI's strict mode takes a schema: every object is closed and needs all its
-/// properties, and nothing is said that the mode does not know.
+/// Returns true if OpenAI's strict mode accepts a schema.
+///
+/// Every object must be closed and require all its properties, and all keywords must be known.
 pub fn is_strict(schema: &Value) -> bool {
     let Some(schema) = schema.as_object() else {
         return false;
@@ -76,8 +78,9 @@ pub fn is_strict(schema: &Value) -> bool {
     closed && listed && children(schema).all(is_strict)
 }
 
-/// A schema without the keywords that a dialect refuses, at every depth. Properties that happen to
-/// have such a name stay.
+/// Removes the keywords that a dialect refuses, at every depth.
+///
+/// Properties with such names stay.
 pub fn without(schema: &Value, forbidden: &[&str]) -> Value {
     let Some(object) = schema.as_object() else {
         return schema.clone();
@@ -104,7 +107,7 @@ pub fn without(schema: &Value, forbidden: &[&str]) -> Value {
     Value::Object(kept.collect())
 }
 
-/// What a keyword holds.
+/// Type of a keyword's value.
 enum Place {
     Schema,
     Map,
@@ -162,7 +165,7 @@ fn is_closed(schema: &Map<String, Value>) -> bool {
     closed && properties.keys().all(needs)
 }
 
-/// The schemas that a schema is made of, as far as strict mode knows them.
+/// Returns the subschemas that strict mode knows.
 fn children(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     let maps = ["properties", "$defs"].into_iter();
     let maps = maps.filter_map(|key| schema.get(key)?.as_object());
