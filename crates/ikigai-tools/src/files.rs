@@ -1,4 +1,4 @@
-//! Regular files: opened without ever blocking, hashed, replaced in one step.
+//! Regular files: opened without blocking, hashed, replaced atomically.
 
 mod replace;
 #[cfg(test)]
@@ -20,14 +20,16 @@ use crate::Output;
 use crate::anchored_file::{AnchoredFile, MissingDirectories};
 pub(crate) use replace::replace;
 
-/// Larger files are neither hashed nor edited: a call would take long, and nobody edits them by
-/// hand. A write to one is therefore not guarded.
+/// Largest file that is hashed or edited.
+///
+/// Larger ones would take too long and are rarely edited. So writes to them are not checked for
+/// staleness.
 pub(crate) const MOST_HASHED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Advice for a call that names a directory.
 const DIRECTORY: &str = "a directory; glob with this path lists the files in it";
 
-/// Why a file cannot be used, for the model. Paths are named by whoever shows it.
+/// Reason why a file cannot be used, for the model. The caller adds the path.
 #[derive(Debug, Error)]
 pub(crate) enum FileError {
     #[error("does not exist")]
@@ -61,7 +63,7 @@ impl FileError {
     }
 }
 
-/// What tells one state of a file from another without reading it.
+/// Metadata that identifies a state of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,
@@ -90,7 +92,7 @@ pub(crate) fn open(real: &Path) -> Result<(File, Metadata), FileError> {
 /// Opens a regular file for reading.
 pub(crate) fn open_anchored(file: &AnchoredFile) -> Result<(File, Metadata), FileError> {
     let cannot_read = FileError::of("read");
-    // Opening a device can have an effect, and opening a pipe shows at its other end.
+    // Opening a device can have an effect, and opening a pipe is visible at its other end.
     let metadata = file.metadata().map_err(&cannot_read)?;
     check_kind(metadata.file_type())?;
     let opened = file.open_file(OFlags::RDONLY, Mode::empty());
@@ -117,12 +119,12 @@ fn check_kind(kind: FileType) -> Result<(), FileError> {
     }))
 }
 
-/// A file as it was when it was looked at.
+/// File at the time of a read.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// There is none.
+    /// It does not exist.
     Nothing,
-    /// It is small enough to be held.
+    /// It fits into the limit.
     Whole { bytes: Vec<u8>, stamp: Stamp },
     /// It is larger than [`MOST_HASHED_BYTES`].
     Large { bytes: u64, stamp: Stamp },
@@ -147,7 +149,7 @@ pub(crate) fn find(real: &Path) -> Result<Found, FileError> {
     let stamp = Stamp::of(&metadata);
     let mut bytes = Vec::new();
     if metadata.len() <= MOST_HASHED_BYTES {
-        // Files of /proc say that they are empty, and any file can grow while it is read.
+        // Files of /proc report zero bytes, and any file can grow while it is read.
         file.take(MOST_HASHED_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(FileError::of("read"))?;
@@ -161,7 +163,7 @@ pub(crate) fn find(real: &Path) -> Result<Found, FileError> {
     })
 }
 
-/// Entry of a result for a file that was read.
+/// Returns the entry of a result for a file that was read.
 pub(crate) fn read(path: &Path, hash: String) -> TouchedFile {
     TouchedFile {
         path: Some(path.to_string_lossy().into_owned()),
@@ -171,12 +173,12 @@ pub(crate) fn read(path: &Path, hash: String) -> TouchedFile {
     }
 }
 
-/// SHA-256 in hexadecimal.
+/// Returns the SHA-256 in hexadecimal.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Bytes in hexadecimal.
+/// Returns bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -184,7 +186,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A size for people: `5.0 GB`.
+/// Formats a size: `5.0 GB`.
 pub(crate) fn size(bytes: u64) -> String {
     const STEPS: [(u64, &str); 4] = [(40, "TB"), (30, "GB"), (20, "MB"), (10, "KB")];
     for (shift, unit) in STEPS {
@@ -200,7 +202,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// The answer about a file that does not exist, with names that may be meant.
+/// Returns the output for a missing file, with similar names.
 pub(crate) fn missing(name: &str, real: &Path) -> Output {
     let similar = similar_names(real);
     if similar.is_empty() {
@@ -212,7 +214,7 @@ pub(crate) fn missing(name: &str, real: &Path) -> Output {
     ))
 }
 
-/// Names in the directory of a missing file that are much like its own, best first.
+/// Returns names in the directory of a missing file that are similar to it, best first.
 fn similar_names(real: &Path) -> Vec<String> {
     const MOST_LOOKED_AT: usize = 2_000;
     let Ok(file) = AnchoredFile::open(real, MissingDirectories::Fail) else {

@@ -1,4 +1,4 @@
-//! What a call leaves: bytes for the model, a line for people, files that it touched.
+//! Output of a call: bytes for the model, a line for the user, touched files.
 
 mod clean;
 mod collect;
@@ -12,50 +12,49 @@ pub use clean::{clean, visible};
 pub use collect::Collector;
 pub use present::{Presented, present, present_within};
 
-/// How much of one output is kept; of more, the head and the tail.
+/// Most bytes stored of one output; of more, head and tail.
 pub const MOST_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
-/// How much of an output the model is given; of more, the head and the tail.
+/// Most bytes of an output sent to the model; of more, head and tail.
 pub const MOST_SENT_BYTES: usize = 32 * 1024;
 
-/// What came of a call.
+/// Output of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Everything that came, as it came; at most [`MOST_KEPT_BYTES`], with a line in the middle
-    /// that says what was left out if there was more.
+    /// Raw output, at most [`MOST_KEPT_BYTES`]; a line in the middle replaces the rest.
     pub body: Vec<u8>,
-    /// Whether it did what was asked.
+    /// True if the call succeeded.
     pub success: bool,
-    /// How it ended.
+    /// Kind of the end.
     pub ending: Ending,
-    /// One line for a person; further lines are shown when it is unfolded, such as a diff.
+    /// One line for the user; further lines, such as a diff, are shown unfolded.
     pub shown: String,
-    /// Files that it read or wrote, with the hashes of their bytes afterwards.
+    /// Files that it read or wrote, with their hashes afterwards.
     pub files: Vec<TouchedFile>,
-    /// The file that somebody else changed, if that is why it was refused.
+    /// File that changed since the agent saw it, if the call was refused for that.
     pub stale: Option<Stale>,
 }
 
-/// How a call ended.
+/// End of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself.
+    /// It ran to its end.
     Ran,
-    /// Because it was told to.
+    /// It was stopped.
     Stopped,
 }
 
-/// A file that is not as the agent last saw it.
+/// File that is not as the agent last saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stale {
-    /// Its path as rows name it.
+    /// Path as in rows.
     pub path: String,
-    /// The hash of its bytes.
+    /// Hash of the present content.
     pub hash: String,
 }
 
 impl Output {
-    /// A call that did what was asked.
+    /// Returns the output of a call that succeeded.
     pub fn done(body: impl Into<Vec<u8>>, shown: impl Into<String>) -> Self {
         Self {
             body: body.into(),
@@ -67,7 +66,7 @@ impl Output {
         }
     }
 
-    /// A call that could not; `reason` is for the model and for people.
+    /// Returns the output of a call that failed; the model and the user see `reason`.
     pub fn failed(reason: impl Into<String>) -> Self {
         let reason = reason.into();
         let shown = reason.lines().next().unwrap_or_default().to_owned();
@@ -77,7 +76,7 @@ impl Output {
         }
     }
 
-    /// A call that was stopped before it had anything.
+    /// Returns the output of a call that was stopped without a result.
     pub fn stopped() -> Self {
         Self {
             ending: Ending::Stopped,
@@ -85,7 +84,7 @@ impl Output {
         }
     }
 
-    /// The same, stopped before it was all.
+    /// Marks an output as incomplete because the call was stopped.
     #[must_use]
     pub fn cut_short(mut self) -> Self {
         self.body

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 pub use git_settings::{program_settings, restore_program_settings, runs_program};
 pub use repository::{RepositoryPaths, repository_paths};
 
-/// Directory names whose content runs programs or instructs agents later.
+/// Names of directories that run programs or instruct agents later.
 ///
 /// `.git` counts as a whole: besides `hooks` and `config` it has `config.worktree`, `commondir` and
 /// the directories of submodules and worktrees, and may be a file that names another directory.
@@ -40,7 +40,7 @@ impl OwnDirectories {
     }
 }
 
-/// Reports whether a path leads through one of [`GUARDED_NAMES`]; links must be resolved.
+/// Returns true if a path leads through one of [`GUARDED_NAMES`]; links must be resolved.
 pub fn is_guarded(path: &Path) -> bool {
     path.components().any(|part| match part {
         Component::Normal(name) => name.to_str().is_some_and(is_guarded_name),
@@ -48,7 +48,7 @@ pub fn is_guarded(path: &Path) -> bool {
     })
 }
 
-/// Reports whether a file name is one of [`GUARDED_NAMES`].
+/// Returns true if a file name is one of [`GUARDED_NAMES`].
 pub fn is_guarded_name(name: &str) -> bool {
     // Some file systems do not distinguish upper from lower case.
     let is_same = |guarded: &&str| guarded.eq_ignore_ascii_case(name);

@@ -1,4 +1,4 @@
-//! Replacing the content of a file without a moment in which half of it is there.
+//! Atomic replacement of a file's content.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -15,11 +15,11 @@ use crate::anchored_file::{AnchoredFile, MissingDirectories};
 
 /// Replaces a file, or creates it and the directories above it.
 ///
-/// `real` is a path that had no links when it was resolved. `seen` is the state that was read: if
-/// the file is in another state, it is left alone. Readers find the old bytes or the new ones, also
-/// after a loss of power; only a file with several hard links is overwritten in place, because
-/// replacing one name would separate it from the others. Mode and, where that is allowed, owner are
-/// kept; extended attributes are kept only in place.
+/// `real` is a path that had no links when it was resolved. `seen` is the state that was read: a
+/// file in another state is left alone. Readers find the old bytes or the new ones, even after a
+/// power loss; only a file with several hard links is overwritten in place, because replacing one
+/// name would separate it from the others. Mode and, if allowed, owner are kept; extended
+/// attributes are kept only in place.
 pub(crate) fn replace(real: &Path, bytes: &[u8], seen: Option<Stamp>) -> Result<(), FileError> {
     let missing = match seen {
         Some(_) => MissingDirectories::Fail,
@@ -37,7 +37,7 @@ pub(crate) fn replace(real: &Path, bytes: &[u8], seen: Option<Stamp>) -> Result<
     })?;
     let old = current(&file)?;
     if let Some(old) = &old {
-        // Renaming does not ask for these bits, and root needs none: but they say what is meant.
+        // Renaming ignores these bits, and root needs none, but they show the owner's intent.
         if old.mode() & 0o222 == 0 {
             return Err(FileError::ReadOnly(old.mode() & 0o7777));
         }
@@ -49,7 +49,7 @@ pub(crate) fn replace(real: &Path, bytes: &[u8], seen: Option<Stamp>) -> Result<
         return Err(FileError::Changed);
     }
     if old.is_some_and(|old| old.nlink() > 1) {
-        // The draft stays until then: after a crash it holds what was to be written.
+        // The draft stays until then: after a crash it has the new content.
         return overwrite(&file, bytes, seen);
     }
     draft.put(&file).map_err(cannot_write)
@@ -81,14 +81,14 @@ fn overwrite(file: &AnchoredFile, bytes: &[u8], seen: Option<Stamp>) -> Result<(
     opened.sync_all().map_err(cannot_write)
 }
 
-/// Reserves room on the disk before the first byte is overwritten.
+/// Reserves disk space before the first byte is overwritten.
 fn reserve(file: &File, length: u64) -> io::Result<()> {
     if length == 0 {
         return Ok(());
     }
     match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, length) {
         Err(error @ (Errno::NOSPC | Errno::DQUOT)) => Err(error.into()),
-        // Other file systems cannot reserve anything.
+        // Other file systems cannot reserve space.
         _ => Ok(()),
     }
 }
@@ -104,7 +104,7 @@ fn current(file: &AnchoredFile) -> Result<Option<Metadata>, FileError> {
     }
 }
 
-/// A file beside the one that it will replace; removed again if it does not come to that.
+/// New content in a temporary file of the same directory; removed if not put in place.
 struct Draft {
     at: AnchoredFile,
     file: File,
@@ -119,7 +119,7 @@ impl Draft {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
             match at.open_file(flags, Mode::from_raw_mode(0o666)) {
                 Ok(file) => return Ok(Self { at, file }),
-                // Left by a process of the same number that was killed.
+                // Left by a killed process with the same number.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -131,11 +131,11 @@ impl Draft {
         if let Some(old) = old {
             let ours = self.file.metadata()?;
             if (ours.uid(), ours.gid()) != (old.uid(), old.gid()) {
-                // Only root may give files away; for others the file becomes theirs, as with any
-                // editor that replaces files.
+                // Only root may give files away; other users become the owner, as with any editor
+                // that replaces files.
                 let _ = std::os::unix::fs::fchown(&self.file, Some(old.uid()), Some(old.gid()));
             }
-            // After the owner, because changing that takes special bits away.
+            // After the owner, because changing the owner clears special bits.
             let mode = Permissions::from_mode(old.mode() & 0o7777);
             self.file.set_permissions(mode)?;
         }
@@ -149,7 +149,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // After the rename there is nothing at this name.
+        // After the rename this name is free.
         let _ = self.at.remove();
     }
 }

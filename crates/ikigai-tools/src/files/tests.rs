@@ -7,14 +7,14 @@ fn a_file_that_somebody_else_writes_meanwhile_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.txt");
 
-    // It is made after it was seen to be missing.
+    // Created after it was found missing.
     fs::write(&path, "theirs").unwrap();
     let made = replace(&path, b"mine", None);
-    // It is changed after it was seen.
+    // Changed after it was read.
     let seen = find(&path).unwrap().stamp();
     fs::write(&path, "theirs again").unwrap();
     let changed = replace(&path, b"mine", seen);
-    // It is removed after it was seen.
+    // Removed after it was read.
     let seen = find(&path).unwrap().stamp();
     fs::remove_file(&path).unwrap();
     let removed = replace(&path, b"mine", seen);

@@ -1,13 +1,13 @@
-//! Text from anywhere made safe for a screen and short for a model.
+//! Conversion of arbitrary bytes to text that is safe for a screen.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The text of `bytes` as a terminal would leave it on its lines: control sequences have done
-/// their deed or are gone, `\r` begins the line again, `\r\n` ends it. What is not UTF-8 becomes
-/// `�`. The only control characters left are `\n` and `\t`, and there is a line for every line of
-/// `bytes`: no sequence reaches beyond the end of its line, so an unfinished one cannot swallow
-/// what follows.
+/// Returns the text that a terminal would show for `bytes`.
+///
+/// Control sequences are applied or removed, `\r` restarts the line, `\r\n` ends it. Invalid UTF-8
+/// becomes `�`. The only control characters left are `\n` and `\t`. The number of lines stays the
+/// same: a sequence ends with its line, so an unfinished one cannot swallow the next line.
 pub fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     if !text.contains(is_removed) {
@@ -30,15 +30,16 @@ pub fn clean(bytes: &[u8]) -> String {
     cleaned
 }
 
-/// The text of `bytes`, which are a part of one line, with every byte accounted for: control
-/// characters other than `\t` become their symbols such as `␛`, and what is not UTF-8 becomes `�`.
+/// Returns a part of one line with every byte visible.
+///
+/// Control characters other than `\t` become symbols such as `␛`, and invalid UTF-8 becomes `�`.
 pub fn visible(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()
         .map(|character| match character {
             '\t' => '\t',
             '\u{7f}' => '\u{2421}',
-            // The symbols of these begin at U+2400 in the same order.
+            // Their symbols start at U+2400 in the same order.
             '\0'..'\u{20}' => char::from_u32(0x2400 + u32::from(character)).unwrap_or('\u{fffd}'),
             '\u{80}'..'\u{a0}' => '\u{fffd}',
             other => other,
@@ -50,7 +51,7 @@ fn is_removed(character: char) -> bool {
     character.is_control() && character != '\n' && character != '\t'
 }
 
-/// One row of a screen while it is written to.
+/// Row of a screen that is being written.
 #[derive(Default)]
 struct Row {
     cells: Vec<char>,
@@ -101,12 +102,12 @@ impl Row {
             Some('0'..='~') => {
                 rest.next();
             }
-            // Not a sequence: what follows stands for itself.
+            // Not a sequence: the next character is literal.
             _ => {}
         }
     }
 
-    /// What follows `CSI`. Only erasing within the line shows in plain text.
+    /// Applies a sequence after `CSI`. Only erasing within the line shows in plain text.
     fn control_sequence(&mut self, rest: &mut Peekable<Chars<'_>>) {
         let mut parameters = String::new();
         while let Some(next) = rest.next_if(|next| (' '..='?').contains(next)) {
@@ -123,7 +124,7 @@ impl Row {
     }
 }
 
-/// Skips what is meant for the terminal itself, such as a title or a picture.
+/// Skips a string for the terminal itself, such as a title or a picture.
 fn skip_string(rest: &mut Peekable<Chars<'_>>) {
     while let Some(next) = rest.next() {
         match next {

@@ -1,22 +1,22 @@
-//! Output of any length in bounded memory.
+//! Collector of output of any length in bounded memory.
 
 use std::collections::VecDeque;
 
 use super::{MOST_KEPT_BYTES, clean};
 
-/// Room for the line that says what was left out.
+/// Room for the line about the omitted part.
 const NOTE_BYTES: usize = 128;
 
-/// How far from the cut an end of a line is looked for.
+/// Range around the cut in which a line end is searched.
 const NEAR_BYTES: usize = 64 * 1024;
 
-/// How much of the end is looked at for the newest line.
+/// Size of the end that is searched for the newest line.
 const NEWEST_BYTES: usize = 4 * 1024;
 
-/// How long the newest line may be, in characters.
+/// Longest newest line in characters.
 const NEWEST_CHARS: usize = 200;
 
-/// Keeps the head and the tail of a stream, whatever its length.
+/// Head and tail of a stream of any length.
 #[derive(Debug)]
 pub struct Collector {
     head: Vec<u8>,
@@ -33,12 +33,12 @@ impl Default for Collector {
 }
 
 impl Collector {
-    /// Keeps [`MOST_KEPT_BYTES`].
+    /// Creates a collector of [`MOST_KEPT_BYTES`].
     pub fn new() -> Self {
         Self::keeping(MOST_KEPT_BYTES)
     }
 
-    /// Keeps so many bytes; fewer than what a note about the rest takes are as good as none.
+    /// Creates a collector of this many bytes; a limit below the size of a note keeps almost nothing.
     pub fn keeping(most: usize) -> Self {
         Self {
             head: Vec::new(),
@@ -49,7 +49,7 @@ impl Collector {
         }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total = self.total.saturating_add(bytes.len() as u64);
         let room = self.head_bytes - self.head.len();
@@ -61,18 +61,18 @@ impl Collector {
         self.tail.extend(rest);
     }
 
-    /// How many bytes have come.
+    /// Returns the number of bytes received.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// How much memory the stream takes.
+    /// Returns the allocated memory in bytes.
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
         self.head.capacity() + self.tail.capacity()
     }
 
-    /// The newest line that has any text, cleaned and short; empty if there is none.
+    /// Returns the newest line with text, cleaned and shortened; empty if there is none.
     pub fn newest_line(&self) -> String {
         let kept = self.head.len() + self.tail.len();
         let end: Vec<u8> = self
@@ -91,14 +91,14 @@ impl Collector {
             .unwrap_or_default();
         let surplus = line.chars().count().saturating_sub(NEWEST_CHARS);
         let tail: String = line.chars().skip(surplus).collect();
-        // Half a word may be half a secret, which nobody would know and blank.
+        // Half a word may be half a secret, which would not be recognized and blanked.
         let word = tail.find(char::is_whitespace).filter(|_| surplus > 0);
         word.map_or_else(|| tail.clone(), |end| tail[end..].trim_start().to_owned())
     }
 
-    /// Everything that came, if it was not too much; else its head and its tail, cut between lines
-    /// where there are lines, with one between them that says what was left out. Never more than
-    /// was to be kept.
+    /// Returns the whole stream, or head and tail with a note between them.
+    ///
+    /// Cuts between lines if there are any. Never returns more than the limit.
     pub fn into_body(mut self) -> Vec<u8> {
         let tail = self.tail.make_contiguous();
         let kept = self.head.len() + tail.len();
@@ -115,8 +115,9 @@ impl Collector {
     }
 }
 
-/// Where the last line, else the last word, else the last character that is whole ends. Cutting
-/// no word keeps secrets whole, so that they are found and blanked.
+/// Returns the end of the last whole line, else word, else character.
+///
+/// Words are not cut, so that secrets stay whole and are blanked.
 fn end_near(bytes: &[u8]) -> usize {
     let near = bytes.len().saturating_sub(NEAR_BYTES);
     let window = &bytes[near..];
@@ -130,7 +131,7 @@ fn end_near(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Where the first line, else the first word, else the first character that is whole begins.
+/// Returns the start of the first whole line, else word, else character.
 fn start_near(bytes: &[u8]) -> usize {
     let window = &bytes[..bytes.len().min(NEAR_BYTES)];
     window

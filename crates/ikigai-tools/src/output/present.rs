@@ -1,33 +1,34 @@
-//! What the model is given of an output, and what is kept beside it.
+//! Preparation of an output: text for the model, and a blob for the rest.
 
 use std::borrow::Cow;
 
 use super::{Collector, MOST_KEPT_BYTES, MOST_SENT_BYTES, clean};
 use crate::files::sha256_hex;
 
-/// Room for the line that says what was left out.
+/// Room for the line about the omitted part.
 const NOTE_BYTES: usize = 256;
 
-/// No limit is smaller than this, so that something can be read.
+/// Smallest limit, so that the model can read something.
 const LEAST_SENT_BYTES: usize = 1024;
 
-/// An output, ready to be stored.
+/// Output that is ready to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presented {
-    /// For the model; at most [`MOST_SENT_BYTES`], or the limit that was given.
+    /// Text for the model; at most [`MOST_SENT_BYTES`], or the given limit.
     pub text: String,
-    /// The exact bytes, blanked and at most [`MOST_KEPT_BYTES`], if they are not those of `text`.
+    /// Exact bytes, blanked and at most [`MOST_KEPT_BYTES`], if they differ from `text`.
     pub blob: Option<Vec<u8>>,
 }
 
-/// Makes an output ready to be stored: secrets are blanked by `blank` before anything else, then
-/// the text is cleaned and cut in its middle. A secret that control sequences had split is seen
-/// once these are gone; then nothing of the bytes is kept but what was cleaned and blanked.
+/// Prepares an output: blanks secrets, cleans the text and cuts its middle.
+///
+/// A secret that control sequences split appears only in the cleaned text. Then the cleaned and
+/// blanked text replaces the exact bytes.
 pub fn present(body: &[u8], blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>) -> Presented {
     present_within(body, blank, MOST_SENT_BYTES)
 }
 
-/// The same with at most `most` bytes for the model, or [`LEAST_SENT_BYTES`] if that is less.
+/// Like [`present`], with at most `most` bytes for the model, but [`LEAST_SENT_BYTES`] or more.
 pub fn present_within(
     body: &[u8],
     blank: &dyn Fn(&[u8]) -> Cow<'_, [u8]>,
@@ -52,7 +53,7 @@ pub fn present_within(
     Presented { text, blob }
 }
 
-/// At most [`MOST_KEPT_BYTES`]. Tools keep to that, but blanks can be longer than secrets.
+/// Limits bytes to [`MOST_KEPT_BYTES`], because blanks can be longer than secrets.
 fn kept(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     if bytes.len() <= MOST_KEPT_BYTES {
         return bytes;
@@ -62,7 +63,7 @@ fn kept(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     Cow::Owned(collector.into_body())
 }
 
-/// The head and the tail with a line between them that says how to see the rest.
+/// Returns head and tail, with a line between them that explains how to see the rest.
 fn shortened(text: &str, hash: &str, most: usize) -> String {
     let half = (most - NOTE_BYTES) / 2;
     let head = &text[..end_of_head(text, half)];
@@ -77,7 +78,7 @@ fn shortened(text: &str, hash: &str, most: usize) -> String {
     )
 }
 
-/// The end of a line if there is one in the second half of what fits, else of a character.
+/// Returns a line end in the second half of the head, else a character boundary.
 fn end_of_head(text: &str, most: usize) -> usize {
     let end = text.floor_char_boundary(most);
     match text[..end].rfind('\n') {
@@ -86,7 +87,7 @@ fn end_of_head(text: &str, most: usize) -> usize {
     }
 }
 
-/// The start of a line if there is one in the first half of what fits, else of a character.
+/// Returns a line start in the first half of the tail, else a character boundary.
 fn start_of_tail(text: &str, most: usize) -> usize {
     let start = text.ceil_char_boundary(text.len().saturating_sub(most));
     match text[start..].find('\n') {

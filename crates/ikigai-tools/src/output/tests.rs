@@ -116,7 +116,7 @@ fn a_long_output_keeps_head_and_tail_and_says_how_to_see_the_rest() {
 
 #[test]
 fn secrets_are_blanked_before_anything_is_cut() {
-    // The secret lies across the place where the head ends.
+    // The secret crosses the end of the head.
     let secret = "sk-0123456789abcdef".repeat(20);
     let mut body = vec![b'.'; MOST_SENT_BYTES / 2 - 300];
     body.extend_from_slice(secret.as_bytes());
@@ -177,7 +177,7 @@ fn a_gigabyte_is_collected_in_bounded_memory() {
 #[test]
 fn a_single_line_of_fifty_megabytes_is_collected_and_presented() {
     let mut collector = Collector::new();
-    // So that neither half begins or ends with a whole character.
+    // Both halves then begin and end inside a character.
     let line = format!("{}!", "漢".repeat(17 * 1024 * 1024));
 
     for chunk in line.as_bytes().chunks(65_537) {

@@ -70,7 +70,7 @@ const BELOW: &[(&str, &str)] = &[
     ("trailer", "command"),
 ];
 
-/// Reports whether git runs a program, or reads more settings, because of this setting.
+/// Returns true if this setting makes git run a program or read more settings.
 ///
 /// `key` is written as `git config --list` prints it: `section.name` or
 /// `section.subsection.name`. Section and name count without case.
@@ -106,9 +106,9 @@ pub fn program_settings(text: &str) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// Puts the settings that run programs back to what they were, and leaves all others as they are.
+/// Restores the settings that run programs, and keeps all others.
 ///
-/// Returns the new text and the keys that it puts back; none if nothing of that kind changed.
+/// Returns the new text and the restored keys; none if no such setting changed.
 pub fn restore_program_settings(before: &str, after: &str) -> Option<(String, Vec<String>)> {
     let (old, new) = (program_settings(before), program_settings(after));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -172,11 +172,11 @@ impl GitSetting {
     }
 }
 
-/// Parses a git configuration file into settings, in the order of the file.
+/// Parses a git configuration file into settings, in file order.
 ///
-/// Follows git character by character: comments do not continue on the next line, values do, and
-/// a header needs no line of its own. Git rejects a file with a broken line as a whole; this goes on
-/// after it.
+/// Follows git character by character: comments do not continue on the next line, values do, and a
+/// header may share a line with settings. Git rejects a file with a broken line as a whole; this
+/// parser continues after it.
 pub(super) fn parse(text: &str) -> Vec<GitSetting> {
     let mut found = Vec::new();
     let mut section = String::new();
@@ -215,7 +215,7 @@ fn end_of_line(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |bytes| at + bytes)
 }
 
-/// Parses what follows a name, and returns the value and where it ends.
+/// Parses the text after a name; returns the value and its end.
 fn parse_value(text: &str, name_end: usize) -> (String, usize) {
     let rest = text[name_end..].trim_start_matches([' ', '\t']);
     let Some(rest) = rest.strip_prefix('=') else {
@@ -223,7 +223,7 @@ fn parse_value(text: &str, name_end: usize) -> (String, usize) {
     };
     let start = text.len() - rest.len();
     let mut value = String::new();
-    // Length without the blanks at the end, which do not count outside of quotes.
+    // Length without trailing blanks, which do not count outside of quotes.
     let mut length = 0;
     let (mut is_quoted, mut is_comment) = (false, false);
     let mut characters = text[start..].char_indices().peekable();

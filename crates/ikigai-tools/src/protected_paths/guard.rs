@@ -1,7 +1,7 @@
-//! Guard of a repository while a sandboxed command runs in it.
+//! Guard of a repository during a sandboxed command.
 //!
-//! Before the command it records the guarded paths; after it, it takes back what the command changed
-//! there. Directories that the sandbox mounted read-only need no comparison, so that changes of the
+//! Before the command it records the guarded paths; afterwards it reverts the command's changes
+//! there. Directories that the sandbox mounted read-only are not compared, so that changes of the
 //! user in them stay.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +20,10 @@ use super::{RepositoryPaths, repository_paths, restore_program_settings};
 /// Limit on rounds of restoring one directory.
 const MOST_ROUNDS: usize = 100;
 
-/// States before commands that run. A later command must not take the changes of an earlier one for
-/// the original, so it starts from the earlier one's state.
+/// Recorded states of running commands.
+///
+/// A later command must not take the changes of an earlier one for the original, so it starts from
+/// the earlier one's state.
 static RUNNING: Mutex<Vec<Weak<GuardedState>>> = Mutex::new(Vec::new());
 
 /// Guard of the repositories below a working directory.
@@ -30,19 +32,19 @@ pub(crate) struct RepositoryGuard {
     workdir: PathBuf,
     writable: Vec<PathBuf>,
     before: Arc<GuardedState>,
-    /// Directories that exist and belong to the repository itself.
+    /// Existing directories that belong to the repository itself.
     mountable: Vec<PathBuf>,
     are_mounted: bool,
 }
 
-/// Guarded paths and their content.
+/// Guarded paths with their content.
 #[derive(Debug)]
 struct GuardedState {
     workdir: PathBuf,
     started: SystemTime,
     directories: BTreeMap<PathBuf, DirectorySnapshot>,
     configurations: BTreeMap<PathBuf, String>,
-    /// Files and links that name a git directory, and what they hold.
+    /// Files and links that name a git directory, with their content.
     pointers: BTreeMap<PathBuf, DirectorySnapshot>,
 }
 
@@ -76,17 +78,17 @@ impl RepositoryGuard {
         }
     }
 
-    /// Directories that the sandbox should mount read-only.
+    /// Returns the directories that the sandbox should mount read-only.
     pub(crate) fn mountable(&self) -> &[PathBuf] {
         &self.mountable
     }
 
-    /// Notes that all of them are mounted read-only.
+    /// Records that all of them are mounted read-only.
     pub(crate) fn set_mounted(&mut self) {
         self.are_mounted = true;
     }
 
-    /// True if a pointer leads to a git directory below the working directory.
+    /// Returns true if a pointer leads to a git directory below the working directory.
     fn leads_inside(&self, pointer: &Path) -> bool {
         let read_pointer = |_| {
             let text = read_text(pointer).unwrap_or_default();
@@ -98,7 +100,7 @@ impl RepositoryGuard {
         fs::canonicalize(target).is_ok_and(|target| target.starts_with(&self.workdir))
     }
 
-    /// Takes back what was changed, and returns a remark about it. Blocks.
+    /// Reverts the changes and returns a remark about them. Blocks.
     pub(crate) fn finish(self) -> Option<String> {
         let after = find_guarded(&self.workdir, &self.writable);
         let mut attic = Attic::default();
@@ -123,7 +125,7 @@ impl RepositoryGuard {
             parents = RealParents::default();
         }
         for directory in directories {
-            // A path outside that appears only now is not this command's doing, but a pointer to it.
+            // The command did not create a path outside that appears only now, but a pointer to it.
             let is_known = self.before.directories.contains_key(directory);
             if !(is_known || directory.starts_with(&self.workdir))
                 || !parents.has_no_links(directory)
@@ -172,10 +174,10 @@ impl RepositoryGuard {
 }
 
 impl GuardedState {
-    /// Records paths, as they were before the first of the `earlier` commands that still run.
+    /// Records paths in their state before the first of the `earlier` commands that still run.
     fn take(found: &GuardedPaths, workdir: &Path, earlier: &[Arc<Self>]) -> Self {
         let started = SystemTime::now();
-        // A path that an earlier command did not find may be its own work, if it is as new.
+        // An earlier command may have created a path that it did not record, if the path is new.
         let suspect_since = |path: &Path| {
             let above = earlier
                 .iter()
@@ -221,8 +223,9 @@ struct GuardedPaths {
     parents: RealParents,
 }
 
-/// True if a guarded directory is one of the repository and checkout that hold `workdir`, or the hooks
-/// of a submodule. Other checkouts come and go with ordinary work.
+/// Returns true if a directory belongs to the repository and checkout of `workdir`.
+///
+/// Hooks of a submodule belong to it, too. Other checkouts change during ordinary work.
 fn is_of_repository(directory: &Path, workdir: &Path) -> bool {
     let Some(parent) = directory.parent() else {
         return false;
@@ -276,7 +279,7 @@ fn find_guarded(workdir: &Path, writable: &[PathBuf]) -> GuardedPaths {
     }
 }
 
-/// The user's own configuration files of git, which count if the working directory holds them.
+/// Returns the user's git configuration files, which count if they are in the working directory.
 fn user_configurations() -> Vec<PathBuf> {
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let settings = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -301,7 +304,7 @@ impl RealParents {
         }
     }
 
-    /// True if a path has no links above it.
+    /// Returns true if a path has no links above it.
     fn has_no_links(&mut self, path: &Path) -> bool {
         path.parent().is_some_and(|parent| {
             let real = self.real(parent);
@@ -311,7 +314,7 @@ impl RealParents {
 
     fn real(&mut self, directory: &Path) -> Option<&PathBuf> {
         if !self.0.contains_key(directory) {
-            // The usual path has no links, which one call tells.
+            // Paths usually have no links, which one call can check.
             let real = if is_normal(directory) && open_directory(directory).is_ok() {
                 Some(directory.to_path_buf())
             } else {
@@ -323,7 +326,7 @@ impl RealParents {
     }
 }
 
-/// True for an absolute path without `.` and `..`.
+/// Returns true for an absolute path without `.` and `..`.
 fn is_normal(path: &Path) -> bool {
     let is_name = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::RootDir);
     path.is_absolute() && path.components().all(is_name)
@@ -337,7 +340,7 @@ fn restore_configuration(file: &Path, before: &str, attic: &mut Attic) -> Vec<St
         return Vec::new();
     };
     let name = file.file_name().unwrap_or(OsStr::new("config"));
-    // Without room for the copy the settings still have to go.
+    // If there is no room for the copy, restore the settings all the same.
     let _ = attic.keep(name, after.as_bytes());
     let path = file.display();
     match replace_file(file, text.as_bytes()) {

@@ -13,7 +13,7 @@ use crate::directory_stamp::DirectoryStamp;
 /// Limit on directories that are searched.
 const MOST_SEARCHED: usize = 3000;
 
-/// Limit on working directories whose trees are cached.
+/// Limit on working directories with a cached tree.
 const MOST_TREES: usize = 4;
 
 /// Directories of downloaded or built files, in which repositories are not searched for.

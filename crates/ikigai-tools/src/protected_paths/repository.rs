@@ -14,7 +14,7 @@ const MOST_GIT_DIRECTORIES: usize = 200;
 /// Limit on one of git's own files that is read here.
 const MOST_FILE_BYTES: u64 = 64 * 1024;
 
-/// Paths of a repository whose content runs programs or instructs agents. They may be missing.
+/// Paths of a repository that run programs or instruct agents. They may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryPaths {
     /// Directories that processes may read but not change: hooks, `.ikigai`, `.claude`, `.vscode`.
@@ -109,7 +109,7 @@ impl RepositoryPaths {
     }
 }
 
-/// The git directory of a checkout, whose `.git` is a directory or a file that names one.
+/// Returns the git directory of a checkout; `.git` is a directory or names one.
 fn git_directory(checkout: &Path) -> Option<PathBuf> {
     let git = checkout.join(".git");
     if git.is_dir() {
@@ -118,12 +118,12 @@ fn git_directory(checkout: &Path) -> Option<PathBuf> {
     read_pointer(&git, "gitdir:")
 }
 
-/// The directory that the worktrees of a repository share.
+/// Returns the directory that the worktrees of a repository share.
 fn common_directory(git: &Path) -> PathBuf {
     read_pointer(&git.join("commondir"), "").unwrap_or_else(|| git.to_path_buf())
 }
 
-/// The checkout of a submodule, which its git directory names as `core.worktree`.
+/// Returns the checkout of a submodule, from `core.worktree` in its git directory.
 fn configured_checkout(git: &Path) -> Option<PathBuf> {
     let text = read_small(&git.join("config"))?;
     let settings = parse(&text);
@@ -131,7 +131,7 @@ fn configured_checkout(git: &Path) -> Option<PathBuf> {
     Some(normal(&git.join(&named.value)))
 }
 
-/// Reads a file that names a path, relative to the file's own directory.
+/// Reads a file that contains a path, relative to its directory.
 fn read_pointer(file: &Path, prefix: &str) -> Option<PathBuf> {
     let text = read_small(file)?;
     let named = text.trim().strip_prefix(prefix)?.trim();
@@ -143,7 +143,7 @@ fn read_small(file: &Path) -> Option<String> {
     // A pipe would block.
     let bytes = fs::metadata(file).ok().filter(fs::Metadata::is_file)?.len();
     let bytes = usize::try_from(bytes.min(MOST_FILE_BYTES)).ok()?;
-    // One byte more, so that the end is seen without another allocation.
+    // One byte more, so that reading to the end needs no further allocation.
     let mut text = String::with_capacity(bytes + 1);
     let opened = fs::File::open(file).ok()?;
     opened

@@ -1,6 +1,6 @@
-//! Snapshot of a guarded directory, and how to bring the directory back to it.
+//! Snapshot of a guarded directory, and its restoration.
 //!
-//! Links are entries and are never followed, so that nothing outside of the directory is touched.
+//! Links are entries and are never followed, so nothing outside of the directory is touched.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -26,11 +26,11 @@ const MOST_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DirectorySnapshot {
     entries: BTreeMap<PathBuf, Recorded>,
-    /// Device and inode of the directory, as long as it is one.
+    /// Device and inode, if it is a directory.
     identity: Option<(u64, u64)>,
 }
 
-/// One entry.
+/// Recorded entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Recorded {
     File {
@@ -38,7 +38,7 @@ enum Recorded {
         /// None for a file over the limit.
         content: Option<Vec<u8>>,
         bytes: u64,
-        /// Modification time, which stands for the content over the limit.
+        /// Modification time, compared instead of the content if that is over the limit.
         modified: Option<(i64, i64)>,
     },
     Link(PathBuf),
@@ -46,10 +46,10 @@ enum Recorded {
     Other,
 }
 
-/// Directory whose changes count.
+/// Kind of a guarded directory; decides which changes count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GuardedKind {
-    /// Hooks of git: only executable files that are no samples run.
+    /// Hooks of git: only executable files that are no samples count.
     Hooks,
     /// Settings: every file counts.
     Settings,
@@ -74,7 +74,7 @@ impl GuardedKind {
         }
     }
 
-    /// True for a file that git puts beside hooks and never runs.
+    /// Returns true for a sample hook, which git installs and never runs.
     fn is_sample(self, name: &Path) -> bool {
         self == Self::Hooks && name.extension() == Some(OsStr::new("sample"))
     }
@@ -136,22 +136,22 @@ impl DirectorySnapshot {
         snapshot
     }
 
-    /// True if this is a snapshot of the directory that is there.
+    /// Returns true if this is a snapshot of the present directory.
     pub(super) fn is_of(&self, directory: &Path) -> bool {
         let found = fs::symlink_metadata(directory).ok();
         let identity = found.map(|metadata| (metadata.dev(), metadata.ino()));
         identity.is_some() && identity == self.identity
     }
 
-    /// True if the directory may have more entries than are recorded.
+    /// Returns true if the directory may have more entries than are recorded.
     pub(super) fn is_truncated(&self) -> bool {
         self.entries.len() >= MOST_ENTRIES
     }
 
-    /// Brings `directory` back from `self` to `before`, and returns the paths that it changed.
+    /// Restores `directory` from `self` to `before`; returns the changed paths.
     ///
     /// Files of the command move to `attic`, which is created for the first of them. Entries that
-    /// cannot be restored are named with the reason.
+    /// cannot be restored are listed with the reason.
     pub(super) fn restore(
         &self,
         before: &Self,
@@ -178,7 +178,7 @@ impl DirectorySnapshot {
         for (relative, old) in &before.entries {
             let path = join(directory, relative);
             let is_missing = !self.entries.contains_key(relative);
-            // A whole checkout or git directory that was removed takes its settings with it.
+            // If a whole checkout or git directory was removed, its settings stay removed.
             let is_wanted = directory.parent().is_some_and(Path::exists);
             if is_missing && is_wanted && kind.counts(relative, old) {
                 changed.push(describe(&path, old.write(&path)));
@@ -190,12 +190,12 @@ impl DirectorySnapshot {
         changed
     }
 
-    /// Removes directories that the command made, where nothing is left in them.
+    /// Removes empty directories that the command created.
     fn remove_new_directories(&self, before: &Self, directory: &Path) {
         for (relative, entry) in self.entries.iter().rev() {
             if *entry == Recorded::Directory && !before.entries.contains_key(relative) {
                 let path = join(directory, relative);
-                // Fails if something is in it, which stays.
+                // Fails for a directory with content, which stays.
                 if let Ok((parent, name)) = open_parent(&path) {
                     let _ = rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR);
                 }
@@ -234,7 +234,7 @@ impl Recorded {
         }
     }
 
-    /// True if two entries run the same: content, and the right to execute it.
+    /// Returns true if two entries have the same content and right to execute.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (
@@ -253,7 +253,7 @@ impl Recorded {
         }
     }
 
-    /// Writes the entry where nothing is.
+    /// Writes the entry to a path that does not exist.
     fn write(&self, path: &Path) -> io::Result<()> {
         match self {
             Self::File {
@@ -273,13 +273,13 @@ impl Recorded {
     }
 }
 
-/// True if an entry, or its name, changed since a time.
+/// Returns true if an entry, or its name, changed since a time.
 pub(super) fn changed_since(path: &Path, since: SystemTime) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| is_newer(&metadata, since))
 }
 
 fn is_newer(metadata: &Metadata, since: SystemTime) -> bool {
-    // Time stamps of files are those of the last timer tick.
+    // File times have the resolution of the timer tick.
     const TICK: Duration = Duration::from_millis(20);
     let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
     let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
@@ -287,7 +287,7 @@ fn is_newer(metadata: &Metadata, since: SystemTime) -> bool {
     changed + TICK >= since
 }
 
-/// Directory outside of the repository for files that were taken back. Made when first needed.
+/// Directory outside of the repository for removed files. Created on first use.
 #[derive(Debug, Default)]
 pub(super) struct Attic {
     directory: Option<PathBuf>,
@@ -295,7 +295,7 @@ pub(super) struct Attic {
 }
 
 impl Attic {
-    /// The directory, if anything is in it.
+    /// Returns the directory, if it has been created.
     pub(super) fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
@@ -311,7 +311,7 @@ impl Attic {
             && metadata.len() <= MOST_BYTES
             && let Some(content) = read_file(path)
         {
-            // Without room for the copy the file still has to go.
+            // If there is no room for the copy, remove the file all the same.
             let _ = self.keep(name, &content);
         }
         Ok(rustix::fs::unlinkat(&parent, name, AtFlags::empty())?)
@@ -340,7 +340,7 @@ fn make_private_directory() -> io::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Replaces a file's content, keeping its rights. The path must not lead through links.
+/// Replaces a file's content and keeps its mode. The path must not lead through links.
 pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mode = fs::symlink_metadata(path)?.mode() & 0o7777;
     let (parent, name) = open_parent(path)?;
@@ -369,7 +369,7 @@ fn create(parent: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> io::Resu
     Ok(rustix::fs::fchmod(&file, mode)?)
 }
 
-/// Reads a regular file, refusing links on the way. A pipe that took its place does not block.
+/// Reads a regular file, refusing links. A pipe in its place does not block.
 pub(super) fn read_file(path: &Path) -> Option<Vec<u8>> {
     read_opened(open_without_links(path, READ_ENTRY).ok()?)
 }
@@ -387,14 +387,14 @@ fn read_opened(file: OwnedFd) -> Option<Vec<u8>> {
     if !metadata.is_file() {
         return None;
     }
-    // One byte more, so that the end is seen without another allocation.
+    // One byte more, so that reading to the end needs no further allocation.
     let bytes = metadata.len().min(MOST_BYTES) + 1;
     let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
     file.take(MOST_BYTES).read_to_end(&mut content).ok()?;
     Some(content)
 }
 
-/// Opens the directory of an entry, refusing links on the way.
+/// Opens the directory of an entry, refusing links.
 fn open_parent(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -402,7 +402,7 @@ fn open_parent(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
     Ok((open_directory(parent)?, name))
 }
 
-/// Opens a directory, refusing links on the way.
+/// Opens a directory, refusing links.
 #[cfg(target_os = "linux")]
 pub(super) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     open_without_links(path, OFlags::PATH | OFlags::DIRECTORY)
